@@ -1,0 +1,53 @@
+"""Padding and causal masks. True means "may attend", everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class AttentionMask:
+    """Who may attend to whom, kept as a rule: memory is linear in the length, not quadratic.
+
+    Attributes:
+        key_padding: (batch, keys) bool, True where the key is a token and not padding; None: no padding.
+        causal: Query i sees keys 0 to ``first_query`` + i (section 3.2.3).
+        first_query: Position of the first query among the keys; above 0 when earlier ones are cached.
+    """
+
+    key_padding: Tensor | None = None
+    causal: bool = False
+    first_query: int = 0
+
+    def dense(self, queries: int, keys: int, device: torch.device | str = "cpu") -> Tensor | None:
+        """The mask as one matrix, (batch or 1, 1, queries, keys) bool; None where all may attend to all."""
+        mask = None
+        if self.causal and self.first_query + 1 < keys:
+            mask = causal_mask(queries, keys, self.first_query, device)[None, None]
+        if self.key_padding is not None:
+            padding = self.key_padding[:, None, None, :]
+            mask = padding.expand(-1, 1, queries, keys) if mask is None else mask & padding
+        return mask
+
+
+def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
+    """Marks the tokens of a padded batch.
+
+    Args:
+        token_ids: (batch, length) ids.
+        pad_id: Id of the padding token.
+
+    Returns:
+        (batch, length) bool, True for tokens; None where nothing is padded.
+    """
+    mask = token_ids != pad_id
+    return None if bool(mask.all()) else mask
+
+
+def causal_mask(queries: int, keys: int, first_query: int = 0, device: torch.device | str = "cpu") -> Tensor:
+    """(queries, keys) bool: row i may attend to keys 0 to ``first_query`` + i (section 3.2.3)."""
+    query_positions = torch.arange(first_query, first_query + queries, device=device)
+    return torch.arange(keys, device=device) <= query_positions[:, None]

@@ -1,0 +1,159 @@
+"""The encoder-decoder Transformer (Vaswani et al. 2017, figure 1)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .cache import KVCache
+from .capture import Side
+from .config import TransformerConfig
+from .layers import DecoderLayer, EncoderLayer
+from .masks import AttentionMask, padding_mask
+from .positions import make_positions
+from .recorder import Recorder
+
+
+class Encoder(nn.Module):
+    """N encoder layers; with pre-norm, a LayerNorm at the end."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.positions = make_positions(config)
+        self.layers = nn.ModuleList(EncoderLayer(config, layer) for layer in range(config.n_encoder_layers))
+        self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+
+    def forward(self, x: Tensor, mask: AttentionMask, recorder: Recorder | None = None) -> Tensor:
+        """(batch, source, d_model) → the memory, (batch, source, d_model)."""
+        for layer in self.layers:
+            x = layer(x, mask, self.positions, recorder)
+        return self.final_norm(x)
+
+
+class Decoder(nn.Module):
+    """N decoder layers; with pre-norm, a LayerNorm at the end."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.positions = make_positions(config)
+        self.layers = nn.ModuleList(DecoderLayer(config, layer) for layer in range(config.n_decoder_layers))
+        self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: AttentionMask,
+        memory_mask: AttentionMask,
+        cache: KVCache | None = None,
+        recorder: Recorder | None = None,
+    ) -> Tensor:
+        """(batch, target, d_model) and memory (batch, source, d_model) → (batch, target, d_model)."""
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask, self.positions, cache, recorder)
+        return self.final_norm(x)
+
+
+class Transformer(nn.Module):
+    """Encoder, decoder, one shared embedding table, and the output projection tied to it (section 3.4).
+
+    Raises:
+        ValueError: The config names an unknown positional encoding.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.output = (
+            None if config.tied_embeddings else nn.Linear(config.d_model, config.vocab_size, bias=False)
+        )
+        self._initialise()
+
+    def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
+        """Scores of the next token at every target position, all at once (teacher forcing).
+
+        Args:
+            src_ids: (batch, source) ids, padded with ``pad_id``.
+            tgt_ids: (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``.
+
+        Returns:
+            (batch, target, vocab_size) logits.
+        """
+        return self.logits(self.features(src_ids, tgt_ids))
+
+    def features(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
+        """The decoder's output before the projection, (batch, target, d_model); arguments as ``forward``."""
+        src_padding = padding_mask(src_ids, self.config.pad_id)
+        memory = self.encode(src_ids, src_padding)
+        return self.decode(tgt_ids, memory, src_padding)
+
+    def encode(
+        self, src_ids: Tensor, src_padding: Tensor | None = None, recorder: Recorder | None = None
+    ) -> Tensor:
+        """The memory (batch, source, d_model).
+
+        Args:
+            src_ids: (batch, source) ids.
+            src_padding: (batch, source) bool, True for tokens; None where nothing is padded.
+            recorder: Where to record.
+        """
+        x = self._embed(src_ids, "encoder", 0, recorder)
+        return self.encoder(x, AttentionMask(src_padding), recorder)
+
+    def decode(
+        self,
+        tgt_ids: Tensor,
+        memory: Tensor,
+        src_padding: Tensor | None = None,
+        *,
+        cache: KVCache | None = None,
+        recorder: Recorder | None = None,
+    ) -> Tensor:
+        """Decoder output (batch, target, d_model) for the given inputs.
+
+        Padding at the end of a target needs no mask of its own: the causal mask already hides it
+        from every token before it.
+
+        Args:
+            tgt_ids: (batch, target) decoder input; with a cache, only what is new.
+            memory: (batch, source, d_model) from ``encode``.
+            src_padding: (batch, source) bool, True for tokens; None where nothing is padded.
+            cache: Keys and values of the positions before ``tgt_ids``.
+            recorder: Where to record.
+        """
+        first = 0 if cache is None else cache.length
+        x = self._embed(tgt_ids, "decoder", first, recorder)
+        mask = AttentionMask(causal=True, first_query=first)
+        memory_mask = AttentionMask(src_padding, first_query=first)
+        return self.decoder(x, memory, mask, memory_mask, cache, recorder)
+
+    def logits(self, features: Tensor) -> Tensor:
+        """(…, d_model) → (…, vocab_size)."""
+        weight = self.embedding.weight if self.output is None else self.output.weight
+        return F.linear(features, weight)
+
+    def _embed(self, ids: Tensor, side: Side, first: int, recorder: Recorder | None) -> Tensor:
+        positions = (self.encoder if side == "encoder" else self.decoder).positions
+        scaled = self.embedding(ids) * self.config.embedding_scale
+        encoding = positions.added(ids.shape[1], first)
+        x = self.dropout(scaled if encoding is None else scaled + encoding)
+        if recorder is not None:
+            recorder.embedding(side, scaled, encoding, x)
+        return x
+
+    def _initialise(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        nn.init.normal_(self.embedding.weight, std=self.config.d_model**-0.5)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Number of trained numbers; a shared one counts once."""
+    return sum(parameter.numel() for parameter in model.parameters())
