@@ -1,1 +1,26 @@
 """The Transformer of "Attention Is All You Need", with every attention head open to inspection."""
+
+from .capture import AttentionKind, AttentionTrace, Capture, HeadView, Window
+from .config import TransformerConfig
+from .decoding import Sampling
+from .hooks import Hook
+from .model import Transformer
+from .tokenizer import Tokenizer
+from .translation import Translation
+from .translator import Translator, load_translator
+
+__all__ = [
+    "AttentionKind",
+    "AttentionTrace",
+    "Capture",
+    "HeadView",
+    "Hook",
+    "Sampling",
+    "Tokenizer",
+    "Transformer",
+    "TransformerConfig",
+    "Translation",
+    "Translator",
+    "Window",
+    "load_translator",
+]

@@ -109,7 +109,7 @@ class MultiHeadAttention(nn.Module):
         return output
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (batch, heads, length, d_head)
+        return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)  # (batch, heads, length, d_head)
 
 
 def bias_matrix(rule: BiasRule, query: Tensor, key: Tensor, first_query: int) -> Tensor:

@@ -1,0 +1,384 @@
+"""Greedy search, sampling and beam search as iterators of steps; replay of a given output.
+
+Every decoder is a generator: it yields a ``Step`` as soon as one is taken and returns, as the
+generator's value, one ``Hypothesis`` per sentence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .cache import KVCache
+from .config import TransformerConfig
+from .masks import padding_mask
+from .model import Transformer
+from .recorder import Recorder
+
+ALTERNATIVES = 10
+"""How many tokens of each next-token distribution a step keeps."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One decoding step for all rows; a row is a hypothesis.
+
+    Attributes:
+        token_ids: (rows,) the chosen tokens.
+        log_probs: (rows,) their log-probabilities under the model, in nats.
+        parents: (rows,) the row, before this step, that each one extends.
+        scores: (rows,) what the search ranks by; in greedy search and sampling the sum of log-probabilities.
+        alternative_ids: (rows before, ALTERNATIVES) the most probable tokens, best first.
+        alternative_log_probs: (rows before, ALTERNATIVES) their log-probabilities in nats.
+    """
+
+    token_ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    parents: tuple[int, ...]
+    scores: tuple[float, ...]
+    alternative_ids: tuple[tuple[int, ...], ...]
+    alternative_log_probs: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A finished output.
+
+    Attributes:
+        token_ids: The tokens, ending with ``eos_id`` unless cut by the length limit.
+        log_probs: One per token, in nats, under the model.
+        parents: One per token: the row that the token was appended to.
+        score: Sum of log-probabilities / length^α in beam search, else the plain sum.
+    """
+
+    token_ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    parents: tuple[int, ...]
+    score: float
+
+
+Decoding = Generator[Step, None, tuple[Hypothesis, ...]]
+
+
+class Request:
+    """A batch of sentences being translated: memory, padding, caches.
+
+    Args:
+        model: In ``eval()``; never changed, so that threads may share it.
+        src_ids: (batch, source) ids, padded with ``pad_id``.
+        recorder: Records the encoder.
+        step_recorder: Records the decoding steps, or only carries hooks through them.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        src_ids: Tensor,
+        recorder: Recorder | None = None,
+        step_recorder: Recorder | None = None,
+    ) -> None:
+        self.model, self.config = model, model.config
+        self.step_recorder = step_recorder
+        self.cache = KVCache(model.config.n_decoder_layers)
+        self.src_padding = padding_mask(src_ids, model.config.pad_id)
+        with torch.inference_mode():
+            self.memory = model.encode(src_ids, self.src_padding, recorder)
+        self.sentences = len(src_ids)
+
+    @torch.inference_mode()
+    def log_probs(self, token_ids: Tensor) -> Tensor:
+        """(rows,) last tokens → (rows, vocab_size) log-probabilities of the next."""
+        features = self.model.decode(
+            token_ids[:, None],
+            self.memory,
+            self.src_padding,
+            cache=self.cache,
+            recorder=self.step_recorder,
+        )
+        return self.model.logits(features[:, -1]).float().log_softmax(-1)
+
+    @torch.inference_mode()
+    def select(self, rows: Tensor, *, same_source: bool) -> None:
+        """Keeps, repeats or reorders rows; ``same_source`` where no row changes its sentence."""
+        self.cache.select(rows, same_source=same_source)
+        if not same_source and self.src_padding is not None:
+            self.src_padding = self.src_padding[rows]
+
+    def start(self) -> Tensor:
+        """(batch,) the decoder's start token for each sentence."""
+        return torch.full((self.sentences,), self.config.bos_id, device=self.memory.device)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Draws the next token (Holtzman et al. 2020 for top-p; Fan et al. 2018 for top-k).
+
+    Attributes:
+        temperature: Divides the logits; above 0.
+        top_k: Keep the k most probable tokens; None keeps all.
+        top_p: Keep the fewest tokens whose probabilities reach p; None keeps all.
+        seed: Same seed, same translation.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and self.temperature > 0):
+            raise ValueError(f"temperature is {self.temperature}; it must be above 0.")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k is {self.top_k}; it must be at least 1.")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p is {self.top_p}; it must be above 0 and at most 1.")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed is {self.seed}; it must be a whole number from 0.")
+
+    def chooser(self) -> Callable[[Tensor], Tensor]:
+        """A function from (rows, vocab_size) log-probabilities to (rows,) tokens, with its own generator."""
+        generator = torch.Generator().manual_seed(self.seed)
+
+        def choose(log_probs: Tensor) -> Tensor:
+            probabilities = self.filtered(log_probs).cpu()
+            return torch.multinomial(probabilities, 1, generator=generator)[:, 0].to(log_probs.device)
+
+        return choose
+
+    def filtered(self, log_probs: Tensor) -> Tensor:
+        """(rows, vocab_size) probabilities after temperature, top-k and top-p."""
+        logits = log_probs / self.temperature
+        if self.top_k is not None:
+            threshold = logits.topk(min(self.top_k, logits.shape[-1])).values[:, -1:]
+            logits = logits.masked_fill(logits < threshold, -torch.inf)
+        probabilities = logits.softmax(-1)
+        if self.top_p is not None:
+            ordered, order = probabilities.sort(-1, descending=True)
+            dropped = ordered.cumsum(-1) - ordered >= self.top_p
+            probabilities = probabilities.masked_fill(dropped.scatter(-1, order, dropped), 0.0)
+            probabilities = probabilities / probabilities.sum(-1, keepdim=True)
+        return probabilities
+
+
+def most_probable(log_probs: Tensor) -> Tensor:
+    """Greedy search's choice: (rows, vocab_size) → (rows,)."""
+    return log_probs.argmax(-1)
+
+
+def decode(request: Request, max_length: int, choose: Callable[[Tensor], Tensor] = most_probable) -> Decoding:
+    """Extends every sentence by one chosen token a step: greedy search or sampling.
+
+    Args:
+        request: The sentences.
+        max_length: Most tokens per output, the end token included.
+        choose: (rows, vocab_size) log-probabilities → (rows,) tokens.
+    """
+    tokens = request.start()
+    ids: list[list[int]] = [[] for _ in tokens]
+    log_probs: list[list[float]] = [[] for _ in tokens]
+    for _ in range(max_length):
+        distribution = request.log_probs(tokens)
+        tokens = choose(distribution)
+        step = _step(distribution, tokens)
+        open_rows = [row for row, written in enumerate(ids) if request.config.eos_id not in written[-1:]]
+        for row in open_rows:
+            ids[row].append(step.token_ids[row])
+            log_probs[row].append(step.log_probs[row])
+        yield step
+        if all(ids[row][-1] == request.config.eos_id for row in open_rows):
+            break
+    return tuple(
+        Hypothesis(tuple(written), tuple(values), (row,) * len(written), sum(values))
+        for row, (written, values) in enumerate(zip(ids, log_probs, strict=True))
+    )
+
+
+def _step(distribution: Tensor, tokens: Tensor) -> Step:
+    chosen = tuple(distribution.gather(1, tokens[:, None])[:, 0].tolist())
+    return Step(
+        tuple(tokens.tolist()), chosen, tuple(range(len(tokens))), chosen, *alternatives(distribution)
+    )
+
+
+def alternatives(
+    distribution: Tensor, count: int = ALTERNATIVES
+) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...]]:
+    """Ids and log-probabilities of the most probable tokens of each row, best first."""
+    best = distribution.topk(min(count, distribution.shape[-1]), dim=-1)
+    return tuple(map(tuple, best.indices.tolist())), tuple(map(tuple, best.values.tolist()))
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A hypothesis as a chain of tokens, newest first."""
+
+    token_id: int
+    log_prob: float
+    parent_row: int
+    total: float
+    length: int
+    before: _Node | None
+
+    def finish(self, length_penalty: float) -> Hypothesis:
+        chain: list[_Node] = []
+        node: _Node | None = self
+        while node is not None and node.length:
+            chain.append(node)
+            node = node.before
+        chain.reverse()
+        return Hypothesis(
+            tuple(node.token_id for node in chain),
+            tuple(node.log_prob for node in chain),
+            tuple(node.parent_row for node in chain),
+            self.total / self.length**length_penalty,
+        )
+
+
+class _Beam:
+    """The beam of one sentence: what runs, what has finished, and when to stop."""
+
+    def __init__(self, beam_size: int, length_penalty: float, config: TransformerConfig) -> None:
+        self.beam_size, self.length_penalty, self.eos_id = beam_size, length_penalty, config.eos_id
+        self.running = [_Node(config.bos_id, 0.0, 0, 0.0, 0, None)]
+        self.finished: list[Hypothesis] = []
+
+    def extend(self, candidates: Iterable[tuple[float, float, int]], vocab_size: int, last: bool) -> None:
+        """Takes the best 2 × beam_size continuations, best first.
+
+        Args:
+            candidates: Sum of log-probabilities, log-probability of the new token, and its place in
+                (row, token) flattened.
+            vocab_size: Length of a row.
+            last: Whether the length limit ends every continuation.
+        """
+        before, self.running = self.running, []
+        for rank, (total, log_prob, place) in enumerate(candidates):
+            row, token_id = divmod(place, vocab_size)
+            parent = before[row]
+            node = _Node(token_id, log_prob, row, total, parent.length + 1, parent)
+            if token_id == self.eos_id or last:
+                if rank < self.beam_size:
+                    self.finished.append(node.finish(self.length_penalty))
+            elif len(self.running) < self.beam_size:
+                self.running.append(node)
+        self.finished = sorted(self.finished, key=lambda h: -h.score)[: self.beam_size]
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing that runs can still beat the worst finished hypothesis at its present length."""
+        if not self.running:
+            return True
+        if len(self.finished) < self.beam_size:
+            return False
+        best = self.running[0]
+        return best.total / best.length**self.length_penalty <= self.finished[-1].score
+
+
+def beam_search(request: Request, max_length: int, beam_size: int, length_penalty: float = 1.0) -> Decoding:
+    """Keeps the ``beam_size`` best hypotheses; score = Σ log p / length^α (Wu et al. 2016, simplified).
+
+    Args:
+        request: The sentences.
+        max_length: Most tokens per output, the end token included.
+        beam_size: Hypotheses kept per sentence; 1 equals greedy search.
+        length_penalty: α; 0 compares plain sums and so favours short outputs.
+
+    Raises:
+        ValueError: ``beam_size`` is not from 1 to 64.
+    """
+    if not 1 <= beam_size <= 64:
+        raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
+    beams = [_Beam(beam_size, length_penalty, request.config) for _ in range(request.sentences)]
+    tokens, totals = request.start(), torch.zeros(request.sentences, 1, device=request.memory.device)
+    for length in range(1, max_length + 1):
+        distribution = request.log_probs(tokens)
+        vocab_size = distribution.shape[-1]
+        sums = (distribution.view(request.sentences, -1, vocab_size) + totals[:, :, None]).flatten(1)
+        best = sums.topk(min(2 * beam_size, sums.shape[1]), dim=1)
+        chosen = distribution.view_as(sums).gather(1, best.indices)
+        table = torch.stack([best.values.double(), chosen.double(), best.indices.double()], dim=-1).tolist()
+        for beam, candidates in zip(beams, table, strict=True):
+            if length == 1 or not beam.done:
+                triples = ((total, log_prob, int(place)) for total, log_prob, place in candidates)
+                beam.extend(triples, vocab_size, last=length == max_length)
+        step = _beam_step(beams, beam_size, alternatives(distribution))
+        yield step
+        if all(beam.done for beam in beams):
+            break
+        rows = torch.tensor(step.parents, device=tokens.device)
+        request.select(rows, same_source=length > 1)
+        tokens = torch.tensor(step.token_ids, device=tokens.device)
+        totals = torch.tensor(_totals(beams, beam_size), device=tokens.device)
+    return tuple(beam.finished[0] for beam in beams)
+
+
+def _padded(beam: _Beam, beam_size: int) -> list[_Node]:
+    """The running hypotheses, filled up to the beam's width with hopeless copies."""
+    spare = _Node(beam.eos_id, -math.inf, 0, -math.inf, 1, None)
+    return beam.running + [spare] * (beam_size - len(beam.running))
+
+
+def _totals(beams: Iterable[_Beam], beam_size: int) -> list[list[float]]:
+    return [[node.total for node in _padded(beam, beam_size)] for beam in beams]
+
+
+def _beam_step(
+    beams: Sequence[_Beam],
+    beam_size: int,
+    best: tuple[tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...]],
+) -> Step:
+    rows_before = len(best[0]) // len(beams)
+    nodes = [(s, node) for s, beam in enumerate(beams) for node in _padded(beam, beam_size)]
+    return Step(
+        token_ids=tuple(node.token_id for _, node in nodes),
+        log_probs=tuple(node.log_prob for _, node in nodes),
+        parents=tuple(s * rows_before + node.parent_row for s, node in nodes),
+        scores=tuple(node.total for _, node in nodes),
+        alternative_ids=best[0],
+        alternative_log_probs=best[1],
+    )
+
+
+def finish(decoding: Decoding) -> tuple[Hypothesis, ...]:
+    """Runs a decoder to its end and returns its hypotheses."""
+    while True:
+        try:
+            next(decoding)
+        except StopIteration as stop:
+            hypotheses: tuple[Hypothesis, ...] = stop.value
+            return hypotheses
+
+
+@torch.inference_mode()
+def replay(
+    model: Transformer,
+    memory: Tensor,
+    token_ids: Sequence[int],
+    *,
+    cache: KVCache | None = None,
+    recorder: Recorder | None = None,
+) -> Tensor:
+    """Runs a given output through the decoder in one teacher-forced pass.
+
+    With the causal mask, this yields for every step the attention that step-by-step decoding had.
+
+    Args:
+        model: The model.
+        memory: (1, source, d_model) encoder output of the sentence, unpadded.
+        token_ids: The output; the decoder reads it shifted right.
+        cache: Fresh, except that it may hold the sentence's cross-attention keys and values.
+        recorder: Where to record.
+
+    Returns:
+        (target, vocab_size) log-probabilities at every position.
+    """
+    inputs = torch.tensor([[model.config.bos_id, *token_ids[:-1]]], device=memory.device)
+    features = model.decode(inputs, memory, cache=cache, recorder=recorder)
+    return model.logits(features[0]).float().log_softmax(-1)

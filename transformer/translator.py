@@ -1,0 +1,384 @@
+"""Text in, translation out: what the app, the command line and most users call."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .audit import audit
+from .capture import AttentionKind, AttentionTrace, AuditReport, BoolArray, Capture, HeadView, Window
+from .checkpoint import load_checkpoint
+from .config import TransformerConfig
+from .decoding import (
+    Decoding,
+    Hypothesis,
+    Request,
+    Sampling,
+    Step,
+    alternatives,
+    beam_search,
+    decode,
+    finish,
+    most_probable,
+    replay,
+)
+from .hooks import Hook, HookFunction, as_hooks
+from .model import Transformer
+from .recorder import Recorder
+from .tokenizer import Tokenizer
+from .translation import Alternative, DecodeStep, HeadLabels, Translation, head_view
+
+MAX_SOURCE_TOKENS = 1024
+
+
+class InputError(ValueError):
+    """A text cannot be translated; the message says why in one sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class BatchEntry:
+    """One sentence of a padded batch, as the encoder saw it.
+
+    Attributes:
+        tokens: Pieces with ``<pad>`` up to the longest sentence.
+        padding_mask: (length,) bool, True for tokens.
+        attention: Encoder self-attention only.
+        model: Name of the model.
+        norm: "pre" or "post".
+    """
+
+    tokens: tuple[str, ...]
+    padding_mask: BoolArray
+    attention: AttentionTrace
+    model: str
+    norm: str
+
+    def head(self, layer: int, head: int, window: Window | None = None) -> HeadView:
+        """One encoder head with the padding as its mask; raises as ``Translation.head``."""
+        labels = HeadLabels(self.tokens, None, self.tokens)
+        place = (AttentionKind.ENCODER, layer, head)
+        return head_view(self.attention, place, labels, (self.model, self.norm), window)
+
+
+class Translator:
+    """A model with its tokenizer. Safe to share between threads: nothing in it changes.
+
+    Attributes:
+        name: Name of the model.
+        config: Its sizes.
+        model: The network, in ``eval()``.
+        tokenizer: Its vocabulary.
+        heads: Contents of ``heads.json``; None where the checkpoint has none.
+        card: The model card, Markdown.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        *,
+        name: str = "model",
+        heads: dict[str, Any] | None = None,
+        card: str = "",
+    ) -> None:
+        self.model = model.eval().requires_grad_(False)
+        self.config: TransformerConfig = model.config
+        self.tokenizer, self.name, self.heads, self.card = tokenizer, name, heads, card
+
+    def translate(
+        self,
+        text: str,
+        beam_size: int = 1,
+        max_length: int | None = None,
+        sample: Sampling | None = None,
+        capture: bool | Capture = True,
+        hooks: Iterable[Hook | HookFunction] = (),
+    ) -> Translation:
+        """Translates one text.
+
+        Args:
+            text: Up to 1,024 tokens.
+            beam_size: 1 for greedy search, more for beam search (score Σ log p / length).
+            max_length: Most target tokens, ``</s>`` included; by default 1.5 × source tokens + 10.
+            sample: Draw tokens instead; only with ``beam_size=1``.
+            capture: True, False, or a ``Capture`` that says what to record.
+            hooks: Interventions, see ``transformer.hooks``.
+
+        Raises:
+            InputError: The text is empty or too long.
+            ValueError: An option is out of range.
+        """
+        *_, translation = self.stream(text, beam_size, max_length, sample, capture, hooks)
+        assert isinstance(translation, Translation)
+        return translation
+
+    def stream(
+        self,
+        text: str,
+        beam_size: int = 1,
+        max_length: int | None = None,
+        sample: Sampling | None = None,
+        capture: bool | Capture = True,
+        hooks: Iterable[Hook | HookFunction] = (),
+    ) -> Iterator[DecodeStep | Translation]:
+        """As ``translate``, step by step: yields each step (in a beam: of the best hypothesis so far),
+        and the translation last."""
+        if sample is not None and beam_size != 1:
+            raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
+        run = _Run(self, text, _capture(capture), as_hooks(hooks))
+        limit = self._limit(len(run.src_ids), max_length)
+        request = run.request(record_steps=beam_size == 1)
+        steps: list[Step] = []
+        decoding = self._decoding(request, limit, beam_size, sample)
+        while True:
+            try:
+                steps.append(next(decoding))
+            except StopIteration as stop:
+                hypothesis: Hypothesis = stop.value[0]
+                break
+            yield self._decode_step(steps[-1], 0)
+        if beam_size > 1 and run.recorder is not None:
+            replay(self.model, request.memory, hypothesis.token_ids, recorder=run.recorder)
+        yield run.translation(hypothesis, self._path(steps, hypothesis), _method(beam_size, sample))
+
+    def force(
+        self,
+        text: str,
+        target: str,
+        capture: bool | Capture = True,
+        hooks: Iterable[Hook | HookFunction] = (),
+    ) -> Translation:
+        """Runs a given translation through the model (teacher forcing); decodes nothing.
+
+        Raises:
+            InputError: A text is empty or too long.
+        """
+        run = _Run(self, text, _capture(capture), as_hooks(hooks))
+        target_ids = (*self.ids(target, "translation"), self.config.eos_id)
+        request = run.request(record_steps=True)
+        distribution = replay(self.model, request.memory, target_ids, recorder=request.step_recorder)
+        chosen = distribution.gather(1, torch.tensor(target_ids, device=distribution.device)[:, None])
+        log_probs = tuple(chosen[:, 0].tolist())
+        hypothesis = Hypothesis(target_ids, log_probs, (0,) * len(target_ids), sum(log_probs))
+        ids, values = alternatives(distribution)
+        steps = [
+            Step((token,), (log_prob,), (0,), (log_prob,), (best,), (best_values,))
+            for token, log_prob, best, best_values in zip(target_ids, log_probs, ids, values, strict=True)
+        ]
+        return run.translation(hypothesis, self._path(steps, hypothesis), "forced")
+
+    def encode_batch(self, texts: Sequence[str]) -> tuple[BatchEntry, ...]:
+        """Encodes several texts as one padded batch, and shows each one's encoder self-attention.
+
+        Raises:
+            InputError: A text is empty or too long.
+        """
+        rows = [(*self.ids(text), self.config.eos_id) for text in texts]
+        src_ids = padded(rows, self.config.pad_id, self.device)
+        recorder = Recorder(Capture())
+        Request(self.model, src_ids, recorder)
+        entries = []
+        for row, ids in enumerate(src_ids.tolist()):
+            trace = recorder.trace(audit, row)
+            assert trace is not None
+            mask = (src_ids[row] != self.config.pad_id).cpu().numpy()
+            entries.append(BatchEntry(self.pieces(ids), mask, trace, self.name, self.config.norm))
+        return tuple(entries)
+
+    def translate_all(
+        self, texts: Sequence[str], beam_size: int = 1, max_length: int | None = None
+    ) -> list[str]:
+        """Translates a padded batch, without capture: for evaluation.
+
+        Raises:
+            InputError: A text is empty or too long.
+        """
+        rows = [(*self.ids(text), self.config.eos_id) for text in texts]
+        request = Request(self.model, padded(rows, self.config.pad_id, self.device))
+        limit = self._limit(max(map(len, rows)), max_length)
+        hypotheses = finish(self._decoding(request, limit, beam_size, None))
+        return [self.text(hypothesis.token_ids) for hypothesis in hypotheses]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return self.model.embedding.weight.device
+
+    def ids(self, text: str, what: str = "text") -> tuple[int, ...]:
+        """Ids of a text, without special tokens.
+
+        Raises:
+            InputError: The text is empty or longer than 1,024 tokens with ``</s>``.
+        """
+        ids = tuple(self.tokenizer.encode(clean(text)))
+        if not ids:
+            raise InputError(f"The {what} is empty; type a sentence.")
+        if len(ids) + 1 > MAX_SOURCE_TOKENS:
+            raise InputError(
+                f"The {what} has {len(ids) + 1:,} tokens; at most {MAX_SOURCE_TOKENS:,} can be read at once."
+            )
+        return ids
+
+    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of ids, ``▁`` kept."""
+        return tuple(self.tokenizer.pieces(ids))
+
+    def text(self, ids: Iterable[int]) -> str:
+        """Plain text of ids; special tokens are left out."""
+        return self.tokenizer.decode(ids).strip()
+
+    def _limit(self, source_length: int, max_length: int | None) -> int:
+        longest = self.config.max_positions
+        if max_length is None:
+            return min(int(1.5 * source_length) + 10, longest)
+        if not 1 <= max_length <= longest:
+            raise ValueError(f"max_length is {max_length}; it must be from 1 to {longest:,}.")
+        return max_length
+
+    def _decoding(self, request: Request, limit: int, beam_size: int, sample: Sampling | None) -> Decoding:
+        if beam_size != 1:
+            return beam_search(request, limit, beam_size)
+        return decode(request, limit, most_probable if sample is None else sample.chooser())
+
+    def _path(self, steps: Sequence[Step], hypothesis: Hypothesis) -> tuple[DecodeStep, ...]:
+        """The winner's steps: its own tokens, with the alternatives of the row that each one extends."""
+        return tuple(
+            DecodeStep(self._piece(token), token, log_prob, self._alternatives(step, parent), parent)
+            for step, token, log_prob, parent in zip(
+                steps, hypothesis.token_ids, hypothesis.log_probs, hypothesis.parents, strict=False
+            )
+        )
+
+    def _decode_step(self, step: Step, row: int) -> DecodeStep:
+        token, parent = step.token_ids[row], step.parents[row]
+        best = self._alternatives(step, parent)
+        return DecodeStep(self._piece(token), token, step.log_probs[row], best, parent)
+
+    def _alternatives(self, step: Step, parent: int) -> tuple[Alternative, ...]:
+        pairs = zip(step.alternative_ids[parent], step.alternative_log_probs[parent], strict=True)
+        return tuple(Alternative(self._piece(token), token, log_prob) for token, log_prob in pairs)
+
+    def _piece(self, token_id: int) -> str:
+        return self.pieces((token_id,))[0]
+
+
+class _Run:
+    """One call of a translator: the text as ids, what is recorded, and the proof of it."""
+
+    def __init__(
+        self, translator: Translator, text: str, capture: Capture | None, hooks: tuple[Hook, ...]
+    ) -> None:
+        self.translator, self.hooks = translator, hooks
+        self.source_text = clean(text)
+        self.src_ids = (*translator.ids(text), translator.config.eos_id)
+        self.recorder = Recorder(capture, hooks) if capture is not None else None
+        self._carrier = Recorder(None, hooks) if hooks else None
+
+    def request(self, *, record_steps: bool) -> Request:
+        recorder = self.recorder or self._carrier
+        step_recorder = recorder if record_steps else self._carrier
+        return Request(self.translator.model, self._ids(), recorder, step_recorder)
+
+    def translation(self, hypothesis: Hypothesis, steps: tuple[DecodeStep, ...], method: str) -> Translation:
+        translator, config = self.translator, self.translator.config
+        target = translator.pieces(hypothesis.token_ids)
+        start = translator.pieces((config.bos_id,))
+        return Translation(
+            source_text=self.source_text,
+            text=translator.text(hypothesis.token_ids),
+            source_tokens=translator.pieces(self.src_ids),
+            decoder_input_tokens=(*start, *target[:-1]),
+            target_tokens=target,
+            log_probs=hypothesis.log_probs,
+            steps=steps,
+            method=method,
+            model=translator.name,
+            config=config,
+            notes=self._notes(hypothesis),
+            attention=self._trace(hypothesis),
+        )
+
+    def _trace(self, hypothesis: Hypothesis) -> AttentionTrace | None:
+        if self.recorder is None:
+            return None
+
+        def auditor(trace: AttentionTrace) -> AuditReport:
+            return audit(trace, hypothesis.log_probs, self._replayed(hypothesis))
+
+        return self.recorder.trace(auditor)
+
+    def _replayed(self, hypothesis: Hypothesis) -> tuple[float, ...]:
+        """Log-probabilities from a second, uncached pass over source and output."""
+        request = Request(self.translator.model, self._ids(), self._carrier)
+        distribution = replay(request.model, request.memory, hypothesis.token_ids, recorder=self._carrier)
+        ids = torch.tensor(hypothesis.token_ids, device=distribution.device)
+        return tuple(distribution.gather(1, ids[:, None])[:, 0].tolist())
+
+    def _notes(self, hypothesis: Hypothesis) -> tuple[str, ...]:
+        notes = []
+        trained = self.translator.config.trained_length
+        if trained is not None and len(self.src_ids) > trained:
+            notes.append(
+                f"This text has {len(self.src_ids):,} tokens: "
+                f"longer than anything this model was trained on ({trained:,})."
+            )
+        if hypothesis.token_ids[-1] != self.translator.config.eos_id:
+            notes.append(f"The translation was cut at {len(hypothesis.token_ids):,} tokens, before its end.")
+        return tuple(notes)
+
+    def _ids(self) -> Tensor:
+        return torch.tensor([self.src_ids], device=self.translator.device)
+
+
+def load_translator(path: str | Path, device: str | torch.device = "cpu") -> Translator:
+    """Opens a checkpoint directory.
+
+    Args:
+        path: A directory that ``train`` wrote, or a bundled one such as ``assets/models/en-de``.
+        device: Where to compute.
+
+    Raises:
+        CheckpointError: The directory is missing, damaged, or not of this package.
+    """
+    checkpoint = load_checkpoint(path)
+    return Translator(
+        checkpoint.model.to(device),
+        checkpoint.tokenizer,
+        name=Path(path).resolve().name,
+        heads=checkpoint.heads,
+        card=checkpoint.card,
+    )
+
+
+def clean(text: str) -> str:
+    """The text as the model reads it: NFC, one space for white space and control characters.
+
+    Lone surrogates, which no encoding can carry, become U+FFFD.
+    """
+    text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    text = "".join(" " if unicodedata.category(char) == "Cc" else char for char in text)
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> Tensor:
+    """(batch, longest) ids."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
+
+
+def _capture(capture: bool | Capture) -> Capture | None:
+    if isinstance(capture, Capture):
+        return capture
+    return Capture() if capture else None
+
+
+def _method(beam_size: int, sample: Sampling | None) -> str:
+    if sample is not None:
+        return f"sample-{sample.seed}"
+    return "greedy" if beam_size == 1 else f"beam-{beam_size}"
