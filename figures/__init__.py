@@ -1,0 +1,9 @@
+"""Pure functions from arrays and token lists to Plotly figures: no torch, no Streamlit."""
+
+from __future__ import annotations
+
+from figures.bars import next_token, row_bars
+from figures.heatmap import heatmap, pooled_heatmap
+from figures.overview import Tile, overview
+
+__all__ = ["Tile", "heatmap", "next_token", "overview", "pooled_heatmap", "row_bars"]

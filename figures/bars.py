@@ -1,0 +1,111 @@
+"""Bars that follow the cursor: what the model chose among, and one row of an attention map.
+
+Both figures hold every step as a Plotly frame named by its position, so that a viewer can move without asking Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from figures import labels, style
+from figures.shape import AlternativeLike, HeadLike, StepLike
+
+SHOWN = 10
+
+
+def percent(share: float) -> str:
+    """Writes a share from 0 to 1 in per cent: `37 %`, `0.4 %`, `<0.1 %`."""
+    value = 100 * share
+    if 0 < value < 0.1:
+        return "<0.1 %"
+    if 99.5 <= value < 100 and share < 1:
+        return f"{math.floor(10 * value) / 10:g} %"
+    return f"{value:.1f} %" if value < 1 and value > 0 else f"{value:.0f} %"
+
+
+def candidates(step: StepLike) -> list[tuple[str, float, bool]]:
+    """The most probable tokens of a step as (token, log-probability, chosen), best first, the chosen one among them."""
+    best: list[AlternativeLike | StepLike] = list(step.alternatives[:SHOWN])
+    if all(option.token_id != step.token_id for option in best):
+        best = [*best[: SHOWN - 1], step]
+    return [(option.token, float(option.log_prob), option.token_id == step.token_id) for option in best]
+
+
+def _next_token_frame(name: str, step: StepLike) -> go.Frame:
+    options = candidates(step)
+    shares = [math.exp(log_prob) for _, log_prob, _ in options]
+    bar = go.Bar(
+        x=np.array(shares, dtype=np.float32),
+        y=np.arange(len(options), dtype=np.int8),
+        customdata=np.array([log_prob for _, log_prob, _ in options], dtype=np.float32),
+        text=[labels.escape(percent(share)) for share in shares],
+        hovertext=[labels.escape(labels.display(token)) for token, _, _ in options],
+        marker={"color": [style.CHOSEN if chosen else style.NEUTRAL for *_, chosen in options]},
+    )
+    ticktext = [_option_label(token, chosen) for token, _, chosen in options]
+    return go.Frame(name=name, data=[bar], layout={"yaxis": {"ticktext": ticktext}})
+
+
+def _option_label(token: str, chosen: bool) -> str:
+    label = labels.escape(labels.shorten(labels.display(token)))
+    return f"<b>{label}</b>" if chosen else label
+
+
+def next_token(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZE) -> go.Figure:
+    """Draws the most probable next tokens of one step; the other steps are frames.
+
+    Args:
+        steps: the decode steps.
+        step: the step that is drawn first (from 0).
+        height: in px.
+    """
+    frames = [_next_token_frame(str(i), each) for i, each in enumerate(steps)]
+    figure = style.bare(go.Figure(frames[step].data, frames=frames))
+    figure.update_traces(orientation="h", textposition="outside", cliponaxis=False, textfont={"size": 10},
+                         hovertemplate="%{hovertext}<br>probability %{x:.3f} · log-probability %{customdata:.2f} nats"
+                         "<extra></extra>")  # fmt: skip
+    still = {"fixedrange": True, "showgrid": False, "zeroline": False, "automargin": False, "ticks": ""}
+    figure.update_layout(
+        xaxis={**still, "range": [0, 1.3], "visible": False},
+        yaxis={**still, "range": [SHOWN - 0.4, -0.6], "tickmode": "array", "tickvals": list(range(SHOWN)),
+               "ticktext": frames[step].layout.yaxis.ticktext, "tickfont": {"size": 11}},
+        height=height, margin={"l": 84, "t": 6, "r": 6, "b": 6}, bargap=0.35, dragmode=False,
+    )  # fmt: skip
+    return figure
+
+
+def _row_frame(name: str, weights: np.ndarray, title: str) -> go.Frame:
+    return go.Frame(name=name, data=[go.Bar(y=weights.astype(np.float32))], layout={"title": {"text": title}})
+
+
+def row_bars(view: HeadLike, row: int = 0, height: int = 200) -> go.Figure:
+    """Draws one row of a head, key by key; the other rows are frames named by their position in the sentence.
+
+    Args:
+        view: the head, over at most 64 keys.
+        row: the row of the window that is drawn first (from 0).
+        height: in px.
+    """
+    titles = [
+        labels.escape(f"{name}: Σ = {weights.sum():.2f}")
+        for name, weights in zip(labels.row_names(view.query_tokens, view.predicted_tokens), view.weights, strict=True)
+    ]
+    start = view.window.query_start
+    frames = [_row_frame(str(start + i), view.weights[i], titles[i]) for i in range(len(titles))]
+    keys = [labels.escape(name) for name in labels.key_names(view.key_tokens)]
+    bar = go.Bar(y=view.weights[row].astype(np.float32), x=np.arange(len(keys)), hovertext=keys,
+                 marker={"color": style.HUES[view.kind]},
+                 hovertemplate="%{hovertext}<br>weight %{y:.3f}<extra></extra>")  # fmt: skip
+    figure = style.bare(go.Figure([bar], frames=frames))
+    figure.update_layout(
+        title={"text": titles[row], "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.97, "yanchor": "top"},
+        xaxis={**style.token_axis(labels.ticks(view.key_tokens)), "tickangle": -90},
+        yaxis={"range": [0, 1], "tickvals": [0, 0.5, 1], "fixedrange": True, "automargin": False, "title": "weight",
+               "gridcolor": "rgba(128,128,128,.25)", "zeroline": False},
+        height=height, margin={"l": 84, "t": 30, "r": 6, "b": 84}, bargap=0.15, dragmode=False,
+    )  # fmt: skip
+    return figure

@@ -1,0 +1,177 @@
+"""One head's attention as a map: rows are queries, columns are keys, masked cells are hatched."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from figures import labels, style
+from figures.shape import HeadLike
+
+LARGEST = 64
+_HOVER = (
+    "%{text}<br>weight %{customdata[0]:.3f} · score before the mask %{customdata[1]:.2f}<extra></extra>"
+)
+_ROW_TITLES = {"encoder": "queries", "decoder": "queries: token read", "cross": "queries: token predicted"}
+_COLUMN_TITLES = {"encoder": "keys and values", "decoder": "keys and values: token read",
+                  "cross": "keys and values: encoder output"}  # fmt: skip
+
+
+def levels(weights: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Turns weights from 0 to 1 into colour levels: 0 for masked cells, 1 to 255 for the others.
+
+    Args:
+        weights: attention weights (queries, keys).
+        mask: True where the query may attend (queries, keys).
+    """
+    shown = 1 + np.rint(254 * np.clip(weights, 0, 1))
+    return np.where(mask, shown, 0).astype(np.uint8)
+
+
+def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
+    """Takes the maximum over blocks, so that neither side of (rows, columns) is longer than `limit`.
+
+    Returns:
+        The pooled array and how many rows and columns one of its cells stands for.
+    """
+    rows, columns = (-(-length // limit) for length in values.shape)
+    starts = [np.arange(0, length, step) for length, step in zip(values.shape, (rows, columns), strict=True)]
+    pooled = np.maximum.reduceat(np.maximum.reduceat(values, starts[0], axis=0), starts[1], axis=1)
+    return pooled, rows, columns
+
+
+def hatching(mask: np.ndarray) -> go.Scatter | None:
+    """Draws everything masked as one hatched polygon, or None where nothing is masked.
+
+    Args:
+        mask: True where the query may attend (queries, keys).
+    """
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for top, bottom, left, right in _masked_blocks(mask):
+        x += [left - 0.5, right - 0.5, right - 0.5, left - 0.5, left - 0.5, None]
+        y += [top - 0.5, top - 0.5, bottom - 0.5, bottom - 0.5, top - 0.5, None]
+    if not x:
+        return None
+    return go.Scatter(x=x[:-1], y=y[:-1], mode="lines", line={"width": 0}, fill="toself",
+                      fillcolor="rgba(0,0,0,0)", fillpattern=style.HATCH, hoverinfo="skip")  # fmt: skip
+
+
+def _masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """Masked cells as rectangles (top, bottom, left, right): equal runs of neighbouring rows are one."""
+    blocks: list[tuple[int, int, int, int]] = []
+    open_runs: dict[tuple[int, int], int] = {}
+    for row in range(len(mask) + 1):
+        runs = set(_masked_runs(mask[row])) if row < len(mask) else set()
+        for run in [run for run in open_runs if run not in runs]:
+            blocks.append((open_runs.pop(run), row, *run))
+        for run in runs:
+            open_runs.setdefault(run, row)
+    return blocks
+
+
+def _masked_runs(row: np.ndarray) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate(([True], row, [True])).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def heatmap(view: HeadLike, compact: bool = False, size: int = style.SIZE) -> go.Figure:
+    """Draws one head: what each query (row) takes from each key (column).
+
+    Colours run from 0 to 1 for every head and sentence. The hover text gives the exact weight and the scaled
+    score before the mask.
+
+    Args:
+        view: the head; at most 64 x 64 cells, longer sentences come as a window.
+        compact: leave the hover names to the linked view, which writes them from `layout.meta`.
+        size: width and height in px.
+
+    Raises:
+        ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
+    """
+    _check(view)
+    rows = labels.row_names(view.query_tokens, view.predicted_tokens)
+    columns = labels.key_names(view.key_tokens)
+    values = np.stack([view.weights, view.scores], axis=-1).astype(np.float32)
+    text = None if compact else [[labels.escape(f"{row}, {column}") for column in columns] for row in rows]
+    trace = go.Heatmap(z=levels(view.weights, view.mask), zmin=0, zmax=255, colorscale=style.scale(view.kind),
+                       showscale=False, customdata=values, text=text, hovertemplate=_HOVER)  # fmt: skip
+    figure = style.bare(go.Figure([trace]))
+    hatched = hatching(view.mask)
+    if hatched is not None:
+        figure.add_trace(hatched)
+    figure.update_layout(_map_layout(view, size), meta={"rows": rows, "columns": columns})
+    return figure
+
+
+def _check(view: HeadLike) -> None:
+    shape = view.weights.shape
+    if max(shape) > LARGEST:
+        raise ValueError(
+            f"A map shows at most {LARGEST} x {LARGEST} cells, this one has {shape[0]} x {shape[1]}: ask for a window."
+        )
+    if shape != (len(view.query_tokens), len(view.key_tokens)):
+        raise ValueError(
+            f"The map has {shape[0]} x {shape[1]} cells but labels for {len(view.query_tokens)} x {len(view.key_tokens)}."
+        )
+
+
+def _row_tokens(view: HeadLike) -> tuple[str, ...]:
+    """The tokens that label the rows: cross-attention rows by what they predict, all others by what they read."""
+    if view.kind == "cross" and view.predicted_tokens is not None:
+        return view.predicted_tokens
+    return view.query_tokens
+
+
+def axis_titles(view: HeadLike) -> tuple[str, str]:
+    """Whose queries the rows are and whose keys and values the columns are."""
+    kind = str(view.kind)
+    return _ROW_TITLES[kind], _COLUMN_TITLES[kind]
+
+
+def _map_layout(view: HeadLike, size: int) -> dict[str, object]:
+    row_title, column_title = axis_titles(view)
+    columns = style.token_axis(labels.ticks(view.key_tokens))
+    rows = style.token_axis(labels.ticks(_row_tokens(view)))
+    columns |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
+    rows |= {"range": rows["range"][::-1], "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"}  # type: ignore[index]
+    return {
+        "xaxis": columns,
+        "yaxis": rows,
+        "width": size,
+        "height": size,
+        "margin": style.MARGIN,
+        "dragmode": False,
+        "annotations": [
+            _title(column_title, x=0, y=1, yshift=style.MARGIN["t"] - 6, xanchor="left", yanchor="top"),
+            _title(row_title, x=0, y=1, xshift=6 - style.MARGIN["l"], xanchor="left", yanchor="top", textangle=-90),
+        ],
+    }
+
+
+def _title(text: str, **place: object) -> dict[str, object]:
+    return {"text": text, "xref": "paper", "yref": "paper", "showarrow": False, "font": {"size": 10}, **place}
+
+
+def pooled_heatmap(weights: np.ndarray, mask: np.ndarray, kind: str, size: int = style.SIZE) -> go.Figure:
+    """Draws a long matrix as an overview: each cell is the largest weight among the cells it stands for.
+
+    Args:
+        weights: attention weights (queries, keys) of any length.
+        mask: True where the query may attend (queries, keys).
+        kind: encoder, decoder or cross.
+        size: width and height in px.
+    """
+    pooled, rows, columns = pool(levels(weights, mask), LARGEST)
+    trace = go.Heatmap(z=pooled, x0=columns / 2 + 0.5, dx=columns, y0=rows / 2 + 0.5, dy=rows, zmin=0, zmax=255,
+                       colorscale=style.scale(kind), showscale=False,
+                       hovertemplate="near query %{y:.0f}, key %{x:.0f}<extra></extra>")  # fmt: skip
+    figure = style.bare(go.Figure([trace]))
+    frame = {"showgrid": False, "zeroline": False, "fixedrange": True, "constrain": "domain"}
+    figure.update_layout(
+        title={"text": f"maximum over {rows}×{columns} cells", "font": {"size": 12}},
+        xaxis={**frame, "side": "top", "title": "key", "constraintoward": "left"},
+        yaxis={**frame, "autorange": "reversed", "scaleanchor": "x", "title": "query", "constraintoward": "top"},
+        width=size, height=size, margin={"l": 50, "t": 70, "r": 6, "b": 6}, dragmode=False,
+    )  # fmt: skip
+    return figure

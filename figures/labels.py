@@ -1,0 +1,108 @@
+"""How tokens, positions, layers and heads are written for people.
+
+Programs count from 0, people from 1; `count` is the one place where figures turn the first into the second.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+WORD_START = "▁"
+SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})
+CUT = 12
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"}
+
+
+def count(index: int) -> int:
+    """Turns a position, layer or head as programs count it (from 0) into what people read (from 1)."""
+    return index + 1
+
+
+def head_name(layer: int, head: int) -> str:
+    """The short name of a head, as on the tiles and titles: `L3 H5`."""
+    return f"L{count(layer)} H{count(head)}"
+
+
+def head_phrase(layer: int, head: int) -> str:
+    """The name of a head inside a sentence: `head 5 of layer 3`."""
+    return f"head {count(head)} of layer {count(layer)}"
+
+
+def escape(text: str) -> str:
+    """Escapes what Plotly reads as markup (`& < >`) and `#`, with which Streamlit marks its own colours."""
+    return "".join(_ESCAPES.get(character, character) for character in text)
+
+
+def is_special(token: str) -> bool:
+    """Says whether a token is one of the model's own marks and no text."""
+    return token in SPECIAL_TOKENS
+
+
+def _visible(character: str) -> str:
+    category = unicodedata.category(character)
+    hidden = category in {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
+    return f"U+{ord(character):04X}" if hidden else character
+
+
+def display(token: str) -> str:
+    """Writes a piece for people: no word mark, blanks and control characters as visible signs.
+
+    A byte piece `<0xF0>` becomes `0xF0`, an empty piece `∅`, a lone word mark `␣`.
+    """
+    if is_special(token):
+        return token
+    if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
+        return token[1:-1]
+    text = token.removeprefix(WORD_START)
+    if not text:
+        return "␣" if token else "∅"
+    if text.isspace():
+        return "␣" * len(text)
+    return "".join(map(_visible, text.replace(WORD_START, "␣")))
+
+
+def shorten(text: str, limit: int = CUT) -> str:
+    """Cuts a text after `limit` characters and says so with an ellipsis."""
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
+def occurrences(tokens: Sequence[str]) -> list[int | None]:
+    """Numbers repeated tokens from 1 in reading order; a token that occurs once gets None."""
+    shown = [display(token) for token in tokens]
+    totals, seen = Counter(shown), Counter[str]()
+    numbers: list[int | None] = []
+    for text in shown:
+        seen[text] += 1
+        numbers.append(seen[text] if totals[text] > 1 else None)
+    return numbers
+
+
+def names(tokens: Sequence[str], limit: int | None = None) -> list[str]:
+    """Unescaped names of tokens, repeated ones with a small index: `die₁ … die₂`."""
+    result = []
+    for token, number in zip(tokens, occurrences(tokens), strict=True):
+        text = display(token) if limit is None else shorten(display(token), limit)
+        result.append(text if number is None else text + str(number).translate(_SUBSCRIPTS))
+    return result
+
+
+def ticks(tokens: Sequence[str]) -> list[str]:
+    """Escaped axis labels, cut after twelve characters, with indices for repeated tokens."""
+    return [escape(name) for name in names(tokens, CUT)]
+
+
+def row_names(query_tokens: Sequence[str], predicted_tokens: Sequence[str] | None) -> list[str]:
+    """What a row is, in words: the query, or for decoder rows the token it reads and the one it predicts."""
+    read = names(query_tokens)
+    if predicted_tokens is None:
+        return [f"query {name}" for name in read]
+    predicted = names(predicted_tokens)
+    return [f"reads {a}, predicts {b}" for a, b in zip(read, predicted, strict=True)]
+
+
+def key_names(key_tokens: Sequence[str]) -> list[str]:
+    """What a column is, in words."""
+    return [f"key {name}" for name in names(key_tokens)]

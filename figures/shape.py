@@ -1,0 +1,69 @@
+"""What a figure needs to know about one attention head: plain arrays, tokens and provenance."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+
+class WindowLike(Protocol):
+    """The part of the whole matrix that the arrays hold; positions count from 0, stops are exclusive."""
+
+    @property
+    def query_start(self) -> int: ...
+    @property
+    def query_stop(self) -> int: ...
+    @property
+    def key_start(self) -> int: ...
+    @property
+    def key_stop(self) -> int: ...
+
+
+class HeadLike(Protocol):
+    """One attention head over one window; `transformer.HeadView` has this shape."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def layer(self) -> int: ...
+    @property
+    def head(self) -> int: ...
+    @property
+    def query_tokens(self) -> tuple[str, ...]: ...
+    @property
+    def predicted_tokens(self) -> tuple[str, ...] | None: ...
+    @property
+    def key_tokens(self) -> tuple[str, ...]: ...
+    @property
+    def window(self) -> WindowLike: ...
+    @property
+    def scores(self) -> np.ndarray: ...
+    @property
+    def mask(self) -> np.ndarray: ...
+    @property
+    def weights(self) -> np.ndarray: ...
+
+
+class AlternativeLike(Protocol):
+    """One candidate for the next token."""
+
+    @property
+    def token(self) -> str: ...
+    @property
+    def token_id(self) -> int: ...
+    @property
+    def log_prob(self) -> float: ...
+
+
+class StepLike(Protocol):
+    """One decode step: the token chosen and what it was chosen among."""
+
+    @property
+    def token(self) -> str: ...
+    @property
+    def token_id(self) -> int: ...
+    @property
+    def log_prob(self) -> float: ...
+    @property
+    def alternatives(self) -> tuple[AlternativeLike, ...]: ...

@@ -1,0 +1,65 @@
+"""Hues, colour scales and the fixed frame that every map shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+HUES = {"encoder": "#0072B2", "decoder": "#009E73", "cross": "#D55E00"}
+NEUTRAL = "rgba(128,128,128,.55)"
+CHOSEN = "rgba(128,128,128,.95)"
+HATCH = {"shape": "/", "size": 6, "solidity": 0.25, "fgcolor": "rgba(128,128,128,.6)"}
+FAINTEST = 0.06
+MARGIN = {"l": 84, "t": 84, "r": 6, "b": 6}
+SIZE = 330
+
+
+def rgba(hue: str, alpha: float) -> str:
+    """Writes a `#RRGGBB` hue with an opacity from 0 to 1."""
+    red, green, blue = (int(hue[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha:g})"
+
+
+def scale(kind: str) -> list[tuple[float, str]]:
+    """The sequential scale of a kind for levels 0 to 255: level 0 is masked and stays clear.
+
+    Works on any background, because only the opacity grows: from a trace of the hue to the full hue.
+    """
+    hue, first = HUES[kind], 0.5 / 255
+    clear, faint = rgba(hue, 0), rgba(hue, FAINTEST)
+    return [(0.0, clear), (first, clear), (first, faint), (1.0, rgba(hue, 1))]
+
+
+def label_size(count: int) -> int:
+    """Font size in px for an axis of `count` tokens."""
+    return 10 if count <= 24 else 8
+
+
+def label_step(count: int) -> int:
+    """Every how many-th token of an axis is written so that labels do not overlap."""
+    return 1 if count <= 40 else 2 if count <= 52 else 3
+
+
+def token_axis(labels: Sequence[str]) -> dict[str, object]:
+    """An axis with tokens at the numeric positions 0, 1, …: equal tokens stay apart."""
+    shown = range(0, len(labels), label_step(len(labels)))
+    return {
+        "tickmode": "array",
+        "tickvals": list(shown),
+        "ticktext": [labels[i] for i in shown],
+        "tickfont": {"size": label_size(len(labels))},
+        "range": [-0.5, len(labels) - 0.5],
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+        "automargin": False,
+        "ticks": "",
+    }
+
+
+def bare(figure: go.Figure) -> go.Figure:
+    """Clears Plotly's template, so that the page's theme shows through and the figure stays small."""
+    figure.layout.template = go.layout.Template()
+    figure.update_layout(paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", showlegend=False)
+    return figure

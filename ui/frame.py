@@ -1,0 +1,85 @@
+"""What every page shares: configuration, menu, model picker, notices."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui import models, state
+from ui.opening import fit_model
+
+PAGES = (
+    ("app.py", "Translate", ":material/translate:"),
+    ("pages/encoder_self_attention.py", "Encoder self-attention", ":material/input:"),
+    ("pages/decoder_self_attention.py", "Decoder self-attention", ":material/output:"),
+    ("pages/cross_attention.py", "Cross-attention", ":material/compare_arrows:"),
+)
+_STYLE = """
+<style>
+.stMainBlockContainer { padding: 1.1rem 2rem 2rem; max-width: 1500px; }
+.stMainBlockContainer > .stVerticalBlock, .st-key-linked .stVerticalBlock { gap: .55rem; }
+.stAppHeader { height: 1.6rem; min-height: 1.6rem; background: transparent; }
+.stSidebarHeader { height: 1.2rem; min-height: 1.2rem; padding-bottom: 0; }
+.stSidebar .stVerticalBlock { gap: .35rem; }
+.st-key-feeders { display: none; }
+.stElementContainer:has(> .stHtml > style:only-child) { display: none; }
+.st-key-page-encoder a span[data-testid="stIconMaterial"] { color: #0072B2; }
+.st-key-page-decoder a span[data-testid="stIconMaterial"] { color: #009E73; }
+.st-key-page-cross a span[data-testid="stIconMaterial"] { color: #D55E00; }
+h1 { font-size: 1.35rem !important; padding: 0 0 .1rem !important; }
+@media (max-width: 640px) { .stMainBlockContainer { padding: 1.6rem .9rem 2rem; } }
+</style>
+"""
+
+
+def open_page(title: str) -> None:
+    """First line of every page: takes over the address, sets the page up."""
+    state.adopt()
+    st.set_page_config(page_title=f"{title} · Attention explorer", page_icon=":material/grid_view:", layout="wide",
+                       initial_sidebar_state="auto")  # fmt: skip
+    st.html(_STYLE)
+
+
+def pick_model() -> str | None:
+    """Draws the model picker in the sidebar and gives the name of the model; None where there is none."""
+    names = list(models.available())
+    if not names:
+        st.error(
+            "There is no model here. Put one under assets/models, or train one into models/ with "
+            "`python -m transformer train`."
+        )
+        return None
+    name, notes = fit_model(state.current().model, names)
+    for note in notes:
+        state.notice(note)
+    key = state.control("model", name)
+    with st.sidebar:
+        st.selectbox("Model", names, index=names.index(name), key=key, label_visibility="collapsed",
+                     on_change=state.on_control, args=("model", key, _take_model))  # fmt: skip
+    return name
+
+
+def _take_model(name: str) -> None:
+    state.change(model=name, step=None, source=None, encoder=None, decoder=None, cross=None)
+
+
+def menu() -> None:
+    """Draws the menu in the sidebar; its links carry the state, so fragments that change it draw them again."""
+    with st.sidebar:
+        for path, label, icon in PAGES:
+            name = path.removeprefix("pages/").partition("_")[0].removesuffix(".py")
+            with st.container(key=f"page-{name}"):
+                st.page_link(path, label=label, icon=icon, query_params=state.links(), width="stretch")
+
+
+def show_notices(notes: tuple[str, ...] = ()) -> None:
+    """Says in one line each what was not as asked for, and what a reader should know."""
+    texts = [*state.take_notices(), *notes]
+    if not state.carried(state.current()):
+        texts.append("This text is too long for a link, so the address does not carry it.")
+    if texts:
+        st.info(plain(" ".join(texts)), icon=":material/info:")
+
+
+def plain(text: str) -> str:
+    """Escapes Markdown and LaTeX, so that a text of the visitor's is shown as typed."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|~$:<>^&" else c for c in text)

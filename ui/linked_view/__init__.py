@@ -1,0 +1,25 @@
+"""Strips, cursor, maps and bars that move together: one component, drawn by `static/linked_view-1.js`.
+
+Python sends every figure once through a feeder and the cursor with every run; a step in the browser comes back as an
+event, which `reduce` turns into the next cursor.
+"""
+
+from __future__ import annotations
+
+from ui.linked_view.component import BARS, Layout, feed, mount
+from ui.linked_view.events import Cursor, Limits, reduce
+from ui.linked_view.feeds import bars_feed, map_feed, strips_feed, window_around
+
+__all__ = [
+    "BARS",
+    "Cursor",
+    "Layout",
+    "Limits",
+    "bars_feed",
+    "feed",
+    "map_feed",
+    "mount",
+    "reduce",
+    "strips_feed",
+    "window_around",
+]

@@ -1,0 +1,62 @@
+"""What an event of the linked view means: pure, so that it can be tested without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Where the visitor stands.
+
+    Attributes:
+        step: the decode step, from 0.
+        source: the source token that was clicked, from 0; None follows the step.
+        ack: the number of the last event taken from the browser.
+    """
+
+    step: int = 0
+    source: int | None = None
+    ack: int = 0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a cursor may go in one translation, and which translation events must speak of.
+
+    Attributes:
+        trace: the name of the translation.
+        steps: number of decode steps.
+        sources: number of source tokens.
+    """
+
+    trace: str
+    steps: int
+    sources: int
+
+
+def _position(value: object, length: int) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        return None
+    return int(min(max(value, 0), length - 1))
+
+
+def reduce(cursor: Cursor, event: object, limits: Limits) -> Cursor:
+    """Moves the cursor as an event says; a malformed, late or foreign event changes nothing.
+
+    Args:
+        cursor: where the visitor stands.
+        event: what the browser sent: `{"step", "source", "seq", "trace"}`, positions from 0.
+        limits: the translation on the screen.
+    """
+    if not isinstance(event, Mapping):
+        return cursor
+    number = event.get("seq")
+    if not isinstance(number, int) or isinstance(number, bool) or number <= cursor.ack:
+        return cursor
+    cursor = replace(cursor, ack=number)
+    step = _position(event.get("step"), limits.steps)
+    if event.get("trace") != limits.trace or step is None:
+        return cursor
+    return replace(cursor, step=step, source=_position(event.get("source"), limits.sources))

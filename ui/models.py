@@ -1,0 +1,255 @@
+"""Models and translations, loaded once and shared: the only caches of the app."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import streamlit as st
+
+from figures import Tile
+from figures.heatmap import LARGEST
+from transformer import Sampling, Translation, Translator, Window, load_translator
+from transformer.capture import AttentionKind, HeadView
+from transformer.translator import BatchEntry, clean
+from ui.linked_view import window_around
+from ui.state import BEAM, SAMPLE, Head, State
+
+ROOT = Path(__file__).resolve().parent.parent
+BUNDLED = ROOT / "assets" / "models"
+DEFAULT = "en-de"
+KINDS = tuple(str(kind) for kind in AttentionKind)
+TEMPERATURE = 0.8
+LONG = 48
+
+V = TypeVar("V")
+
+
+class Recent(Generic[V]):
+    """A small store shared by all visitors: keeps the values used last, safe between threads."""
+
+    def __init__(self, entries: int) -> None:
+        self._entries, self._values, self._lock = entries, OrderedDict[Hashable, V](), threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], V]) -> V:
+        """The value of a key, made where it is missing; two visitors may make the same one."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._entries:
+                self._values.popitem(last=False)
+        return value
+
+    def __contains__(self, key: Hashable) -> bool:
+        with self._lock:
+            return key in self._values
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _translator(path: str, changed: int) -> Translator:
+    return load_translator(path)
+
+
+@st.cache_resource(show_spinner=False)
+def _translations() -> Recent[Translation]:
+    return Recent(64)
+
+
+@st.cache_resource(show_spinner=False)
+def _overviews() -> Recent[list[list[Tile]]]:
+    return Recent(64)
+
+
+@st.cache_resource(show_spinner=False)
+def _batches() -> Recent[tuple[BatchEntry, ...]]:
+    return Recent(16)
+
+
+def _own_models() -> Path:
+    return Path(os.environ.get("TRANSFORMER_MODELS") or ROOT / "models")
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if (path / "config.json").is_file())
+
+
+def available() -> dict[str, Path]:
+    """The models a visitor can choose, by name: the bundled ones, then those that `train` wrote."""
+    found = {path.name: path for path in _checkpoints(BUNDLED)}
+    for path in _checkpoints(_own_models()):
+        found.setdefault(path.name, path)
+    first = {DEFAULT: found[DEFAULT]} if DEFAULT in found else {}
+    return first | found
+
+
+def translator(name: str) -> Translator:
+    """The model of that name, loaded once per server and again when its directory changed.
+
+    Raises:
+        KeyError: there is no model of that name; a path is no name.
+        ValueError: the directory is damaged.
+    """
+    path = available()[name]
+    return _translator(str(path), max(each.stat().st_mtime_ns for each in path.iterdir()))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What identifies a translation.
+
+    Attributes:
+        model: the name of the model.
+        text: the sentence.
+        decode: `greedy`, `beam-4`, `sample-7`.
+        target: a translation of the visitor's own, or None.
+    """
+
+    model: str
+    text: str
+    decode: str
+    target: str | None
+
+    @property
+    def trace(self) -> str:
+        """A short name, with which figures, events and the view agree on what they speak of."""
+        parts = "\0".join((self.model, self.text, self.decode, self.target or "", str(self.target is None)))
+        return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def request(state: State, model: str, text: str) -> Request:
+    """What a state asks for."""
+    return Request(model, clean(text), state.decode, None if state.target is None else clean(state.target))
+
+
+def translate(asked: Request, progress: Callable[[int, str], None]) -> Translation:
+    """The translation, decoded once and then kept.
+
+    Args:
+        asked: what to translate, and how.
+        progress: called now and then with the number of tokens so far and the last one.
+
+    Raises:
+        ValueError: the text cannot be translated; the message says why.
+    """
+    model = translator(asked.model)
+    return _translations().get((asked, id(model)), lambda: _decode(model, asked, progress))
+
+
+def _decode(model: Translator, asked: Request, progress: Callable[[int, str], None]) -> Translation:
+    if asked.target is not None:
+        return model.force(asked.text, asked.target)
+    beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
+    sample = None
+    if asked.decode.startswith(SAMPLE):
+        sample = Sampling(temperature=TEMPERATURE, seed=int(asked.decode.removeprefix(SAMPLE)))
+    for count, step in enumerate(model.stream(asked.text, beam_size, sample=sample), start=1):
+        if isinstance(step, Translation):
+            return step
+        progress(count, step.token)
+    raise AssertionError("a stream ends with the translation")
+
+
+def sizes(name: str) -> dict[str, Head]:
+    """Number of layers and heads by kind."""
+    config = translator(name).config
+    layers = {"encoder": config.n_encoder_layers}
+    return {kind: (layers.get(kind, config.n_decoder_layers), config.n_heads) for kind in KINDS}
+
+
+def facts(name: str) -> dict[str, Any]:
+    """What `heads.json` says; empty where the model has none."""
+    return translator(name).heads or {}
+
+
+def default_head(name: str, kind: str) -> Head:
+    """The head that opens first: as `heads.json` says, else the first head of the last layer."""
+    chosen = facts(name).get("default", {}).get(kind)
+    layers, heads = sizes(name)[kind]
+    if chosen is None:
+        return layers - 1, 0
+    return min(int(chosen[0]), layers - 1), min(int(chosen[1]), heads - 1)
+
+
+def lengths(translation: Translation, kind: str) -> tuple[int, int]:
+    """Rows and columns of the whole map of a kind."""
+    target, source = len(translation.target_tokens), len(translation.source_tokens)
+    return {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}[kind]
+
+
+def head(translation: Translation, kind: str, chosen: Head, at: tuple[int, int]) -> HeadView:
+    """One head, in a window of at most 64 x 64 around a cell.
+
+    Args:
+        translation: whose attention.
+        kind: encoder, decoder or cross.
+        chosen: layer and head, from 0.
+        at: row and column that must be inside, from 0.
+    """
+    return translation.head(kind, *chosen, window=window(translation, kind, at))
+
+
+def window(translation: Translation, kind: str, at: tuple[int, int]) -> Window:
+    """The window that `head` takes."""
+    rows, columns = lengths(translation, kind)
+    return Window(*window_around(rows, at[0]), *window_around(columns, at[1]))
+
+
+def followed(translation: Translation, chosen: Head) -> list[int]:
+    """For each step the source token that a cross-attention head attends to most, `</s>` left out."""
+    assert translation.attention is not None
+    weights = translation.attention.weights("cross", *chosen)
+    words = weights[:, :-1] if weights.shape[1] > 1 else weights
+    return [int(column) for column in np.argmax(words, axis=1)]
+
+
+def overview(asked: Request, translation: Translation, kind: str) -> list[list[Tile]]:
+    """All heads of a kind, pooled for one tiled map."""
+    return _overviews().get((asked, kind, id(translation)), lambda: _tiles(translation, kind))
+
+
+def _tiles(translation: Translation, kind: str) -> list[list[Tile]]:
+    config = translation.config
+    layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
+    return [[_tile(translation, kind, layer, h) for h in range(config.n_heads)] for layer in range(layers)]
+
+
+def _tile(translation: Translation, kind: str, layer: int, chosen: int) -> Tile:
+    assert translation.attention is not None
+    trace = translation.attention
+    return Tile.of(trace.weights(kind, layer, chosen), trace.mask(kind, layer, chosen))
+
+
+def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and mask of a whole head (queries, keys), for a pooled overview of a long sentence."""
+    assert translation.attention is not None
+    trace = translation.attention
+    return trace.weights(kind, *chosen), trace.mask(kind, *chosen)
+
+
+def is_long(translation: Translation) -> bool:
+    """Whether maps are drawn in windows."""
+    return max(len(translation.source_tokens), len(translation.target_tokens)) > LARGEST
+
+
+def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
+    """The encoder's view of several sentences in one padded batch.
+
+    Raises:
+        ValueError: a text is empty or too long.
+    """
+    model = translator(name)
+    key = (name, id(model), texts)
+    return _batches().get(key, lambda: model.encode_batch(list(texts)))

@@ -1,0 +1,282 @@
+"""What the visitor sees, kept in the session and written to the address: the only file with session keys.
+
+The session holds the state. The address is read on the first line of a page's full run (a link, the menu, Back), and
+written once per change. Programs count from 0; the address, as everything people read, counts from 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import streamlit as st
+
+from ui.linked_view.events import Cursor, Limits, reduce
+
+LONGEST_LINK = 4_000
+SAMPLE = "sample-"
+BEAM = "beam-"
+LARGEST_BEAM = 8
+
+Head = tuple[int, int]
+"""Layer and head, from 0."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that an address carries; positions, layers and heads from 0, None where the app chooses.
+
+    Attributes:
+        text: the sentence.
+        model: the name of the model.
+        step: the decode step.
+        source: the source token that was clicked.
+        encoder: the chosen head of encoder self-attention.
+        decoder: the chosen head of masked decoder self-attention.
+        cross: the chosen head of cross-attention.
+        view: the variant of a page: `batch`, `trained`.
+        decode: `greedy`, `beam-4`, `sample-7`.
+        target: a translation of the visitor's own.
+        batch: the second sentence on the encoder page.
+    """
+
+    text: str | None = None
+    model: str | None = None
+    step: int | None = None
+    source: int | None = None
+    encoder: Head | None = None
+    decoder: Head | None = None
+    cross: Head | None = None
+    view: str | None = None
+    decode: str = "greedy"
+    target: str | None = None
+    batch: str | None = None
+
+
+class _UnreadableError(ValueError):
+    """A value in the address means nothing here."""
+
+
+def _read_position(value: str) -> int:
+    try:
+        number = float(value)
+    except ValueError as error:
+        raise _UnreadableError from error
+    if math.isnan(number):
+        raise _UnreadableError
+    return int(min(max(number, 1), 1e6)) - 1
+
+
+def _read_head(value: str) -> Head:
+    layer, dot, head = value.partition(".")
+    if not dot:
+        raise _UnreadableError
+    return _read_position(layer), _read_position(head)
+
+
+def _write_head(head: Head) -> str:
+    return f"{head[0] + 1}.{head[1] + 1}"
+
+
+def _read_decode(value: str) -> str:
+    if value == "greedy":
+        return value
+    for start, low, high in ((BEAM, 2, LARGEST_BEAM), (SAMPLE, 0, 2**31 - 1)):
+        number = value.removeprefix(start)
+        if value.startswith(start) and number.isascii() and number.isdigit():
+            return f"{start}{min(max(int(number[:10]), low), high)}"
+    raise _UnreadableError
+
+
+def _read_view(value: str) -> str:
+    if value not in {"batch", "trained"}:
+        raise _UnreadableError
+    return value
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """How one value is read from the address (raising ValueError) and written to it."""
+
+    read: Callable[[str], Any] = str
+    write: Callable[[Any], str] = str
+
+
+_POSITION = Parameter(_read_position, lambda value: str(value + 1))
+_HEAD = Parameter(_read_head, _write_head)
+PARAMETERS: dict[str, Parameter] = {
+    "text": Parameter(),
+    "model": Parameter(),
+    "step": _POSITION,
+    "source": _POSITION,
+    "encoder": _HEAD,
+    "decoder": _HEAD,
+    "cross": _HEAD,
+    "view": Parameter(_read_view),
+    "decode": Parameter(_read_decode),
+    "target": Parameter(),
+    "batch": Parameter(),
+}
+
+
+def parse(params: Mapping[str, list[str]]) -> tuple[State, list[str]]:
+    """Reads a state out of an address.
+
+    Args:
+        params: every value of every parameter; of repeated ones the last counts.
+
+    Returns:
+        The state, and the names of the parameters that could not be read.
+    """
+    values, unreadable = {}, []
+    for name, parameter in PARAMETERS.items():
+        given = params.get(name) or []
+        if not given:
+            continue
+        try:
+            values[name] = parameter.read(given[-1])
+        except ValueError:
+            unreadable.append(name)
+        if len(given) > 1:
+            unreadable.append(name)
+    return State(**values), list(dict.fromkeys(unreadable))
+
+
+def carried(state: State) -> bool:
+    """Whether an address can carry the texts of this state: proxies cut longer ones."""
+    texts = (state.text, state.target, state.batch)
+    return sum(len(quote(text or "", safe="", errors="replace")) for text in texts) <= LONGEST_LINK
+
+
+def as_params(state: State) -> dict[str, str]:
+    """Writes a state as parameters of an address; texts that are too long stay out."""
+    left_out = set() if carried(state) else {"text", "target", "batch"}
+    return {
+        field.name: PARAMETERS[field.name].write(value)
+        for field in fields(State)
+        if (value := getattr(state, field.name)) is not None
+        and field.name not in left_out
+        and value != field.default
+    }
+
+
+# --- the session --------------------------------------------------------------------------------------------
+
+
+def current() -> State:
+    """The state of this visitor."""
+    state: State = st.session_state.setdefault("state", State())
+    return state
+
+
+def adopt() -> None:
+    """Takes over the address where it is not the one this session wrote last: a link, the menu, Back."""
+    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    if params == st.session_state.get("written"):
+        return
+    state, unreadable = parse(params)
+    st.session_state["state"] = state
+    st.session_state["written"] = params
+    if unreadable:
+        notice(f"Not readable in the address, so left at the nearest valid value: {', '.join(unreadable)}.")
+
+
+def change(**values: Any) -> State:
+    """Changes the state and writes the address once: one entry of the browser's history."""
+    state = replace(current(), **values)
+    st.session_state["state"] = state
+    params = as_params(state)
+    st.session_state["written"] = {name: [value] for name, value in params.items()}
+    st.query_params.from_dict(params)
+    return state
+
+
+def resolve(**values: Any) -> State:
+    """Fills in what the app chose, without a new entry of the browser's history."""
+    state = replace(current(), **values)
+    st.session_state["state"] = state
+    return state
+
+
+def links() -> dict[str, str]:
+    """The parameters that a menu link carries, so that the next page opens with the same state."""
+    return as_params(replace(current(), view=None))
+
+
+def notice(text: str) -> None:
+    """Keeps a sentence for the next page run."""
+    st.session_state.setdefault("notices", []).append(text)
+
+
+def take_notices() -> list[str]:
+    """The sentences kept so far, each once."""
+    return list(dict.fromkeys(st.session_state.pop("notices", [])))
+
+
+def control(name: str, value: object) -> str:
+    """The session key of a widget, new whenever something else than the widget changed its value.
+
+    Args:
+        name: the widget.
+        value: what it should show.
+    """
+    shown = st.session_state.setdefault("shown", {})
+    version, before = shown.get(name, (0, value))
+    if before != value:
+        version += 1
+    shown[name] = (version, value)
+    return f"{name}.{version}"
+
+
+def on_control(name: str, key: str, apply: Callable[[Any], None]) -> None:
+    """Callback of a widget: passes its value on, unless the event belongs to an outdated version.
+
+    Args:
+        name: the widget.
+        key: the key that `control` gave it.
+        apply: what to do with the value.
+    """
+    version, _ = st.session_state.setdefault("shown", {}).get(name, (0, None))
+    if key != f"{name}.{version}" or key not in st.session_state:
+        return
+    value = st.session_state[key]
+    st.session_state["shown"][name] = (version, value)
+    apply(value)
+
+
+# --- the cursor ---------------------------------------------------------------------------------------------
+
+
+def cursor() -> Cursor:
+    """Where the visitor stands, with the number of the last event taken from the browser."""
+    state = current()
+    return Cursor(state.step or 0, state.source, st.session_state.get("ack", 0))
+
+
+def view_key(view: str) -> str:
+    """The session key of a linked view."""
+    return f"linked.{view}"
+
+
+def on_linked_view(view: str, limits: Limits) -> None:
+    """Callback of a linked view: moves the cursor as its event says."""
+    before = cursor()
+    after = reduce(before, st.session_state.get(view_key(view), {}).get("at"), limits)
+    st.session_state["ack"] = after.ack
+    if after.ack != before.ack:
+        change(step=after.step, source=after.source)
+
+
+def selection(key: str, name: str) -> Head | None:
+    """Layer and head of a clicked tile of an overview; None where nothing is selected."""
+    event = st.session_state.get(key)
+    points = event["selection"]["points"] if event else []
+    if not points or name not in {"encoder", "decoder", "cross"}:
+        return None
+    layer, head = points[0]["customdata"]
+    return int(layer), int(head)
