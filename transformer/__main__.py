@@ -1,0 +1,36 @@
+"""The command line: `python -m transformer COMMAND`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from . import train_command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Returns:
+        The exit status: 0 done, 2 bad input (one sentence on standard error), 130 interrupted.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except (ValueError, OSError) as error:
+        print(f"{error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m transformer", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser("train", help="train a model on parallel text")
+    train_command.add_arguments(command)
+    command.set_defaults(run=train_command.run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

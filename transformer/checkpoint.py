@@ -1,0 +1,260 @@
+"""A model as a directory of plain files: safetensors, JSON, a sentencepiece model, a card."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as serialize_tensors
+from torch import Tensor
+
+from .config import TransformerConfig
+from .model import Transformer
+from .tokenizer import Tokenizer, TokenizerError
+
+WEIGHTS_FILE = "model.safetensors"
+CONFIG_FILE = "config.json"
+TOKENIZER_FILE = "tokenizer.model"
+CARD_FILE = "README.md"
+HEADS_FILE = "heads.json"
+MAX_PARAMETERS = 2_000_000_000
+MAX_JSON_BYTES = 16 * 2**20
+
+
+class CheckpointError(ValueError):
+    """A directory cannot be used as a model; the message says which file is wrong and how."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a model directory holds.
+
+    Attributes:
+        config: sizes and choices.
+        model: the model, float32, in evaluation mode.
+        tokenizer: its vocabulary.
+        heads: head statistics (`heads.json`), or None.
+        card: text of the model card; empty where there is none.
+    """
+
+    config: TransformerConfig
+    model: Transformer
+    tokenizer: Tokenizer
+    heads: dict[str, Any] | None
+    card: str
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a file so that a reader sees the old or the new content, whatever happens meanwhile."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Writes a JSON object atomically, two blanks a level."""
+    write_atomically(path, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights as they are stored: float16, contiguous, on the CPU.
+
+    Raises:
+        CheckpointError: a weight is not finite in float16.
+    """
+    stored = {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in state.items()}
+    for name, tensor in stored.items():
+        if not bool(tensor.isfinite().all()):
+            raise CheckpointError(
+                f"The weight {name} has values that float16 cannot hold; the training diverged."
+            )
+    return stored
+
+
+def save_checkpoint(
+    path: str | Path,
+    config: TransformerConfig,
+    state: dict[str, Tensor],
+    tokenizer: Tokenizer,
+    *,
+    card: str = "",
+    heads: dict[str, Any] | None = None,
+) -> None:
+    """Writes a model directory; the weights come last, each file atomically.
+
+    Args:
+        path: the directory, made where it does not exist.
+        config: sizes and choices.
+        state: the model's `state_dict()`.
+        tokenizer: its vocabulary.
+        card: text of `README.md`; not written where empty.
+        heads: content of `heads.json`; not written where None.
+
+    Raises:
+        CheckpointError: a weight is not finite.
+        OSError: the directory cannot be written.
+    """
+    directory = Path(path)
+    stored = half_precision(state)
+    directory.mkdir(parents=True, exist_ok=True)
+    write_json(directory / CONFIG_FILE, config.to_dict())
+    write_atomically(directory / TOKENIZER_FILE, tokenizer.to_bytes())
+    if card:
+        write_atomically(directory / CARD_FILE, card.encode())
+    if heads is not None:
+        write_json(directory / HEADS_FILE, heads)
+    write_atomically(directory / WEIGHTS_FILE, serialize_tensors(stored, {"format": "pt"}))
+
+
+def load_checkpoint(path: str | Path) -> Checkpoint:
+    """Reads a model directory.
+
+    The config is checked before memory is taken, and the shapes of all weights before they are read.
+
+    Raises:
+        CheckpointError: the directory or one of its files is missing, damaged, or of another model.
+    """
+    directory = Path(path)
+    config = read_config(directory)
+    tokenizer = _read_tokenizer(directory, config)
+    model = _read_weights(directory, config)
+    heads = read_json(directory / HEADS_FILE) if (directory / HEADS_FILE).exists() else None
+    card = directory / CARD_FILE
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    return Checkpoint(config, model, tokenizer, heads, text)
+
+
+def read_config(directory: Path) -> TransformerConfig:
+    """Reads and checks `config.json`.
+
+    Raises:
+        CheckpointError: it is missing, is no JSON object, or describes no model this package can build.
+    """
+    if not directory.is_dir():
+        raise CheckpointError(f"There is no model directory {directory}.")
+    values = read_json(directory / CONFIG_FILE)
+    if "model_type" in values or "architectures" in values:
+        kind = values.get("model_type") or values.get("architectures")
+        raise CheckpointError(
+            f"{directory} holds a {kind} model of another library; this package cannot open it."
+        )
+    try:
+        config = TransformerConfig.from_dict(values)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
+    if parameter_count(config) > MAX_PARAMETERS:
+        raise CheckpointError(
+            f"{directory / CONFIG_FILE} describes a model of {parameter_count(config):,} parameters; "
+            f"at most {MAX_PARAMETERS:,} are opened."
+        )
+    return config
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads a JSON object.
+
+    Raises:
+        CheckpointError: the file is missing, unreadable, or holds something else.
+    """
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise CheckpointError(f"{path} is larger than 16 MiB, so it is not a file this package wrote.")
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a model directory.") from None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not valid JSON; it is damaged or cut off.") from error
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path} holds no JSON object.")
+    return values
+
+
+def parameter_count(config: TransformerConfig) -> int:
+    """About how many parameters a config stands for, without building it (layer norms are left out)."""
+    attention, feed_forward = 4 * config.d_model**2, 2 * config.d_model * config.d_ff
+    encoder = config.n_encoder_layers * (attention + feed_forward)
+    decoder = config.n_decoder_layers * (2 * attention + feed_forward)
+    tables = (1 if config.tied_embeddings else 2) * config.vocab_size * config.d_model
+    return encoder + decoder + tables
+
+
+def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:
+    path = directory / TOKENIZER_FILE
+    if not path.is_file():
+        raise CheckpointError(
+            f"{directory} has no {TOKENIZER_FILE}, so it is not a complete model directory."
+        )
+    try:
+        tokenizer = Tokenizer.load(path)
+    except TokenizerError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    if tokenizer.vocab_size != config.vocab_size:
+        raise CheckpointError(
+            f"{path} has {tokenizer.vocab_size:,} pieces, but config.json says vocab_size "
+            f"{config.vocab_size:,}; the files belong to different models."
+        )
+    return tokenizer
+
+
+def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
+    path = directory / WEIGHTS_FILE
+    if not path.is_file():
+        raise CheckpointError(f"{directory} has no {WEIGHTS_FILE}, so it is not a complete model directory.")
+    try:
+        with torch.device("meta"):
+            model = Transformer(config)
+        expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+        with safe_open(path, framework="pt") as file:
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            _compare(path, expected, found)
+            state = {name: file.get_tensor(name).to(torch.float32) for name in expected}
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is damaged, cut off, or no safetensors file ({error}).") from error
+    except (RuntimeError, ValueError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
+    if not all(bool(tensor.isfinite().all()) for tensor in state.values()):
+        raise CheckpointError(f"{path} holds values that are not numbers (NaN or infinite).")
+    model.load_state_dict(state, assign=True)
+    return model.requires_grad_(False).eval()
+
+
+def _compare(path: Path, expected: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]) -> None:
+    missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
+    if missing:
+        raise CheckpointError(
+            f"{path} lacks {len(missing)} of the config's weights, the first is {missing[0]}."
+        )
+    if extra:
+        raise CheckpointError(
+            f"{path} has {len(extra)} weights that the config does not have, such as {extra[0]}."
+        )
+    for name, shape in expected.items():
+        if found[name] != shape:
+            raise CheckpointError(
+                f"{path}: the weight {name} has the shape {found[name]}, but config.json asks for {shape}; "
+                "the files belong to different models."
+            )

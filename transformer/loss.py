@@ -1,0 +1,71 @@
+"""Cross-entropy with label smoothing (section 5.4), without keeping the logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+ROWS_AT_ONCE = 512
+
+
+class _ProjectedLoss(torch.autograd.Function):
+    """The gradient is made together with the loss, some rows at a time.
+
+    With p = softmax(z), z = h Wᵀ, ε the smoothing and V the vocabulary size, a row's loss is
+    logsumexp(z) − (1 − ε) z_y − ε mean(z), and its gradient by z is p − (1 − ε) onehot(y) − ε/V. The second
+    and third term need no pass over the logits: mean(z) = h · mean(W).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        mean_weight = weight.float().mean(0)
+        feature_grad = torch.empty_like(features)
+        weight_grad = torch.zeros_like(weight, dtype=torch.float32)
+        loss = torch.zeros((), device=features.device)
+        for start in range(0, features.shape[0], ROWS_AT_ONCE):
+            h, y = features[start : start + ROWS_AT_ONCE], labels[start : start + ROWS_AT_ONCE]
+            z = (h @ weight.t()).float()  # (rows, vocabulary)
+            gold = z.gather(1, y[:, None]).squeeze(1)
+            top = z.amax(1, keepdim=True)
+            z.sub_(top).exp_()
+            total = z.sum(1, keepdim=True)
+            log_total = (total.log() + top).squeeze(1)
+            loss += (log_total - (1 - smoothing) * gold - smoothing * (h.float() @ mean_weight)).sum()
+            unscaled = z.to(h.dtype)
+            feature_grad[start : start + ROWS_AT_ONCE] = (
+                (unscaled @ weight) / total - (1 - smoothing) * weight[y] - smoothing * mean_weight
+            )
+            weight_grad.addmm_(z.t(), h.float() / total)
+            weight_grad.index_add_(0, y, h.float(), alpha=smoothing - 1)
+        weight_grad -= smoothing / weight.shape[0] * features.float().sum(0)
+        ctx.save_for_backward(feature_grad, weight_grad.to(weight.dtype))
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        feature_grad, weight_grad = ctx.saved_tensors
+        return feature_grad * gradients[0], weight_grad * gradients[0], None, None
+
+
+def projected_loss(features: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """Sum over positions of the smoothed cross-entropy of softmax(features Wᵀ).
+
+    The same value and gradient as `F.cross_entropy(features @ weight.T, labels, label_smoothing=smoothing,
+    reduction="sum")`, but only 512 rows of logits exist at a time, and the three matrix products are all that
+    is computed at full size.
+
+    Args:
+        features: decoder outputs of the positions that count (positions, d_model).
+        weight: output projection (vocabulary, d_model).
+        labels: ids to predict (positions,).
+        smoothing: share of the target distribution spread over the vocabulary; the paper uses 0.1.
+
+    Returns:
+        A scalar, float32.
+    """
+    with torch.autocast(features.device.type, enabled=False):
+        apply: Callable[..., Tensor] = _ProjectedLoss.apply
+        return apply(features, weight.to(features.dtype), labels, smoothing)

@@ -1,0 +1,142 @@
+"""A joint sub-word vocabulary: sentencepiece unigram, trained by this package.
+
+The text is taken as it is (no normalisation, no case folding, no merging of spaces), and characters that
+the training text never showed are written as UTF-8 bytes, so an encoded sentence always decodes to itself.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import sentencepiece
+
+PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
+PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
+SPACE = "▁"
+N_SPECIAL_PIECES = 4
+N_BYTE_PIECES = 256
+
+
+class TokenizerError(ValueError):
+    """A tokenizer cannot be trained or loaded; the message says why and what to do."""
+
+
+class Tokenizer:
+    """Turns text into pieces and ids, and back.
+
+    Pieces keep sentencepiece's `▁` for a space. Ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>`; a sentence
+    that contains the text `<s>` is spelled with ordinary pieces, never with the special id.
+    """
+
+    def __init__(self, serialized: bytes) -> None:
+        """Reads a sentencepiece model.
+
+        Args:
+            serialized: the bytes of a sentencepiece model file.
+
+        Raises:
+            TokenizerError: the bytes are not such a model, or its special ids are not 0, 1, 2, 3.
+        """
+        self._serialized = serialized
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=serialized)
+            n_pieces = self._processor.get_piece_size() if serialized else 0
+        except (RuntimeError, TypeError) as error:
+            raise TokenizerError("The tokenizer file is damaged or is no sentencepiece model.") from error
+        if n_pieces == 0:
+            raise TokenizerError("The tokenizer file is empty or is no sentencepiece model.")
+        found = tuple(self._processor.IdToPiece(i) for i in range(N_SPECIAL_PIECES)) if n_pieces > 3 else ()
+        if found != (PAD, BOS, EOS, UNK):
+            raise TokenizerError(
+                f"The tokenizer's first pieces are {', '.join(found) or 'missing'}; "
+                f"this package needs {PAD}, {BOS}, {EOS}, {UNK} as ids 0 to 3."
+            )
+
+    @classmethod
+    def train(cls, sentences: Iterable[str], vocab_size: int) -> Tokenizer:
+        """Trains one joint vocabulary on sentences of both languages.
+
+        Args:
+            sentences: plain sentences, source and target mixed.
+            vocab_size: number of pieces, the 4 special and 256 byte pieces included.
+
+        Raises:
+            TokenizerError: the vocabulary is too small or too large for this text.
+        """
+        if vocab_size <= N_SPECIAL_PIECES + N_BYTE_PIECES:
+            raise TokenizerError(
+                f"A vocabulary of {vocab_size} is too small: 4 special and 256 byte pieces come first; "
+                "choose at least 300."
+            )
+        written = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(sentences),
+                model_writer=written,
+                model_type="unigram",
+                vocab_size=vocab_size,
+                character_coverage=1.0,
+                byte_fallback=True,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                add_dummy_prefix=True,
+                pad_id=PAD_ID,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                unk_id=UNK_ID,
+                num_threads=1,
+                minloglevel=2,
+            )
+        except (RuntimeError, OSError) as error:
+            raise TokenizerError(
+                f"No vocabulary of {vocab_size} pieces can be made from this text: {_reason(error)}"
+            ) from error
+        return cls(written.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tokenizer:
+        """Reads a sentencepiece model file.
+
+        Raises:
+            TokenizerError: the file is missing, damaged or foreign.
+        """
+        try:
+            return cls(Path(path).read_bytes())
+        except OSError as error:
+            raise TokenizerError(f"The tokenizer file {path} cannot be read: {error.strerror}.") from error
+
+    def to_bytes(self) -> bytes:
+        """The sentencepiece model as it would stand in a file."""
+        return self._serialized
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces."""
+        return int(self._processor.get_piece_size())
+
+    def encode(self, text: str) -> list[int]:
+        """Text as ids, without `<s>` and `</s>`."""
+        return list(self._processor.EncodeAsIds(text))
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Many texts at once."""
+        return [list(ids) for ids in self._processor.EncodeAsIds(list(texts))] if texts else []
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Ids as text; special ids are left out."""
+        return str(self._processor.DecodeIds([int(i) for i in ids if int(i) not in (PAD_ID, BOS_ID, EOS_ID)]))
+
+    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of ids, `▁` and `</s>` kept."""
+        return tuple(self._processor.IdToPiece(int(i)) for i in ids)
+
+    def piece_id(self, piece: str) -> int:
+        """The id of one piece; `<unk>`'s id where the vocabulary does not have it."""
+        return int(self._processor.PieceToId(piece))
+
+
+def _reason(error: Exception) -> str:
+    """The last sentence of a sentencepiece error, without the source position it starts with."""
+    return str(error).rsplit("] ", 1)[-1].strip() or "sentencepiece gave no reason."

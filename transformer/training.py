@@ -1,0 +1,285 @@
+"""Training: schedules, steps, evaluation, and a state from which a run continues exactly."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .data import Batch, EncodedPairs, evaluation_batches, training_batches
+from .dropout import use_byte_dropout
+from .loss import projected_loss
+from .model import Transformer
+
+Schedule = Literal["linear", "inverse_sqrt"]
+AVERAGE_EVERY = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How to train.
+
+    Attributes:
+        steps: optimiser steps in all.
+        batch_positions: most positions of either side of one batch, padding included.
+        accumulate: batches per optimiser step.
+        schedule: "linear": warm-up to `learning_rate`, then straight down to 0 at the last step;
+            "inverse_sqrt": the paper's (section 5.3), with its own peak (d_model · warmup)^-0.5.
+        learning_rate: peak of the linear schedule; a factor on the paper's.
+        warmup: steps of rising learning rate.
+        weight_decay: of AdamW; biases and layer norms are exempt.
+        beta1, beta2, epsilon: of Adam; the paper's are 0.9, 0.98, 1e-9 (section 5.3).
+        label_smoothing: section 5.4.
+        clip: largest norm of the gradient; 0 does not clip.
+        average_decay: per step, of the running average of the weights; 0 keeps none.
+        seed: decides weights, data order and dropout.
+        evaluate_every, checkpoint_every: in steps; the last step always does both.
+        compile: let `torch.compile` build the model's code (CUDA).
+    """
+
+    steps: int = 10_000
+    batch_positions: int = 2_500
+    accumulate: int = 1
+    schedule: Schedule = "linear"
+    learning_rate: float = 1.5e-3
+    warmup: int = 400
+    weight_decay: float = 0.01
+    beta1: float = 0.9
+    beta2: float = 0.98
+    epsilon: float = 1e-9
+    label_smoothing: float = 0.1
+    clip: float = 1.0
+    average_decay: float = 0.999
+    seed: int = 1
+    evaluate_every: int = 500
+    checkpoint_every: int = 250
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        counts = ("steps", "batch_positions", "accumulate", "warmup", "evaluate_every", "checkpoint_every")
+        for name in counts:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate is {self.learning_rate}; it must be above 0.")
+        for name in ("beta1", "beta2", "label_smoothing", "average_decay"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to below 1.")
+        if self.schedule not in ("linear", "inverse_sqrt"):
+            raise ValueError(f"schedule is {self.schedule!r}; it must be linear or inverse_sqrt.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """What one optimiser step did.
+
+    Attributes:
+        step: from 1.
+        loss: smoothed cross-entropy per target token, in nats.
+        learning_rate: used in this step.
+        gradient_norm: before clipping.
+        tokens: target tokens, padding not counted.
+        seconds: for this step.
+        valid_loss: cross-entropy per token on the validation pairs, where this step measured it.
+        valid_loss_average: the same for the averaged weights.
+    """
+
+    step: int
+    loss: float
+    learning_rate: float
+    gradient_norm: float
+    tokens: int
+    seconds: float
+    valid_loss: float | None = None
+    valid_loss_average: float | None = None
+
+
+def learning_rate(options: TrainingOptions, step: int, d_model: int) -> float:
+    """The learning rate of a step, counted from 1 (equation 3 for "inverse_sqrt")."""
+    if options.schedule == "inverse_sqrt":
+        rise: float = min(step**-0.5, step * options.warmup**-1.5)
+        return options.learning_rate * d_model**-0.5 * rise
+    falling = (options.steps - step + 1) / max(1, options.steps - options.warmup + 1)
+    return options.learning_rate * max(0.0, min(step / options.warmup, falling))
+
+
+class Trainer:
+    """A model in training: everything that changes from step to step.
+
+    Args:
+        model: trained in place, on its device.
+        data: training pairs.
+        options: how to train.
+    """
+
+    def __init__(self, model: Transformer, data: EncodedPairs, options: TrainingOptions) -> None:
+        self.model = model.train().requires_grad_(True)
+        self.options = options
+        self.data = data
+        self.step = 0
+        self.device = model.embedding.weight.device
+        if self.device.type == "cpu":
+            use_byte_dropout(model)
+        self.optimizer = _optimizer(model, options)
+        weights = model.state_dict()
+        self.average = (
+            {name: weights[name].detach().clone() for name in weights} if options.average_decay else {}
+        )
+        self._features = torch.compile(model.features, dynamic=True) if options.compile else model.features
+        self._batches: Iterator[Batch] | None = None
+
+    def advance(self) -> TrainingStep:
+        """Does one optimiser step."""
+        started = time.perf_counter()
+        rate = learning_rate(self.options, self.step + 1, self.model.config.d_model)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        if self._batches is None:
+            used = self.step * self.options.accumulate
+            self._batches = training_batches(self.data, self.options.batch_positions, self.options.seed, used)
+        batches = [next(self._batches).to(self.device) for _ in range(self.options.accumulate)]
+        tokens = sum(int((batch.tgt_ids != self.model.config.pad_id).sum()) for batch in batches)
+        loss = sum(self._accumulate(batch, tokens) for batch in batches)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip or math.inf)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        self._update_average()
+        return TrainingStep(self.step, loss, rate, float(norm), tokens, time.perf_counter() - started)
+
+    def _accumulate(self, batch: Batch, tokens: int) -> float:
+        with _precision(self.device):
+            features = self._features(batch.src_ids, batch.tgt_input_ids)
+        counted = batch.tgt_ids != self.model.config.pad_id
+        weight = self.model.embedding.weight if self.model.output is None else self.model.output.weight
+        labels = batch.tgt_ids[counted]
+        loss = projected_loss(features[counted], weight, labels, self.options.label_smoothing) / tokens
+        torch.autograd.backward(loss)
+        return float(loss.detach())
+
+    @torch.no_grad()
+    def _update_average(self) -> None:
+        if not self.average or self.step % AVERAGE_EVERY:
+            return
+        updates = self.step // AVERAGE_EVERY
+        decay = min(self.options.average_decay**AVERAGE_EVERY, updates / (updates + 9))
+        weights = self.model.state_dict()
+        torch._foreach_lerp_(list(self.average.values()), [weights[name] for name in self.average], 1 - decay)
+
+    def evaluate(self, data: EncodedPairs) -> tuple[float, float | None]:
+        """Loss per token of the weights and, where one is kept, of their average."""
+        own = evaluate_loss(self.model, data, self.options.batch_positions)
+        if not self.average:
+            return own, None
+        kept = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        self.model.load_state_dict(self.average)
+        averaged = evaluate_loss(self.model, data, self.options.batch_positions)
+        self.model.load_state_dict(kept)
+        return own, averaged
+
+    def state_tensors(self) -> dict[str, Tensor]:
+        """Everything a later process needs to continue exactly, as named tensors."""
+        tensors = {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
+        tensors |= {f"average/{name}": tensor for name, tensor in self.average.items()}
+        for name, parameter in self.model.named_parameters():
+            for key, value in self.optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer/{key}/{name}"] = value
+        tensors["random/cpu"] = torch.get_rng_state()
+        if self.device.type == "cuda":
+            tensors["random/cuda"] = torch.cuda.get_rng_state(self.device)
+        return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+    def load_state_tensors(self, tensors: dict[str, Tensor], step: int) -> None:
+        """Continues where `state_tensors` was taken, after `step` steps.
+
+        Raises:
+            KeyError: a tensor is missing.
+            RuntimeError: a tensor has another shape than this model's.
+        """
+        self.model.load_state_dict(_under(tensors, "model/"))
+        if self.average:
+            self.average = {
+                name: tensor.to(self.device) for name, tensor in _under(tensors, "average/").items()
+            }
+        self._load_optimizer(tensors)
+        torch.set_rng_state(tensors["random/cpu"])
+        if self.device.type == "cuda" and "random/cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random/cuda"], self.device)
+        self.step = step
+        self._batches = None
+
+    def _load_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        state = self.optimizer.state_dict()
+        names = {id(parameter): name for name, parameter in self.model.named_parameters()}
+        order = [names[id(p)] for group in self.optimizer.param_groups for p in group["params"]]
+        state["state"] = {
+            index: {key: tensors[f"optimizer/{key}/{name}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+            for index, name in enumerate(order)
+            if f"optimizer/step/{name}" in tensors
+        }
+        self.optimizer.load_state_dict(state)
+
+
+def train(trainer: Trainer, valid: EncodedPairs | None = None) -> Iterator[TrainingStep]:
+    """Steps from where the trainer stands to the last, with evaluations at their intervals.
+
+    Args:
+        trainer: changed in place; save it between two steps whenever you like.
+        valid: pairs to evaluate on; None evaluates never.
+    """
+    options = trainer.options
+    while trainer.step < options.steps:
+        done = trainer.advance()
+        if valid is not None and (done.step % options.evaluate_every == 0 or done.step == options.steps):
+            own, averaged = trainer.evaluate(valid)
+            values = asdict(done) | {"valid_loss": own, "valid_loss_average": averaged}
+            done = TrainingStep(**values)
+        yield done
+
+
+@torch.no_grad()
+def evaluate_loss(model: Transformer, data: EncodedPairs, batch_positions: int) -> float:
+    """Cross-entropy per target token in nats, without smoothing or dropout; `</s>` counts as a token."""
+    was_training = model.training
+    model.eval()
+    device = model.embedding.weight.device
+    loss, tokens = 0.0, 0
+    for batch in (batch.to(device) for batch in evaluation_batches(data, batch_positions)):
+        with _precision(device):
+            features = model.features(batch.src_ids, batch.tgt_input_ids)
+        counted = batch.tgt_ids != model.config.pad_id
+        logits = model.logits(features[counted].float())
+        loss += float(F.cross_entropy(logits, batch.tgt_ids[counted], reduction="sum"))
+        tokens += int(counted.sum())
+    model.train(was_training)
+    return loss / max(1, tokens)
+
+
+def _precision(device: torch.device) -> torch.autocast:
+    """bf16 on CUDA; float32 elsewhere."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
+
+
+def _optimizer(model: Transformer, options: TrainingOptions) -> torch.optim.AdamW:
+    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
+    vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": options.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    betas = (options.beta1, options.beta2)
+    return torch.optim.AdamW(groups, lr=options.learning_rate, betas=betas, eps=options.epsilon, fused=True)
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
