@@ -1,0 +1,145 @@
+"""What capture costs: time against no capture and against transformers, and bytes against length.
+
+    python benchmarks/capture.py
+
+Two models of the bundled model's shape with random weights: ours, and transformers' MarianMTModel. Both
+translate the same number of source tokens into the same forced number of output tokens, greedily, with
+the same threads. The ``</s>`` embedding is zero in both, so that no output ends early.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.interleave import interleaved, report
+from transformer import AttentionKind, Capture, Tokenizer, Transformer, TransformerConfig, Translator
+from transformer.decoding import Request, decode
+from transformer.recorder import Recorder
+
+SHAPE = {"d_model": 256, "d_ff": 1024, "n_heads": 8, "n_encoder_layers": 3, "n_decoder_layers": 3}
+
+
+def our_model(vocab_size: int) -> Transformer:
+    """Random weights; the end token is never the most probable."""
+    torch.manual_seed(0)
+    model = Transformer(TransformerConfig(vocab_size=vocab_size, norm="pre", **SHAPE)).eval()
+    model.requires_grad_(False)
+    model.embedding.weight[model.config.eos_id] = 0.0
+    return model
+
+
+def reference_model(vocab_size: int):  # type: ignore[no-untyped-def]
+    """transformers' MarianMTModel of the same shape, with explicit attention as its captures need."""
+    from transformers import MarianConfig, MarianMTModel
+
+    config = MarianConfig(
+        vocab_size=vocab_size,
+        d_model=SHAPE["d_model"],
+        encoder_ffn_dim=SHAPE["d_ff"],
+        decoder_ffn_dim=SHAPE["d_ff"],
+        encoder_layers=SHAPE["n_encoder_layers"],
+        decoder_layers=SHAPE["n_decoder_layers"],
+        encoder_attention_heads=SHAPE["n_heads"],
+        decoder_attention_heads=SHAPE["n_heads"],
+        max_position_embeddings=2048,
+        pad_token_id=0,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+        forced_eos_token_id=None,
+        attn_implementation="eager",
+    )
+    torch.manual_seed(0)
+    model = MarianMTModel(config).eval()
+    with torch.no_grad():
+        model.model.shared.weight[2] = 0.0
+    return model
+
+
+def bundled_tokenizer() -> Tokenizer:
+    """The bundled vocabulary: its size is the shape's."""
+    return Tokenizer.load(Path(__file__).resolve().parents[1] / "assets/models/en-de/tokenizer.model")
+
+
+def time_capture(source: int, target: int, repeats: int) -> None:
+    """Prints both ratios for one source and target length, in tokens."""
+    tokenizer = bundled_tokenizer()
+    model = our_model(tokenizer.vocab_size)
+    translator = Translator(model, tokenizer)
+    reference = reference_model(tokenizer.vocab_size)
+    words = tokenizer.decode([tokenizer.piece_id("▁the")] * (source - 1))
+    src_ids = torch.tensor([[*translator.ids(words), model.config.eos_id]])
+
+    def off() -> None:
+        translation = translator.translate(words, max_length=target, capture=False)
+        assert len(translation.target_tokens) == target
+
+    def on() -> None:
+        translation = translator.translate(words, max_length=target)
+        assert translation.attention is not None
+        assert len(translation.target_tokens) == target
+        for kind in AttentionKind:
+            translation.attention.weights(kind, layer=0)
+
+    def transformers() -> None:
+        output = reference.generate(
+            src_ids,
+            max_new_tokens=target,
+            num_beams=1,
+            do_sample=False,
+            return_dict_in_generate=True,
+            output_attentions=True,
+        )
+        assert output.sequences.shape[1] == target + 1
+        assert len(output.cross_attentions) == target
+
+    seconds = interleaved({"capture": on, "no capture": off, "transformers": transformers}, repeats)
+    label = f"{src_ids.shape[1]} → {target} tokens"
+    report(label, seconds, "capture", "no capture", "at most 1.15")
+    report(label, seconds, "transformers", "capture", "at least 1.5")
+
+
+def retained_bytes(lengths: tuple[int, ...]) -> None:
+    """Prints what a capture keeps when source and target both have n tokens, against all its weights."""
+    model = our_model(8000)
+    layers = SHAPE["n_encoder_layers"] + 2 * SHAPE["n_decoder_layers"]
+    first = None
+    for n in lengths:
+        recorder = Recorder(Capture())
+        request = Request(model, torch.full((1, n), 7), recorder, recorder)
+        for _ in decode(request, n):
+            pass
+        trace = recorder.trace(lambda trace: trace.audit())
+        assert trace is not None
+        first = first or trace.nbytes / n
+        weights = 4 * layers * SHAPE["n_heads"] * n * n
+        print(
+            f"{n} tokens: {trace.nbytes / 1e6:.2f} MB kept; per token / per token at {lengths[0]} = "
+            f"{trace.nbytes / n / first:.3f} (1 is linear); kept / all weights as float32 = "
+            f"{trace.nbytes / weights:.3f}"
+        )
+
+
+def main() -> None:
+    """Runs everything."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    warnings.simplefilter("ignore")
+    for source, target in ((12, 14), (32, 40), (64, 80)):
+        time_capture(source, target, options.repeats)
+    retained_bytes((64, 256, 1024))
+
+
+if __name__ == "__main__":
+    main()
