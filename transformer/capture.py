@@ -23,6 +23,7 @@ from .scores import attention_scores, attention_weights
 Array = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 Side = Literal["encoder", "decoder"]
+ALL_HEADS = slice(None)
 
 
 class AttentionKind(StrEnum):
@@ -198,24 +199,24 @@ class LayerTrace:
             mask &= keys <= torch.arange(window.query_start, window.query_stop)[:, None]
         return mask if self.key_padding is None else mask & self.key_padding[window.keys]
 
-    def scores(self, head: int, window: Window | None = None) -> Tensor:
-        """(queries, keys) scores of one head, with bias, before the mask."""
+    def scores(self, heads: int | slice, window: Window | None = None) -> Tensor:
+        """(queries, keys) scores of one head, or (heads, queries, keys), with bias, before the mask."""
         window = window or self.window()
         bias = None
         if self.bias is not None:
             queries = torch.arange(window.query_start, window.query_stop)
-            bias = self.bias.scores(queries, torch.arange(window.key_start, window.key_stop))[head]
-        return attention_scores(self.query[head, window.queries], self.key[head, window.keys], bias)
+            bias = self.bias.scores(queries, torch.arange(window.key_start, window.key_stop))[heads]
+        return attention_scores(self.query[heads, window.queries], self.key[heads, window.keys], bias)
 
-    def weights(self, head: int, window: Window | None = None) -> Tensor:
-        """(queries, keys) weights of one head; the softmax always runs over all keys."""
+    def weights(self, heads: int | slice, window: Window | None = None) -> Tensor:
+        """As ``scores``, the weights; the softmax always runs over all keys."""
         window = window or self.window()
         rows = Window(window.query_start, window.query_stop, 0, self.shape[2])
-        weights = attention_weights(self.scores(head, rows), self.mask(rows))
+        weights = attention_weights(self.scores(heads, rows), self.mask(rows))
         if self.replaced_rows is not None and self.replaced_weights is not None:
-            changed = self.replaced_rows[head, window.queries, None]
-            weights = torch.where(changed, self.replaced_weights[head, window.queries], weights)
-        return weights[:, window.keys]
+            changed = self.replaced_rows[heads, window.queries, None]
+            weights = torch.where(changed, self.replaced_weights[heads, window.queries], weights)
+        return weights[..., window.keys]
 
 
 @dataclass(frozen=True)
@@ -301,14 +302,16 @@ class AttentionTrace:
     ) -> Array:
         """Scaled scores before the mask: (queries, keys) of one head, or (heads, queries, keys) of all."""
         trace = self.layer(kind, layer, head)
-        return _per_head(trace, head, lambda h: trace.scores(h, window)).astype(np.float32, copy=False)
+        scores: Array = trace.scores(ALL_HEADS if head is None else head, window).numpy()
+        return scores
 
     def weights(
         self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
     ) -> Array:
         """Weights: (queries, keys) of one head, or (heads, queries, keys) of all; rows sum to 1."""
         trace = self.layer(kind, layer, head)
-        return _per_head(trace, head, lambda h: trace.weights(h, window)).astype(np.float32, copy=False)
+        weights: Array = trace.weights(ALL_HEADS if head is None else head, window).numpy()
+        return weights
 
     def mask(
         self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
@@ -330,9 +333,3 @@ class AttentionTrace:
     def nbytes(self) -> int:
         """Bytes held by the attention records."""
         return sum(layer.nbytes for layers in self.layers.values() for layer in layers)
-
-
-def _per_head(trace: LayerTrace, head: int | None, derive: Callable[[int], Tensor]) -> NDArray[np.generic]:
-    if head is not None:
-        return derive(head).numpy()
-    return np.stack([derive(h).numpy() for h in range(trace.shape[0])])

@@ -47,7 +47,7 @@ class Residual(nn.Module):
         """Runs ``apply`` on the stream ``x`` (batch, length, d_model) and adds what it returns."""
         read = self.before(x)
         update = apply(read)
-        output = self.after(x + self.dropout(update))
+        output = self.after(x + (self.dropout(update) if self.training else update))
         if recorder is not None:
             recorder.residual(self.sublayer, x, read, update, output)
         return output

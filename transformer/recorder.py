@@ -141,7 +141,7 @@ def _own(tensor: Tensor) -> Tensor:
 def _joined(parts: Sequence[Tensor], row: int, dim: int) -> Tensor:
     if len(parts) == 1:
         return _own(parts[0][row])
-    return torch.cat([part[row] for part in parts], dim=dim).float().cpu()
+    return torch.cat(list(parts), dim=dim + 1)[row].float().cpu()
 
 
 def _embedding_trace(parts: Sequence[tuple[Tensor, Tensor | None, Tensor]], row: int) -> EmbeddingTrace:

@@ -90,6 +90,7 @@ class Translator:
         self.model = model.eval().requires_grad_(False)
         self.config: TransformerConfig = model.config
         self.tokenizer, self.name, self.heads, self.card = tokenizer, name, heads, card
+        self._pieces = tuple(tokenizer.pieces(range(tokenizer.vocab_size)))
 
     def translate(
         self,
@@ -227,7 +228,7 @@ class Translator:
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of ids, ``▁`` kept."""
-        return tuple(self.tokenizer.pieces(ids))
+        return tuple(self._pieces[token_id] for token_id in ids)
 
     def text(self, ids: Iterable[int]) -> str:
         """Plain text of ids; special tokens are left out."""
@@ -249,7 +250,7 @@ class Translator:
     def _path(self, steps: Sequence[Step], hypothesis: Hypothesis) -> tuple[DecodeStep, ...]:
         """The winner's steps: its own tokens, with the alternatives of the row that each one extends."""
         return tuple(
-            DecodeStep(self._piece(token), token, log_prob, self._alternatives(step, parent), parent)
+            DecodeStep(self._pieces[token], token, log_prob, self._alternatives(step, parent), parent)
             for step, token, log_prob, parent in zip(
                 steps, hypothesis.token_ids, hypothesis.log_probs, hypothesis.parents, strict=False
             )
@@ -258,14 +259,11 @@ class Translator:
     def _decode_step(self, step: Step, row: int) -> DecodeStep:
         token, parent = step.token_ids[row], step.parents[row]
         best = self._alternatives(step, parent)
-        return DecodeStep(self._piece(token), token, step.log_probs[row], best, parent)
+        return DecodeStep(self._pieces[token], token, step.log_probs[row], best, parent)
 
     def _alternatives(self, step: Step, parent: int) -> tuple[Alternative, ...]:
         pairs = zip(step.alternative_ids[parent], step.alternative_log_probs[parent], strict=True)
-        return tuple(Alternative(self._piece(token), token, log_prob) for token, log_prob in pairs)
-
-    def _piece(self, token_id: int) -> str:
-        return self.pieces((token_id,))[0]
+        return tuple(Alternative(self._pieces[token], token, log_prob) for token, log_prob in pairs)
 
 
 class _Run:
