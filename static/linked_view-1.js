@@ -121,7 +121,7 @@ class View {
     const plot = { cell, node: element("div", "lv-plot"), title: element("div", "lv-title"),
       caption: element("figcaption", "lv-caption"), overlay: element("div", "lv-overlay"), drawn: null };
     plot.sheet = element("div", "lv-sheet");
-    for (const part of ["fade", "row", "column", "hover"]) plot.sheet.append((plot[part] = element("div", `lv-${part}`)));
+    for (const part of ["fade", "row", "column", "hover"]) plot.sheet.append((plot[part] = element("div", `lv-${part}`, undefined, { hidden: "" })));
     plot.overlay.append(plot.sheet);
     const frame = element("div", "lv-scroll");
     frame.append(plot.node);
@@ -201,7 +201,7 @@ class View {
     plot.node.style.height = `${layout.height}px`;
     if (data.rows) plot.node.style.width = `${side}px`;
     lib.react(plot.node, traces, layout, CONFIG);
-    if (data.rows) this.wire(plot);
+    this.wire(plot);
   }
 
   parse(data, plot) {
@@ -234,7 +234,7 @@ class View {
 
   place(plot) {
     const layout = plot.node._fullLayout;
-    if (!layout || !plot.drawn) return;
+    if (!layout || !plot.drawn || !plot.drawn.rows) return;
     const { xaxis, yaxis } = layout;
     const [top, bottom, left, right] = plot.drawn.window;
     Object.assign(plot.overlay.style, { left: `${xaxis._offset}px`, top: `${yaxis._offset}px`, width: `${xaxis._length}px`, height: `${yaxis._length}px` });
@@ -300,8 +300,8 @@ class View {
       plot.sheet.style.setProperty("--column", (column ?? 0) - left);
       plot.row.hidden = row < top || row >= bottom;
       plot.column.hidden = column === null || column < left || column >= right;
-      plot.fade.hidden = data.rows !== "step";
-    } else if (this.lib) {
+      plot.fade.hidden = !data.fade;
+    } else if (this.lib && data.follows) {
       const frame = plot.frames[this.position(data.follows)];
       if (!frame || plot.frame === frame) return;
       plot.frame = frame;
@@ -316,10 +316,11 @@ class View {
   updateWords(strips) {
     const focus = this.current(this.spec.focus);
     if (focus) this.sentence.replaceChildren(...this.rich(focus.sentences[this.position(focus.rows) - focus.window[0]]));
+    if (strips.claim && strips.claim.step === this.at.step) this.sentence.append(element("span", "lv-claim", strips.claim.text));
     for (const [name, plot] of Object.entries(this.plots)) {
       const data = this.current(name);
       if (!data) continue;
-      const row = this.position(data.rows || data.follows);
+      const row = this.position(data.rows || data.follows) ?? 0;
       const about = (data.about || "").replace("{reads}", strips.names.reads[row]).replace("{predicts}", strips.names.predicts[row])
         .replace("{source}", strips.names.source[row]);
       plot.title.replaceChildren(element("b", "", data.title), element("span", "lv-about", about));
@@ -360,9 +361,9 @@ class View {
     this.move(this.spec.cursor === "step" ? { step: position } : { source: position });
   }
 
-  tell() {
+  tell(more = {}) {
     this.seq += 1;
-    this.send("at", { step: this.at.step, source: this.at.source, seq: this.seq, trace: this.trace, pick: this.lastPick || null });
+    this.send("at", { ...this.at, seq: this.seq, trace: this.trace, pick: this.lastPick || null, ...more });
   }
 
   announce(cell) {
@@ -387,7 +388,8 @@ class View {
 
   pick(plot, point) {
     const data = plot.drawn;
-    if (!point || point.curveNumber !== 0) return;
+    if (data.picks && point.customdata) return this.tell({ head: [data.picks, ...point.customdata] });
+    if (!data.rows || point.curveNumber !== 0) return;
     const [row, column] = [data.window[0] + point.y, data.window[2] + point.x];
     this.stop();
     this.lastPick = { kind: data.name, row, column };
@@ -402,7 +404,7 @@ class View {
   hover(plot, point) {
     for (const each of Object.values(this.plots)) each.hover.hidden = true;
     for (const side of this.spec.strips) this.mark(side, -1, "lv-hovered");
-    if (!plot || !point || point.curveNumber !== 0) return;
+    if (!plot || !plot.drawn.rows || point.curveNumber !== 0) return;
     const from = plot.drawn;
     const found = { [from.columns]: from.window[2] + point.x };
     const rows = { [from.rows]: from.window[0] + point.y };

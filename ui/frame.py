@@ -13,6 +13,7 @@ PAGES = (
     ("pages/decoder_self_attention.py", "Decoder self-attention", ":material/output:"),
     ("pages/cross_attention.py", "Cross-attention", ":material/compare_arrows:"),
 )
+_ICON = models.ROOT / "assets" / "icon.png"
 _STYLE = """
 <style>
 .stMainBlockContainer { padding: 1.1rem 2rem 2rem; max-width: 1500px; }
@@ -34,7 +35,7 @@ h1 { font-size: 1.35rem !important; padding: 0 0 .1rem !important; }
 def open_page(title: str) -> None:
     """First line of every page: takes over the address, sets the page up."""
     state.adopt()
-    st.set_page_config(page_title=f"{title} · Attention explorer", page_icon=":material/grid_view:", layout="wide",
+    st.set_page_config(page_title=f"{title} · Attention explorer", page_icon=str(_ICON), layout="wide",
                        initial_sidebar_state="auto")  # fmt: skip
     st.html(_STYLE)
 

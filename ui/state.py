@@ -14,15 +14,12 @@ from urllib.parse import quote
 
 import streamlit as st
 
-from ui.linked_view.events import Cursor, Limits, reduce
+from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
 
 LONGEST_LINK = 4_000
 SAMPLE = "sample-"
 BEAM = "beam-"
 LARGEST_BEAM = 8
-
-Head = tuple[int, int]
-"""Layer and head, from 0."""
 
 T = TypeVar("T")
 
@@ -263,20 +260,11 @@ def view_key(view: str) -> str:
     return f"linked.{view}"
 
 
-def on_linked_view(view: str, limits: Limits) -> None:
-    """Callback of a linked view: moves the cursor as its event says."""
+def on_linked_view(view: str, limits: Limits, sizes: Mapping[str, Head]) -> None:
+    """Callback of a linked view: moves the cursor as its event says, or opens the head it picked."""
+    event = st.session_state.get(view_key(view), {}).get("at")
     before = cursor()
-    after = reduce(before, st.session_state.get(view_key(view), {}).get("at"), limits)
+    after = reduce(before, event, limits)
     st.session_state["ack"] = after.ack
     if after.ack != before.ack:
-        change(step=after.step, source=after.source)
-
-
-def selection(key: str, name: str) -> Head | None:
-    """Layer and head of a clicked tile of an overview; None where nothing is selected."""
-    event = st.session_state.get(key)
-    points = event["selection"]["points"] if event else []
-    if not points or name not in {"encoder", "decoder", "cross"}:
-        return None
-    layer, head = points[0]["customdata"]
-    return int(layer), int(head)
+        change(step=after.step, source=after.source, **picked_head(event, limits, sizes))

@@ -6,19 +6,21 @@ event, which `reduce` turns into the next cursor.
 
 from __future__ import annotations
 
-from ui.linked_view.component import BARS, Layout, feed, mount
-from ui.linked_view.events import Cursor, Limits, reduce
-from ui.linked_view.feeds import bars_feed, map_feed, strips_feed, window_around
+from ui.linked_view.component import Layout, feed, mount
+from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
+from ui.linked_view.feeds import bars_feed, map_feed, overview_feed, strips_feed, window_around
 
 __all__ = [
-    "BARS",
     "Cursor",
+    "Head",
     "Layout",
     "Limits",
     "bars_feed",
     "feed",
     "map_feed",
     "mount",
+    "overview_feed",
+    "picked_head",
     "reduce",
     "strips_feed",
     "window_around",

@@ -10,14 +10,14 @@ import streamlit as st
 
 from ui.linked_view.events import Cursor
 
-BARS = "bars"
 _SCRIPT = 'import(new URL("app/static/linked_view-1.js", document.baseURI))'
+# Streamlit takes a one-line script for a path, so each has a line break.
 _view = st.components.v2.component(
-    "linked_view", js=f"export default async (part) => (await {_SCRIPT}).show(part);", isolate_styles=False
+    "linked_view", js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);", isolate_styles=False
 )
 _feeder = st.components.v2.component(
     "linked_view_feeder",
-    js=f"export default async (part) => {{ (await {_SCRIPT}).feed(part); }};",
+    js=f"export default async (part) => {{\n  (await {_SCRIPT}).feed(part);\n}};",
     isolate_styles=False,
 )
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+Head = tuple[int, int]
+"""Layer and head, from 0."""
+
 
 @dataclass(frozen=True)
 class Cursor:
@@ -60,3 +63,21 @@ def reduce(cursor: Cursor, event: object, limits: Limits) -> Cursor:
     if event.get("trace") != limits.trace or step is None:
         return cursor
     return replace(cursor, step=step, source=_position(event.get("source"), limits.sources))
+
+
+def picked_head(event: object, limits: Limits, sizes: Mapping[str, Head]) -> dict[str, Head]:
+    """The head that a click on an overview opens, by kind; empty where the event picks none.
+
+    Args:
+        event: what the browser sent; `head` is `[kind, layer, head]`, from 0.
+        limits: the translation on the screen.
+        sizes: number of layers and heads by kind.
+    """
+    if not isinstance(event, Mapping) or event.get("trace") != limits.trace:
+        return {}
+    head = event.get("head")
+    if not isinstance(head, list) or len(head) != 3 or head[0] not in sizes:
+        return {}
+    layers, heads = sizes[head[0]]
+    layer, number = _position(head[1], layers), _position(head[2], heads)
+    return {} if layer is None or number is None else {head[0]: (layer, number)}

@@ -100,6 +100,7 @@ def strips_feed(
     follow: Sequence[int] = (),
     glosses: Mapping[str, str] | None = None,
     tour: Sequence[Mapping[str, Any]] = (),
+    claim: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The strips: source and target chips, and the names that titles use.
 
@@ -111,6 +112,7 @@ def strips_feed(
         follow: for each step the source token that it attends to most, from 0.
         glosses: English words under target words.
         tour: stops of the tour: `{"plot", "text", "step"}`.
+        claim: what an example shows, and at which step: `{"step", "text"}`.
     """
     shown = {"source": source, "reads": reads, "predicts": predicts}
     return {
@@ -122,6 +124,7 @@ def strips_feed(
         "names": {name: [captions.quote(token) for token in tokens] for name, tokens in shown.items()},
         "follow": list(follow),
         "tour": list(tour),
+        "claim": claim,
     }
 
 
@@ -142,6 +145,7 @@ def map_feed(trace: str, view: CheckedHead, largest: int = 360) -> dict[str, Any
         "badge": captions.badge(view.audit),
         "sentences": captions.sentences(view),
         "rests": captions.rests(view),
+        "fade": kind != "encoder",
         "square": True,
         "largest": largest,
     }
@@ -170,6 +174,21 @@ def bars_feed(
         "caption": caption,
         "height": height,
         "largest": 360,
+        "square": False,
+    }
+
+
+def overview_feed(trace: str, figure: go.Figure, kind: str, title: str, caption: str) -> dict[str, Any]:
+    """The grid of all heads of a kind, whose tiles answer clicks."""
+    return {
+        "trace": trace,
+        "figure": figure.to_json(),
+        "picks": kind,
+        "title": title,
+        "about": "",
+        "caption": caption,
+        "height": figure.layout.height,
+        "largest": 900,
         "square": False,
     }
 

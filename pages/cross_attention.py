@@ -1,0 +1,35 @@
+"""Cross-attention: every target token looks at the source tokens, through the encoder's output."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui import frame, kind_page, widgets
+
+PAGE = kind_page.KindPage(
+    kind="cross",
+    strips=("source", "target"),
+    cursor="step",
+    note="**What to notice.** Self-attention looks inside its own sequence; here the queries come from the decoder and "
+    "the keys and values from the encoder's output. This is the only way in which the source reaches the translation. "
+    "A map of words that move looks like a diagonal with crossings.",
+    seeing="The decoder's state at each step makes a query and compares it with the keys of all source tokens, which "
+    "the encoder computed once. A row is labelled by the token it predicts; hovering also names the token it reads. "
+    "Nothing is masked: the whole source is there from the start.",
+    formula=r"\mathrm{softmax}\!\left(\frac{Q_{\text{decoder}}K_{\text{encoder}}^{\top}}{\sqrt{d_k}}\right)"
+    r"V_{\text{encoder}}",
+)
+
+frame.open_page("Cross-attention")
+st.title("Cross-attention")
+model = frame.pick_model()
+opened = None
+if model is not None:
+    widgets.sentence_box()
+    opened = widgets.open_sentence(model)
+if opened is None:
+    frame.menu()
+    frame.show_notices()
+else:
+    frame.show_notices(opened.translation.notes)
+    kind_page.show(PAGE, opened)

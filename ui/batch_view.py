@@ -1,0 +1,61 @@
+"""One sentence beside a longer one in the same batch: padding becomes visible, and so does its mask."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures import captions, heatmap, labels
+from transformer import Window
+from transformer.capture import HeadView
+from transformer.translator import BatchEntry
+from ui import frame, models, state, widgets
+from ui.explorer import chosen
+from ui.linked_view import window_around
+from ui.widgets import Opened
+
+LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."
+
+
+def show(opened: Opened) -> None:
+    """Draws the head of both sentences in one padded batch."""
+    _pictures(opened)
+
+
+@st.fragment
+def _pictures(opened: Opened) -> None:
+    frame.menu()
+    second = state.current().batch or LONGER
+    st.text_input("The other sentence of the batch", second,
+                  **widgets.control("batch", second, lambda text: state.change(batch=text.strip() or None)))  # fmt: skip
+    widgets.head_picker("encoder", opened.asked.model)
+    try:
+        entries = models.batch(opened.asked.model, (opened.translation.source_text, second))
+    except ValueError as error:
+        st.error(frame.plain(str(error)), icon=":material/error:")
+        return
+    st.markdown(_sentence(entries))
+    for column, entry, name in zip(st.columns(2), entries, ("your sentence", "the other sentence"), strict=True):
+        with column:
+            _picture(entry, name)
+    st.markdown(
+        "**What to notice.** A batch is a rectangle, so the shorter sentence is filled up with `<pad>`. The mask "
+        "(hatched) keeps every token from attending to the filling: its weights there are exactly 0, and the rest of "
+        "the row is what it was without the batch. Rows of `<pad>` are computed too, and then ignored."
+    )
+
+
+def _sentence(entries: tuple[BatchEntry, ...]) -> str:
+    lengths = [int(entry.padding_mask.sum()) for entry in entries]
+    longest = max(lengths)
+    if lengths[0] == longest:
+        return f"Your sentence has {lengths[0]} tokens, the other one {lengths[1]}: the other one is padded to {longest}."
+    return f"Your sentence has {lengths[0]} tokens and is padded to {longest}: {longest - lengths[0]} columns are masked."
+
+
+def _picture(entry: BatchEntry, name: str) -> None:
+    window = Window(*window_around(len(entry.tokens), 0), *window_around(len(entry.tokens), 0))
+    view: HeadView = entry.head(*chosen("encoder"), window=window)
+    st.plotly_chart(heatmap(view, size=480), width="content", key=f"batch.{name}", config={"displayModeBar": False},
+                    alt=f"Encoder self-attention of {name}, {labels.head_phrase(view.layer, view.head)}")  # fmt: skip
+    badge = captions.badge(view.audit)
+    st.caption(f"{name} · {captions.caption(view).replace('{step}', '')} · {badge['text']}", help=str(badge["title"]))

@@ -1,0 +1,148 @@
+"""A linked view and what feeds it: the part that all pages with a cursor share.
+
+The outer fragment holds the head controls and the feeders, the inner one the view and the menu. A step runs the inner
+one only; another head, or a step that leaves the drawn window, runs the outer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from figures.labels import is_special
+from ui import examples, frame, linked_view, models, state
+from ui.linked_view import Layout, Limits
+from ui.widgets import Opened
+
+_KEY = "explorer"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One page's linked view.
+
+    Attributes:
+        layout: what the view holds.
+        opened: the sentence.
+        kinds: the kinds of which one head is drawn as a map.
+        extra: makes the payloads of the other figures, by name.
+        below: draws the controls under the view.
+        tour: stops of the tour.
+        fade: whether rows still to come are faded.
+        largest: the largest side of a map, in px.
+    """
+
+    layout: Layout
+    opened: Opened
+    kinds: tuple[str, ...]
+    extra: Callable[[], dict[str, dict[str, Any]]]
+    below: Callable[[], None]
+    tour: tuple[tuple[str, str], ...] = ()
+    fade: bool = True
+    largest: int = 360
+
+    @property
+    def limits(self) -> Limits:
+        """How far the cursor may go."""
+        translation = self.opened.translation
+        return Limits(self.opened.trace, len(translation.target_tokens), len(translation.source_tokens))
+
+
+@st.fragment(key=_KEY)
+def explorer(scene: Scene) -> None:
+    """Draws the view, the controls under it, and sends the figures."""
+    with st.container(key="linked"):
+        _view(scene)
+        scene.below()
+    with st.container(key="feeders"):
+        linked_view.feed(scene.layout, "strips", _strips(scene))
+        for kind in scene.kinds:
+            linked_view.feed(scene.layout, kind, _map(scene, kind))
+        for name, payload in scene.extra().items():
+            linked_view.feed(scene.layout, name, payload)
+
+
+@st.fragment
+def _view(scene: Scene) -> None:
+    key = state.view_key(scene.layout.view)
+    linked_view.mount(scene.layout, scene.opened.trace, state.cursor(), key, lambda: _moved(scene))
+    frame.menu()
+
+
+def _moved(scene: Scene) -> None:
+    before = _drawn(scene)
+    state.on_linked_view(scene.layout.view, scene.limits, models.sizes(scene.opened.asked.model))
+    if _drawn(scene) != before:
+        st.rerun(_KEY)
+
+
+def _drawn(scene: Scene) -> list[object]:
+    """What the maps show: the heads and their windows."""
+    translation = scene.opened.translation
+    return [
+        (chosen(kind), models.window(translation, kind, place(scene.opened, kind))) for kind in scene.kinds
+    ]
+
+
+def chosen(kind: str) -> state.Head:
+    """The head of a kind that the visitor looks at, from 0."""
+    head: state.Head = getattr(state.current(), kind)
+    return head
+
+
+def place(opened: Opened, kind: str) -> tuple[int, int]:
+    """The cell of a map that its window must hold: row and column, from 0."""
+    cursor = state.cursor()
+    follow = models.followed(opened.translation, chosen("cross"))
+    source = follow[cursor.step] if cursor.source is None else cursor.source
+    return {"encoder": (source, source), "decoder": (cursor.step, cursor.step), "cross": (cursor.step, source)}[kind]
+
+
+def head(opened: Opened, kind: str) -> models.HeadView:
+    """The head of a kind that the visitor looks at, in the window around the cursor."""
+    return models.head(opened.translation, kind, chosen(kind), place(opened, kind))
+
+
+def _map(scene: Scene, kind: str) -> dict[str, Any]:
+    payload = linked_view.map_feed(scene.opened.trace, head(scene.opened, kind), scene.largest)
+    payload["fade"] = scene.fade and kind != "encoder"
+    return payload
+
+
+def _strips(scene: Scene) -> dict[str, Any]:
+    opened, translation = scene.opened, scene.opened.translation
+    return linked_view.strips_feed(
+        opened.trace,
+        translation.source_tokens,
+        translation.decoder_input_tokens,
+        translation.target_tokens,
+        follow=models.followed(translation, chosen("cross")),
+        glosses=opened.example.gloss if opened.example else None,
+        tour=_tour(scene),
+        claim=_claim(scene),
+    )
+
+
+def _claimed_step(opened: Opened) -> int | None:
+    if opened.example is None:
+        return None
+    return examples.claim_step(opened.example, opened.translation.target_tokens)
+
+
+def _tour(scene: Scene) -> list[dict[str, Any]]:
+    step = _claimed_step(scene.opened)
+    if step is None:
+        text = [i for i, token in enumerate(scene.opened.translation.target_tokens) if not is_special(token)]
+        step = text[len(text) // 2] if text else 0
+    return [{"plot": plot, "text": text, "step": None if i == 0 else step} for i, (plot, text) in enumerate(scene.tour)]
+
+
+def _claim(scene: Scene) -> dict[str, Any] | None:
+    opened = scene.opened
+    step = _claimed_step(opened)
+    if opened.example is None or step is None or "cross" not in scene.kinds:
+        return None
+    return {"step": step, "text": opened.example.claim.text}
