@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from . import train_command
+from . import commands, train_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,10 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m transformer", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = commands.add_parser("train", help="train a model on parallel text")
-    train_command.add_arguments(command)
-    command.set_defaults(run=train_command.run)
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    train = subparsers.add_parser("train", help="train a model on parallel text")
+    train_command.add_arguments(train)
+    train.set_defaults(run=train_command.run)
+    commands.add_commands(subparsers)
     return parser
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .config import TransformerConfig
 from .model import Transformer
+from .positions import make_positions
 from .tokenizer import Tokenizer, TokenizerError
 
 WEIGHTS_FILE = "model.safetensors"
@@ -192,12 +193,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def parameter_count(config: TransformerConfig) -> int:
-    """About how many parameters a config stands for, without building it (layer norms are left out)."""
+    """About how many numbers a config stands for, its position table included, without building it."""
     attention, feed_forward = 4 * config.d_model**2, 2 * config.d_model * config.d_ff
     encoder = config.n_encoder_layers * (attention + feed_forward)
     decoder = config.n_decoder_layers * (2 * attention + feed_forward)
     tables = (1 if config.tied_embeddings else 2) * config.vocab_size * config.d_model
-    return encoder + decoder + tables
+    return encoder + decoder + tables + config.max_positions * config.d_model
 
 
 def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:
@@ -238,6 +239,8 @@ def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
         raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
     if not all(bool(tensor.isfinite().all()) for tensor in state.values()):
         raise CheckpointError(f"{path} holds values that are not numbers (NaN or infinite).")
+    for stack in (model.encoder, model.decoder):
+        stack.positions = make_positions(config)
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
 

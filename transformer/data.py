@@ -123,19 +123,6 @@ def _pair(path: str | Path, number: int, line: str) -> SentencePair:
     return SentencePair(source, target)
 
 
-def join_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
-    """Two to four pairs written one after the other, so that short sentences also make long texts.
-
-    Args:
-        pairs: drawn from at random.
-        share: how many joined pairs to make, as a share of the number of pairs.
-        seed: decides the draws.
-    """
-    draw = random.Random(f"join/{seed}")
-    groups = [draw.choices(pairs, k=draw.randint(2, 4)) for _ in range(round(share * len(pairs)))]
-    return [SentencePair(*(" ".join(side) for side in _sides(group))) for group in groups]
-
-
 def encode_pairs(pairs: Sequence[SentencePair], tokenizer: Tokenizer) -> EncodedPairs:
     """Sentences as ids."""
     source, target = ([array("i", ids) for ids in tokenizer.encode_all(side)] for side in _sides(pairs))

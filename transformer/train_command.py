@@ -14,36 +14,48 @@ from typing import Any
 
 import torch
 
+from .augment import join_pairs, plain_pairs, typed_pairs
 from .checkpoint import CARD_FILE, TOKENIZER_FILE, CheckpointError, save_checkpoint
 from .config import TransformerConfig
-from .data import DataError, EncodedPairs, SentencePair, encode_pairs, join_pairs, read_pairs
+from .data import DataError, EncodedPairs, SentencePair, encode_pairs, read_pairs
 from .model import Transformer, count_parameters
 from .progress import Progress
 from .run_files import STATE_FILE, StepLog, load_state, save_state
 from .tokenizer import Tokenizer
 from .training import Trainer, TrainingOptions, TrainingStep, train
 
-PRESETS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+Preset = tuple[dict[str, Any], dict[str, Any], dict[str, float]]
+"""Sizes of the model, training options, shares of augmented pairs."""
+PRESETS: dict[str, Preset] = {
     "en-de": (
         {"vocab_size": 8000, "d_model": 256, "d_ff": 1024, "n_heads": 8, "norm": "pre"}
         | {"n_encoder_layers": 3, "n_decoder_layers": 3},
-        {},
+        {"steps": 8000},
+        {"join": 0.05, "plain": 0.08, "typed": 0.05},
     ),
     "tiny": (
         {"vocab_size": 400, "d_model": 32, "d_ff": 64, "n_heads": 4, "norm": "pre"}
         | {"n_encoder_layers": 2, "n_decoder_layers": 2},
         {"steps": 200, "warmup": 20, "evaluate_every": 100, "checkpoint_every": 50, "batch_positions": 512},
+        {},
     ),
     "paper-base": (
         {"vocab_size": 37_000},
         {"steps": 100_000, "batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate": 1.0}
         | {"warmup": 4000, "weight_decay": 0.0},
+        {},
     ),
     "paper-big": (
         {"vocab_size": 37_000, "d_model": 1024, "d_ff": 4096, "n_heads": 16, "dropout": 0.3},
         {"steps": 300_000, "batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate": 1.0}
         | {"warmup": 4000, "weight_decay": 0.0},
+        {},
     ),
+}
+AUGMENTATIONS = {
+    "join": "texts of two to four pairs",
+    "plain": "pairs in lower case with spaced punctuation",
+    "typed": "pairs whose source is in lower case without its last mark",
 }
 CONFIG_CHOICES: dict[str, tuple[type, str]] = {
     "vocab_size": (int, "pieces of the joint vocabulary"),
@@ -56,10 +68,6 @@ CONFIG_CHOICES: dict[str, tuple[type, str]] = {
     "norm": (str, "post (as in the paper) or pre"),
     "positions": (str, "name of the positional encoding"),
 }
-
-
-class StopRequested(Exception):
-    """The run was asked to stop; its state is saved before it ends."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,9 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-length", type=int, default=256, metavar="N", help="leave out pairs over N tokens a side"
     )
-    parser.add_argument(
-        "--join-share", type=float, default=0.0, metavar="X", help="add X joined pairs per pair"
-    )
+    for name, text in AUGMENTATIONS.items():
+        parser.add_argument(
+            f"--{name}-share", dest=name, type=float, metavar="X", help=f"add X {text} per pair"
+        )
     parser.add_argument(
         "--languages", default="en,de", metavar="A,B", help="source and target, for the model card"
     )
@@ -109,15 +118,15 @@ def run(arguments: argparse.Namespace) -> int:
         ValueError: data, options or the output directory cannot be used.
     """
     device = choose_device(arguments.device)
-    sizes, settings = PRESETS[arguments.preset]
+    sizes, settings, shares = PRESETS[arguments.preset]
     options = TrainingOptions(**settings | _given(arguments, [f.name for f in fields(TrainingOptions)]))
     _check_output(arguments.output, arguments.resume)
     train_pairs, valid_pairs = _read(arguments.train), _read(arguments.valid)
     torch.manual_seed(options.seed)
     sizes = sizes | _given(arguments, list(CONFIG_CHOICES))
+    train_pairs = _augmented(train_pairs, shares | _given(arguments, list(AUGMENTATIONS)), options.seed)
     tokenizer = _tokenizer(arguments, train_pairs, sizes["vocab_size"])
-    joined = join_pairs(train_pairs, arguments.join_share, options.seed)
-    data = encode_pairs([*train_pairs, *joined], tokenizer).within(arguments.max_length)
+    data = encode_pairs(train_pairs, tokenizer).within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
         raise DataError(f"No pair has at most {arguments.max_length} tokens a side; raise --max-length.")
@@ -125,7 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
     trainer = Trainer(Transformer(TransformerConfig(**sizes)).to(device), data, options)
     run_directory = RunDirectory(arguments, trainer, tokenizer, _fingerprint(data))
     run_directory.begin(arguments.resume)
-    _report_start(trainer, len(train_pairs) + len(joined), arguments)
+    _report_start(trainer, len(train_pairs), arguments)
     return _steps(trainer, valid, run_directory)
 
 
@@ -189,18 +198,17 @@ def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory) -
             if done.step % trainer.options.checkpoint_every == 0:
                 run_directory.save()
             if _STOP_REQUESTED:
-                raise StopRequested
+                break
         run_directory.save()
-    except StopRequested:
-        run_directory.save()
-        print(f"\nStopped after step {trainer.step:,}; continue with --resume.", file=sys.stderr)
-        return 130
     finally:
         _STOP_REQUESTED.clear()
         for number, handler in handlers.items():
             signal.signal(number, handler)
         log.close()
         progress.close()
+    if trainer.step < trainer.options.steps:
+        print(f"Stopped after step {trainer.step:,}; continue with --resume.", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -248,6 +256,15 @@ def _given(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
 
 def _read(paths: list[str]) -> list[SentencePair]:
     return [pair for path in paths for pair in read_pairs(path)]
+
+
+def _augmented(pairs: list[SentencePair], shares: dict[str, float], seed: int) -> list[SentencePair]:
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise ValueError(f"--{name}-share is {share}; it must be from 0 to 1.")
+    join, plain, typed = (shares.get(name, 0.0) for name in AUGMENTATIONS)
+    pairs = pairs + join_pairs(pairs, join, seed)
+    return pairs + plain_pairs(pairs, plain, seed) + typed_pairs(pairs, typed, seed)
 
 
 def _tokenizer(arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int) -> Tokenizer:

@@ -1,0 +1,163 @@
+"""Word alignments read from cross-attention, and their error against links made by hand.
+
+A target word is aligned to the source word that gets most of its attention. Attention on the source's `</s>`
+is left out. The weight of a word pair is the sum over the source word's pieces and the mean over the target
+word's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .data import DataError, read_lines
+from .words import Group, is_special, word_groups
+
+Links = frozenset[tuple[int, int]]
+_LINK = re.compile(r"(\d+)([-p])(\d+)")
+
+
+@dataclass(frozen=True)
+class GoldPair:
+    """A sentence pair with links made by hand; words and links count from 0.
+
+    Attributes:
+        source: source words.
+        target: target words.
+        sure: (source word, target word) links that an alignment should have.
+        possible: links that it may have, the sure ones among them.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    sure: Links
+    possible: Links
+
+
+@dataclass(frozen=True)
+class AlignmentScore:
+    """How well links fit, over all sentences together (Och and Ney 2003).
+
+    Attributes:
+        aer: alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+        precision: |A ∩ P| / |A|.
+        recall: |A ∩ S| / |S|.
+        links: number of links found, |A|.
+    """
+
+    aer: float
+    precision: float
+    recall: float
+    links: int
+
+
+def read_gold(path: str | Path) -> list[GoldPair]:
+    """Reads `source<TAB>target<TAB>links` lines; `i-j` is a sure link, `ipj` a possible one, source first.
+
+    Raises:
+        DataError: a line has another form, or a link leaves its sentence.
+    """
+    pairs = [_gold_pair(f"{path}:{number}", line) for number, line in read_lines(path)]
+    if not pairs:
+        raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target<TAB>links` line a pair.")
+    return pairs
+
+
+def _gold_pair(place: str, line: str) -> GoldPair:
+    columns = line.split("\t")
+    if len(columns) != 3:
+        raise DataError(f"{place}: expected source, tab, target, tab, links; found {len(columns)} columns.")
+    source, target = tuple(columns[0].split()), tuple(columns[1].split())
+    if not source or not target:
+        raise DataError(f"{place}: the {'target' if source else 'source'} is empty.")
+    links: dict[str, set[tuple[int, int]]] = {"-": set(), "p": set()}
+    for text in columns[2].split():
+        match = _LINK.fullmatch(text)
+        if not match:
+            raise DataError(f"{place}: {text!r} is no link; write 3-4 for a sure and 3p4 for a possible one.")
+        link = int(match[1]), int(match[3])
+        if link[0] >= len(source) or link[1] >= len(target):
+            raise DataError(f"{place}: the link {text} leaves the sentence; words count from 0.")
+        links[match[2]].add(link)
+    return GoldPair(source, target, frozenset(links["-"]), frozenset(links["-"] | links["p"]))
+
+
+def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentScore:
+    """Scores one alignment per gold pair, all pairs together.
+
+    Raises:
+        ValueError: the numbers of alignments and pairs differ.
+    """
+    found = sure = sure_found = possible_found = 0
+    for links, pair in zip(alignments, gold, strict=True):
+        found += len(links)
+        sure += len(pair.sure)
+        sure_found += len(links & pair.sure)
+        possible_found += len(links & pair.possible)
+    error = 1 - (sure_found + possible_found) / max(1, found + sure)
+    return AlignmentScore(error, possible_found / max(1, found), sure_found / max(1, sure), found)
+
+
+def diagonal(pair: GoldPair) -> Links:
+    """The baseline that reads nothing: each target word goes to the source word at its relative place."""
+    n_source, n_target = len(pair.source), len(pair.target)
+    return frozenset(((2 * j + 1) * n_source // (2 * n_target), j) for j in range(n_target))
+
+
+def merge_words(
+    weights: NDArray[np.float32], queries: Sequence[Group], keys: Sequence[Group]
+) -> NDArray[np.float32]:
+    """Attention between words: summed over a key's pieces, averaged over a query's; rows keep their sum.
+
+    Args:
+        weights: (…, query pieces, key pieces).
+        queries: words of the rows.
+        keys: words of the columns.
+
+    Returns:
+        (…, query words, key words).
+    """
+    columns = [weights[..., group.start : group.stop].sum(-1) for group in keys]
+    merged = np.stack(columns, axis=-1)
+    rows = [merged[..., group.start : group.stop, :].mean(-2) for group in queries]
+    return np.stack(rows, axis=-2)
+
+
+def link_words(weights: NDArray[np.float32]) -> list[Links]:
+    """Links every target word to its strongest source word.
+
+    Args:
+        weights: (heads, target words, source words).
+
+    Returns:
+        One alignment per head.
+    """
+    return [frozenset((int(i), j) for j, i in enumerate(head)) for head in weights.argmax(-1)]
+
+
+def attention_links(
+    weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str], *, reading: bool
+) -> list[Links]:
+    """Alignments of one layer's heads.
+
+    Args:
+        weights: (heads, queries, keys) cross-attention; row t reads the decoder input t and predicts target
+            token t.
+        source_tokens: pieces of the source, ending in `</s>`.
+        target_tokens: pieces of the target, ending in `</s>`.
+        reading: False: a target word's attention is that of the rows that predict its pieces; True: of the
+            rows that read them, one later.
+
+    Returns:
+        One alignment per head; words count from 0.
+    """
+    shift = 1 if reading else 0
+    source = [group for group in word_groups(source_tokens) if not is_special(group.text)]
+    target = [group for group in word_groups(target_tokens) if not is_special(group.text)]
+    rows = [Group(group.start + shift, group.stop + shift, group.text) for group in target]
+    return link_words(merge_words(weights, rows, source))

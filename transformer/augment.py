@@ -1,0 +1,51 @@
+"""Extra training pairs made from the given ones: longer texts, lower case, hasty typing."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+
+from .data import SentencePair
+
+_PUNCTUATION = re.compile(r"([^\w\s])")
+_LAST_MARKS = re.compile(r"\s*[.!?…]+$")
+
+
+def join_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
+    """Two to four pairs written one after the other: short sentences also make long texts.
+
+    Args:
+        pairs: drawn from at random.
+        share: how many pairs to make, as a share of the number of pairs; so in the other functions too.
+        seed: decides the draws.
+    """
+    draw = random.Random(f"join/{seed}")
+    groups = [draw.choices(pairs, k=draw.randint(2, 4)) for _ in range(round(share * len(pairs)))]
+    return [
+        SentencePair(" ".join(pair.source for pair in group), " ".join(pair.target for pair in group))
+        for group in groups
+    ]
+
+
+def plain_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
+    """Both sides in lower case with spaces around punctuation, as in many corpora."""
+    drawn = _sample(pairs, share, f"plain/{seed}")
+    return [SentencePair(plain(pair.source), plain(pair.target)) for pair in drawn]
+
+
+def typed_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
+    """The source as hastily typed, in lower case and without its last mark; the target as it was."""
+    drawn = _sample(pairs, share, f"typed/{seed}")
+    return [
+        SentencePair(_LAST_MARKS.sub("", pair.source.lower()) or pair.source, pair.target) for pair in drawn
+    ]
+
+
+def plain(text: str) -> str:
+    """Lower case, punctuation marks parted by spaces."""
+    return " ".join(_PUNCTUATION.sub(r" \1 ", text.lower()).split())
+
+
+def _sample(pairs: Sequence[SentencePair], share: float, seed: str) -> list[SentencePair]:
+    return random.Random(seed).sample(list(pairs), min(len(pairs), round(share * len(pairs))))
