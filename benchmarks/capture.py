@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
 from transformer import AttentionKind, Capture, Tokenizer, Transformer, TransformerConfig, Translator
+from transformer.audit import audit
 from transformer.decoding import Request, decode
 from transformer.recorder import Recorder
 
@@ -115,7 +116,7 @@ def retained_bytes(lengths: tuple[int, ...]) -> None:
         request = Request(model, torch.full((1, n), 7), recorder, recorder)
         for _ in decode(request, n):
             pass
-        trace = recorder.trace(lambda trace: trace.audit())
+        trace = recorder.trace(audit)
         assert trace is not None
         first = first or trace.nbytes / n
         weights = 4 * layers * SHAPE["n_heads"] * n * n

@@ -1,4 +1,4 @@
-"""Checks that hold a trace against what the model really used (recomputed independently, in float64).
+"""Checks that hold a trace against what the model really used, recomputed by the textbook formula.
 
 Row sums of weights that a softmax has just made prove nothing alone; what proves is the output that
 the fused kernel returned, which recomputed weights and values must give again.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from .capture import AttentionTrace, AuditReport, Check, HeadView, LayerTrace, Window
+from .capture import ALL_HEADS, AttentionTrace, AuditReport, Check, HeadView, LayerTrace, Place, Window
 
 ROW_SUM_LIMIT = 1e-5
 WEIGHT_LIMIT = 1e-4
@@ -18,28 +19,26 @@ OUTPUT_LIMIT = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
 LOG_PROB_LIMIT = {torch.float32: 1e-4, torch.bfloat16: 2e-1}
 EMBEDDING_LIMIT = 1e-5
 VIEW_LIMIT = 1e-5
-CHUNK = 256
-"""Rows recomputed at a time, so that an audit of n tokens needs memory for CHUNK × n numbers."""
-
-Float64 = NDArray[np.float64]
+CELLS = 1 << 20
+"""Weights recomputed at a time, so that an audit of a long text needs little memory."""
 
 
 def audit(
-    trace: AttentionTrace, decoded: tuple[float, ...] = (), replayed: tuple[float, ...] = ()
+    trace: AttentionTrace,
+    places: tuple[Place, ...],
+    decoded: tuple[float, ...] = (),
+    replayed: tuple[float, ...] = (),
 ) -> AuditReport:
     """Runs every check that a trace allows.
 
     Args:
         trace: What was recorded.
+        places: The attention sub-layers to check.
         decoded: Log-probability of each output token when it was decoded, in nats.
         replayed: The same from an independent, uncached pass over the finished output.
     """
-    checks = [
-        check
-        for layers in trace.layers.values()
-        for layer in layers
-        for check in audit_layer(layer, OUTPUT_LIMIT[trace.dtype])
-    ]
+    limit = OUTPUT_LIMIT[trace.dtype]
+    checks = [check for place in places for check in audit_layer(trace.layer(*place), limit)]
     checks += [audit_embedding(trace)]
     if decoded:
         checks += [audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype])]
@@ -50,18 +49,17 @@ def audit_layer(layer: LayerTrace, output_limit: float = OUTPUT_LIMIT[torch.floa
     """Row sums, exact zeros under the mask, and the output, over all heads and rows of one sub-layer."""
     row_sums = leaks = outputs = weights = 0.0
     scale = max(float(layer.value.abs().max()), 1e-30)
-    for head in range(layer.shape[0]):
-        for start in range(0, layer.shape[1], CHUNK):
-            rows = slice(start, min(start + CHUNK, layer.shape[1]))
-            mask = visible(layer, rows)
-            derived = _derived(layer, head, rows)
-            used = textbook_weights(layer, head, rows, mask)
-            row_sums = max(row_sums, _row_sum_error(derived, mask), _row_sum_error(used, mask))
-            leaks = max(leaks, float(np.abs(derived[~mask]).max(initial=0.0)))
-            output = used @ layer.value[head].numpy().astype(np.float64)
-            difference = np.abs(output - layer.output[head, rows].numpy())
-            outputs = _worst(outputs, float(difference.max(initial=0.0)) / scale)
-            weights = _worst(weights, float(np.abs(used - derived).max(initial=0.0)))
+    heads, queries, keys = layer.shape
+    chunk = max(1, CELLS // (heads * keys))
+    for start in range(0, queries, chunk):
+        rows = slice(start, min(start + chunk, queries))
+        mask = visible(layer, rows)
+        derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys))
+        used = textbook_weights(layer, ALL_HEADS, rows, mask)
+        row_sums = _worst(row_sums, _row_sum_error(derived, mask), _row_sum_error(used, mask))
+        leaks = _worst(leaks, _largest(derived.masked_fill(mask, 0.0)))
+        weights = _worst(weights, _largest(used - derived))
+        outputs = _worst(outputs, _largest(used @ layer.value - layer.output[:, rows]) / scale)
     return [
         Check("row sums", row_sums, ROW_SUM_LIMIT),
         Check("masked weights", leaks, 0.0),
@@ -70,31 +68,30 @@ def audit_layer(layer: LayerTrace, output_limit: float = OUTPUT_LIMIT[torch.floa
     ]
 
 
-def visible(layer: LayerTrace, rows: slice) -> NDArray[np.bool_]:
-    """(rows, keys) the mask, rebuilt from the padding and the causal rule."""
-    keys = np.arange(layer.shape[2])
-    mask = np.ones((rows.stop - rows.start, len(keys)), dtype=bool)
-    if layer.causal:
-        mask &= keys[None, :] <= np.arange(rows.start, rows.stop)[:, None]
-    return mask if layer.key_padding is None else mask & layer.key_padding.numpy()[None, :]
+def visible(layer: LayerTrace, rows: slice) -> Tensor:
+    """(rows, keys) bool: the mask, rebuilt from the padding and the causal rule."""
+    keys = torch.arange(layer.shape[2]).expand(rows.stop - rows.start, -1)
+    mask = keys <= torch.arange(rows.start, rows.stop)[:, None] if layer.causal else keys >= 0
+    return mask if layer.key_padding is None else mask & layer.key_padding
 
 
-def textbook_weights(layer: LayerTrace, head: int, rows: slice, mask: NDArray[np.bool_]) -> Float64:
-    """softmax(Q Kᵀ / √d_k + bias) (equation 1) in float64; rows that hooks replaced as they were used."""
-    query = layer.query[head, rows].numpy().astype(np.float64)
-    key = layer.key[head].numpy().astype(np.float64)
-    scores = query @ key.T / np.sqrt(query.shape[-1])
+def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: Tensor) -> Tensor:
+    """exp(s) / Σ exp(s) with s = Q Kᵀ / √d_k + bias (equation 1); rows that hooks replaced as they were used.
+
+    Returns:
+        (rows, keys) for one head, (heads, rows, keys) for several.
+    """
+    query, key = layer.query[heads, rows], layer.key[heads]
+    scores = torch.einsum("...qd,...kd->...qk", query, key) / query.shape[-1] ** 0.5
     if layer.bias is not None:
         bias = layer.bias.scores(torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2]))
-        scores = scores + bias[head].numpy()
-    scores[~mask] = -np.inf
-    peak = scores.max(axis=-1, keepdims=True, initial=-np.inf)
-    powers = np.exp(scores - np.where(np.isfinite(peak), peak, 0.0))
-    total = powers.sum(axis=-1, keepdims=True)
-    weights: Float64 = np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
+        scores = scores + bias[heads]
+    peak = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
+    powers = torch.exp(scores - peak).where(mask, 0.0)
+    weights = powers / powers.sum(-1, keepdim=True).clamp_min(1e-30)
     if layer.replaced_rows is not None and layer.replaced_weights is not None:
-        changed = layer.replaced_rows[head, rows].numpy()
-        weights[changed] = layer.replaced_weights[head, rows].numpy()[changed]
+        changed = layer.replaced_rows[heads, rows, None]
+        weights = torch.where(changed, layer.replaced_weights[heads, rows], weights)
     return weights
 
 
@@ -123,8 +120,8 @@ def audit_view(view: HeadView, layer: LayerTrace) -> AuditReport:
     mask = visible(layer, rows)
     weights = textbook_weights(layer, view.head, rows, mask)[:, keys]
     expected = {
-        "mask": mask[:, keys],
-        "weights": weights,
+        "mask": mask[:, keys].numpy(),
+        "weights": weights.numpy(),
         "query": layer.query[view.head, rows].numpy(),
         "key": layer.key[view.head, keys].numpy(),
         "value": layer.value[view.head, keys].numpy(),
@@ -155,14 +152,13 @@ def merged(checks: list[Check]) -> AuditReport:
     return AuditReport(tuple(worst.values()))
 
 
-def _derived(layer: LayerTrace, head: int, rows: slice) -> Float64:
-    part = Window(rows.start, rows.stop, 0, layer.shape[2])
-    return layer.weights(head, part).numpy().astype(np.float64)
+def _row_sum_error(weights: Tensor, mask: Tensor) -> float:
+    return _largest(weights.sum(-1) - mask.any(-1).float())
 
 
-def _row_sum_error(weights: Float64, mask: NDArray[np.bool_]) -> float:
-    expected = mask.any(axis=-1).astype(np.float64)
-    return float(np.abs(weights.sum(axis=-1) - expected).max(initial=0.0))
+def _largest(differences: Tensor) -> float:
+    """Largest absolute value; NaN where there is one."""
+    return float(differences.abs().max()) if differences.numel() else 0.0
 
 
 def _difference(drawn: NDArray[np.generic], expected: NDArray[np.generic]) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -260,7 +259,9 @@ class ResidualTrace:
     output: Tensor
 
 
-Auditor = Callable[["AttentionTrace"], AuditReport]
+Place = tuple[AttentionKind, int]
+"""An attention sub-layer: its kind, and its layer from 0."""
+Auditor = Callable[["AttentionTrace", tuple[Place, ...]], AuditReport]
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +273,7 @@ class AttentionTrace:
         embeddings: One ``EmbeddingTrace`` per side that ran.
         residuals: One ``ResidualTrace`` per sub-layer; empty unless asked for.
         dtype: Type the model computed in.
-        auditor: Runs the checks.
+        auditor: Runs the checks on the given sub-layers.
     """
 
     layers: dict[AttentionKind, tuple[LayerTrace, ...]]
@@ -280,6 +281,7 @@ class AttentionTrace:
     residuals: dict[Sublayer, ResidualTrace]
     dtype: torch.dtype
     auditor: Auditor = field(repr=False)
+    _reports: dict[tuple[Place, ...], AuditReport] = field(default_factory=dict, repr=False)
 
     def layer(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> LayerTrace:
         """One attention sub-layer.
@@ -321,13 +323,17 @@ class AttentionTrace:
         mask = trace.mask(window).numpy()
         return mask if head is not None else np.broadcast_to(mask, (trace.shape[0], *mask.shape))
 
-    def audit(self) -> AuditReport:
-        """The checks of ``transformer.audit``, run once and kept."""
-        return self._report
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Every attention sub-layer of the trace."""
+        return tuple((kind, layer) for kind, layers in self.layers.items() for layer in range(len(layers)))
 
-    @cached_property
-    def _report(self) -> AuditReport:
-        return self.auditor(self)
+    def audit(self, *places: Place) -> AuditReport:
+        """The checks of ``transformer.audit`` on the given sub-layers, by default all; run once and kept."""
+        places = places or self.places
+        if places not in self._reports:
+            self._reports[places] = self.auditor(self, places)
+        return self._reports[places]
 
     @property
     def nbytes(self) -> int:

@@ -203,7 +203,7 @@ def head_view(
         output=record.output[head, rows].numpy(),
         audit=AuditReport(()),
     )
-    proof = trace.audit().checks + audit_view(view, record).checks
+    proof = trace.audit((kind, layer)).checks + audit_view(view, record).checks
     return replace(view, audit=AuditReport(proof))
 
 

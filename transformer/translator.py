@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .audit import audit
-from .capture import AttentionKind, AttentionTrace, AuditReport, BoolArray, Capture, HeadView, Window
+from .capture import AttentionKind, AttentionTrace, AuditReport, BoolArray, Capture, HeadView, Place, Window
 from .checkpoint import load_checkpoint
 from .config import TransformerConfig
 from .decoding import (
@@ -306,8 +307,10 @@ class _Run:
         if self.recorder is None:
             return None
 
-        def auditor(trace: AttentionTrace) -> AuditReport:
-            return audit(trace, hypothesis.log_probs, self._replayed(hypothesis))
+        replayed = cache(lambda: self._replayed(hypothesis))
+
+        def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+            return audit(trace, places, hypothesis.log_probs, replayed())
 
         return self.recorder.trace(auditor)
 
