@@ -36,5 +36,7 @@ def solved(request: pytest.FixtureRequest, closed_form_models: dict[str, Path]) 
 @pytest.fixture(scope="session")
 def translator(tokenizer: Tokenizer) -> Translator:
     """A random pre-norm model with a real vocabulary: fluent in nothing, but every weight matters."""
-    model = random_model(vocab_size=tokenizer.vocab_size, norm="pre", trained_length=30)
+    model = random_model(
+        vocab_size=tokenizer.vocab_size, norm="pre", tied_embeddings=False, trained_length=30
+    )
     return Translator(model, tokenizer, name="random")

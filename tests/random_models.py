@@ -7,7 +7,8 @@ import torch
 from transformer.config import TransformerConfig
 from transformer.model import Transformer
 
-SIZES = {"vocab_size": 40, "d_model": 32, "d_ff": 48, "n_heads": 4, "n_encoder_layers": 2, "n_decoder_layers": 3}
+WIDTHS = {"vocab_size": 40, "d_model": 32, "d_ff": 48, "n_heads": 4}
+SIZES = {**WIDTHS, "n_encoder_layers": 2, "n_decoder_layers": 3}
 
 
 def random_config(**changes: object) -> TransformerConfig:
@@ -20,12 +21,12 @@ def random_model(seed: int = 0, scale: float = 0.3, **changes: object) -> Transf
     model = Transformer(random_config(**changes)).eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
-        parameter.normal_(std=scale, generator=generator)
+        parameter.normal_(std=scale if parameter.dim() > 1 else 0.05, generator=generator)
         if name.endswith("norm.weight"):
             parameter.add_(1.0)
     return model
 
 
-def random_ids(batch: int, length: int, seed: int = 0, vocab_size: int = SIZES["vocab_size"]) -> torch.Tensor:
+def random_ids(batch: int, length: int, seed: int = 0, vocab_size: int = 40) -> torch.Tensor:
     """(batch, length) ids of ordinary pieces, none of them special."""
     return torch.randint(4, vocab_size, (batch, length), generator=torch.Generator().manual_seed(seed))
