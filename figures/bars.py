@@ -1,6 +1,6 @@
 """Bars that follow the cursor: what the model chose among, and one row of an attention map.
 
-Both figures hold every step as a Plotly frame named by its position, so that a viewer can move without asking Python.
+Both figures hold every step as a Plotly frame named by its position: a viewer moves without asking Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ def percent(share: float) -> str:
 
 
 def candidates(step: StepLike) -> list[tuple[str, float, bool]]:
-    """The most probable tokens of a step as (token, log-probability, chosen), best first, the chosen one among them."""
+    """The most probable tokens of a step, best first, as (token, log-probability, whether chosen).
+
+    The chosen token is always among them.
+    """
     best: list[AlternativeLike | StepLike] = list(step.alternatives[:SHOWN])
     if all(option.token_id != step.token_id for option in best):
         best = [*best[: SHOWN - 1], step]
@@ -65,16 +68,30 @@ def next_token(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZ
     """
     frames = [_next_token_frame(str(i), each) for i, each in enumerate(steps)]
     figure = style.bare(go.Figure(frames[step].data, frames=frames))
-    figure.update_traces(orientation="h", textposition="outside", cliponaxis=False, textfont={"size": 10},
-                         hovertemplate="%{hovertext}<br>probability %{x:.3f} · log-probability %{customdata:.2f} nats"
-                         "<extra></extra>")  # fmt: skip
+    figure.update_traces(
+        orientation="h",
+        textposition="outside",
+        cliponaxis=False,
+        textfont={"size": 10},
+        hovertemplate="%{hovertext}<br>probability %{x:.3f} · log-probability %{customdata:.2f} nats"
+        "<extra></extra>",
+    )
     still = {"fixedrange": True, "showgrid": False, "zeroline": False, "automargin": False, "ticks": ""}
     figure.update_layout(
         xaxis={**still, "range": [0, 1.3], "visible": False},
-        yaxis={**still, "range": [SHOWN - 0.4, -0.6], "tickmode": "array", "tickvals": list(range(SHOWN)),
-               "ticktext": frames[step].layout.yaxis.ticktext, "tickfont": {"size": 11}},
-        height=height, margin={"l": 84, "t": 6, "r": 6, "b": 6}, bargap=0.35, dragmode=False,
-    )  # fmt: skip
+        yaxis={
+            **still,
+            "range": [SHOWN - 0.4, -0.6],
+            "tickmode": "array",
+            "tickvals": list(range(SHOWN)),
+            "ticktext": frames[step].layout.yaxis.ticktext,
+            "tickfont": {"size": 11},
+        },
+        height=height,
+        margin={"l": 84, "t": 6, "r": 6, "b": 6},
+        bargap=0.35,
+        dragmode=False,
+    )
     return figure
 
 
@@ -92,20 +109,43 @@ def row_bars(view: HeadLike, row: int = 0, height: int = 200) -> go.Figure:
     """
     titles = [
         labels.escape(f"{name}: Σ = {weights.sum():.2f}")
-        for name, weights in zip(labels.row_names(view.query_tokens, view.predicted_tokens), view.weights, strict=True)
+        for name, weights in zip(
+            labels.row_names(view.query_tokens, view.predicted_tokens), view.weights, strict=True
+        )
     ]
     start = view.window.query_start
     frames = [_row_frame(str(start + i), view.weights[i], titles[i]) for i in range(len(titles))]
     keys = [labels.escape(name) for name in labels.key_names(view.key_tokens)]
-    bar = go.Bar(y=view.weights[row].astype(np.float32), x=np.arange(len(keys)), hovertext=keys,
-                 marker={"color": style.HUES[view.kind]},
-                 hovertemplate="%{hovertext}<br>weight %{y:.3f}<extra></extra>")  # fmt: skip
+    bar = go.Bar(
+        y=view.weights[row].astype(np.float32),
+        x=np.arange(len(keys)),
+        hovertext=keys,
+        marker={"color": style.HUES[view.kind]},
+        hovertemplate="%{hovertext}<br>weight %{y:.3f}<extra></extra>",
+    )
     figure = style.bare(go.Figure([bar], frames=frames))
     figure.update_layout(
-        title={"text": titles[row], "font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.97, "yanchor": "top"},
+        title={
+            "text": titles[row],
+            "font": {"size": 12},
+            "x": 0,
+            "xref": "paper",
+            "y": 0.97,
+            "yanchor": "top",
+        },
         xaxis={**style.token_axis(labels.ticks(view.key_tokens)), "tickangle": -90},
-        yaxis={"range": [0, 1], "tickvals": [0, 0.5, 1], "fixedrange": True, "automargin": False, "title": "weight",
-               "gridcolor": "rgba(128,128,128,.25)", "zeroline": False},
-        height=height, margin={"l": 84, "t": 30, "r": 6, "b": 84}, bargap=0.15, dragmode=False,
-    )  # fmt: skip
+        yaxis={
+            "range": [0, 1],
+            "tickvals": [0, 0.5, 1],
+            "fixedrange": True,
+            "automargin": False,
+            "title": {"text": "weight", "font": {"size": 11}},
+            "gridcolor": "rgba(128,128,128,.25)",
+            "zeroline": False,
+        },
+        height=height,
+        margin={"l": 50, "t": 30, "r": 6, "b": 74},
+        bargap=0.15,
+        dragmode=False,
+    )
     return figure

@@ -79,7 +79,7 @@ def sentences(view: HeadLike) -> list[list[str]]:
 
 
 def rests(view: HeadLike) -> dict[int, str]:
-    """Says which rows (by position in the sentence, from 0) put over half of their weight on special tokens."""
+    """Says which rows (by position in the sentence, from 0) put over half their weight on a special token."""
     notes = {}
     special = [i for i, token in enumerate(view.key_tokens) if labels.is_special(token)]
     for row, weights in enumerate(view.weights):
@@ -96,15 +96,13 @@ def norm_name(norm: str) -> str:
 
 def caption(view: CheckedHead) -> str:
     """Kind, layer, head, step, quantity and model; `{step}` is filled in where the step is known."""
-    window = view.window
-    return (
-        f"{KIND_NAMES[view.kind]} · layer {labels.count(view.layer)} · head {labels.count(view.head)}{{step}} · "
-        f"weights, colour from 0 to 1{window_note(window)} · {view.model} ({norm_name(view.norm)})"
-    )
+    place = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
+    quantity = f"weights, colour from 0 to 1{window_note(view.window)}"
+    return f"{KIND_NAMES[view.kind]} · {place}{{step}} · {quantity} · {view.model} ({norm_name(view.norm)})"
 
 
 def window_note(window: object) -> str:
-    """Says which part of a long matrix is drawn; empty where the window starts at the first cell and is small."""
+    """Says which part of a long matrix is drawn; empty for a short sentence."""
     q0, q1, k0, k1 = (
         getattr(window, name) for name in ("query_start", "query_stop", "key_start", "key_stop")
     )

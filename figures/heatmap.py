@@ -9,12 +9,7 @@ from figures import labels, style
 from figures.shape import HeadLike
 
 LARGEST = 64
-_HOVER = (
-    "%{text}<br>weight %{customdata[0]:.3f} · score before the mask %{customdata[1]:.2f}<extra></extra>"
-)
-_ROW_TITLES = {"encoder": "queries", "decoder": "queries: token read", "cross": "queries: token predicted"}
-_COLUMN_TITLES = {"encoder": "keys and values", "decoder": "keys and values: token read",
-                  "cross": "keys and values: encoder output"}  # fmt: skip
+_HOVER = "%{text}<br>weight %{customdata[0]:.3f} · score before the mask %{customdata[1]:.2f}<extra></extra>"
 
 
 def levels(weights: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -53,8 +48,16 @@ def hatching(mask: np.ndarray) -> go.Scatter | None:
         y += [top - 0.5, top - 0.5, bottom - 0.5, bottom - 0.5, top - 0.5, None]
     if not x:
         return None
-    return go.Scatter(x=x[:-1], y=y[:-1], mode="lines", line={"width": 0}, fill="toself",
-                      fillcolor="rgba(0,0,0,0)", fillpattern=style.HATCH, hoverinfo="skip")  # fmt: skip
+    return go.Scatter(
+        x=x[:-1],
+        y=y[:-1],
+        mode="lines",
+        line={"width": 0},
+        fill="toself",
+        fillcolor="rgba(0,0,0,0)",
+        fillpattern=style.HATCH,
+        hoverinfo="skip",
+    )
 
 
 def _masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
@@ -93,9 +96,17 @@ def heatmap(view: HeadLike, compact: bool = False, size: int = style.SIZE) -> go
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
     columns = labels.key_names(view.key_tokens)
     values = np.stack([view.weights, view.scores], axis=-1).astype(np.float32)
-    text = None if compact else [[labels.escape(f"{row}, {column}") for column in columns] for row in rows]
-    trace = go.Heatmap(z=levels(view.weights, view.mask), zmin=0, zmax=255, colorscale=style.scale(view.kind),
-                       showscale=False, customdata=values, text=text, hovertemplate=_HOVER)  # fmt: skip
+    text = None if compact else _hover_text(rows, columns, view.mask)
+    trace = go.Heatmap(
+        z=levels(view.weights, view.mask),
+        zmin=0,
+        zmax=255,
+        colorscale=style.scale(view.kind),
+        showscale=False,
+        customdata=values,
+        text=text,
+        hovertemplate=_HOVER,
+    )
     figure = style.bare(go.Figure([trace]))
     hatched = hatching(view.mask)
     if hatched is not None:
@@ -104,20 +115,31 @@ def heatmap(view: HeadLike, compact: bool = False, size: int = style.SIZE) -> go
     return figure
 
 
+def _hover_text(rows: list[str], columns: list[str], mask: np.ndarray) -> list[list[str]]:
+    return [
+        [
+            labels.escape(f"{row}, {column}{'' if mask[i, j] else ' (masked)'}")
+            for j, column in enumerate(columns)
+        ]
+        for i, row in enumerate(rows)
+    ]
+
+
 def _check(view: HeadLike) -> None:
     shape = view.weights.shape
     if max(shape) > LARGEST:
         raise ValueError(
-            f"A map shows at most {LARGEST} x {LARGEST} cells, this one has {shape[0]} x {shape[1]}: ask for a window."
+            f"A map shows at most {LARGEST} x {LARGEST} cells, not {shape[0]} x {shape[1]}: ask for a window."
         )
     if shape != (len(view.query_tokens), len(view.key_tokens)):
         raise ValueError(
-            f"The map has {shape[0]} x {shape[1]} cells but labels for {len(view.query_tokens)} x {len(view.key_tokens)}."
+            f"The map has {shape[0]} x {shape[1]} cells, but labels for "
+            f"{len(view.query_tokens)} x {len(view.key_tokens)}."
         )
 
 
 def _row_tokens(view: HeadLike) -> tuple[str, ...]:
-    """The tokens that label the rows: cross-attention rows by what they predict, all others by what they read."""
+    """What labels the rows: in cross-attention the tokens predicted, elsewhere the tokens read."""
     if view.kind == "cross" and view.predicted_tokens is not None:
         return view.predicted_tokens
     return view.query_tokens
@@ -125,16 +147,21 @@ def _row_tokens(view: HeadLike) -> tuple[str, ...]:
 
 def axis_titles(view: HeadLike) -> tuple[str, str]:
     """Whose queries the rows are and whose keys and values the columns are."""
-    kind = str(view.kind)
-    return _ROW_TITLES[kind], _COLUMN_TITLES[kind]
+    layer = f"layer {labels.count(view.layer)}"
+    if view.kind == "encoder":
+        return f"queries: encoder, {layer}", f"keys and values: encoder, {layer}"
+    if view.kind == "decoder":
+        return f"queries: decoder, {layer} (token read)", f"keys and values: decoder, {layer} (token read)"
+    return f"queries: decoder, {layer} (token predicted)", "keys and values: encoder output"
 
 
 def _map_layout(view: HeadLike, size: int) -> dict[str, object]:
     row_title, column_title = axis_titles(view)
-    columns = style.token_axis(labels.ticks(view.key_tokens))
-    rows = style.token_axis(labels.ticks(_row_tokens(view)))
+    columns = style.token_axis(labels.ticks(view.key_tokens), size)
+    rows = style.token_axis(labels.ticks(_row_tokens(view)), size)
     columns |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
-    rows |= {"range": rows["range"][::-1], "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"}  # type: ignore[index]
+    row_range = [len(view.query_tokens) - 0.5, -0.5]
+    rows |= {"range": row_range, "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"}
     return {
         "xaxis": columns,
         "yaxis": rows,
@@ -144,7 +171,15 @@ def _map_layout(view: HeadLike, size: int) -> dict[str, object]:
         "dragmode": False,
         "annotations": [
             _title(column_title, x=0, y=1, yshift=style.MARGIN["t"] - 6, xanchor="left", yanchor="top"),
-            _title(row_title, x=0, y=1, xshift=6 - style.MARGIN["l"], xanchor="left", yanchor="top", textangle=-90),
+            _title(
+                row_title,
+                x=0,
+                y=1,
+                xshift=6 - style.MARGIN["l"],
+                xanchor="left",
+                yanchor="top",
+                textangle=-90,
+            ),
         ],
     }
 
@@ -163,15 +198,33 @@ def pooled_heatmap(weights: np.ndarray, mask: np.ndarray, kind: str, size: int =
         size: width and height in px.
     """
     pooled, rows, columns = pool(levels(weights, mask), LARGEST)
-    trace = go.Heatmap(z=pooled, x0=columns / 2 + 0.5, dx=columns, y0=rows / 2 + 0.5, dy=rows, zmin=0, zmax=255,
-                       colorscale=style.scale(kind), showscale=False,
-                       hovertemplate="near query %{y:.0f}, key %{x:.0f}<extra></extra>")  # fmt: skip
+    trace = go.Heatmap(
+        z=pooled,
+        x0=columns / 2 + 0.5,
+        dx=columns,
+        y0=rows / 2 + 0.5,
+        dy=rows,
+        zmin=0,
+        zmax=255,
+        colorscale=style.scale(kind),
+        showscale=False,
+        hovertemplate="near query %{y:.0f}, key %{x:.0f}<extra></extra>",
+    )
     figure = style.bare(go.Figure([trace]))
     frame = {"showgrid": False, "zeroline": False, "fixedrange": True, "constrain": "domain"}
     figure.update_layout(
         title={"text": f"maximum over {rows}×{columns} cells", "font": {"size": 12}},
         xaxis={**frame, "side": "top", "title": "key", "constraintoward": "left"},
-        yaxis={**frame, "autorange": "reversed", "scaleanchor": "x", "title": "query", "constraintoward": "top"},
-        width=size, height=size, margin={"l": 50, "t": 70, "r": 6, "b": 6}, dragmode=False,
-    )  # fmt: skip
+        yaxis={
+            **frame,
+            "autorange": "reversed",
+            "scaleanchor": "x",
+            "title": "query",
+            "constraintoward": "top",
+        },
+        width=size,
+        height=size,
+        margin={"l": 50, "t": 70, "r": 6, "b": 6},
+        dragmode=False,
+    )
     return figure

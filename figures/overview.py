@@ -65,36 +65,57 @@ def overview(
     height, length = tiles[0][0].values.shape
     gap = max(1, round(GAP * max(height, length)))
     canvas = _canvas(tiles, gap)
-    figure = style.bare(go.Figure(go.Heatmap(z=canvas, zmin=0, zmax=255, colorscale=style.scale(kind),
-                                             showscale=False, hoverinfo="skip")))  # fmt: skip
+    figure = style.bare(
+        go.Figure(
+            go.Heatmap(
+                z=canvas, zmin=0, zmax=255, colorscale=style.scale(kind), showscale=False, hoverinfo="skip"
+            )
+        )
+    )
     centres_x = [head * (length + gap) + (length - 1) / 2 for head in range(len(tiles[0]))]
     centres_y = [layer * (height + gap) + (height - 1) / 2 for layer in range(len(tiles))]
     side = (width - 40) / len(tiles[0]) * 0.9
     figure.add_trace(_targets(centres_x, centres_y, side, notes or {}))
     layer, head = selected
     figure.update_layout(
-        xaxis=_axis([f"H{labels.count(i)}" for i in range(len(centres_x))], centres_x, canvas.shape[1])
+        xaxis=_axis(
+            [f"H{labels.count(i)}" for i in range(len(centres_x))], centres_x, canvas.shape[1], 0.7 * gap
+        )
         | {"side": "top"},
-        yaxis=_axis([f"L{labels.count(i)}" for i in range(len(centres_y))], centres_y, canvas.shape[0])
-        | {"range": [canvas.shape[0] + gap / 2 - 0.5, -gap / 2 - 0.5]},
-        shapes=[*_frames(centres_x, centres_y, height, length), _frame(centres_x[head], centres_y[layer], height + gap,
-                                                                      length + gap, style.HUES[kind], 2.5)],
-        height=round(60 + len(tiles) * side / 0.9), margin={"l": 30, "t": 26, "r": 4, "b": 4},
-        dragmode=False, clickmode="event+select", hovermode="closest",
-    )  # fmt: skip
+        yaxis=_axis(
+            [f"L{labels.count(i)}" for i in range(len(centres_y))], centres_y, canvas.shape[0], 0.7 * gap
+        )
+        | {"autorange": "reversed", "range": None},
+        shapes=[
+            *_frames(centres_x, centres_y, height, length),
+            _frame(centres_x[head], centres_y[layer], height + gap, length + gap, style.HUES[kind], 2.5),
+        ],
+        height=round(60 + len(tiles) * side / 0.9),
+        margin={"l": 30, "t": 26, "r": 4, "b": 4},
+        dragmode=False,
+        clickmode="event+select",
+        hovermode="closest",
+    )
     return figure
 
 
-def _targets(xs: list[float], ys: list[float], side: float, notes: Mapping[tuple[int, int], str]) -> go.Scatter:
+def _targets(
+    xs: list[float], ys: list[float], side: float, notes: Mapping[tuple[int, int], str]
+) -> go.Scatter:
     """Invisible squares over the tiles: a heatmap itself answers no click in Streamlit."""
     places = [(layer, head) for layer in range(len(ys)) for head in range(len(xs))]
     text = [labels.escape(_hover(layer, head, notes)).replace("\n", "<br>") for layer, head in places]
     return go.Scatter(
-        x=[xs[head] for _, head in places], y=[ys[layer] for layer, _ in places], mode="markers",
-        customdata=places, hovertext=text, hovertemplate="%{hovertext}<extra></extra>",
+        x=[xs[head] for _, head in places],
+        y=[ys[layer] for layer, _ in places],
+        mode="markers",
+        customdata=places,
+        hovertext=text,
+        hovertemplate="%{hovertext}<extra></extra>",
         marker={"symbol": "square", "size": side, "opacity": 0, "color": "rgba(128,128,128,1)"},
-        selected={"marker": {"opacity": 0}}, unselected={"marker": {"opacity": 0}},
-    )  # fmt: skip
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+    )
 
 
 def _hover(layer: int, head: int, notes: Mapping[tuple[int, int], str]) -> str:
@@ -103,9 +124,19 @@ def _hover(layer: int, head: int, notes: Mapping[tuple[int, int], str]) -> str:
     return f"{name}\n{note}" if note else name
 
 
-def _axis(texts: list[str], centres: list[float], length: int) -> dict[str, object]:
-    return {"tickmode": "array", "tickvals": centres, "ticktext": texts, "range": [-1, length], "showgrid": False,
-            "zeroline": False, "fixedrange": True, "automargin": False, "ticks": "", "tickfont": {"size": 11}}  # fmt: skip
+def _axis(texts: list[str], centres: list[float], length: int, margin: float) -> dict[str, object]:
+    return {
+        "tickmode": "array",
+        "tickvals": centres,
+        "ticktext": texts,
+        "range": [-margin - 0.5, length - 0.5 + margin],
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+        "automargin": False,
+        "ticks": "",
+        "tickfont": {"size": 11},
+    }
 
 
 def _frames(xs: list[float], ys: list[float], height: float, width: float) -> list[dict[str, object]]:
@@ -113,5 +144,11 @@ def _frames(xs: list[float], ys: list[float], height: float, width: float) -> li
 
 
 def _frame(x: float, y: float, height: float, width: float, color: str, line: float) -> dict[str, object]:
-    return {"type": "rect", "x0": x - width / 2, "x1": x + width / 2, "y0": y - height / 2, "y1": y + height / 2,
-            "line": {"color": color, "width": line}}  # fmt: skip
+    return {
+        "type": "rect",
+        "x0": x - width / 2,
+        "x1": x + width / 2,
+        "y0": y - height / 2,
+        "y1": y + height / 2,
+        "line": {"color": color, "width": line},
+    }

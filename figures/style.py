@@ -10,9 +10,10 @@ HUES = {"encoder": "#0072B2", "decoder": "#009E73", "cross": "#D55E00"}
 NEUTRAL = "rgba(128,128,128,.55)"
 CHOSEN = "rgba(128,128,128,.95)"
 HATCH = {"shape": "/", "size": 6, "solidity": 0.25, "fgcolor": "rgba(128,128,128,.6)"}
-FAINTEST = 0.06
-MARGIN = {"l": 84, "t": 84, "r": 6, "b": 6}
+FAINTEST = 0.08
+MARGIN = {"l": 80, "t": 80, "r": 4, "b": 4}
 SIZE = 330
+LARGE = 450
 
 
 def rgba(hue: str, alpha: float) -> str:
@@ -31,9 +32,9 @@ def scale(kind: str) -> list[tuple[float, str]]:
     return [(0.0, clear), (first, clear), (first, faint), (1.0, rgba(hue, 1))]
 
 
-def label_size(count: int) -> int:
-    """Font size in px for an axis of `count` tokens."""
-    return 10 if count <= 24 else 8
+def label_size(count: int, size: int = SIZE) -> int:
+    """Font size in px for an axis of `count` tokens in a map of `size` px."""
+    return (10 if count <= 24 else 8) + (2 if size >= LARGE else 0)
 
 
 def label_step(count: int) -> int:
@@ -41,14 +42,14 @@ def label_step(count: int) -> int:
     return 1 if count <= 40 else 2 if count <= 52 else 3
 
 
-def token_axis(labels: Sequence[str]) -> dict[str, object]:
+def token_axis(labels: Sequence[str], size: int = SIZE) -> dict[str, object]:
     """An axis with tokens at the numeric positions 0, 1, …: equal tokens stay apart."""
     shown = range(0, len(labels), label_step(len(labels)))
     return {
         "tickmode": "array",
         "tickvals": list(shown),
         "ticktext": [labels[i] for i in shown],
-        "tickfont": {"size": label_size(len(labels))},
+        "tickfont": {"size": label_size(len(labels), size)},
         "range": [-0.5, len(labels) - 0.5],
         "showgrid": False,
         "zeroline": False,

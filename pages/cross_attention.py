@@ -10,11 +10,15 @@ PAGE = kind_page.KindPage(
     kind="cross",
     strips=("source", "target"),
     cursor="step",
-    note="**What to notice.** Self-attention looks inside its own sequence; here the queries come from the decoder and "
-    "the keys and values from the encoder's output. This is the only way in which the source reaches the translation. "
+    note="**What to notice.** Self-attention looks inside its own sequence; here the queries come "
+    "from the decoder and "
+    "the keys and values from the encoder's output. This is the only way in which the source reaches "
+    "the translation. "
     "A map of words that move looks like a diagonal with crossings.",
-    seeing="The decoder's state at each step makes a query and compares it with the keys of all source tokens, which "
-    "the encoder computed once. A row is labelled by the token it predicts; hovering also names the token it reads. "
+    seeing="The decoder's state at each step makes a query and compares it with the keys of all "
+    "source tokens, which "
+    "the encoder computed once. A row is labelled by the token it predicts; hovering also names the "
+    "token it reads. "
     "Nothing is masked: the whole source is there from the start.",
     formula=r"\mathrm{softmax}\!\left(\frac{Q_{\text{decoder}}K_{\text{encoder}}^{\top}}{\sqrt{d_k}}\right)"
     r"V_{\text{encoder}}",

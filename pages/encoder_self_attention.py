@@ -10,10 +10,13 @@ PAGE = kind_page.KindPage(
     kind="encoder",
     strips=("source",),
     cursor="source",
-    note="**What to notice.** Rows and columns are the same tokens, and nothing is masked: the encoder sees the whole "
+    note="**What to notice.** Rows and columns are the same tokens, and nothing is masked: the "
+    "encoder sees the whole "
     "sentence at once. It runs once, before step 1, so no decode step belongs to it.",
-    seeing="Every source token makes a query and compares it with the keys of all source tokens. The weights of a row "
-    "say how much of each token's value it takes up; a row sums to 1. The grid shows all heads: rows are layers, "
+    seeing="Every source token makes a query and compares it with the keys of all source tokens. The "
+    "weights of a row "
+    "say how much of each token's value it takes up; a row sums to 1. The grid shows all heads: rows "
+    "are layers, "
     "columns are heads.",
     formula=r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V",
 )
@@ -24,7 +27,7 @@ model = frame.pick_model()
 opened = None
 if model is not None:
     widgets.sentence_box()
-    widgets.variants("view", {None: "this sentence", "batch": "put it in a batch"})
+    widgets.variants({"alone": "this sentence", "batch": "put it in a batch"})
     opened = widgets.open_sentence(model)
 if opened is None:
     frame.menu()

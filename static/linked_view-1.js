@@ -55,7 +55,9 @@ class View {
       this.trace = data.trace;
       this.at = { step: data.step, source: data.source };
     } else if (data.ack >= this.seq && !this.playing) this.at = { step: data.step, source: data.source };
-    const ink = getComputedStyle(this.root).getPropertyValue("--st-text-color").trim();
+    const style = getComputedStyle(this.root);
+    const ink = style.getPropertyValue("--st-text-color").trim();
+    this.family = style.fontFamily;
     if (ink !== this.ink) {
       this.ink = ink;
       for (const plot of Object.values(this.plots)) plot.drawn = null;
@@ -193,11 +195,12 @@ class View {
   }
 
   drawPlot(lib, plot, data, width) {
+    plot.cell.dataset.hue = data.hue || "";
     if (plot.source !== data) plot.figure = this.parse(data, plot);
     Object.assign(plot, { drawn: data, source: data, width, frame: null });
     const { traces, layout } = plot.figure;
     const side = Math.min(width, data.largest);
-    Object.assign(layout, { width: data.square ? side : width, height: data.height || side, font: { ...layout.font, color: this.ink } });
+    Object.assign(layout, { width: data.square ? side : width, height: data.height || side, font: { ...layout.font, color: this.ink, family: this.family } });
     plot.node.style.height = `${layout.height}px`;
     if (data.rows) plot.node.style.width = `${side}px`;
     lib.react(plot.node, traces, layout, CONFIG);
@@ -337,7 +340,7 @@ class View {
   }
 
   rich(parts) {
-    return (parts || []).map((part, i) => (i % 2 ? element("em", "", part) : document.createTextNode(part)));
+    return (parts || []).map((part, i) => (i % 2 ? element("em", "", `“${part}”`) : document.createTextNode(part)));
   }
 
   // --- what the visitor does ------------------------------------------------------------------------------

@@ -25,21 +25,70 @@ def show(opened: Opened) -> None:
 def _pictures(opened: Opened) -> None:
     frame.menu()
     second = state.current().batch or LONGER
-    st.text_input("The other sentence of the batch", second,
-                  **widgets.control("batch", second, lambda text: state.change(batch=text.strip() or None)))  # fmt: skip
-    widgets.head_picker("encoder", opened.asked.model)
+    box, picker = st.columns([3, 1], vertical_alignment="bottom")
+    with box:
+        st.text_input(
+            "The other sentence of the batch",
+            second,
+            **widgets.control("batch", second, lambda text: state.change(batch=text.strip() or None)),
+        )
+    with picker:
+        widgets.head_picker("encoder", opened.asked.model)
     try:
         entries = models.batch(opened.asked.model, (opened.translation.source_text, second))
     except ValueError as error:
         st.error(frame.plain(str(error)), icon=":material/error:")
         return
     st.markdown(_sentence(entries))
-    for column, entry, name in zip(st.columns(2), entries, ("your sentence", "the other sentence"), strict=True):
+    for column, entry, name in zip(
+        st.columns(2), entries, ("your sentence", "the other sentence"), strict=True
+    ):
         with column:
             _picture(entry, name)
     st.markdown(
-        "**What to notice.** A batch is a rectangle, so the shorter sentence is filled up with `<pad>`. The mask "
-        "(hatched) keeps every token from attending to the filling: its weights there are exactly 0, and the rest of "
+        "**What to notice.** A batch is a rectangle, so the shorter sentence is filled up with "
+        "`<pad>`. The mask "
+        "(hatched) keeps every token from attending to the filling: its weights there are exactly 0, "
+        "and the rest of "
+        "the row is what it was without the batch. Rows of `<pad>` are computed too, and then ignored."
+    )
+
+
+def _sentence(entries: tuple[BatchEntry, ...]) -> str:
+    yours, other = (int(entry.padding_mask.sum()) for entry in entries)
+    if yours >= other:
+        return f"Your sentence has {yours} tokens, the other one {other}: the other one is padded to {yours}."
+    return f"Your sentence has {yours} tokens and is padded to {other}: {other - yours} columns are masked."
+
+
+def _pictures(opened: Opened) -> None:
+    frame.menu()
+    second = state.current().batch or LONGER
+    box, picker = st.columns([3, 1], vertical_alignment="bottom")
+    with box:
+        st.text_input(
+            "The other sentence of the batch",
+            second,
+            **widgets.control("batch", second, lambda text: state.change(batch=text.strip() or None)),
+        )
+    with picker:
+        widgets.head_picker("encoder", opened.asked.model)
+    try:
+        entries = models.batch(opened.asked.model, (opened.translation.source_text, second))
+    except ValueError as error:
+        st.error(frame.plain(str(error)), icon=":material/error:")
+        return
+    st.markdown(_sentence(entries))
+    for column, entry, name in zip(
+        st.columns(2), entries, ("your sentence", "the other sentence"), strict=True
+    ):
+        with column:
+            _picture(entry, name)
+    st.markdown(
+        "**What to notice.** A batch is a rectangle, so the shorter sentence is filled up with "
+        "`<pad>`. The mask "
+        "(hatched) keeps every token from attending to the filling: its weights there are exactly 0, "
+        "and the rest of "
         "the row is what it was without the batch. Rows of `<pad>` are computed too, and then ignored."
     )
 
@@ -48,14 +97,23 @@ def _sentence(entries: tuple[BatchEntry, ...]) -> str:
     lengths = [int(entry.padding_mask.sum()) for entry in entries]
     longest = max(lengths)
     if lengths[0] == longest:
-        return f"Your sentence has {lengths[0]} tokens, the other one {lengths[1]}: the other one is padded to {longest}."
-    return f"Your sentence has {lengths[0]} tokens and is padded to {longest}: {longest - lengths[0]} columns are masked."
+        return f"Your sentence has {lengths[0]} tokens, the other one {lengths[1]}: the other one is "
+        f"padded to {longest}."
+    return f"Your sentence has {lengths[0]} tokens and is padded to {longest}: {longest - lengths[0]} "
+    f"columns are masked."
 
 
 def _picture(entry: BatchEntry, name: str) -> None:
     window = Window(*window_around(len(entry.tokens), 0), *window_around(len(entry.tokens), 0))
     view: HeadView = entry.head(*chosen("encoder"), window=window)
-    st.plotly_chart(heatmap(view, size=480), width="content", key=f"batch.{name}", config={"displayModeBar": False},
-                    alt=f"Encoder self-attention of {name}, {labels.head_phrase(view.layer, view.head)}")  # fmt: skip
+    st.plotly_chart(
+        heatmap(view, size=480),
+        width="content",
+        key=f"batch.{name}",
+        config={"displayModeBar": False},
+        alt=f"Encoder self-attention of {name}, {labels.head_phrase(view.layer, view.head)}",
+    )
     badge = captions.badge(view.audit)
-    st.caption(f"{name} · {captions.caption(view).replace('{step}', '')} · {badge['text']}", help=str(badge["title"]))
+    st.caption(
+        f"{name} · {captions.caption(view).replace('{step}', '')} · {badge['text']}", help=str(badge["title"])
+    )

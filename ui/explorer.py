@@ -1,7 +1,7 @@
 """A linked view and what feeds it: the part that all pages with a cursor share.
 
-The outer fragment holds the head controls and the feeders, the inner one the view and the menu. A step runs the inner
-one only; another head, or a step that leaves the drawn window, runs the outer one.
+The outer fragment holds the head controls and the feeders, the inner one the view and the menu. A step
+runs the inner one only; another head, or a step that leaves the drawn window, runs the outer one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 import streamlit as st
 
 from figures.labels import is_special
+from transformer.capture import HeadView
 from ui import examples, frame, linked_view, models, state
-from ui.linked_view import Layout, Limits
+from ui.linked_view import Head, Layout, Limits
 from ui.widgets import Opened
 
 _KEY = "explorer"
@@ -87,9 +88,9 @@ def _drawn(scene: Scene) -> list[object]:
     ]
 
 
-def chosen(kind: str) -> state.Head:
+def chosen(kind: str) -> Head:
     """The head of a kind that the visitor looks at, from 0."""
-    head: state.Head = getattr(state.current(), kind)
+    head: Head = getattr(state.current(), kind)
     return head
 
 
@@ -98,10 +99,14 @@ def place(opened: Opened, kind: str) -> tuple[int, int]:
     cursor = state.cursor()
     follow = models.followed(opened.translation, chosen("cross"))
     source = follow[cursor.step] if cursor.source is None else cursor.source
-    return {"encoder": (source, source), "decoder": (cursor.step, cursor.step), "cross": (cursor.step, source)}[kind]
+    return {
+        "encoder": (source, source),
+        "decoder": (cursor.step, cursor.step),
+        "cross": (cursor.step, source),
+    }[kind]
 
 
-def head(opened: Opened, kind: str) -> models.HeadView:
+def head(opened: Opened, kind: str) -> HeadView:
     """The head of a kind that the visitor looks at, in the window around the cursor."""
     return models.head(opened.translation, kind, chosen(kind), place(opened, kind))
 
@@ -137,7 +142,10 @@ def _tour(scene: Scene) -> list[dict[str, Any]]:
     if step is None:
         text = [i for i, token in enumerate(scene.opened.translation.target_tokens) if not is_special(token)]
         step = text[len(text) // 2] if text else 0
-    return [{"plot": plot, "text": text, "step": None if i == 0 else step} for i, (plot, text) in enumerate(scene.tour)]
+    return [
+        {"plot": plot, "text": text, "step": None if i == 0 else step}
+        for i, (plot, text) in enumerate(scene.tour)
+    ]
 
 
 def _claim(scene: Scene) -> dict[str, Any] | None:

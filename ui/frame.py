@@ -26,7 +26,8 @@ _STYLE = """
 .st-key-page-encoder a span[data-testid="stIconMaterial"] { color: #0072B2; }
 .st-key-page-decoder a span[data-testid="stIconMaterial"] { color: #009E73; }
 .st-key-page-cross a span[data-testid="stIconMaterial"] { color: #D55E00; }
-h1 { font-size: 1.35rem !important; padding: 0 0 .1rem !important; }
+.stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
+.st-key-examples { row-gap: .1rem; }
 @media (max-width: 640px) { .stMainBlockContainer { padding: 1.6rem .9rem 2rem; } }
 </style>
 """
@@ -35,8 +36,12 @@ h1 { font-size: 1.35rem !important; padding: 0 0 .1rem !important; }
 def open_page(title: str) -> None:
     """First line of every page: takes over the address, sets the page up."""
     state.adopt()
-    st.set_page_config(page_title=f"{title} · Attention explorer", page_icon=str(_ICON), layout="wide",
-                       initial_sidebar_state="auto")  # fmt: skip
+    st.set_page_config(
+        page_title=f"{title} · Attention explorer",
+        page_icon=str(_ICON),
+        layout="wide",
+        initial_sidebar_state=240,
+    )
     st.html(_STYLE)
 
 
@@ -54,8 +59,15 @@ def pick_model() -> str | None:
         state.notice(note)
     key = state.control("model", name)
     with st.sidebar:
-        st.selectbox("Model", names, index=names.index(name), key=key, label_visibility="collapsed",
-                     on_change=state.on_control, args=("model", key, _take_model))  # fmt: skip
+        st.selectbox(
+            "Model",
+            names,
+            index=names.index(name),
+            key=key,
+            label_visibility="collapsed",
+            on_change=state.on_control,
+            args=("model", key, _take_model),
+        )
     return name
 
 
@@ -64,7 +76,8 @@ def _take_model(name: str) -> None:
 
 
 def menu() -> None:
-    """Draws the menu in the sidebar; its links carry the state, so fragments that change it draw them again."""
+    """Draws the menu in the sidebar; its links carry the state, so fragments that change it draw "
+    "them again."""
     with st.sidebar:
         for path, label, icon in PAGES:
             name = path.removeprefix("pages/").partition("_")[0].removesuffix(".py")

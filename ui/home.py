@@ -20,15 +20,29 @@ LAYOUT = Layout(
     focus="cross",
 )
 _TOUR = (
-    ("encoder", "The encoder reads the whole sentence once. Each row is a source token that gathers from all others."),
-    ("controls", "The decoder then writes one token per step. Move the cursor with the arrow keys, or press play."),
-    ("decoder", "Its self-attention only looks back: tokens still to come are masked, which the hatching shows."),
-    ("cross", "Cross-attention looks from the token being written to the source. The ringed row is this step."),
+    (
+        "encoder",
+        "The encoder reads the whole sentence once. Each row is a source token that gathers from all others.",
+    ),
+    (
+        "controls",
+        "The decoder then writes one token per step. Move the cursor with the arrow keys, or press play.",
+    ),
+    (
+        "decoder",
+        "Its self-attention only looks back: tokens still to come are masked, which the hatching shows.",
+    ),
+    (
+        "cross",
+        "Cross-attention looks from the token being written to the source. The ringed row is this step.",
+    ),
     ("next", "Out of all this comes a probability for every token. The bold one was chosen."),
 )
 _SEEING = (
-    "Three attention maps of one translation. A row is a query, a column a key; the fuller the colour, the larger "
-    "the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: its row is ringed, "
+    "Three attention maps of one translation. A row is a query, a column a key; the fuller the "
+    "colour, the larger "
+    "the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: its row "
+    "is ringed, "
     "later rows are faded. Click a cell or a token to go there."
 )
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
@@ -52,6 +66,10 @@ def _next(opened: Opened) -> dict[str, Any]:
     method = opened.translation.method
     origin = "your translation, not the model's" if method == "forced" else f"decoding: {method}"
     return linked_view.bars_feed(
-        opened.trace, next_token(opened.translation.steps), "step", "Next token", "after reading “{reads}”",
+        opened.trace,
+        next_token(opened.translation.steps),
+        "step",
+        "Next token",
+        "after reading “{reads}”",
         f"the ten most probable tokens, chosen in bold · {origin}",
-    )  # fmt: skip
+    )

@@ -52,7 +52,9 @@ class KindPage:
         return Layout(self.kind, "page", self.strips, plots, self.kind, self.cursor)
 
 
-def show(page: KindPage, opened: Opened, fade: bool = True, controls: Callable[[], None] | None = None) -> None:
+def show(
+    page: KindPage, opened: Opened, fade: bool = True, controls: Callable[[], None] | None = None
+) -> None:
     """Draws the page of a kind for one sentence."""
 
     def below() -> None:
@@ -67,7 +69,9 @@ def show(page: KindPage, opened: Opened, fade: bool = True, controls: Callable[[
         if controls is not None:
             controls()
 
-    scene = Scene(page.layout, opened, (page.kind,), lambda: _extra(page, opened), below, fade=fade, largest=520)
+    scene = Scene(
+        page.layout, opened, (page.kind,), lambda: _extra(page, opened), below, fade=fade, largest=520
+    )
     explorer(scene)
 
 
@@ -75,20 +79,33 @@ def _extra(page: KindPage, opened: Opened) -> dict[str, dict[str, Any]]:
     view = head(opened, page.kind)
     follows = "source" if page.kind == "encoder" else "step"
     row = linked_view.bars_feed(
-        opened.trace, row_bars(view), follows, "The row of the cursor", "", "weights of one row, from 0 to 1", 230
+        opened.trace,
+        row_bars(view),
+        follows,
+        "The row of the cursor",
+        "",
+        "weights of one row, from 0 to 1",
+        230,
     )
-    return {"overview": _overview(page, opened), "row": row}
+    return {"overview": _overview(page, opened), "row": {**row, "hue": page.kind}}
 
 
 def _overview(page: KindPage, opened: Opened) -> dict[str, Any]:
     tiles = models.overview(opened.asked, opened.translation, page.kind)
     layers, heads = len(tiles), len(tiles[0])
-    notes = {(i, j): note for i in range(layers) for j in range(heads) if (note := head_note(opened, page.kind, i, j))}
+    notes = {
+        (i, j): note
+        for i in range(layers)
+        for j in range(heads)
+        if (note := head_note(opened, page.kind, i, j))
+    }
     tile = tiles[0][0]
     pooled = f" · each cell the maximum over {tile.rows}×{tile.columns} cells" if tile.pooled else ""
     figure = overview(tiles, page.kind, chosen(page.kind), notes)
     caption = f"weights, colour from 0 to 1{pooled} · from a verified trace · click a tile to open it"
-    return linked_view.overview_feed(opened.trace, figure, page.kind, f"All heads, {layers} layers × {heads}", caption)
+    return linked_view.overview_feed(
+        opened.trace, figure, page.kind, f"All heads, {layers} layers × {heads}", caption
+    )
 
 
 def head_note(opened: Opened, kind: str, layer: int, head_index: int) -> str:
@@ -107,7 +124,9 @@ def _whole(kind: str, opened: Opened) -> None:
     weights, mask = models.whole(opened.translation, kind, chosen(kind))
     name = labels.head_phrase(*chosen(kind))
     st.plotly_chart(
-        pooled_heatmap(weights, mask, kind, 420), key=f"whole.{kind}", width="content",
+        pooled_heatmap(weights, mask, kind, 420),
+        key=f"whole.{kind}",
+        width="content",
         alt=f"Overview of the whole matrix of {name}, pooled",
-    )  # fmt: skip
+    )
     st.caption("The whole matrix; above is the window around the cursor. Move the cursor to move the window.")

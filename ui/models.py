@@ -19,15 +19,14 @@ from figures.heatmap import LARGEST
 from transformer import Sampling, Translation, Translator, Window, load_translator
 from transformer.capture import AttentionKind, HeadView
 from transformer.translator import BatchEntry, clean
-from ui.linked_view import window_around
-from ui.state import BEAM, SAMPLE, Head, State
+from ui.linked_view import Head, window_around
+from ui.state import BEAM, SAMPLE, State
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLED = ROOT / "assets" / "models"
 DEFAULT = "en-de"
 KINDS = tuple(str(kind) for kind in AttentionKind)
 TEMPERATURE = 0.8
-LONG = 48
 
 V = TypeVar("V")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from figures import labels
-from ui.state import Head, State
+from ui.linked_view import Head
+from ui.state import State
 
 
 def fit_model(asked: str | None, names: Iterable[str]) -> tuple[str, list[str]]:

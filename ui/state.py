@@ -1,7 +1,7 @@
 """What the visitor sees, kept in the session and written to the address: the only file with session keys.
 
-The session holds the state. The address is read on the first line of a page's full run (a link, the menu, Back), and
-written once per change. Programs count from 0; the address, as everything people read, counts from 1.
+The session holds the state. The address is read on the first line of a page's full run (a link, the menu,
+Back), and written once per change. Programs count from 0; the address counts from 1, as people do.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def control(name: str, value: object) -> str:
     return f"{name}.{version}"
 
 
-def on_control(name: str, key: str, apply: Callable[[Any], None]) -> None:
+def on_control(name: str, key: str, apply: Callable[[Any], object]) -> None:
     """Callback of a widget: passes its value on, unless the event belongs to an outdated version.
 
     Args:

@@ -13,6 +13,7 @@ from figures import labels
 from figures.captions import KIND_NAMES
 from transformer import Translation
 from ui import examples, frame, models, opening, state
+from ui.linked_view import Head
 from ui.models import Request
 
 _METHODS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling"}
@@ -39,7 +40,7 @@ class Opened:
         return self.asked.trace
 
 
-def control(name: str, value: object, apply: Callable[[Any], None]) -> dict[str, Any]:
+def control(name: str, value: object, apply: Callable[[Any], object]) -> dict[str, Any]:
     """Key and callback of a widget, as `ui.state` wants them."""
     key = state.control(name, value)
     return {"key": key, "on_change": state.on_control, "args": (name, key, apply)}
@@ -56,9 +57,13 @@ def sentence_box() -> None:
     text = examples.examples()[0].text if now.text is None else now.text
     box, way, button = st.columns([7, 1.8, 1], vertical_alignment="bottom")
     with box:
-        st.text_input("Sentence in English", text, label_visibility="collapsed",
-                      placeholder="Type a sentence in English and press Enter",
-                      **control("text", text, new_text))  # fmt: skip
+        st.text_input(
+            "Sentence in English",
+            text,
+            label_visibility="collapsed",
+            placeholder="Type a sentence in English and press Enter",
+            **control("text", text, new_text),
+        )
     with way:
         _decoding(now.decode)
     with button:
@@ -67,8 +72,14 @@ def sentence_box() -> None:
 
 def _decoding(chosen: str) -> None:
     options = list(_METHODS) if chosen in _METHODS else [*_METHODS, chosen]
-    st.selectbox("Decoding", options, index=options.index(chosen), label_visibility="collapsed",
-                 format_func=_method_name, **control("decode", chosen, _take_decoding))  # fmt: skip
+    st.selectbox(
+        "Decoding",
+        options,
+        index=options.index(chosen),
+        label_visibility="collapsed",
+        format_func=_method_name,
+        **control("decode", chosen, _take_decoding),
+    )
 
 
 def _method_name(method: str) -> str:
@@ -92,10 +103,18 @@ def below_box() -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         st.caption("try:", width="content")
         for i, example in enumerate(examples.examples()):
-            st.button(example.label, key=f"example.{i}", type="tertiary", on_click=new_text, args=(example.text,),
-                      help=frame.plain(example.text))  # fmt: skip
+            st.button(
+                example.label,
+                key=f"example.{i}",
+                type="tertiary",
+                on_click=new_text,
+                args=(example.text,),
+                help=frame.plain(example.text),
+            )
         if now.decode.startswith(state.SAMPLE) and now.target is None:
-            st.button("draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:")
+            st.button(
+                "draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:"
+            )
         own_translation(now.target)
 
 
@@ -103,9 +122,13 @@ def own_translation(target: str | None) -> None:
     """A popover in which the visitor gives a translation, which is then forced through the model."""
     label = "use my own translation" if target is None else "own translation in use"
     with st.popover(label, type="tertiary"):
-        st.text_input("Your translation into German", target or "", placeholder="Type a translation and press Enter",
-                      help="The model reads it word by word (teacher forcing) and decodes nothing.",
-                      **control("target", target or "", _take_target))  # fmt: skip
+        st.text_input(
+            "Your translation into German",
+            target or "",
+            placeholder="Type a translation and press Enter",
+            help="The model reads it word by word (teacher forcing) and decodes nothing.",
+            **control("target", target or "", _take_target),
+        )
         if target is not None:
             st.button("back to the model's translation", on_click=_take_target, args=("",))
 
@@ -140,7 +163,9 @@ def _translate(asked: Request) -> Translation:
         if time.monotonic() - last > _PROGRESS_EVERY:
             last = time.monotonic()
             word = frame.plain(labels.display(token))
-            place.progress(min(0.98, 1 - 0.98**count), f"Translating: {count} tokens so far, the last one {word}")
+            place.progress(
+                min(0.98, 1 - 0.98**count), f"Translating: {count} tokens so far, the last one {word}"
+            )
 
     translation = models.translate(asked, progress)
     place.empty()
@@ -150,11 +175,11 @@ def _translate(asked: Request) -> Translation:
 def _fit(
     translation: Translation,
     example: examples.Example | None,
-    sizes: dict[str, state.Head],
-    defaults: dict[str, state.Head],
+    sizes: dict[str, Head],
+    defaults: dict[str, Head],
 ) -> None:
     now = state.current()
-    if example is not None and models.DEFAULT == translation.model:
+    if example is not None and translation.model == models.DEFAULT:
         defaults = {**defaults, "cross": (example.claim.layer, example.claim.head)}
     heads, notes = opening.fit_heads(now, sizes, defaults)
     step, more = opening.fit_position("step", now.step, len(translation.target_tokens))
@@ -174,13 +199,18 @@ def head_picker(kind: str, model: str) -> None:
     options = [(layer, head) for layer in range(layers) for head in range(heads)]
     default = models.default_head(model, kind)
 
-    def name(option: state.Head) -> str:
+    def name(option: Head) -> str:
         text = f"layer {labels.count(option[0])}, head {labels.count(option[1])}"
         return f"{text} (opens first)" if option == default else text
 
-    st.selectbox(f"Head of {KIND_NAMES[kind].lower()}", options, index=options.index(chosen), format_func=name,
-                 label_visibility="collapsed",
-                 **control(f"head.{kind}", chosen, lambda head: state.change(**{kind: tuple(head)})))  # fmt: skip
+    st.selectbox(
+        f"Head of {KIND_NAMES[kind].lower()}",
+        options,
+        index=options.index(chosen),
+        format_func=name,
+        label_visibility="collapsed",
+        **control(f"head.{kind}", chosen, lambda head: state.change(**{kind: tuple(head)})),
+    )
 
 
 def seen(title: str, text: str, formula: str | None = None) -> None:
@@ -191,19 +221,30 @@ def seen(title: str, text: str, formula: str | None = None) -> None:
             st.latex(formula)
 
 
-def variants(name: str, options: dict[str | None, str], sentences: dict[str | None, str] | None = None) -> None:
+def variants(options: dict[str, str], sentences: dict[str, str] | None = None) -> None:
     """A switch between the variants of a page, with one sentence for each.
 
     Args:
-        name: the field of the state.
-        options: labels by value; the first is the usual one.
-        sentences: what the chosen variant shows.
+        options: labels by the value of `view` in the address; the first one is the usual and stays out of it.
+        sentences: what each variant shows.
     """
-    now = getattr(state.current(), name)
-    value = now if now in options else None
+    usual = next(iter(options))
+    now = state.current().view
+    value = now if now in options else usual
+
+    def take(chosen: str) -> None:
+        state.change(view=None if chosen == usual else chosen)
+
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.segmented_control("View", list(options), default=value, format_func=lambda each: options[each],
-                             label_visibility="collapsed", required=True, width="content",
-                             **control(name, value, lambda chosen: state.change(**{name: chosen})))  # fmt: skip
+        st.segmented_control(
+            "View",
+            list(options),
+            default=value,
+            format_func=options.__getitem__,
+            required=True,
+            label_visibility="collapsed",
+            width="content",
+            **control("view", value, take),
+        )
         if sentences:
             st.caption(sentences[value], width="stretch")

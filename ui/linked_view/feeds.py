@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from figures import captions, heatmap, labels
 from figures.captions import CheckedHead
 from figures.heatmap import LARGEST
+from transformer import words
 
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
 ABOUT = {
@@ -28,68 +29,24 @@ def direction(tokens: Sequence[str]) -> str:
     return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
 
 
-def _byte(token: str) -> int | None:
-    is_byte = len(token) == 6 and token.startswith("<0x") and token.endswith(">")
-    return int(token[3:5], 16) if is_byte else None
-
-
-def _spans(tokens: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Positions that form one chip, as (first, last, text): the byte pieces of one character stay together."""
-    spans: list[tuple[int, int, str]] = []
-    first, held = 0, b""
-    for i, token in enumerate(tokens):
-        value = _byte(token)
-        if value is None:
-            spans += _broken(first, held)
-            held = b""
-            spans.append((i, i, token))
-            continue
-        if not held:
-            first = i
-        held += bytes([value])
-        try:
-            spans.append((first, i, held.decode("utf-8")))
-            held = b""
-        except UnicodeDecodeError:
-            if len(held) == 4:
-                spans += _broken(first, held)
-                held = b""
-    return spans + _broken(first, held)
-
-
-def _broken(first: int, held: bytes) -> list[tuple[int, int, str]]:
-    return [(first + i, first + i, f"<0x{value:02X}>") for i, value in enumerate(held)]
-
-
 def chips(tokens: Sequence[str], glosses: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """Turns tokens into chips: readable text, positions, gap before a word, index of repeated tokens, gloss."""
-    spans = _spans(tokens)
-    texts = [text for _, _, text in spans]
-    words = _words(texts)
+    """Turns tokens into chips: text, positions, gap before a word, index of repeated tokens, gloss."""
+    groups = words.character_groups(tokens)
+    first_of_word = {group.start: group.text for group in words.word_groups(tokens)}
+    texts = [tokens[group.start] if len(group.indices) == 1 else group.text for group in groups]
     numbers = labels.occurrences(texts)
     return [
         {
             "text": labels.shorten(labels.display(text), 24),
-            "first": first,
-            "last": last,
-            "gap": text.startswith(labels.WORD_START) or labels.is_special(text),
-            "special": labels.is_special(text),
+            "first": group.start,
+            "last": group.stop - 1,
+            "gap": words.starts_word(tokens[group.start]) or words.is_special(tokens[group.start]),
+            "special": words.is_special(tokens[group.start]),
             "index": number,
-            "gloss": (glosses or {}).get(word),
+            "gloss": (glosses or {}).get(first_of_word.get(group.start, "").rstrip(".,!?")),
         }
-        for (first, last, text), number, word in zip(spans, numbers, words, strict=True)
+        for group, text, number in zip(groups, texts, numbers, strict=True)
     ]
-
-
-def _words(texts: Sequence[str]) -> list[str]:
-    """For each chip that starts a word the whole word, for all others nothing."""
-    words = [""] * len(texts)
-    start = 0
-    for i, text in enumerate(texts):
-        if text.startswith(labels.WORD_START) or labels.is_special(text) or not text.isalnum():
-            start = i
-        words[start] += text.removeprefix(labels.WORD_START)
-    return words
 
 
 def strips_feed(
@@ -135,7 +92,8 @@ def map_feed(trace: str, view: CheckedHead, largest: int = 360) -> dict[str, Any
     window = view.window
     return {
         "trace": trace,
-        "figure": heatmap(view, compact=True).to_json(),
+        "figure": heatmap(view, compact=True, size=largest).to_json(),
+        "hue": kind,
         "rows": rows,
         "columns": columns,
         "window": [window.query_start, window.query_stop, window.key_start, window.key_stop],
@@ -152,7 +110,13 @@ def map_feed(trace: str, view: CheckedHead, largest: int = 360) -> dict[str, Any
 
 
 def bars_feed(
-    trace: str, figure: go.Figure, follows: str, title: str, about: str, caption: str, height: int | None = None
+    trace: str,
+    figure: go.Figure,
+    follows: str,
+    title: str,
+    about: str,
+    caption: str,
+    height: int | None = None,
 ) -> dict[str, Any]:
     """Bars whose frames follow the step or the source token.
 
@@ -184,6 +148,7 @@ def overview_feed(trace: str, figure: go.Figure, kind: str, title: str, caption:
         "trace": trace,
         "figure": figure.to_json(),
         "picks": kind,
+        "hue": kind,
         "title": title,
         "about": "",
         "caption": caption,
