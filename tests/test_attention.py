@@ -5,6 +5,7 @@ import torch
 from random_models import random_config
 from torch import nn
 from torch.nn import functional as F
+from torch_reference import copy_attention
 
 from transformer.attention import MultiHeadAttention, fused_attention, hooked_attention
 from transformer.capture import AttentionKind
@@ -83,10 +84,7 @@ def copied(config):
     with torch.no_grad():
         for parameter in own.parameters():
             parameter.normal_(std=0.3)
-        projections = (own.q_proj, own.k_proj, own.v_proj)
-        reference.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
-        reference.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
-        reference.out_proj.load_state_dict(own.out_proj.state_dict())
+        copy_attention(own, reference)
     return own.eval(), reference.eval()
 
 

@@ -5,8 +5,8 @@ import torch
 from random_models import random_config
 from torch import nn
 from torch.nn import functional as F
+from torch_reference import copy_layer
 
-from transformer.attention import MultiHeadAttention
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward
 from transformer.masks import AttentionMask
 from transformer.positions import make_positions
@@ -21,25 +21,6 @@ def randomised(module):
         for parameter in module.parameters():
             parameter.normal_(std=0.3, generator=generator)
     return module.eval()
-
-
-def copy_attention(own: MultiHeadAttention, reference: nn.MultiheadAttention) -> None:
-    projections = (own.q_proj, own.k_proj, own.v_proj)
-    reference.in_proj_weight.copy_(torch.cat([projection.weight for projection in projections]))
-    reference.in_proj_bias.copy_(torch.cat([projection.bias for projection in projections]))
-    reference.out_proj.load_state_dict(own.out_proj.state_dict())
-
-
-def copy_rest(own: EncoderLayer | DecoderLayer, reference: nn.Module) -> None:
-    reference.linear1.load_state_dict(own.feed_forward.inner.state_dict())
-    reference.linear2.load_state_dict(own.feed_forward.outer.state_dict())
-    copy_attention(own.self_attention, reference.self_attn)
-    norms = [own.self_attention_residual.norm, own.feed_forward_residual.norm]
-    if isinstance(own, DecoderLayer):
-        copy_attention(own.cross_attention, reference.multihead_attn)
-        norms.insert(1, own.cross_attention_residual.norm)
-    for place, norm in enumerate(norms, start=1):
-        getattr(reference, f"norm{place}").load_state_dict(norm.state_dict())
 
 
 def reference_layer(kind: type[nn.Module], config) -> nn.Module:
@@ -60,7 +41,7 @@ def reference_layer(kind: type[nn.Module], config) -> nn.Module:
 def test_an_encoder_layer_equals_torch_s(norm, activation):
     config = random_config(norm=norm, activation=activation)
     own, reference = randomised(EncoderLayer(config, 0)), reference_layer(nn.TransformerEncoderLayer, config)
-    copy_rest(own, reference)
+    copy_layer(own, reference)
     x = torch.randn(BATCH, SOURCE, config.d_model, generator=torch.Generator().manual_seed(5))
     found = own(x, AttentionMask(PADDING), make_positions(config))
     expected = reference(x, src_key_padding_mask=~PADDING)
@@ -72,7 +53,7 @@ def test_an_encoder_layer_equals_torch_s(norm, activation):
 def test_a_decoder_layer_equals_torch_s(norm):
     config = random_config(norm=norm)
     own, reference = randomised(DecoderLayer(config, 0)), reference_layer(nn.TransformerDecoderLayer, config)
-    copy_rest(own, reference)
+    copy_layer(own, reference)
     generator = torch.Generator().manual_seed(6)
     x = torch.randn(BATCH, TARGET, config.d_model, generator=generator)
     memory = torch.randn(BATCH, SOURCE, config.d_model, generator=generator)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from random_models import random_ids, random_model
+
+from transformer.cache import FixedCache, GrowingCache, KVCache
+from transformer.capture import Capture
+from transformer.recorder import Recorder
+
+
+def pair(length, batch=2, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(torch.randn(batch, 3, length, 4, generator=generator) for _ in range(2))
+
+
+@pytest.mark.parametrize("lengths", [[1] * 70, [5, 60, 1, 200], [64, 1], [130]])
+def test_a_growing_cache_holds_all_that_was_appended(lengths):
+    cache, parts = GrowingCache(), [pair(n, seed=i) for i, n in enumerate(lengths)]
+    for part in parts:
+        kept = cache.update(lambda part=part: part)
+    for place in range(2):
+        assert torch.equal(kept[place], torch.cat([part[place] for part in parts], 2))
+    assert cache.length == sum(lengths)
+
+
+def test_selected_rows_go_on_growing_from_their_own_past():
+    cache, first, second = GrowingCache(), pair(3), pair(1, batch=3, seed=1)
+    cache.update(lambda: first)
+    rows = torch.tensor([1, 1, 0])
+    cache.select(rows)
+    key, _ = cache.update(lambda: second)
+    assert torch.equal(key, torch.cat([first[0][rows], second[0]], 2))
+
+
+def test_a_fixed_cache_computes_once():
+    cache, calls = FixedCache(), []
+
+    def project():
+        calls.append(1)
+        return pair(4)
+
+    first = cache.update(project)
+    assert cache.update(project) is first
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_fixed_cache_selects_rows(batch):
+    cache, kept = FixedCache(), pair(4, batch=batch)
+    cache.update(lambda: kept)
+    rows = torch.tensor([batch - 1, 0, 0])
+    cache.select(rows)
+    assert torch.equal(cache.update(lambda: kept)[1], kept[1][rows])
+
+
+def test_rows_with_the_same_source_keep_cross_attention_as_it_is():
+    cache = KVCache(1)
+    kept = cache.cross[0].update(lambda: pair(4))
+    cache.select(torch.tensor([1, 0]), same_source=True)
+    assert cache.cross[0].update(lambda: pair(9)) is kept
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("chunks", [[1] * 9, [4, 1, 4], [9]])
+def test_cached_decoding_equals_uncached(norm, chunks):
+    model, src, tgt = random_model(norm=norm), random_ids(2, 6), random_ids(2, 9, seed=1)
+    src[1, 4:] = 0
+    padding = src != 0
+    memory = model.encode(src, padding)
+    cache = KVCache(model.config.n_decoder_layers)
+    parts = [model.decode(part, memory, padding, cache=cache) for part in tgt.split(chunks, 1)]
+    torch.testing.assert_close(torch.cat(parts, 1), model.decode(tgt, memory, padding), atol=1e-5, rtol=0)
+    assert cache.length == 9
+
+
+def test_recording_each_cached_step_equals_one_uncached_pass():
+    model, src, tgt = random_model(), random_ids(1, 6), random_ids(1, 9, seed=1)
+    memory, cache = model.encode(src), KVCache(model.config.n_decoder_layers)
+    stepped, whole = Recorder(Capture(residual=True)), Recorder(Capture(residual=True))
+    for token in tgt.split(1, 1):
+        model.decode(token, memory, cache=cache, recorder=stepped)
+    model.decode(tgt, memory, recorder=whole)
+    found, expected = stepped.trace(lambda _: None), whole.trace(lambda _: None)
+    for kind in ("decoder", "cross"):
+        for layer in range(3):
+            assert abs(found.weights(kind, layer) - expected.weights(kind, layer)).max() < 1e-5
+            assert abs(found.scores(kind, layer) - expected.scores(kind, layer)).max() < 1e-4
+            assert (found.mask(kind, layer) == expected.mask(kind, layer)).all()
+    for sublayer, residual in expected.residuals.items():
+        torch.testing.assert_close(found.residuals[sublayer].output, residual.output, atol=1e-4, rtol=0)
+    torch.testing.assert_close(found.embeddings["decoder"].input, expected.embeddings["decoder"].input)
