@@ -61,48 +61,6 @@ def _sentence(entries: tuple[BatchEntry, ...]) -> str:
     return f"Your sentence has {yours} tokens and is padded to {other}: {other - yours} columns are masked."
 
 
-def _pictures(opened: Opened) -> None:
-    frame.menu()
-    second = state.current().batch or LONGER
-    box, picker = st.columns([3, 1], vertical_alignment="bottom")
-    with box:
-        st.text_input(
-            "The other sentence of the batch",
-            second,
-            **widgets.control("batch", second, lambda text: state.change(batch=text.strip() or None)),
-        )
-    with picker:
-        widgets.head_picker("encoder", opened.asked.model)
-    try:
-        entries = models.batch(opened.asked.model, (opened.translation.source_text, second))
-    except ValueError as error:
-        st.error(frame.plain(str(error)), icon=":material/error:")
-        return
-    st.markdown(_sentence(entries))
-    for column, entry, name in zip(
-        st.columns(2), entries, ("your sentence", "the other sentence"), strict=True
-    ):
-        with column:
-            _picture(entry, name)
-    st.markdown(
-        "**What to notice.** A batch is a rectangle, so the shorter sentence is filled up with "
-        "`<pad>`. The mask "
-        "(hatched) keeps every token from attending to the filling: its weights there are exactly 0, "
-        "and the rest of "
-        "the row is what it was without the batch. Rows of `<pad>` are computed too, and then ignored."
-    )
-
-
-def _sentence(entries: tuple[BatchEntry, ...]) -> str:
-    lengths = [int(entry.padding_mask.sum()) for entry in entries]
-    longest = max(lengths)
-    if lengths[0] == longest:
-        return f"Your sentence has {lengths[0]} tokens, the other one {lengths[1]}: the other one is "
-        f"padded to {longest}."
-    return f"Your sentence has {lengths[0]} tokens and is padded to {longest}: {longest - lengths[0]} "
-    f"columns are masked."
-
-
 def _picture(entry: BatchEntry, name: str) -> None:
     window = Window(*window_around(len(entry.tokens), 0), *window_around(len(entry.tokens), 0))
     view: HeadView = entry.head(*chosen("encoder"), window=window)
