@@ -75,17 +75,23 @@ def visible(layer: LayerTrace, rows: slice) -> Tensor:
     return mask if layer.key_padding is None else mask & layer.key_padding
 
 
+def textbook_scores(layer: LayerTrace, heads: int | slice, rows: slice) -> Tensor:
+    """Q Kᵀ / √d_k + bias (equation 1), before the mask; shaped as ``textbook_weights``."""
+    query, key = layer.query[heads, rows], layer.key[heads]
+    scores = torch.einsum("...qd,...kd->...qk", query, key) / query.shape[-1] ** 0.5
+    if layer.bias is None:
+        return scores
+    bias = layer.bias.scores(torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2]))
+    return scores + bias[heads]
+
+
 def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: Tensor) -> Tensor:
     """exp(s) / Σ exp(s) with s = Q Kᵀ / √d_k + bias (equation 1); rows that hooks replaced as they were used.
 
     Returns:
         (rows, keys) for one head, (heads, rows, keys) for several.
     """
-    query, key = layer.query[heads, rows], layer.key[heads]
-    scores = torch.einsum("...qd,...kd->...qk", query, key) / query.shape[-1] ** 0.5
-    if layer.bias is not None:
-        bias = layer.bias.scores(torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2]))
-        scores = scores + bias[heads]
+    scores = textbook_scores(layer, heads, rows)
     peak = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
     powers = torch.exp(scores - peak).where(mask, 0.0)
     weights = powers / powers.sum(-1, keepdim=True).clamp_min(1e-30)
@@ -120,6 +126,7 @@ def audit_view(view: HeadView, layer: LayerTrace) -> AuditReport:
     mask = visible(layer, rows)
     weights = textbook_weights(layer, view.head, rows, mask)[:, keys]
     expected = {
+        "scores": textbook_scores(layer, view.head, rows)[:, keys].numpy(),
         "mask": mask[:, keys].numpy(),
         "weights": weights.numpy(),
         "query": layer.query[view.head, rows].numpy(),
@@ -147,7 +154,7 @@ def merged(checks: list[Check]) -> AuditReport:
     worst: dict[str, Check] = {}
     for check in checks:
         kept = worst.get(check.name)
-        if kept is None or kept.value != _worst(kept.value, check.value):
+        if kept is None or (kept.value == kept.value and not check.value <= kept.value):
             worst[check.name] = check
     return AuditReport(tuple(worst.values()))
 

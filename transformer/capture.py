@@ -281,7 +281,7 @@ class AttentionTrace:
     residuals: dict[Sublayer, ResidualTrace]
     dtype: torch.dtype
     auditor: Auditor = field(repr=False)
-    _reports: dict[tuple[Place, ...], AuditReport] = field(default_factory=dict, repr=False)
+    _reports: dict[tuple[Place, ...], AuditReport] = field(default_factory=dict, init=False, repr=False)
 
     def layer(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> LayerTrace:
         """One attention sub-layer.

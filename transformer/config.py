@@ -83,6 +83,8 @@ class TransformerConfig:
             raise ValueError(f"dropout is {self.dropout!r}; it must be a number from 0 to below 1.")
         _check_choice("norm", self.norm, get_args(Norm))
         _check_choice("activation", self.activation, get_args(Activation))
+        if not isinstance(self.positions, str):
+            raise ValueError(f"positions is {self.positions!r}; it must be the name of an encoding.")
         if not isinstance(self.tied_embeddings, bool):
             raise ValueError(f"tied_embeddings is {self.tied_embeddings!r}; it must be true or false.")
 

@@ -22,6 +22,9 @@ from .recorder import Recorder
 ALTERNATIVES = 10
 """How many tokens of each next-token distribution a step keeps."""
 
+MIN_TEMPERATURE = 0.001
+"""Below it the distribution is greedy search's, and in the end not a number."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -118,7 +121,7 @@ class Sampling:
     """Draws the next token (Holtzman et al. 2020 for top-p; Fan et al. 2018 for top-k).
 
     Attributes:
-        temperature: Divides the logits; above 0.
+        temperature: Divides the logits; at least ``MIN_TEMPERATURE``.
         top_k: Keep the k most probable tokens; None keeps all.
         top_p: Keep the fewest tokens whose probabilities reach p; None keeps all.
         seed: Same seed, same translation.
@@ -133,8 +136,8 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and self.temperature > 0):
-            raise ValueError(f"temperature is {self.temperature}; it must be above 0.")
+        if not MIN_TEMPERATURE <= self.temperature < math.inf:
+            raise ValueError(f"temperature is {self.temperature}; it must be at least {MIN_TEMPERATURE}.")
         if self.top_k is not None and self.top_k < 1:
             raise ValueError(f"top_k is {self.top_k}; it must be at least 1.")
         if self.top_p is not None and not 0 < self.top_p <= 1:
@@ -254,13 +257,15 @@ class _Beam:
 
         Args:
             candidates: Sum of log-probabilities, log-probability of the new token, and its place in
-                (row, token) flattened.
+                (row, token) flattened; rows beyond those that run only fill the beam's width.
             vocab_size: Length of a row.
             last: Whether the length limit ends every continuation.
         """
         before, self.running = self.running, []
         for rank, (total, log_prob, place) in enumerate(candidates):
             row, token_id = divmod(place, vocab_size)
+            if row >= len(before):
+                continue
             parent = before[row]
             node = _Node(token_id, log_prob, row, total, parent.length + 1, parent)
             if token_id == self.eos_id or last:

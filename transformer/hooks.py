@@ -28,12 +28,19 @@ class Hook:
         on: "scores" (scaled, before the mask) or "weights" (after the softmax).
         kind: The attention it acts on; None for all three.
         layer: The layer it acts on, from 0; None for all.
+
+    Raises:
+        ValueError: ``on`` is neither of the two.
     """
 
     function: HookFunction
     on: Literal["scores", "weights"] = "weights"
     kind: AttentionKind | None = None
     layer: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.on not in ("scores", "weights"):
+            raise ValueError(f"A hook acts on 'scores' or 'weights', not on {self.on!r}.")
 
     def acts_on(self, kind: AttentionKind, layer: int) -> bool:
         """Whether it acts on this attention of this layer."""
@@ -43,9 +50,13 @@ class Hook:
         """Calls the function.
 
         Raises:
-            ValueError: It returned another shape.
+            ValueError: It returned another shape, or no tensor.
         """
         result = self.function(values, kind=kind, layer=layer, query_positions=query_positions)
+        if not isinstance(result, Tensor):
+            raise ValueError(
+                f"A hook on {kind} attention returned {type(result).__name__}; it must return a tensor."
+            )
         if result.shape != values.shape:
             raise ValueError(
                 f"A hook on {kind} attention returned shape {tuple(result.shape)}; "

@@ -360,9 +360,9 @@ def load_translator(path: str | Path, device: str | torch.device = "cpu") -> Tra
 def clean(text: str) -> str:
     """The text as the model reads it: NFC, one space for white space and control characters.
 
-    Lone surrogates, which no encoding can carry, become U+FFFD.
+    Surrogates become the character that a pair stands for; a lone one, which stands for none, U+FFFD.
     """
-    text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = "".join(" " if unicodedata.category(char) == "Cc" else char for char in text)
     return " ".join(unicodedata.normalize("NFC", text).split())
 
