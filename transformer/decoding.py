@@ -65,6 +65,10 @@ class Hypothesis:
 
 
 Decoding = Generator[Step, None, tuple[Hypothesis, ...]]
+Limit = int | Sequence[int]
+"""One number for all sentences, or one for each."""
+Choose = Callable[[Tensor], Tensor]
+"""(rows, vocab_size) log-probabilities → (rows,) tokens."""
 
 
 class Request:
@@ -145,8 +149,8 @@ class Sampling:
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed is {self.seed}; it must be a whole number from 0.")
 
-    def chooser(self) -> Callable[[Tensor], Tensor]:
-        """A function from (rows, vocab_size) log-probabilities to (rows,) tokens, with its own generator."""
+    def chooser(self) -> Choose:
+        """A way of choosing with its own random generator."""
         generator = torch.Generator().manual_seed(self.seed)
 
         def choose(log_probs: Tensor) -> Tensor:
@@ -175,39 +179,42 @@ def most_probable(log_probs: Tensor) -> Tensor:
     return log_probs.argmax(-1)
 
 
-def decode(request: Request, max_length: int, choose: Callable[[Tensor], Tensor] = most_probable) -> Decoding:
+def decode(request: Request, max_length: Limit, choose: Choose = most_probable) -> Decoding:
     """Extends every sentence by one chosen token a step: greedy search or sampling.
 
     Args:
         request: The sentences.
         max_length: Most tokens per output, the end token included.
-        choose: (rows, vocab_size) log-probabilities → (rows,) tokens.
+        choose: How to choose.
     """
     tokens = request.start()
     ids: list[list[int]] = [[] for _ in tokens]
     log_probs: list[list[float]] = [[] for _ in tokens]
-    for _ in range(max_length):
+    limits = _limits(max_length, request.sentences)
+
+    def is_open(row: int) -> bool:
+        return len(ids[row]) < limits[row] and request.config.eos_id not in ids[row][-1:]
+
+    while open_rows := [row for row in range(len(ids)) if is_open(row)]:
         distribution = request.log_probs(tokens)
         tokens = choose(distribution)
         step = _step(distribution, tokens)
-        open_rows = [row for row, written in enumerate(ids) if request.config.eos_id not in written[-1:]]
         for row in open_rows:
             ids[row].append(step.token_ids[row])
             log_probs[row].append(step.log_probs[row])
         yield step
-        if all(ids[row][-1] == request.config.eos_id for row in open_rows):
-            break
-    return tuple(
-        Hypothesis(tuple(written), tuple(values), (row,) * len(written), sum(values))
-        for row, (written, values) in enumerate(zip(ids, log_probs, strict=True))
-    )
+    pairs = enumerate(zip(ids, log_probs, strict=True))
+    return tuple(Hypothesis(tuple(w), tuple(v), (row,) * len(w), sum(v)) for row, (w, v) in pairs)
+
+
+def _limits(max_length: Limit, sentences: int) -> Sequence[int]:
+    return [max_length] * sentences if isinstance(max_length, int) else max_length
 
 
 def _step(distribution: Tensor, tokens: Tensor) -> Step:
     chosen = tuple(distribution.gather(1, tokens[:, None])[:, 0].tolist())
-    return Step(
-        tuple(tokens.tolist()), chosen, tuple(range(len(tokens))), chosen, *alternatives(distribution)
-    )
+    rows = tuple(range(len(tokens)))
+    return Step(tuple(tokens.tolist()), chosen, rows, chosen, *alternatives(distribution))
 
 
 def alternatives(
@@ -256,8 +263,8 @@ class _Beam:
         """Takes the best 2 × beam_size continuations, best first.
 
         Args:
-            candidates: Sum of log-probabilities, log-probability of the new token, and its place in
-                (row, token) flattened; rows beyond those that run only fill the beam's width.
+            candidates: Total, log-probability of the new token, and its place in (row, token) flattened;
+                rows beyond those that run only fill the beam's width.
             vocab_size: Length of a row.
             last: Whether the length limit ends every continuation.
         """
@@ -286,7 +293,7 @@ class _Beam:
         return best.total / best.length**self.length_penalty <= self.finished[-1].score
 
 
-def beam_search(request: Request, max_length: int, beam_size: int, length_penalty: float = 1.0) -> Decoding:
+def beam_search(request: Request, max_length: Limit, beam_size: int, length_penalty: float = 1.0) -> Decoding:
     """Keeps the ``beam_size`` best hypotheses; score = Σ log p / length^α (Wu et al. 2016, simplified).
 
     Args:
@@ -302,17 +309,18 @@ def beam_search(request: Request, max_length: int, beam_size: int, length_penalt
         raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
     beams = [_Beam(beam_size, length_penalty, request.config) for _ in range(request.sentences)]
     tokens, totals = request.start(), torch.zeros(request.sentences, 1, device=request.memory.device)
-    for length in range(1, max_length + 1):
+    limits = _limits(max_length, request.sentences)
+    for length in range(1, max(limits) + 1):
         distribution = request.log_probs(tokens)
         vocab_size = distribution.shape[-1]
         sums = (distribution.view(request.sentences, -1, vocab_size) + totals[:, :, None]).flatten(1)
         best = sums.topk(min(2 * beam_size, sums.shape[1]), dim=1)
         chosen = distribution.view_as(sums).gather(1, best.indices)
         table = torch.stack([best.values.double(), chosen.double(), best.indices.double()], dim=-1).tolist()
-        for beam, candidates in zip(beams, table, strict=True):
+        for beam, candidates, limit in zip(beams, table, limits, strict=True):
             if length == 1 or not beam.done:
                 triples = ((total, log_prob, int(place)) for total, log_prob, place in candidates)
-                beam.extend(triples, vocab_size, last=length == max_length)
+                beam.extend(triples, vocab_size, last=length == limit)
         step = _beam_step(beams, beam_size, alternatives(distribution))
         yield step
         if all(beam.done for beam in beams):

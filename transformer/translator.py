@@ -19,6 +19,7 @@ from .config import TransformerConfig
 from .decoding import (
     Decoding,
     Hypothesis,
+    Limit,
     Request,
     Sampling,
     Step,
@@ -201,10 +202,12 @@ class Translator:
         Raises:
             InputError: A text is empty or too long.
         """
+        if not texts:
+            return []
         rows = [(*self.ids(text), self.config.eos_id) for text in texts]
         request = Request(self.model, padded(rows, self.config.pad_id, self.device))
-        limit = self._limit(max(map(len, rows)), max_length)
-        hypotheses = finish(self._decoding(request, limit, beam_size, None))
+        limits = [self._limit(len(row), max_length) for row in rows]
+        hypotheses = finish(self._decoding(request, limits, beam_size, None))
         return [self.text(hypothesis.token_ids) for hypothesis in hypotheses]
 
     @property
@@ -243,7 +246,7 @@ class Translator:
             raise ValueError(f"max_length is {max_length}; it must be from 1 to {longest:,}.")
         return max_length
 
-    def _decoding(self, request: Request, limit: int, beam_size: int, sample: Sampling | None) -> Decoding:
+    def _decoding(self, request: Request, limit: Limit, beam_size: int, sample: Sampling | None) -> Decoding:
         if beam_size != 1:
             return beam_search(request, limit, beam_size)
         return decode(request, limit, most_probable if sample is None else sample.chooser())
@@ -306,20 +309,13 @@ class _Run:
     def _trace(self, hypothesis: Hypothesis) -> AttentionTrace | None:
         if self.recorder is None:
             return None
-
-        replayed = cache(lambda: self._replayed(hypothesis))
+        model, src_ids, carrier = self.translator.model, self._ids(), self._carrier
+        replayed = cache(lambda: _replayed(model, src_ids, hypothesis, carrier))
 
         def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
             return audit(trace, places, hypothesis.log_probs, replayed())
 
         return self.recorder.trace(auditor)
-
-    def _replayed(self, hypothesis: Hypothesis) -> tuple[float, ...]:
-        """Log-probabilities from a second, uncached pass over source and output."""
-        request = Request(self.translator.model, self._ids(), self._carrier)
-        distribution = replay(request.model, request.memory, hypothesis.token_ids, recorder=self._carrier)
-        ids = torch.tensor(hypothesis.token_ids, device=distribution.device)
-        return tuple(distribution.gather(1, ids[:, None])[:, 0].tolist())
 
     def _notes(self, hypothesis: Hypothesis) -> tuple[str, ...]:
         notes = []
@@ -335,6 +331,16 @@ class _Run:
 
     def _ids(self) -> Tensor:
         return torch.tensor([self.src_ids], device=self.translator.device)
+
+
+def _replayed(
+    model: Transformer, src_ids: Tensor, hypothesis: Hypothesis, carrier: Recorder | None
+) -> tuple[float, ...]:
+    """Log-probabilities from a second, uncached pass over source and output."""
+    request = Request(model, src_ids, carrier)
+    distribution = replay(model, request.memory, hypothesis.token_ids, recorder=carrier)
+    ids = torch.tensor(hypothesis.token_ids, device=distribution.device)
+    return tuple(distribution.gather(1, ids[:, None])[:, 0].tolist())
 
 
 def load_translator(path: str | Path, device: str | torch.device = "cpu") -> Translator:
