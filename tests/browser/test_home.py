@@ -1,0 +1,266 @@
+"""The home page in Chromium: typing, stepping, clicking, linking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from closed_form import CASES, KNOWN
+
+from .conftest import PATIENCE, Visitor, case_link
+
+RANDOM = {"model": "random", "text": "one two three four five six eight nine ten stop one two three"}
+
+
+def test_a_bare_address_opens_on_a_translated_sentence(visitor: Visitor) -> None:
+    visitor.open()
+    assert "cat" in "".join(visitor.chips("source"))
+    assert visitor.page.inner_text(".lv-sentence")
+
+
+def test_at_1400_by_900_everything_is_above_the_fold(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy"))
+    bottom, width = visitor.page.evaluate(
+        "[document.querySelector('.lv').getBoundingClientRect().bottom, document.documentElement.scrollWidth]"
+    )
+    assert bottom <= 900
+    assert width <= 1400
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page(newcomer: Callable[..., Visitor]) -> None:
+    visitor = newcomer(has_touch=True)
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.open(**RANDOM)
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
+    boxes = visitor.page.evaluate("[...document.querySelectorAll('.lv-cell')].map(e => e.getBoundingClientRect().right)")
+    assert max(boxes) <= 390
+
+
+def test_on_a_phone_the_first_tap_selects_a_cell(newcomer: Callable[..., Visitor]) -> None:
+    visitor = newcomer(has_touch=True)
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.open(**case_link("copy", step="4"))
+    visitor.page.locator("[data-plot=cross]").scroll_into_view_if_needed()
+    visitor.page.touchscreen.tap(*visitor.centre("cross", 1, 6))
+    visitor.until("document.querySelector('.lv-count').textContent === 'step 2 of 5'")
+
+
+def test_enter_translates_what_was_typed(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy"))
+    box = visitor.page.get_by_label("Sentence in English")
+    box.fill("nine eight stop")
+    box.press("Enter")
+    visitor.until("document.querySelector('.lv-strip-target')?.textContent.includes('neun')")
+    visitor.ready()
+    assert visitor.chips("source") == ["nine", "eight", "stop", "</s>"]
+    assert visitor.chips("target")[:2] == ["neun", "acht"]
+    assert visitor.params()["text"] == "nine eight stop"
+
+
+def test_arrow_keys_move_the_step_and_the_address_follows(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="1"))
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("document.querySelector('.lv').dataset.painted === '1'")
+    assert visitor.count() == "step 2 of 5"
+    visitor.until("location.search.includes('step=2')")
+    assert "zwei" in visitor.page.inner_text("[data-plot=cross] .lv-about")
+    assert "predicts zwei" in visitor.page.inner_text(".lv-live")
+
+
+def test_the_vertical_arrows_move_the_key_token(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="2", source="2"))
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowDown")
+    visitor.until("location.search.includes('source=3')")
+    assert "key three" in visitor.page.inner_text(".lv-live")
+
+
+def test_thirty_quick_clicks_all_count(visitor: Visitor) -> None:
+    visitor.open(**RANDOM, step="1")
+    steps = int(visitor.count().split()[-1])
+    assert steps > 16
+    forward = visitor.page.get_by_label("one on")
+    for _ in range(15):
+        forward.click()
+    visitor.page.get_by_label("one back").click()
+    for _ in range(14):
+        visitor.page.get_by_label("one back").click()
+    visitor.page.get_by_label("one on").click()
+    visitor.until("location.search.includes('step=2&') || location.search.endsWith('step=2')")
+    assert visitor.count() == f"step 2 of {steps}"
+
+
+def test_a_click_on_a_cell_moves_step_and_source(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="4"))
+    visitor.page.mouse.click(*visitor.centre("cross", 1, 6))
+    visitor.until("location.search.includes('source=7')")
+    assert visitor.count() == "step 2 of 5"
+    on = visitor.page.eval_on_selector_all(".lv-on .lv-word", "es => es.map(e => e.textContent)")
+    assert on == ["six", "zwei"]
+
+
+def test_hovering_a_cell_rings_the_same_tokens_elsewhere(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy"))
+    visitor.page.mouse.move(*visitor.centre("cross", 2, 5))
+    visitor.until("document.querySelectorAll('.lv-hovered').length === 2")
+    hovered = visitor.page.eval_on_selector_all(".lv-hovered .lv-word", "es => es.map(e => e.textContent)")
+    assert hovered == ["five", "drei"]
+    assert visitor.page.locator("[data-plot=encoder] .lv-hover").is_visible()
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_hover_texts_show_the_known_cells(visitor: Visitor, name: str, kind: str) -> None:
+    case = CASES[name]
+    visitor.open(**case_link(name), **{kind: "1.2"})
+    keys = case.keys(kind, 1)
+    columns = case.decoder_input_tokens if kind == "decoder" else case.source_tokens
+    reads = case.source_tokens if kind == "encoder" else case.decoder_input_tokens
+    for row, key in enumerate(keys):
+        text = _hover_text(visitor, kind, row, key)
+        assert float(text.split("weight ")[1].split()[0]) > KNOWN
+        assert f"key {columns[key].removeprefix('▁')}" in text
+        word = reads[row].removeprefix("▁")
+        assert text.startswith(f"query {word}" if kind == "encoder" else f"reads {word}, predicts ")
+
+
+def _hover_text(visitor: Visitor, kind: str, row: int, column: int) -> str:
+    visitor.page.mouse.move(5, 5)
+    visitor.until("document.querySelectorAll('.hoverlayer .hovertext').length === 0")
+    visitor.page.mouse.move(*visitor.centre(kind, row, column))
+    place = f"[data-plot={kind}] .hoverlayer .hovertext"
+    visitor.page.wait_for_selector(place, timeout=PATIENCE)
+    return " ".join(visitor.page.eval_on_selector(place, "e => e.textContent").split())
+
+
+def test_a_masked_cell_says_so(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy"))
+    text = _hover_text(visitor, "decoder", 1, 3)
+    assert "(masked)" in text
+    assert "weight 0.000" in text
+
+
+def test_another_head_sends_one_picture_and_keeps_the_step(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="3"))
+    _choose(visitor, "Head of cross-attention", "layer 1, head 2")
+    visitor.until("document.querySelector('[data-plot=cross] .lv-title').textContent.includes('L1 H2')")
+    visitor.until("location.search.includes('cross=1.2')")
+    assert visitor.count() == "step 3 of 5"
+
+
+def _choose(visitor: Visitor, label: str, option: str) -> None:
+    visitor.page.get_by_label(label).click()
+    visitor.page.get_by_role("option", name=option).click()
+
+
+def test_a_link_reopens_the_same_view(newcomer: Callable[..., Visitor]) -> None:
+    first = newcomer()
+    first.open(**case_link("copy", step="2", source="5", cross="1.2"))
+    first.page.focus(".lv")
+    first.page.keyboard.press("ArrowRight")
+    first.until("location.search.includes('step=3')")
+    second = newcomer()
+    second.page.goto(first.page.url)
+    second.ready()
+    for each in (Visitor.count, Visitor.params):
+        assert each(first) == each(second)
+    assert first.page.inner_text(".lv-sentence") == second.page.inner_text(".lv-sentence")
+
+
+def test_back_and_forward_restore_each_state(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="1"))
+    visitor.page.focus(".lv")
+    for step in (2, 3):
+        visitor.page.keyboard.press("ArrowRight")
+        visitor.until(f"location.search.includes('step={step}')")
+    visitor.page.go_back()
+    visitor.until("document.querySelector('.lv-count')?.textContent === 'step 2 of 5'")
+    visitor.page.go_forward()
+    visitor.until("document.querySelector('.lv-count')?.textContent === 'step 3 of 5'")
+
+
+def test_the_menu_keeps_the_state_on_every_page(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="2", decoder="1.2"))
+    for label in ("Encoder self-attention", "Decoder self-attention", "Cross-attention", "Translate"):
+        visitor.page.get_by_test_id("stSidebar").get_by_role("link", name=label).click()
+        visitor.until(f"document.title.startsWith('{label}')")
+        visitor.ready()
+        assert visitor.params() | {"step": "2", "decoder": "1.2", "model": "copy"} == visitor.params()
+    visitor.page.go_back()
+    visitor.until("document.title.startsWith('Cross')")
+    visitor.ready()
+    assert visitor.count() == "step 2 of 5"
+
+
+def test_play_runs_to_the_end_and_writes_the_address_once(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="3"))
+    before = visitor.page.evaluate("history.length")
+    visitor.page.get_by_label("play", exact=True).click()
+    visitor.until("document.querySelector('.lv-count').textContent === 'step 5 of 5'")
+    visitor.until("location.search.includes('step=5')")
+    assert visitor.page.evaluate("history.length") == before + 1
+
+
+def test_the_tour_takes_five_clicks(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy"))
+    visitor.page.get_by_role("button", name="take the tour").click()
+    for number in range(1, 6):
+        assert visitor.page.inner_text(".lv-tour b") == f"{number} of 5"
+        assert visitor.page.locator(".lv-lit").count() == 1
+        visitor.page.get_by_role("button", name="next" if number < 5 else "done", exact=True).click()
+    assert visitor.page.locator(".lv-tour").is_hidden()
+
+
+def test_own_translations_are_forced(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy"), target="vier drei")
+    assert visitor.chips("target") == ["vier", "drei", "</s>"]
+    assert "your translation" in visitor.page.inner_text("[data-plot=next]")
+
+
+def test_two_visitors_never_see_each_other(newcomer: Callable[..., Visitor]) -> None:
+    one, two = newcomer(), newcomer()
+    one.open(**case_link("copy", step="1"))
+    two.open(**case_link("reverse", step="4"))
+    for visitor in (one, two, one):
+        visitor.page.focus(".lv")
+        visitor.page.keyboard.press("ArrowRight")
+    one.until("location.search.includes('step=3')")
+    two.until("location.search.includes('step=5')")
+    assert one.chips("source")[0] == "one"
+    assert two.chips("source")[0] == "stop"
+    assert "reverse" not in json.dumps(one.params()) + one.page.inner_text(".lv")
+
+
+def test_a_step_sends_at_most_six_kilobytes(visitor: Visitor) -> None:
+    received: list[int] = []
+    visitor.page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data))))
+    visitor.open(**RANDOM, step="3")
+    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    received.clear()
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("location.search.includes('step=4')")
+    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    assert 0 < sum(received) <= 6_000
+
+
+def test_without_plotly_the_strips_and_the_cursor_still_work(visitor: Visitor) -> None:
+    visitor.page.route("**/plotly-cartesian*", lambda route: route.abort())
+    visitor.page.goto(f"{visitor.base}/?model=copy&text=one+two+three")
+    visitor.page.wait_for_selector(".lv-problem:not([hidden])", timeout=PATIENCE)
+    assert "plotly.js did not arrive" in visitor.page.inner_text(".lv-problem")
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("Home")
+    visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 1 of')")
+
+
+def test_both_themes_draw_readable_labels(newcomer: Callable[..., Visitor]) -> None:
+    inks = set()
+    for scheme in ("light", "dark"):
+        visitor = newcomer(color_scheme=scheme)
+        visitor.open(**case_link("copy"))
+        label = "document.querySelector('[data-plot=cross] .xtick text')"
+        inks.add(visitor.page.evaluate(f"getComputedStyle({label}).fill"))
+    assert len(inks) == 2
