@@ -33,8 +33,13 @@ def save_state(directory: Path, trainer: Trainer, fingerprint: str) -> None:
     write_atomically(directory / STATE_FILE, serialize_tensors(trainer.state_tensors(), notes))
 
 
-def load_state(directory: Path, trainer: Trainer, fingerprint: str) -> list[str]:
+def load_state(directory: Path, trainer: Trainer, fingerprint: str | None) -> list[str]:
     """Puts a trainer where a saved run stopped.
+
+    Args:
+        directory: of the run.
+        trainer: new, of the same shape.
+        fingerprint: of the training data; None accepts other data than before.
 
     Returns:
         Names of the options that differ from the saved run's.
@@ -63,13 +68,16 @@ def load_state(directory: Path, trainer: Trainer, fingerprint: str) -> list[str]
     return [name for name, value in trainer.options.to_dict().items() if saved.get(name) != value]
 
 
-def _check_notes(path: Path, notes: dict[str, str], trainer: Trainer, fingerprint: str) -> None:
-    if json.loads(notes["config"]) != trainer.model.config.to_dict():
+def _check_notes(path: Path, notes: dict[str, str], trainer: Trainer, fingerprint: str | None) -> None:
+    saved, current = json.loads(notes["config"]), trainer.model.config.to_dict()
+    if any(saved.get(name) != value for name, value in current.items() if name != "trained_length"):
         raise CheckpointError(
             f"{path} belongs to a model of another shape; resume with the options it began with."
         )
-    if notes["data"] != fingerprint:
-        raise CheckpointError(f"{path} was trained on other data; resume with the files it began with.")
+    if fingerprint is not None and notes["data"] != fingerprint:
+        raise CheckpointError(
+            f"{path} was trained on other data; resume with the files it began with, or add --new-data."
+        )
 
 
 class StepLog:

@@ -85,6 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--resume", action="store_true", help="continue the run in DIR exactly where it was saved"
     )
     parser.add_argument(
+        "--new-data", action="store_true", help="with --resume: go on with other training data"
+    )
+    parser.add_argument(
         "--tokenizer", type=Path, metavar="FILE", help="use this sentencepiece model, train none"
     )
     parser.add_argument(
@@ -133,7 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
     sizes |= {"vocab_size": tokenizer.vocab_size, "trained_length": data.longest}
     trainer = Trainer(Transformer(TransformerConfig(**sizes)).to(device), data, options)
     run_directory = RunDirectory(arguments, trainer, tokenizer, _fingerprint(data))
-    run_directory.begin(arguments.resume)
+    run_directory.begin(arguments.resume, arguments.new_data)
     _report_start(trainer, len(train_pairs), arguments)
     return _steps(trainer, valid, run_directory)
 
@@ -152,11 +155,11 @@ class RunDirectory:
         self._average_is_better = False
         self._saved_step = -1
 
-    def begin(self, resume: bool) -> None:
-        """Loads the saved state, or writes the untrained model."""
+    def begin(self, resume: bool, new_data: bool) -> None:
+        """Loads the saved state (of the same data, unless `new_data`) or writes the untrained model."""
         if not resume:
             return self.save()
-        changed = load_state(self._path, self._trainer, self._fingerprint)
+        changed = load_state(self._path, self._trainer, None if new_data else self._fingerprint)
         self._saved_step = self._trainer.step
         if changed:
             print(f"Resuming with other options than before: {', '.join(changed)}.", file=sys.stderr)

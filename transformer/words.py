@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .tokenizer import BOS, EOS, PAD, SPACE, UNK
 
@@ -75,7 +76,7 @@ def word_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
         for index, piece in enumerate(pieces)
         if index == 0 or starts_word(piece) or is_special(piece) or is_special(pieces[index - 1])
     ]
-    bounds = zip(starts, [*starts[1:], len(pieces)], strict=True)
+    bounds = pairwise([*starts, len(pieces)])
     return tuple(Group(start, stop, _spelled(pieces[start:stop])) for start, stop in bounds)
 
 
