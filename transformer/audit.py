@@ -15,8 +15,8 @@ from .capture import ALL_HEADS, AttentionTrace, AuditReport, Check, HeadView, La
 
 ROW_SUM_LIMIT = 1e-5
 WEIGHT_LIMIT = 1e-4
-OUTPUT_LIMIT = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
-LOG_PROB_LIMIT = {torch.float32: 1e-4, torch.bfloat16: 2e-1}
+OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
+LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
 EMBEDDING_LIMIT = 1e-5
 VIEW_LIMIT = 1e-5
 CELLS = 1 << 20
