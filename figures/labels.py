@@ -50,12 +50,14 @@ def _visible(character: str) -> str:
 def display(token: str) -> str:
     """Writes a piece for people: no word mark, blanks and control characters as visible signs.
 
-    A byte piece `<0xF0>` becomes `0xF0`, an empty piece `∅`, a lone word mark `␣`.
+    A byte piece `<0x3C>` becomes the character `<`, or `0xF0` where it is only part of one. An empty piece
+    becomes `∅`, a lone word mark `␣`.
     """
     if is_special(token):
         return token
     if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
-        return token[1:-1]
+        value = int(token[3:5], 16)
+        return chr(value) if 0x20 < value < 0x7F else token[1:-1]
     text = token.removeprefix(WORD_START)
     if not text:
         return "␣" if token else "∅"

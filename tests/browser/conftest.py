@@ -67,7 +67,9 @@ class Visitor:
 
     def chips(self, side: str) -> list[str]:
         """The tokens of a strip, without indices and glosses."""
-        script = f"[...document.querySelectorAll('.lv-strip-{side} .lv-word')].map(e => e.firstChild.textContent)"
+        script = (
+            f"[...document.querySelectorAll('.lv-strip-{side} .lv-word')].map(e => e.firstChild.textContent)"
+        )
         return self.page.evaluate(script)  # type: ignore[attr-defined, no-any-return]
 
     def count(self) -> str:
@@ -86,7 +88,8 @@ class Visitor:
               const sheet = document.querySelector(`[data-plot=${plot}] .lv-sheet`);
               const box = sheet.getBoundingClientRect(), style = getComputedStyle(sheet);
               const [rows, columns] = ["--rows", "--columns"].map(n => Number(style.getPropertyValue(n)));
-              return [box.left + (column + .5) / columns * box.width, box.top + (row + .5) / rows * box.height];
+              const [x, y] = [(column + .5) / columns, (row + .5) / rows];
+              return [box.left + x * box.width, box.top + y * box.height];
             }""",
             [plot, row, column],
         )
@@ -132,7 +135,8 @@ def app(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
     deadline = time.monotonic() + 60
     while not _answers(url):
-        assert server.poll() is None and time.monotonic() < deadline, log.read_text()
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
     yield url
     server.terminate()
     server.wait(timeout=20)

@@ -33,7 +33,9 @@ def test_on_a_phone_nothing_is_wider_than_the_page(newcomer: Callable[..., Visit
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     visitor.open(**RANDOM)
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-    boxes = visitor.page.evaluate("[...document.querySelectorAll('.lv-cell')].map(e => e.getBoundingClientRect().right)")
+    boxes = visitor.page.evaluate(
+        "[...document.querySelectorAll('.lv-cell')].map(e => e.getBoundingClientRect().right)"
+    )
     assert max(boxes) <= 390
 
 
@@ -235,7 +237,9 @@ def test_two_visitors_never_see_each_other(newcomer: Callable[..., Visitor]) -> 
 
 def test_a_step_sends_at_most_six_kilobytes(visitor: Visitor) -> None:
     received: list[int] = []
-    visitor.page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data))))
+    visitor.page.on(
+        "websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data)))
+    )
     visitor.open(**RANDOM, step="3")
     visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
     received.clear()

@@ -1,0 +1,67 @@
+"""Whatever is typed is shown as text: nothing runs, nothing breaks, and a sentence says what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import PATIENCE, Visitor
+
+HOSTILE = {
+    "script": "<script>window.hacked = 1</script> one",
+    "image": '<img src=x onerror="window.hacked = 1"> two',
+    "svg": "<svg/onload=window.hacked=1>",
+    "attribute": "\"><b onmouseover='window.hacked=1'>three",
+    "markdown": "**bold** [link](javascript:window.hacked=1) `code` # title",
+    "latex": "$\\frac{1}{0}$ \\href{javascript:window.hacked=1}{x}",
+    "template": "%{x} %{customdata[0]} {step} {predicts} {{}}",
+    "control": "one\x00\x07\x1b[31m two\ttab",
+    "bidi": "one \u202etwo\u202c \u2066three\u2069",
+    "emoji": "😀 👨‍👩‍👧 🇩🇪",
+    "alphabets": "שלום عالم 日本語 हिन्दी",
+    "colours": "#000001 #000036 &lt;b&gt; &amp;",
+    "links": "<a href='http://example.invalid'>one</a> <s> </s> <pad>",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("page", ["", "cross_attention"])
+def test_hostile_text_is_shown_and_never_runs(visitor: Visitor, name: str, page: str) -> None:
+    requests: list[str] = []
+    visitor.page.on("request", lambda request: requests.append(request.url))
+    visitor.open(page, model="random", text=HOSTILE[name])
+    visitor.page.mouse.move(*visitor.centre("cross", 0, 0))
+    visitor.page.wait_for_selector("[data-plot=cross] .hoverlayer .hovertext", timeout=PATIENCE)
+    assert visitor.page.evaluate("window.hacked") is None
+    assert visitor.page.locator(".lv script, .lv img, .lv a, .lv svg a").count() == 0
+    assert visitor.page.locator(".stException, .lv-problem:not([hidden])").count() == 0
+    assert not [url for url in requests if url.startswith("http://example.invalid") or url.endswith("/x")]
+    assert all(chip.strip() for chip in visitor.chips("source"))
+
+
+@pytest.mark.parametrize("field", ["target", "batch"])
+def test_other_texts_in_the_address_are_no_safer_and_no_worse(visitor: Visitor, field: str) -> None:
+    text = HOSTILE["image"]
+    if field == "target":
+        visitor.open(model="random", text="one two", target=text)
+        assert "img" in "".join(visitor.chips("target"))
+    else:
+        visitor.page.goto(
+            f"{visitor.base}/encoder_self_attention?model=random&view=batch&text=one&batch={text}"
+        )
+        visitor.page.wait_for_selector(".js-plotly-plot .heatmaplayer image", timeout=PATIENCE)
+    assert visitor.page.evaluate("window.hacked") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [(" ", "is empty"), ("\t\x01", "is empty"), ("word " * 700, "at most 1,024")],
+)
+def test_texts_that_cannot_be_translated_get_a_sentence(visitor: Visitor, text: str, sentence: str) -> None:
+    visitor.open(model="copy", text="one two")
+    box = visitor.page.get_by_label("Sentence in English")
+    box.fill(text)
+    box.press("Enter")
+    visitor.page.wait_for_selector("[data-testid=stAlert]", timeout=PATIENCE)
+    assert sentence in visitor.page.inner_text("[data-testid=stAlert]")
+    assert visitor.page.locator(".stException").count() == 0
+    assert visitor.page.get_by_test_id("stSidebar").get_by_role("link").count() == 4

@@ -1,0 +1,83 @@
+"""The pages of the three kinds in Chromium."""
+
+from __future__ import annotations
+
+import pytest
+from closed_form import CASES
+
+from .conftest import Visitor, case_link
+
+PAGES = {
+    "encoder": "encoder_self_attention",
+    "decoder": "decoder_self_attention",
+    "cross": "cross_attention",
+}
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_a_click_on_a_tile_opens_that_head(visitor: Visitor, kind: str) -> None:
+    visitor.open(PAGES[kind], **case_link("copy"))
+    x, y = _tile(visitor, 2, 0.5)
+    visitor.page.mouse.click(x, y)
+    visitor.until(f"document.querySelector('[data-plot={kind}] .lv-title').textContent.includes('L1 H2')")
+    visitor.until(f"location.search.includes('{kind}=1.2')")
+    visitor.ready()
+
+
+def _tile(visitor: Visitor, heads: int, layer: float) -> tuple[float, float]:
+    """The middle of the last tile of a layer."""
+    box = visitor.page.locator("[data-plot=overview] .nsewdrag").bounding_box()
+    return box["x"] + box["width"] * (1 - 0.5 / heads), box["y"] + box["height"] * layer
+
+
+def test_the_row_of_the_cursor_follows_the_step(visitor: Visitor) -> None:
+    visitor.open("cross_attention", **case_link("copy", step="1"))
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until(
+        "document.querySelector('[data-plot=row] .gtitle').textContent.startsWith('reads eins, predicts zwei: Σ')"
+    )
+
+
+def test_the_encoder_page_walks_over_source_tokens(visitor: Visitor) -> None:
+    visitor.open("encoder_self_attention", **case_link("copy", source="2"))
+    assert visitor.count() == f"source token 2 of {len(CASES['copy'].source_tokens)}"
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("location.search.includes('source=3')")
+    assert "three" in visitor.page.inner_text(".lv-sentence")
+
+
+def test_a_batch_makes_padding_and_its_mask_visible(visitor: Visitor) -> None:
+    visitor.page.goto(
+        f"{visitor.base}/encoder_self_attention?view=batch&model=copy&text=one+two&batch=one+two+three+four+five"
+    )
+    visitor.page.wait_for_selector(".js-plotly-plot .heatmaplayer image")
+    visitor.until("document.querySelectorAll('.js-plotly-plot .heatmaplayer image').length === 2")
+    first = visitor.page.locator(".js-plotly-plot").nth(0)
+    assert [text for text in first.locator(".xtick text").all_text_contents() if "pad" in text]
+    assert first.locator(".scatterlayer .js-fill").count() == 1
+    assert "3 columns are masked" in visitor.page.inner_text(".stMain")
+
+
+def test_decoding_fades_later_rows_and_training_does_not(visitor: Visitor) -> None:
+    visitor.open("decoder_self_attention", **case_link("copy", step="2"))
+    assert visitor.page.locator("[data-plot=decoder] .lv-fade").is_visible()
+    visitor.page.get_by_role("radio", name="as trained").click()
+    visitor.until("document.querySelector('[data-plot=decoder] .lv-fade').hidden")
+    visitor.until("location.search.includes('view=trained')")
+    assert "teacher forcing" in visitor.page.inner_text(".stMain")
+
+
+def test_every_control_is_reachable_by_tab_with_a_visible_focus(visitor: Visitor) -> None:
+    visitor.open("cross_attention", **case_link("copy"))
+    visitor.page.focus(".lv")
+    reached = []
+    for _ in range(6):
+        visitor.page.keyboard.press("Tab")
+        reached.append(visitor.page.evaluate("document.activeElement.getAttribute('aria-label')"))
+    assert reached[:4] == ["one back", "cursor", "one on", "play"]
+    visitor.page.get_by_label("one back").focus()
+    visitor.page.keyboard.press("Shift+Tab")
+    visitor.page.keyboard.press("Tab")
+    assert visitor.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

@@ -1,0 +1,61 @@
+"""Heads for tests of figures: plain arrays, no model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from transformer import Window
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A passed or failed audit."""
+
+    passed: bool = True
+    row_sum_error: float = 1e-7
+    output_error: float = 2e-6
+
+
+@dataclass(frozen=True)
+class View:
+    """What a figure needs of a head."""
+
+    kind: str
+    query_tokens: tuple[str, ...]
+    key_tokens: tuple[str, ...]
+    weights: np.ndarray
+    mask: np.ndarray
+    predicted_tokens: tuple[str, ...] | None = None
+    layer: int = 2
+    head: int = 4
+    model: str = "en-de"
+    norm: str = "pre"
+    window: Window = field(default_factory=lambda: Window(0, 1, 0, 1))
+    audit: Audit = field(default_factory=Audit)
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Scores that differ in every cell."""
+        return np.arange(self.weights.size, dtype=np.float32).reshape(self.weights.shape)
+
+
+def view(
+    kind: str, query_tokens: tuple[str, ...], key_tokens: tuple[str, ...], seed: int = 0, **more: object
+) -> View:
+    """A head with random weights; causal for the decoder."""
+    shape = len(query_tokens), len(key_tokens)
+    mask = np.tri(*shape, dtype=bool) if kind == "decoder" else np.ones(shape, dtype=bool)
+    weights = np.random.default_rng(seed).random(shape) * mask
+    weights = (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+    return View(
+        kind, query_tokens, key_tokens, weights, mask, window=Window(0, shape[0], 0, shape[1]), **more
+    )
+
+
+def decoder_view(length: int = 6) -> View:
+    """A decoder head whose tokens are all different."""
+    predicted = (*(f"▁w{i}" for i in range(length - 1)), "</s>")
+    reads = ("<s>", *predicted[:-1])
+    return view("decoder", reads, reads, predicted_tokens=predicted)

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from figures import labels
+
+
+@pytest.mark.parametrize(
+    ("piece", "shown"),
+    [
+        ("▁tired", "tired"),
+        ("</s>", "</s>"),
+        ("▁", "␣"),
+        ("", "∅"),
+        ("  ", "␣␣"),
+        ("<0xF0>", "0xF0"),
+        ("<0x3C>", "<"),
+        ("\u202e", "U+202E"),
+        ("a\x07b", "aU+0007b"),
+        ("​", "U+200B"),
+    ],
+)
+def test_every_piece_has_a_visible_form(piece: str, shown: str):
+    assert labels.display(piece) == shown
+
+
+def test_markup_and_colour_signs_are_escaped():
+    assert labels.escape("<b>&#000001") == "&lt;b&gt;&amp;&#35;000001"
+
+
+def test_long_tokens_are_cut_with_an_ellipsis():
+    assert labels.shorten("Donaudampfschiff") == "Donaudampfsc…"
+    assert labels.shorten("Donau") == "Donau"
+
+
+def test_repeated_tokens_are_numbered_and_single_ones_not():
+    assert labels.names(["▁die", "▁Katze", "▁die"]) == ["die₁", "Katze", "die₂"]
+
+
+def test_people_count_from_one():
+    assert labels.head_name(0, 0) == "L1 H1"
+    assert labels.head_phrase(2, 4) == "head 5 of layer 3"
