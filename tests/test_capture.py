@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from transformer import AttentionKind, Capture, Sampling, Window
+from transformer.decoding import replay
 from transformer.recorder import Recorder
 from transformer.translation import NotCapturedError
 
@@ -46,8 +48,6 @@ def test_capture_changes_no_log_probability(translator, options):
 
 @pytest.mark.parametrize("options", [{"sample": Sampling(seed=5)}, {"beam_size": 4}, {}])
 def test_what_was_captured_step_by_step_is_what_a_replay_captures(translator, options):
-    from transformer.decoding import replay
-
     decoded = translator.translate(TEXT, max_length=LENGTH, **options)
     recorder = Recorder(Capture())
     src_ids = torch.tensor([[*translator.ids(TEXT), 2]])
@@ -161,7 +161,7 @@ def test_embeddings_and_positions_add_up_to_the_first_layer_s_input(translation,
 def test_residuals_continue_from_sublayer_to_sublayer(translation):
     names = ("self_attention", "cross_attention", "feed_forward")
     chain = [translation.residual("decoder", layer, name) for layer in range(3) for name in names]
-    for before, after in zip(chain, chain[1:], strict=False):
+    for before, after in itertools.pairwise(chain):
         assert torch.equal(before.output, after.stream)
     for residual in chain:
         torch.testing.assert_close(residual.output, residual.stream + residual.update)
