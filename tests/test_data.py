@@ -9,7 +9,7 @@ import pytest
 import torch
 from corpus import number_pairs, write_pairs
 
-from transformer.augment import join_pairs, plain, plain_pairs, typed_pairs
+from transformer.augment import augmented, join_pairs, plain, plain_pairs, typed_pairs
 from transformer.data import (
     DataError,
     EncodedPairs,
@@ -144,3 +144,11 @@ def test_plain_text_is_lower_case_with_spaced_punctuation() -> None:
 def test_typed_pairs_change_the_source_only() -> None:
     assert typed_pairs([SentencePair("Oh no!", "Ach nein!")], 1.0, 1) == [SentencePair("oh no", "Ach nein!")]
     assert typed_pairs([SentencePair("?!", "Was?")], 1.0, 1) == [SentencePair("?!", "Was?")]
+
+
+def test_extra_pairs_follow_the_given_ones_in_their_shares() -> None:
+    pairs = [SentencePair(f"A{n}.", f"B{n}.") for n in range(100)]
+    made = augmented(pairs, {"join": 0.1, "plain": 0.2, "typed": 0.1}, seed=1)
+    assert made[:100] == pairs
+    assert len(made) == 110 + 22 + 11
+    assert augmented(pairs, {}, seed=1) == pairs

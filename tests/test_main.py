@@ -33,6 +33,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "train": str(write_pairs(folder / "train.tsv.gz", number_pairs(400))),
         "valid": str(write_pairs(folder / "valid.tsv", number_pairs(30, seed=1))),
         "test": str(write_pairs(folder / "test.tsv", number_pairs(12, seed=2))),
+        "long": str(write_pairs(folder / "long.tsv", [("one", "eins"), ("x " * 1100, "y")])),
         "gold": str(folder / "gold.tsv"),
     }
 
@@ -184,6 +185,7 @@ def test_heads_writes_what_the_app_opens_first(model: str, files: dict[str, str]
         (["translate", "--model", "nowhere", "x"], "no model directory nowhere"),
         (["translate", "--model", "MODEL", ""], "Text 1: The text is empty"),
         (["translate", "--model", "MODEL", "one " * 1100], "at most 1,024"),
+        (["evaluate", "--model", "MODEL", "--data", "LONG"], "long.tsv:2: The text has 2,"),
         (["translate", "--model", "MODEL", "--beam-size", "0", "x"], "beam size is 0"),
         (["translate", "--model", "MODEL", "--device", "abacus", "x"], "'abacus' is not known"),
         (["evaluate", "--model", "MODEL", "--data", "none.tsv"], "none.tsv: the file cannot be read"),
@@ -205,8 +207,37 @@ def test_heads_writes_what_the_app_opens_first(model: str, files: dict[str, str]
 def test_bad_input_is_one_sentence(
     model: str, files: dict[str, str], capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    places = {"MODEL": model, "VALID": files["valid"]}
+    places = {"MODEL": model, "VALID": files["valid"], "LONG": files["long"]}
     assert message in refused(capsys, [places.get(argument, argument) for argument in arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "COMMAND"),
+        (["fly"], "invalid choice: 'fly'"),
+        (["translate", "x"], "--model"),
+        (["attention", "--model", "m", "x", "--kind", "sideways"], "invalid choice: 'sideways'"),
+        (["attention", "--model", "m", "x", "--layer", "first"], "invalid int value: 'first'"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_empty_standard_input_is_said(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert "nothing to translate" in refused(capsys, ["translate", "--model", model])
 
 
 def test_bad_training_input_is_found_before_anything_is_written(
@@ -219,22 +250,11 @@ def test_bad_training_input_is_found_before_anything_is_written(
     assert "bad.tsv:2: expected source, tab, target" in bad
     command = [*command, "--train", files["train"]]
     assert "steps is 0" in refused(capsys, [*command, "--steps", "0"])
-    assert "multiple of n_heads" in refused(
-        capsys, [*command, "--n-heads", "5", "--tokenizer", str(_tokenizer(files))]
-    )
+    assert "multiple of n_heads" in refused(capsys, [*command, "--n-heads", "5"])
     assert "no run to resume" in refused(capsys, [*command, "--resume"])
+    assert "--max-length is 1" in refused(capsys, [*command, "--max-length", "1"])
     assert "from 0 to 1" in refused(capsys, [*command, "--join-share", "2"])
     assert not output.exists()
-
-
-def _tokenizer(files: dict[str, str]) -> Path:
-    from transformer.data import read_pairs
-    from transformer.tokenizer import Tokenizer
-
-    path = Path(files["train"]).with_name("tokenizer.model")
-    texts = [text for pair in read_pairs(files["train"]) for text in (pair.source, pair.target)]
-    path.write_bytes(Tokenizer.train(texts, 300).to_bytes())
-    return path
 
 
 def test_a_directory_with_a_run_is_not_overwritten(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from . import commands, train_command
 
@@ -18,13 +19,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        return 130
     except (ValueError, OSError) as error:
         print(f"{error}", file=sys.stderr)
         return 2
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, without the list of options."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; --help lists what there is.\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m transformer", description=__doc__)
+    parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     train = subparsers.add_parser("train", help="train a model on parallel text")
     train_command.add_arguments(train)

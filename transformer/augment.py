@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from .data import SentencePair
 
@@ -49,3 +49,31 @@ def plain(text: str) -> str:
 
 def _sample(pairs: Sequence[SentencePair], share: float, seed: str) -> list[SentencePair]:
     return random.Random(seed).sample(list(pairs), min(len(pairs), round(share * len(pairs))))
+
+
+Maker = Callable[[Sequence[SentencePair], float, int], list[SentencePair]]
+MAKERS: dict[str, tuple[Maker, str]] = {
+    "join": (join_pairs, "texts of two to four pairs"),
+    "plain": (plain_pairs, "pairs in lower case with spaced punctuation"),
+    "typed": (typed_pairs, "pairs whose source is in lower case without its last mark"),
+}
+"""By name: what makes extra pairs, and what they are."""
+
+
+def augmented(pairs: list[SentencePair], shares: Mapping[str, float], seed: int) -> list[SentencePair]:
+    """The pairs and the extra ones; lower-cased and typed copies are also drawn from the joined texts.
+
+    Args:
+        pairs: the given ones.
+        shares: extra pairs per pair, by the names of `MAKERS`; a missing name makes none.
+        seed: decides the draws.
+
+    Raises:
+        ValueError: a share is below 0 or above 1.
+    """
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise ValueError(f"--{name}-share is {share}; it must be from 0 to 1.")
+    pairs = pairs + join_pairs(pairs, shares.get("join", 0.0), seed)
+    extra = [MAKERS[name][0](pairs, shares.get(name, 0.0), seed) for name in ("plain", "typed")]
+    return [pair for part in (pairs, *extra) for pair in part]

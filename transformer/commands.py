@@ -87,6 +87,7 @@ def _write(arguments: argparse.Namespace, values: Json, text: str) -> None:
 def translate_texts(arguments: argparse.Namespace) -> int:
     """`translate`: one translation a line."""
     translator = _load(arguments)
+    place = 0
     for place, text in enumerate(arguments.texts or _input_lines(), start=1):
         try:
             translation = translator.translate(text, beam_size=arguments.beam_size, capture=False)
@@ -101,6 +102,8 @@ def translate_texts(arguments: argparse.Namespace) -> int:
         _write(arguments, values, translation.text)
         for note in translation.notes:
             print(f"Text {place}: {note}", file=sys.stderr)
+    if place == 0:
+        raise InputError("There is nothing to translate; give texts, or lines on standard input.")
     return 0
 
 
@@ -116,6 +119,7 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
     """`evaluate`: BLEU, chrF, loss and speed on a file."""
     pairs = read_pairs(arguments.data)
     translator = _load(arguments)
+    _check_lengths(translator, pairs, arguments.data)
     started = time.perf_counter()
     outputs = translate_batched(translator, [pair.source for pair in pairs], arguments.beam_size)
     seconds = time.perf_counter() - started
@@ -134,6 +138,15 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
     )
     _write(arguments, values, text)
     return 0
+
+
+def _check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: str) -> None:
+    for number, pair in enumerate(pairs, start=1):
+        try:
+            translator.ids(pair.source)
+            translator.ids(pair.target)
+        except InputError as error:
+            raise DataError(f"{path}:{number}: {error}") from error
 
 
 def corpus_scores(outputs: Sequence[str], pairs: Sequence[SentencePair]) -> Json:

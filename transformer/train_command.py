@@ -7,56 +7,25 @@ import hashlib
 import shlex
 import signal
 import sys
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 
-from .augment import join_pairs, plain_pairs, typed_pairs
+from .augment import MAKERS, augmented
+from .card import training_card
 from .checkpoint import CARD_FILE, TOKENIZER_FILE, CheckpointError, save_checkpoint
 from .config import TransformerConfig
 from .data import DataError, EncodedPairs, SentencePair, encode_pairs, read_pairs
 from .model import Transformer, count_parameters
+from .presets import PRESETS, Preset
 from .progress import Progress
 from .run_files import STATE_FILE, StepLog, load_state, save_state
 from .tokenizer import Tokenizer
 from .training import Trainer, TrainingOptions, TrainingStep, train
 
-Preset = tuple[dict[str, Any], dict[str, Any], dict[str, float]]
-"""Sizes of the model, training options, shares of augmented pairs."""
-PRESETS: dict[str, Preset] = {
-    "en-de": (
-        {"vocab_size": 8000, "d_model": 256, "d_ff": 1024, "n_heads": 8, "norm": "pre"}
-        | {"n_encoder_layers": 3, "n_decoder_layers": 3},
-        {"steps": 8000},
-        {"join": 0.05, "plain": 0.08, "typed": 0.05},
-    ),
-    "tiny": (
-        {"vocab_size": 400, "d_model": 32, "d_ff": 64, "n_heads": 4, "norm": "pre"}
-        | {"n_encoder_layers": 2, "n_decoder_layers": 2},
-        {"steps": 200, "warmup": 20, "evaluate_every": 100, "checkpoint_every": 50, "batch_positions": 512},
-        {},
-    ),
-    "paper-base": (
-        {"vocab_size": 37_000},
-        {"steps": 100_000, "batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate": 1.0}
-        | {"warmup": 4000, "weight_decay": 0.0},
-        {},
-    ),
-    "paper-big": (
-        {"vocab_size": 37_000, "d_model": 1024, "d_ff": 4096, "n_heads": 16, "dropout": 0.3},
-        {"steps": 300_000, "batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate": 1.0}
-        | {"warmup": 4000, "weight_decay": 0.0},
-        {},
-    ),
-}
-AUGMENTATIONS = {
-    "join": "texts of two to four pairs",
-    "plain": "pairs in lower case with spaced punctuation",
-    "typed": "pairs whose source is in lower case without its last mark",
-}
 CONFIG_CHOICES: dict[str, tuple[type, str]] = {
     "vocab_size": (int, "pieces of the joint vocabulary"),
     "d_model": (int, "width of the residual stream"),
@@ -93,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-length", type=int, default=256, metavar="N", help="leave out pairs over N tokens a side"
     )
-    for name, text in AUGMENTATIONS.items():
+    for name, (_, text) in MAKERS.items():
         parser.add_argument(
             f"--{name}-share", dest=name, type=float, metavar="X", help=f"add X {text} per pair"
         )
@@ -121,24 +90,37 @@ def run(arguments: argparse.Namespace) -> int:
         ValueError: data, options or the output directory cannot be used.
     """
     device = choose_device(arguments.device)
-    sizes, settings, shares = PRESETS[arguments.preset]
-    options = TrainingOptions(**settings | _given(arguments, [f.name for f in fields(TrainingOptions)]))
+    preset = PRESETS[arguments.preset]
+    options = TrainingOptions(**preset.options | _given(arguments, [f.name for f in fields(TrainingOptions)]))
+    config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
     _check_output(arguments.output, arguments.resume)
-    train_pairs, valid_pairs = _read(arguments.train), _read(arguments.valid)
     torch.manual_seed(options.seed)
-    sizes = sizes | _given(arguments, list(CONFIG_CHOICES))
-    train_pairs = _augmented(train_pairs, shares | _given(arguments, list(AUGMENTATIONS)), options.seed)
-    tokenizer = _tokenizer(arguments, train_pairs, sizes["vocab_size"])
+    tokenizer, data, valid = _data(arguments, preset, config, options.seed)
+    config = replace(config, vocab_size=tokenizer.vocab_size, trained_length=data.longest)
+    trainer = Trainer(Transformer(config).to(device), data, options)
+    run_directory = RunDirectory(arguments, trainer, tokenizer, _fingerprint(data))
+    run_directory.begin(arguments.resume, arguments.new_data)
+    _report_start(trainer, arguments.output)
+    return _steps(trainer, valid, run_directory)
+
+
+def _data(
+    arguments: argparse.Namespace, preset: Preset, config: TransformerConfig, seed: int
+) -> tuple[Tokenizer, EncodedPairs, EncodedPairs]:
+    """Vocabulary, training pairs and validation pairs, all read and checked."""
+    if not 2 <= arguments.max_length <= config.max_positions:
+        raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
+    train_pairs, valid_pairs = _read(arguments.train), _read(arguments.valid)
+    train_pairs = augmented(train_pairs, preset.shares | _given(arguments, list(MAKERS)), seed)
+    tokenizer = _tokenizer(arguments, train_pairs, config.vocab_size)
     data = encode_pairs(train_pairs, tokenizer).within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
         raise DataError(f"No pair has at most {arguments.max_length} tokens a side; raise --max-length.")
-    sizes |= {"vocab_size": tokenizer.vocab_size, "trained_length": data.longest}
-    trainer = Trainer(Transformer(TransformerConfig(**sizes)).to(device), data, options)
-    run_directory = RunDirectory(arguments, trainer, tokenizer, _fingerprint(data))
-    run_directory.begin(arguments.resume, arguments.new_data)
-    _report_start(trainer, len(train_pairs), arguments)
-    return _steps(trainer, valid, run_directory)
+    if len(data) < len(train_pairs):
+        left_out = len(train_pairs) - len(data)
+        print(f"{left_out:,} pairs over {arguments.max_length} tokens a side are left out.", file=sys.stderr)
+    return tokenizer, data, valid
 
 
 class RunDirectory:
@@ -151,7 +133,7 @@ class RunDirectory:
         self._trainer = trainer
         self._tokenizer = tokenizer
         self._fingerprint = fingerprint
-        self._card = _card(arguments, trainer)
+        self._card = _card(arguments, trainer.model)
         self._average_is_better = False
         self._saved_step = -1
 
@@ -261,15 +243,6 @@ def _read(paths: list[str]) -> list[SentencePair]:
     return [pair for path in paths for pair in read_pairs(path)]
 
 
-def _augmented(pairs: list[SentencePair], shares: dict[str, float], seed: int) -> list[SentencePair]:
-    for name, share in shares.items():
-        if not 0 <= share <= 1:
-            raise ValueError(f"--{name}-share is {share}; it must be from 0 to 1.")
-    join, plain, typed = (shares.get(name, 0.0) for name in AUGMENTATIONS)
-    pairs = pairs + join_pairs(pairs, join, seed)
-    return pairs + plain_pairs(pairs, plain, seed) + typed_pairs(pairs, typed, seed)
-
-
 def _tokenizer(arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int) -> Tokenizer:
     if arguments.resume:
         return Tokenizer.load(arguments.output / TOKENIZER_FILE)
@@ -287,21 +260,17 @@ def _fingerprint(data: EncodedPairs) -> str:
     return digest.hexdigest()
 
 
-def _report_start(trainer: Trainer, n_pairs: int, arguments: argparse.Namespace) -> None:
+def _report_start(trainer: Trainer, output: Path) -> None:
     print(
-        f"{count_parameters(trainer.model):,} parameters on {trainer.device}; "
-        f"{len(trainer.data):,} of {n_pairs:,} pairs, the longest {trainer.data.longest} tokens; "
-        f"steps {trainer.step + 1:,} to {trainer.options.steps:,} into {arguments.output}.",
+        f"{count_parameters(trainer.model):,} parameters on {trainer.device}; {len(trainer.data):,} pairs, "
+        f"the longest {trainer.data.longest} tokens; "
+        f"steps {trainer.step + 1:,} to {trainer.options.steps:,} into {output}.",
         file=sys.stderr,
         flush=True,
     )
 
 
-def _card(arguments: argparse.Namespace, trainer: Trainer) -> str:
+def _card(arguments: argparse.Namespace, model: Transformer) -> str:
     command = shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
-    languages = "".join(f"- {language.strip()}\n" for language in arguments.languages.split(","))
-    return (
-        f"---\nlanguage:\n{languages}library_name: pytorch\npipeline_tag: translation\n---\n\n"
-        f"# {arguments.output.name}\n\nAn encoder-decoder Transformer of {count_parameters(trainer.model):,} "
-        f"parameters, trained with\n\n```\n{command}\n```\n"
-    )
+    languages = [language.strip() for language in arguments.languages.split(",")]
+    return training_card(arguments.output.name, languages, command, arguments.train, model)
