@@ -36,7 +36,8 @@ def training_card(
     ]
     data = "\n".join(f"- `{file}`" for file in files)
     return "\n".join(head) + (
-        f"\n\n# {name}\n\n{_shape(model.config)} {count_parameters(model):,} parameters, weights in float16.\n\n"
+        f"\n\n# {name}\n\n{_shape(model.config)} "
+        f"{count_parameters(model):,} parameters, weights in float16.\n\n"
         f"Training data:\n\n{data}\n\nCommand:\n\n```sh\n{command}\n```\n\n"
         "Scores: run `python -m transformer evaluate --model DIR --data FILE` and write them here. "
         "A license for the weights is not chosen yet; it depends on the data.\n"
@@ -44,9 +45,7 @@ def training_card(
 
 
 def _shape(config: TransformerConfig) -> str:
-    norm = (
-        "pre-norm (LayerNorm before each sub-layer)" if config.norm == "pre" else "post-norm, as in the paper"
-    )
+    norms = {"pre": "pre-norm (LayerNorm before each sub-layer)", "post": "post-norm, as in the paper"}
     return (
         f"An encoder-decoder Transformer: {config.n_encoder_layers} + {config.n_decoder_layers} layers, "
         f"d_model {config.d_model}, {config.n_heads} heads, d_ff {config.d_ff}, {norms[config.norm]}, "
