@@ -4,8 +4,10 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
+from transformer.audit import audit_layer
 from transformer.cache import FixedCache, GrowingCache, KVCache
 from transformer.capture import Capture
+from transformer.positions import REGISTRY, PositionalEncoding
 from transformer.recorder import Recorder
 
 
@@ -90,3 +92,49 @@ def test_recording_each_cached_step_equals_one_uncached_pass():
     for sublayer, residual in expected.residuals.items():
         torch.testing.assert_close(found.residuals[sublayer].output, residual.output, atol=1e-4, rtol=0)
     torch.testing.assert_close(found.embeddings["decoder"].input, expected.embeddings["decoder"].input)
+
+
+class Turning(PositionalEncoding):
+    """Stands for the encodings to come: turns queries and keys by their positions, and adds a bias."""
+
+    def rotate(self, x, first=0):
+        angles = torch.arange(first, first + x.shape[2])[:, None] * 0.3
+        one, other = x.chunk(2, -1)
+        sine, cosine = angles.sin(), angles.cos()
+        return torch.cat([one * cosine - other * sine, one * sine + other * cosine], -1)
+
+    def bias(self):
+        return self
+
+    def scores(self, queries, keys):
+        distances = (queries[:, None] - keys).abs()
+        return -0.2 * torch.arange(4)[:, None, None] * distances
+
+
+@pytest.mark.parametrize("chunks", [[1] * 9, [4, 1, 4]])
+def test_rotations_and_biases_are_the_same_cached_and_recorded(monkeypatch, chunks):
+    monkeypatch.setitem(REGISTRY, "turning", Turning)
+    model, src, tgt = random_model(positions="turning"), random_ids(1, 6), random_ids(1, 9, seed=1)
+    recorder, cache = Recorder(Capture()), KVCache(model.config.n_decoder_layers)
+    memory = model.encode(src, recorder=recorder)
+    parts = [model.decode(part, memory, cache=cache, recorder=recorder) for part in tgt.split(chunks, 1)]
+    torch.testing.assert_close(torch.cat(parts, 1), model.decode(tgt, memory), atol=1e-5, rtol=0)
+    trace = recorder.trace(lambda *_: None)
+    for place in trace.places:
+        assert all(check.passed for check in audit_layer(trace.layer(*place)))
+    assert trace.layer("encoder", 0).bias is not None
+    assert trace.layer("cross", 0).bias is None
+
+
+def test_queries_and_keys_are_both_rotated_and_values_are_not(monkeypatch):
+    monkeypatch.setitem(REGISTRY, "turning", Turning)
+    layers = []
+    for positions in ("none", "turning"):
+        recorder = Recorder(Capture())
+        random_model(positions=positions).encode(random_ids(1, 6), recorder=recorder)
+        layers.append(recorder.trace(lambda *_: None).layer("encoder", 0))
+    plain, turned = layers
+    rotate = Turning(random_model().config).rotate
+    torch.testing.assert_close(turned.query, rotate(plain.query[None])[0])
+    torch.testing.assert_close(turned.key, rotate(plain.key[None])[0])
+    assert torch.equal(turned.value, plain.value)

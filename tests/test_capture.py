@@ -168,6 +168,12 @@ def test_residuals_continue_from_sublayer_to_sublayer(translation):
         assert residual.read.shape == (LENGTH, 32)
 
 
+def test_a_pre_norm_sublayer_reads_the_normalised_stream(translation, translator):
+    residual = translation.residual("decoder", 1, "cross_attention")
+    norm = translator.model.decoder.layers[1].cross_attention_residual.norm
+    torch.testing.assert_close(residual.read, norm(residual.stream), atol=1e-5, rtol=0)
+
+
 def test_residuals_out_of_range_or_not_recorded_are_refused(translation, translator):
     for layer, name in ((3, "self_attention"), (-1, "feed_forward"), (0, "norm")):
         with pytest.raises(IndexError):

@@ -119,6 +119,17 @@ def test_hooks_act_in_beam_search_and_in_forced_passes(translator):
         assert hooked.attention.audit().passed
 
 
+@pytest.mark.parametrize("kind", list(AttentionKind))
+def test_the_audit_s_second_pass_runs_with_the_same_hooks(translator, kind):
+    def mostly_first(values, **_):
+        first = (torch.arange(values.shape[-1]) == 0).float()
+        return 0.5 * values + 0.5 * first
+
+    hooked = translator.translate(TEXT, max_length=6, hooks=[Hook(mostly_first, kind=kind)])
+    assert hooked.log_probs != translator.translate(TEXT, max_length=6).log_probs
+    assert hooked.attention.audit().passed
+
+
 def test_several_hooks_act_in_their_order(translator):
     def double(values, **_):
         return 2 * values
