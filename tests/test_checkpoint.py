@@ -5,6 +5,8 @@ import contextlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,7 @@ from transformer.config import TransformerConfig
 from transformer.model import Transformer
 from transformer.tokenizer import Tokenizer
 
+REPOSITORY = Path(__file__).parents[1]
 HEADS = {"default": {"cross": [2, 1]}}
 
 
@@ -60,6 +63,15 @@ def test_loading_draws_no_random_numbers(directory: Path) -> None:
     torch.manual_seed(5)
     load_checkpoint(directory)
     assert torch.equal(torch.rand(1), expected)
+
+
+def test_loading_imports_little(directory: Path) -> None:
+    code = "import sys; from transformer.checkpoint import load_checkpoint; before = len(sys.modules); "
+    code += f"load_checkpoint({str(directory)!r}); print(len(sys.modules) - before)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 50
 
 
 def test_weights_are_stored_once_in_float16(directory: Path, model: Transformer) -> None:
@@ -141,6 +153,7 @@ def change_weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Calla
         (change_config(n_encoder_layers=10**9), "n_encoder_layers"),
         (change_config(d_model=16_384, d_ff=65_536, n_encoder_layers=250), "at most"),
         (change_config(max_positions=1_000_000, d_model=16_384), "at most"),
+        (change_config(d_model=4096, d_ff=16_384), "different models"),
         (change_weights(lambda tensors: tensors.pop("embedding.weight")), "lacks 1"),
         (change_weights(lambda tensors: tensors["embedding.weight"].fill_(float("nan"))), "not numbers"),
     ],

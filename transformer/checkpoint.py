@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialize_tensors
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from .config import TransformerConfig
 from .model import Transformer
-from .positions import make_positions
 from .tokenizer import Tokenizer, TokenizerError
 
 WEIGHTS_FILE = "model.safetensors"
@@ -219,33 +221,64 @@ def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:
     return tokenizer
 
 
+class _WithoutInitialValues(TorchFunctionMode):
+    """New parameters keep whatever their memory holds: no time spent, no random number drawn.
+
+    (`torch.device("meta")` would do, but the first tensor it makes imports 800 modules, 1.5 s, *measured*.)
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) == "torch.nn.init" or func in _RANDOM_FILLS:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
+
+
+_RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_)
+
+
 def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
     path = directory / WEIGHTS_FILE
     if not path.is_file():
         raise CheckpointError(f"{directory} has no {WEIGHTS_FILE}, so it is not a complete model directory.")
     try:
-        with torch.device("meta"):
-            model = Transformer(config)
-        expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
         with safe_open(path, framework="pt") as file:
             found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-            _compare(path, expected, found)
-            state = {name: file.get_tensor(name).to(torch.float32) for name in expected}
+            _compare_sizes(path, config, found)
+            model = _empty_model(directory, config)
+            _compare_shapes(path, {name: tuple(t.shape) for name, t in model.state_dict().items()}, found)
+            state = {name: file.get_tensor(name).to(torch.float32) for name in found}
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path} is damaged, cut off, or no safetensors file ({error}).") from error
-    except (RuntimeError, ValueError) as error:
-        if isinstance(error, CheckpointError):
-            raise
-        raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
     if not all(bool(tensor.isfinite().all()) for tensor in state.values()):
         raise CheckpointError(f"{path} holds values that are not numbers (NaN or infinite).")
-    for stack in (model.encoder, model.decoder):
-        stack.positions = make_positions(config)
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
 
 
-def _compare(path: Path, expected: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]) -> None:
+def _empty_model(directory: Path, config: TransformerConfig) -> Transformer:
+    try:
+        with _WithoutInitialValues():
+            return Transformer(config)
+    except (RuntimeError, ValueError) as error:
+        raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
+
+
+def _compare_sizes(path: Path, config: TransformerConfig, found: dict[str, tuple[int, ...]]) -> None:
+    """Refuses a config far larger than the weights before memory is taken for it."""
+    held, described = sum(map(math.prod, found.values())), parameter_count(config)
+    if described > 4 * held + 10_000_000:
+        raise CheckpointError(
+            f"{path} holds {held:,} numbers, but config.json describes a model of about {described:,}; "
+            "the files belong to different models."
+        )
+
+
+def _compare_shapes(
+    path: Path, expected: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]
+) -> None:
     missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing:
         raise CheckpointError(
