@@ -10,6 +10,7 @@ from closed_form import CASES, KNOWN
 
 from transformer import AttentionKind, Sampling, Translation, load_translator
 from transformer.audit import audit_view
+from transformer.hooks import Hook
 from transformer.translator import InputError, clean
 
 TEXT = "one two three four five"
@@ -119,7 +120,7 @@ def test_streaming_yields_steps_and_then_the_same_translation(translator, option
     *steps, streamed = translator.stream(TEXT, max_length=7, **options)
     translated = translator.translate(TEXT, max_length=7, **options)
     assert isinstance(streamed, Translation)
-    assert len(steps) == 7
+    assert len(steps) == (6 if "beam_size" in options else 7)  # the beam ends with no open hypothesis
     assert (streamed.steps, streamed.text, streamed.method) == (
         translated.steps,
         translated.text,
@@ -267,3 +268,22 @@ def test_translating_leaves_no_gradient_and_no_trace_on_the_model(translator):
     translator.translate(TEXT, max_length=3)
     assert all(parameter.grad is None for parameter in translator.model.parameters())
     assert not torch.is_inference_mode_enabled()
+
+
+def test_what_a_view_hands_out_cannot_be_written_into_the_shared_trace(translator):
+    translation = translator.translate("one two")
+    view = translation.head("cross", 0, 0)
+    for array in (view.query, view.value, view.output, translation.embeddings("encoder")):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_a_hook_on_a_layer_that_the_model_lacks_is_refused(translator):
+    with pytest.raises(ValueError, match="layer 99"):
+        translator.translate("one", hooks=[Hook(lambda values, **_: values, layer=99)])
+
+
+def test_a_beam_streams_no_step_that_no_hypothesis_took(translator):
+    *steps, translation = translator.stream("one two three", beam_size=3, max_length=4)
+    assert translation.target_tokens
+    assert all(step.log_prob > -100 for step in steps)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from torch import Tensor
+
 from .audit import audit_view
 from .capture import (
     Array,
@@ -111,12 +113,11 @@ class Translation:
     def positions(self, side: Side) -> Array | None:
         """(length, d_model) encoding added to the embeddings of one side; None where none is added."""
         encoding = self._trace().embeddings[side].positions
-        return None if encoding is None else encoding.numpy()
+        return None if encoding is None else read_only(encoding)
 
     def embeddings(self, side: Side) -> Array:
         """(length, d_model) token embeddings × √d_model of one side."""
-        array: Array = self._trace().embeddings[side].tokens.numpy()
-        return array
+        return read_only(self._trace().embeddings[side].tokens)
 
     def residual(self, side: Side, layer: int, sublayer: str) -> ResidualTrace:
         """A sub-layer and the residual stream around it.
@@ -197,14 +198,21 @@ def head_view(
         scores=trace.scores(kind, layer, head, window),
         mask=trace.mask(kind, layer, head, window),
         weights=trace.weights(kind, layer, head, window),
-        query=record.query[head, rows].numpy(),
-        key=record.key[head, keys].numpy(),
-        value=record.value[head, keys].numpy(),
-        output=record.output[head, rows].numpy(),
+        query=read_only(record.query[head, rows]),
+        key=read_only(record.key[head, keys]),
+        value=read_only(record.value[head, keys]),
+        output=read_only(record.output[head, rows]),
         audit=AuditReport(()),
     )
     proof = trace.audit((kind, layer)).checks + audit_view(view, record).checks
     return replace(view, audit=AuditReport(proof))
+
+
+def read_only(tensor: Tensor) -> Array:
+    """The tensor's numbers, without a copy: a trace is shared, so nobody may write into it."""
+    array: Array = tensor.numpy()
+    array.flags.writeable = False
+    return array
 
 
 def _checked(window: Window, whole: Window) -> Window:

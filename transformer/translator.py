@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -145,7 +146,8 @@ class Translator:
             except StopIteration as stop:
                 hypothesis: Hypothesis = stop.value[0]
                 break
-            yield self._decode_step(steps[-1], 0)
+            if steps[-1].log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
+                yield self._decode_step(steps[-1], 0)
         if beam_size > 1 and run.recorder is not None:
             replay(self.model, request.memory, hypothesis.token_ids, recorder=run.recorder)
         yield run.translation(hypothesis, self._path(steps, hypothesis), _method(beam_size, sample))
@@ -277,6 +279,7 @@ class _Run:
         self, translator: Translator, text: str, capture: Capture | None, hooks: tuple[Hook, ...]
     ) -> None:
         self.translator, self.hooks = translator, hooks
+        check_places(hooks, translator.config)
         self.source_text = clean(text)
         self.src_ids = (*translator.ids(text), translator.config.eos_id)
         self.recorder = Recorder(capture, hooks) if capture is not None else None
@@ -377,6 +380,17 @@ def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> 
     """(batch, longest) ids."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
+
+
+def check_places(hooks: Sequence[Hook], config: TransformerConfig) -> None:
+    """Raises ValueError where a hook acts on no attention of the model."""
+    depths = dict.fromkeys(AttentionKind, config.n_decoder_layers)
+    depths[AttentionKind.ENCODER] = config.n_encoder_layers
+    for hook in hooks:
+        if not any(hook.acts_on(kind, layer) for kind in AttentionKind for layer in range(depths[kind])):
+            raise ValueError(
+                f"A hook asks for layer {hook.layer}, which this model lacks; layers count from 0."
+            )
 
 
 def _capture(capture: bool | Capture) -> Capture | None:
