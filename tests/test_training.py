@@ -53,7 +53,7 @@ def losses(trainer: Trainer) -> list[float]:
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("rows", [7, ROWS_AT_ONCE + 5])
+@pytest.mark.parametrize("rows", [7, ROWS_AT_ONCE[False] + 5])
 def test_the_loss_and_its_gradients_are_those_of_pytorch(smoothing: float, rows: int) -> None:
     generator = torch.Generator().manual_seed(1)
     features = torch.randn(rows, 16, generator=generator, requires_grad=True)
@@ -67,6 +67,18 @@ def test_the_loss_and_its_gradients_are_those_of_pytorch(smoothing: float, rows:
     theirs.backward()
     for one, other in zip(found, (theirs.detach(), features.grad, weight.grad), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_the_loss_takes_features_of_another_type_than_its_sums() -> None:
+    generator = torch.Generator().manual_seed(1)
+    features = torch.randn(9, 8, generator=generator, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(12, 8, generator=generator, requires_grad=True)
+    labels = torch.arange(9)
+    projected_loss(features, weight, labels, 0.1).backward()
+    found = features.grad, weight.grad
+    features.grad = weight.grad = None
+    F.cross_entropy(features @ weight.double().t(), labels, label_smoothing=0.1, reduction="sum").backward()
+    torch.testing.assert_close(found, (features.grad, weight.grad), rtol=1e-4, atol=1e-5)
 
 
 def test_the_papers_schedule_rises_and_falls_with_the_square_root() -> None:

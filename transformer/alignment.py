@@ -27,10 +27,10 @@ class GoldPair:
     """A sentence pair with links made by hand; words and links count from 0.
 
     Attributes:
-        source: source words.
-        target: target words.
+        source: Source words.
+        target: Target words.
         sure: (source word, target word) links that an alignment should have.
-        possible: links that it may have, the sure ones among them.
+        possible: Links that it may have, the sure ones among them.
     """
 
     source: tuple[str, ...]
@@ -44,10 +44,10 @@ class AlignmentScore:
     """How well links fit, over all sentences together (Och and Ney 2003).
 
     Attributes:
-        aer: alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+        aer: Alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
         precision: |A ∩ P| / |A|.
         recall: |A ∩ S| / |S|.
-        links: number of links found, |A|.
+        links: Number of links found, |A|.
     """
 
     aer: float
@@ -60,7 +60,7 @@ def read_gold(path: str | Path) -> list[GoldPair]:
     """Reads `source<TAB>target<TAB>links` lines; `i-j` is a sure link, `ipj` a possible one, source first.
 
     Raises:
-        DataError: a line has another form, or a link leaves its sentence.
+        DataError: A line has another form, or a link leaves its sentence.
     """
     pairs = [_gold_pair(f"{path}:{number}", line) for number, line in read_lines(path)]
     if not pairs:
@@ -91,7 +91,7 @@ def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentSco
     """Scores one alignment per gold pair, all pairs together.
 
     Raises:
-        ValueError: the numbers of alignments and pairs differ.
+        ValueError: The numbers of alignments and pairs differ.
     """
     found = sure = sure_found = possible_found = 0
     for links, pair in zip(alignments, gold, strict=True):
@@ -116,8 +116,8 @@ def merge_words(
 
     Args:
         weights: (…, query pieces, key pieces).
-        queries: words of the rows.
-        keys: words of the columns.
+        queries: Words of the rows.
+        keys: Words of the columns.
 
     Returns:
         (…, query words, key words).
@@ -148,8 +148,8 @@ def attention_links(
     Args:
         weights: (heads, queries, keys) cross-attention; row t reads the decoder input t and predicts target
             token t.
-        source_tokens: pieces of the source, ending in `</s>`.
-        target_tokens: pieces of the target, ending in `</s>`.
+        source_tokens: Pieces of the source, ending in `</s>`.
+        target_tokens: Pieces of the target, ending in `</s>`.
         reading: False: a target word's attention is that of the rows that predict its pieces; True: of the
             rows that read them, one later.
 

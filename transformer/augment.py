@@ -16,9 +16,9 @@ def join_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[S
     """Two to four pairs written one after the other: short sentences also make long texts.
 
     Args:
-        pairs: drawn from at random.
-        share: how many pairs to make, as a share of the number of pairs; so in the other functions too.
-        seed: decides the draws.
+        pairs: Drawn from at random.
+        share: How many pairs to make, as a share of the number of pairs; so in the other functions too.
+        seed: Decides the draws.
     """
     draw = random.Random(f"join/{seed}")
     groups = [draw.choices(pairs, k=draw.randint(2, 4)) for _ in range(round(share * len(pairs)))]
@@ -64,12 +64,12 @@ def augmented(pairs: list[SentencePair], shares: Mapping[str, float], seed: int)
     """The pairs and the extra ones; lower-cased and typed copies are also drawn from the joined texts.
 
     Args:
-        pairs: the given ones.
-        shares: extra pairs per pair, by the names of `MAKERS`; a missing name makes none.
-        seed: decides the draws.
+        pairs: The given ones.
+        shares: Extra pairs per pair, by the names of `MAKERS`; a missing name makes none.
+        seed: Decides the draws.
 
     Raises:
-        ValueError: a share is below 0 or above 1.
+        ValueError: A share is below 0 or above 1.
     """
     for name, share in shares.items():
         if not 0 <= share <= 1:

@@ -14,11 +14,11 @@ def training_card(
     """A card that says what is known before the first score.
 
     Args:
-        name: of the model.
-        languages: codes of source and target.
-        command: that trains it.
-        files: training files.
-        model: the model.
+        name: Of the model.
+        languages: Codes of source and target.
+        command: That trains it.
+        files: Training files.
+        model: The model.
     """
     head = [
         "---",

@@ -38,11 +38,11 @@ class Checkpoint:
     """What a model directory holds.
 
     Attributes:
-        config: sizes and choices.
-        model: the model, float32, in evaluation mode.
-        tokenizer: its vocabulary.
-        heads: head statistics (`heads.json`), or None.
-        card: text of the model card; empty where there is none.
+        config: Sizes and choices.
+        model: The model, float32, in evaluation mode.
+        tokenizer: Its vocabulary.
+        heads: Head statistics (`heads.json`), or None.
+        card: Text of the model card; empty where there is none.
     """
 
     config: TransformerConfig
@@ -83,7 +83,7 @@ def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """Weights as they are stored: float16, contiguous, on the CPU.
 
     Raises:
-        CheckpointError: a weight is not finite in float16.
+        CheckpointError: A weight is not finite in float16.
     """
     stored = {name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in state.items()}
     for name, tensor in stored.items():
@@ -106,16 +106,16 @@ def save_checkpoint(
     """Writes a model directory; the weights come last, each file atomically.
 
     Args:
-        path: the directory, made where it does not exist.
-        config: sizes and choices.
-        state: the model's `state_dict()`.
-        tokenizer: its vocabulary.
-        card: text of `README.md`; not written where empty.
-        heads: content of `heads.json`; not written where None.
+        path: The directory, made where it does not exist.
+        config: Sizes and choices.
+        state: The model's `state_dict()`.
+        tokenizer: Its vocabulary.
+        card: Text of `README.md`; not written where empty.
+        heads: Content of `heads.json`; not written where None.
 
     Raises:
-        CheckpointError: a weight is not finite.
-        OSError: the directory cannot be written.
+        CheckpointError: A weight is not finite.
+        OSError: The directory cannot be written.
     """
     directory = Path(path)
     stored = half_precision(state)
@@ -135,7 +135,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     The config is checked before memory is taken, and the shapes of all weights before they are read.
 
     Raises:
-        CheckpointError: the directory or one of its files is missing, damaged, or of another model.
+        CheckpointError: The directory or one of its files is missing, damaged, or of another model.
     """
     directory = Path(path)
     config = read_config(directory)
@@ -151,7 +151,7 @@ def read_config(directory: Path) -> TransformerConfig:
     """Reads and checks `config.json`.
 
     Raises:
-        CheckpointError: it is missing, is no JSON object, or describes no model this package can build.
+        CheckpointError: It is missing, is no JSON object, or describes no model this package can build.
     """
     if not directory.is_dir():
         raise CheckpointError(f"There is no model directory {directory}.")
@@ -177,7 +177,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Reads a JSON object.
 
     Raises:
-        CheckpointError: the file is missing, unreadable, or holds something else.
+        CheckpointError: The file is missing, unreadable, or holds something else.
     """
     try:
         if path.stat().st_size > MAX_JSON_BYTES:

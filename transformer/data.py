@@ -35,9 +35,9 @@ class Batch:
     """Sentences of about one length, ready for the model; padded with id 0.
 
     Attributes:
-        src_ids: source ids, each row ending in `</s>` (batch, source).
-        tgt_input_ids: what the decoder reads: `<s>` and the target (batch, target).
-        tgt_ids: what it should predict: the target and `</s>` (batch, target).
+        src_ids: Source ids, each row ending in `</s>` (batch, source).
+        tgt_input_ids: What the decoder reads: `<s>` and the target (batch, target).
+        tgt_ids: What it should predict: the target and `</s>` (batch, target).
     """
 
     src_ids: Tensor
@@ -79,7 +79,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """Lines of a UTF-8 text file with their numbers from 1; `.gz` files are unpacked.
 
     Raises:
-        DataError: the file is missing, is damaged, or is not UTF-8.
+        DataError: The file is missing, is damaged, or is not UTF-8.
     """
     path = Path(path)
     number = 0
@@ -102,7 +102,7 @@ def read_pairs(path: str | Path) -> list[SentencePair]:
     """Reads `source<TAB>target` lines.
 
     Raises:
-        DataError: a line has another number of columns or an empty one, or the file has no lines.
+        DataError: A line has another number of columns or an empty one, or the file has no lines.
     """
     pairs = [_pair(path, number, line) for number, line in read_lines(path)]
     if not pairs:
@@ -152,9 +152,9 @@ def group_by_length(data: EncodedPairs, rows: Sequence[int], max_positions: int)
     """Cuts rows, sorted by length, into batches.
 
     Args:
-        data: the pairs.
-        rows: numbers of pairs; equally long ones keep this order.
-        max_positions: most positions of either side of one batch, padding included; a single pair that is
+        data: The pairs.
+        rows: Numbers of pairs; equally long ones keep this order.
+        max_positions: Most positions of either side of one batch, padding included; a single pair that is
             longer is a batch of its own.
     """
     batches: list[list[int]] = []
@@ -189,10 +189,10 @@ def training_batches(data: EncodedPairs, max_positions: int, seed: int, skip: in
     """Batches without end, epoch after epoch.
 
     Args:
-        data: the pairs.
-        max_positions: see `group_by_length`.
-        seed: decides the order.
-        skip: number of batches already used by an earlier run.
+        data: The pairs.
+        max_positions: See `group_by_length`.
+        seed: Decides the order.
+        skip: Number of batches already used by an earlier run.
     """
     epoch = 0
     while True:

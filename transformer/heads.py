@@ -91,7 +91,7 @@ def row_statistics(weights: Floats, mask: NDArray[np.bool_], key_tokens: Sequenc
     Args:
         weights: (heads, queries, keys).
         mask: (queries, keys), True where a query may attend.
-        key_tokens: pieces of the keys.
+        key_tokens: Pieces of the keys.
 
     Returns:
         Name to (heads, queries).
@@ -160,9 +160,9 @@ def measure_heads(
     """Statistics of all heads, and the heads to open first.
 
     Args:
-        config: of the model.
-        translations: the sample for patterns.
-        aligned: forced gold targets with their links, for `aer` and `aer_read`; may be empty.
+        config: Of the model.
+        translations: The sample for patterns.
+        aligned: Forced gold targets with their links, for `aer` and `aer_read`; may be empty.
 
     Returns:
         `default` and `heads` of `heads.json`; layers and heads count from 0.

@@ -11,9 +11,9 @@ class Preset:
     """Where the options of one `train` command start.
 
     Attributes:
-        sizes: fields of `TransformerConfig`.
-        options: fields of `TrainingOptions`.
-        shares: extra pairs per given pair, by the names in `transformer.augment.MAKERS`.
+        sizes: Fields of `TransformerConfig`.
+        options: Fields of `TrainingOptions`.
+        shares: Extra pairs per given pair, by the names in `transformer.augment.MAKERS`.
     """
 
     sizes: dict[str, Any]

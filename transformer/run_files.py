@@ -20,9 +20,9 @@ def save_state(directory: Path, trainer: Trainer, fingerprint: str) -> None:
     """Writes model, average, optimiser and random state as one file, atomically.
 
     Args:
-        directory: of the run.
-        trainer: between two steps.
-        fingerprint: of the training data, compared when the run continues.
+        directory: Of the run.
+        trainer: Between two steps.
+        fingerprint: Of the training data, compared when the run continues.
     """
     notes = {
         "step": str(trainer.step),
@@ -37,15 +37,15 @@ def load_state(directory: Path, trainer: Trainer, fingerprint: str | None) -> li
     """Puts a trainer where a saved run stopped.
 
     Args:
-        directory: of the run.
-        trainer: new, of the same shape.
-        fingerprint: of the training data; None accepts other data than before.
+        directory: Of the run.
+        trainer: New, of the same shape.
+        fingerprint: Of the training data; None accepts other data than before.
 
     Returns:
         Names of the options that differ from the saved run's.
 
     Raises:
-        CheckpointError: there is no state, it is damaged, or it belongs to another model or other data.
+        CheckpointError: There is no state, it is damaged, or it belongs to another model or other data.
     """
     path = directory / STATE_FILE
     if not path.is_file():

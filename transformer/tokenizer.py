@@ -34,10 +34,10 @@ class Tokenizer:
         """Reads a sentencepiece model.
 
         Args:
-            serialized: the bytes of a sentencepiece model file.
+            serialized: The bytes of a sentencepiece model file.
 
         Raises:
-            TokenizerError: the bytes are not such a model, or its special ids are not 0, 1, 2, 3.
+            TokenizerError: The bytes are not such a model, or its special ids are not 0, 1, 2, 3.
         """
         self._serialized = serialized
         try:
@@ -59,11 +59,11 @@ class Tokenizer:
         """Trains one joint vocabulary on sentences of both languages.
 
         Args:
-            sentences: plain sentences, source and target mixed.
-            vocab_size: number of pieces, the 4 special and 256 byte pieces included.
+            sentences: Plain sentences, source and target mixed.
+            vocab_size: Number of pieces, the 4 special and 256 byte pieces included.
 
         Raises:
-            TokenizerError: the vocabulary is too small or too large for this text.
+            TokenizerError: The vocabulary is too small or too large for this text.
         """
         if vocab_size <= N_SPECIAL_PIECES + N_BYTE_PIECES:
             raise TokenizerError(
@@ -100,7 +100,7 @@ class Tokenizer:
         """Reads a sentencepiece model file.
 
         Raises:
-            TokenizerError: the file is missing, damaged or foreign.
+            TokenizerError: The file is missing, damaged or foreign.
         """
         try:
             return cls(Path(path).read_bytes())

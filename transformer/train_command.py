@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Trains; returns the exit status.
 
     Raises:
-        ValueError: data, options or the output directory cannot be used.
+        ValueError: Data, options or the output directory cannot be used.
     """
     device = choose_device(arguments.device)
     preset = PRESETS[arguments.preset]
@@ -209,7 +209,7 @@ def choose_device(name: str) -> torch.device:
     """auto, cpu or cuda as a device.
 
     Raises:
-        ValueError: the device does not exist here.
+        ValueError: The device does not exist here.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -26,21 +26,21 @@ class TrainingOptions:
     """How to train.
 
     Attributes:
-        steps: optimiser steps in all.
-        batch_positions: most positions of either side of one batch, padding included.
-        accumulate: batches per optimiser step.
+        steps: Optimiser steps in all.
+        batch_positions: Most positions of either side of one batch, padding included.
+        accumulate: Batches per optimiser step.
         schedule: "linear": warm-up to `learning_rate`, then straight down to 0 at the last step;
             "inverse_sqrt": the paper's (section 5.3), with its own peak (d_model · warmup)^-0.5.
-        learning_rate: peak of the linear schedule; a factor on the paper's.
-        warmup: steps of rising learning rate.
-        weight_decay: of AdamW; biases and layer norms are exempt.
-        beta1, beta2, epsilon: of Adam; the paper's are 0.9, 0.98, 1e-9 (section 5.3).
-        label_smoothing: section 5.4.
-        clip: largest norm of the gradient; 0 does not clip.
-        average_decay: per step, of the running average of the weights; 0 keeps none.
-        seed: decides weights, data order and dropout.
-        evaluate_every, checkpoint_every: in steps; the last step always does both.
-        compile: let `torch.compile` build the model's code (CUDA).
+        learning_rate: Peak of the linear schedule; a factor on the paper's.
+        warmup: Steps of rising learning rate.
+        weight_decay: Of AdamW; biases and layer norms are exempt.
+        beta1, beta2, epsilon: Of Adam; the paper's are 0.9, 0.98, 1e-9 (section 5.3).
+        label_smoothing: Section 5.4.
+        clip: Largest norm of the gradient; 0 does not clip.
+        average_decay: Per step, of the running average of the weights; 0 keeps none.
+        seed: Decides weights, data order and dropout.
+        evaluate_every, checkpoint_every: In steps; the last step always does both.
+        compile: Let `torch.compile` build the model's code (CUDA).
     """
 
     steps: int = 10_000
@@ -84,14 +84,14 @@ class TrainingStep:
     """What one optimiser step did.
 
     Attributes:
-        step: from 1.
-        loss: smoothed cross-entropy per target token, in nats.
-        learning_rate: used in this step.
-        gradient_norm: before clipping.
-        tokens: target tokens, padding not counted.
-        seconds: for this step.
-        valid_loss: cross-entropy per token on the validation pairs, where this step measured it.
-        valid_loss_average: the same for the averaged weights.
+        step: From 1.
+        loss: Smoothed cross-entropy per target token, in nats.
+        learning_rate: Used in this step.
+        gradient_norm: Before clipping.
+        tokens: Target tokens, padding not counted.
+        seconds: For this step.
+        valid_loss: Cross-entropy per token on the validation pairs, where this step measured it.
+        valid_loss_average: The same for the averaged weights.
     """
 
     step: int
@@ -117,9 +117,9 @@ class Trainer:
     """A model in training: everything that changes from step to step.
 
     Args:
-        model: trained in place, on its device.
-        data: training pairs.
-        options: how to train.
+        model: Trained in place, on its device.
+        data: Training pairs.
+        options: How to train.
     """
 
     def __init__(self, model: Transformer, data: EncodedPairs, options: TrainingOptions) -> None:
@@ -163,7 +163,10 @@ class Trainer:
         counted = batch.tgt_ids != self.model.config.pad_id
         weight = self.model.embedding.weight if self.model.output is None else self.model.output.weight
         labels = batch.tgt_ids[counted]
-        loss = projected_loss(features[counted], weight, labels, self.options.label_smoothing) / tokens
+        kept = features[counted]
+        if self.device.type == "cuda":
+            kept = kept.to(torch.bfloat16)
+        loss = projected_loss(kept, weight, labels, self.options.label_smoothing) / tokens
         torch.autograd.backward(loss)
         return float(loss.detach())
 
@@ -203,8 +206,8 @@ class Trainer:
         """Continues where `state_tensors` was taken, after `step` steps.
 
         Raises:
-            KeyError: a tensor is missing.
-            RuntimeError: a tensor has another shape than this model's.
+            KeyError: A tensor is missing.
+            RuntimeError: A tensor has another shape than this model's.
         """
         self.model.load_state_dict(_under(tensors, "model/"))
         if self.average:
@@ -234,8 +237,8 @@ def train(trainer: Trainer, valid: EncodedPairs | None = None) -> Iterator[Train
     """Steps from where the trainer stands to the last, with evaluations at their intervals.
 
     Args:
-        trainer: changed in place; save it between two steps whenever you like.
-        valid: pairs to evaluate on; None evaluates never.
+        trainer: Changed in place; save it between two steps whenever you like.
+        valid: Pairs to evaluate on; None evaluates never.
     """
     options = trainer.options
     while trainer.step < options.steps:

@@ -19,9 +19,9 @@ class Group:
     """Neighbouring pieces that are read as one.
 
     Attributes:
-        start: index of the first piece, from 0.
-        stop: one past the last.
-        text: what they spell, without `▁`.
+        start: Index of the first piece, from 0.
+        stop: One past the last.
+        text: What they spell, without `▁`.
     """
 
     start: int
