@@ -10,6 +10,7 @@ from .training import TrainingStep
 
 BAR_WIDTH = 24
 RECENT_STEPS = 50
+CLEAR_REST = "\x1b[K"
 
 
 class Progress:
@@ -31,7 +32,7 @@ class Progress:
         now = time.monotonic()
         if now >= self._next or done.step == self._steps:
             self._next = now + (0.2 if self._terminal else 60)
-            line = f"\r{self.line()}" if self._terminal else f"{self.line()}\n"
+            line = f"\r{self.line()}{CLEAR_REST}" if self._terminal else f"{self.line()}\n"
             print(line, end="", file=sys.stderr, flush=True)
 
     def line(self) -> str:

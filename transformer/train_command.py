@@ -39,6 +39,27 @@ CONFIG_CHOICES: dict[str, tuple[type, str]] = {
 }
 
 
+OPTION_HELP = {
+    "steps": "optimiser steps in all",
+    "batch_positions": "most positions of either side of one batch",
+    "accumulate": "batches per step",
+    "schedule": "linear (warm-up, then straight down) or inverse_sqrt (the paper's)",
+    "learning_rate": "peak of the linear schedule; a factor on the paper's",
+    "warmup": "steps of rising learning rate",
+    "weight_decay": "of AdamW",
+    "beta1": "of Adam",
+    "beta2": "of Adam",
+    "epsilon": "of Adam",
+    "label_smoothing": "share of the target spread over the vocabulary",
+    "clip": "largest norm of the gradient; 0 does not clip",
+    "average_decay": "per step, of the running average of the weights; 0 keeps none",
+    "seed": "decides weights, data order and dropout",
+    "evaluate_every": "in steps",
+    "checkpoint_every": "in steps",
+    "compile": "let torch.compile build the model's code",
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `train`."""
     parser.add_argument(
@@ -70,13 +91,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--languages", default="en,de", metavar="A,B", help="source and target, for the model card"
     )
     for name, (kind, text) in CONFIG_CHOICES.items():
-        parser.add_argument(_flag(name), type=kind, help=text)
+        parser.add_argument(_flag(name), type=kind, metavar="X", help=text)
     for field in fields(TrainingOptions):
         kind = type(field.default)
         if kind is bool:
-            parser.add_argument(_flag(field.name), action="store_true", default=None)
+            parser.add_argument(
+                _flag(field.name), action="store_true", default=None, help=OPTION_HELP[field.name]
+            )
         elif field.default is not MISSING:
-            parser.add_argument(_flag(field.name), type=kind)
+            parser.add_argument(_flag(field.name), type=kind, metavar="X", help=OPTION_HELP[field.name])
 
 
 def _flag(name: str) -> str:
