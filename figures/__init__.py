@@ -1,11 +1,30 @@
-"""Pure functions from arrays and token lists to Plotly figures: no torch, no Streamlit."""
+"""Pure functions from arrays and token lists to Plotly figures: no torch, no Streamlit.
+
+A function named `…_spec` gives the same figure as plain values: the linked view draws those, without
+Plotly's Python side checking each of them again.
+"""
 
 from __future__ import annotations
 
-from figures.bars import next_token, row_bars
-from figures.heatmap import heatmap, pooled_heatmap
+from figures.bars import next_token, next_token_spec, row_bars, row_bars_spec
+from figures.heatmap import heatmap, heatmap_spec, pooled_heatmap
 from figures.lines import lines
-from figures.overview import Tile, overview
+from figures.overview import Tile, overview, overview_spec
 from figures.strongest import strongest
+from figures.style import to_json
 
-__all__ = ["Tile", "heatmap", "lines", "next_token", "overview", "pooled_heatmap", "row_bars", "strongest"]
+__all__ = [
+    "Tile",
+    "heatmap",
+    "heatmap_spec",
+    "lines",
+    "next_token",
+    "next_token_spec",
+    "overview",
+    "overview_spec",
+    "pooled_heatmap",
+    "row_bars",
+    "row_bars_spec",
+    "strongest",
+    "to_json",
+]

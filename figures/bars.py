@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -38,19 +39,18 @@ def candidates(step: StepLike) -> list[tuple[str, float, bool]]:
     return [(option.token, float(option.log_prob), option.token_id == step.token_id) for option in best]
 
 
-def _next_token_frame(name: str, step: StepLike) -> go.Frame:
+def _next_token_frame(name: str, step: StepLike) -> dict[str, Any]:
     options = candidates(step)
     shares = [math.exp(log_prob) for _, log_prob, _ in options]
-    bar = go.Bar(
-        x=np.array(shares, dtype=np.float32),
-        y=np.arange(len(options), dtype=np.int8),
-        customdata=np.array([log_prob for _, log_prob, _ in options], dtype=np.float32),
-        text=[labels.escape(percent(share)) for share in shares],
-        hovertext=[labels.escape(labels.display(token)) for token, _, _ in options],
-        marker={"color": [style.CHOSEN if chosen else style.NEUTRAL for *_, chosen in options]},
-    )
+    bar = {
+        "x": np.array(shares, dtype=np.float32),
+        "customdata": np.array([log_prob for _, log_prob, _ in options], dtype=np.float32),
+        "text": [labels.escape(percent(share)) for share in shares],
+        "hovertext": [labels.escape(labels.display(token)) for token, _, _ in options],
+        "marker": {"color": [style.CHOSEN if chosen else style.NEUTRAL for *_, chosen in options]},
+    }
     ticktext = [_option_label(token, chosen) for token, _, chosen in options]
-    return go.Frame(name=name, data=[bar], layout={"yaxis": {"ticktext": ticktext}})
+    return {"name": name, "data": [bar], "layout": {"yaxis": {"ticktext": ticktext}}}
 
 
 def _option_label(token: str, chosen: bool) -> str:
@@ -66,37 +66,34 @@ def next_token(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZ
         step: the step that is drawn first (from 0).
         height: in px.
     """
+    return style.figure(next_token_spec(steps, step, height))
+
+
+def next_token_spec(steps: Sequence[StepLike], step: int = 0, height: int = style.SIZE) -> dict[str, Any]:
+    """The same figure as plain values."""
     frames = [_next_token_frame(str(i), each) for i, each in enumerate(steps)]
-    figure = style.bare(go.Figure(frames[step].data, frames=frames))
-    figure.update_traces(
-        orientation="h",
-        textposition="outside",
-        cliponaxis=False,
-        textfont={"size": 10},
-        hovertemplate="%{hovertext}<br>probability %{x:.3f} · log-probability %{customdata:.2f} nats"
+    bar = {
+        "type": "bar",
+        "orientation": "h",
+        "y": list(range(SHOWN)),
+        "textposition": "outside",
+        "cliponaxis": False,
+        "textfont": {"size": 10},
+        "hovertemplate": "%{hovertext}<br>probability %{x:.3f} · log-probability %{customdata:.2f} nats"
         "<extra></extra>",
-    )
+        **frames[step]["data"][0],
+    }
     still = {"fixedrange": True, "showgrid": False, "zeroline": False, "automargin": False, "ticks": ""}
-    figure.update_layout(
-        xaxis={**still, "range": [0, 1.3], "visible": False},
-        yaxis={
-            **still,
-            "range": [SHOWN - 0.4, -0.6],
-            "tickmode": "array",
-            "tickvals": list(range(SHOWN)),
-            "ticktext": frames[step].layout.yaxis.ticktext,
-            "tickfont": {"size": 11},
-        },
-        height=height,
-        margin={"l": 84, "t": 6, "r": 6, "b": 6},
-        bargap=0.35,
-        dragmode=False,
-    )
-    return figure
-
-
-def _row_frame(name: str, weights: np.ndarray, title: str) -> go.Frame:
-    return go.Frame(name=name, data=[go.Bar(y=weights.astype(np.float32))], layout={"title": {"text": title}})
+    rows = {"tickmode": "array", "tickvals": list(range(SHOWN)), "tickfont": {"size": 11}}
+    layout = {
+        "xaxis": {**still, "range": [0, 1.3], "visible": False},
+        "yaxis": {**still, **rows, "range": [SHOWN - 0.4, -0.6], **frames[step]["layout"]["yaxis"]},
+        "height": height,
+        "margin": {"l": 84, "t": 6, "r": 6, "b": 6},
+        "bargap": 0.35,
+        "dragmode": False,
+    }
+    return style.spec([bar], layout, frames)
 
 
 def row_bars(view: HeadLike, row: int = 0, height: int = 200) -> go.Figure:
@@ -107,45 +104,47 @@ def row_bars(view: HeadLike, row: int = 0, height: int = 200) -> go.Figure:
         row: the row of the window that is drawn first (from 0).
         height: in px.
     """
-    titles = [
-        labels.escape(f"{name}: Σ = {weights.sum():.2f}")
-        for name, weights in zip(
-            labels.row_names(view.query_tokens, view.predicted_tokens), view.weights, strict=True
-        )
+    return style.figure(row_bars_spec(view, row, height))
+
+
+def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, Any]:
+    """The same figure as plain values."""
+    names = labels.row_names(view.query_tokens, view.predicted_tokens)
+    frames = [
+        _row_frame(view.window.query_start + i, names[i], weights) for i, weights in enumerate(view.weights)
     ]
-    start = view.window.query_start
-    frames = [_row_frame(str(start + i), view.weights[i], titles[i]) for i in range(len(titles))]
     keys = [labels.escape(name) for name in labels.key_names(view.key_tokens)]
-    bar = go.Bar(
-        y=view.weights[row].astype(np.float32),
-        x=np.arange(len(keys)),
-        hovertext=keys,
-        marker={"color": style.HUES[view.kind]},
-        hovertemplate="%{hovertext}<br>weight %{y:.3f}<extra></extra>",
-    )
-    figure = style.bare(go.Figure([bar], frames=frames))
-    figure.update_layout(
-        title={
-            "text": titles[row],
-            "font": {"size": 12},
-            "x": 0,
-            "xref": "paper",
-            "y": 0.97,
-            "yanchor": "top",
-        },
-        xaxis={**style.token_axis(labels.ticks(view.key_tokens)), "tickangle": -90},
-        yaxis={
-            "range": [0, 1],
-            "tickvals": [0, 0.5, 1],
-            "fixedrange": True,
-            "automargin": False,
-            "title": {"text": "weight", "font": {"size": 11}},
-            "gridcolor": "rgba(128,128,128,.25)",
-            "zeroline": False,
-        },
-        height=height,
-        margin={"l": 50, "t": 30, "r": 6, "b": 74},
-        bargap=0.15,
-        dragmode=False,
-    )
-    return figure
+    bar = {
+        "type": "bar",
+        "x": list(range(len(keys))),
+        "hovertext": keys,
+        "marker": {"color": style.HUES[view.kind]},
+        "hovertemplate": "%{hovertext}<br>weight %{y:.3f}<extra></extra>",
+        **frames[row]["data"][0],
+    }
+    title = {"font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.97, "yanchor": "top"}
+    weights_axis = {
+        "range": [0, 1],
+        "tickvals": [0, 0.5, 1],
+        "fixedrange": True,
+        "automargin": False,
+        "title": {"text": "weight", "font": {"size": 11}},
+        "gridcolor": "rgba(128,128,128,.25)",
+        "zeroline": False,
+    }
+    layout = {
+        "title": title | frames[row]["layout"]["title"],
+        "xaxis": {**style.token_axis(labels.ticks(view.key_tokens)), "tickangle": -90},
+        "yaxis": weights_axis,
+        "height": height,
+        "margin": {"l": 50, "t": 30, "r": 6, "b": 74},
+        "bargap": 0.15,
+        "dragmode": False,
+    }
+    return style.spec([bar], layout, frames)
+
+
+def _row_frame(position: int, name: str, weights: np.ndarray) -> dict[str, Any]:
+    title = labels.escape(f"{name}: Σ = {weights.sum():.2f}")
+    bar = {"y": weights.astype(np.float32)}
+    return {"name": str(position), "data": [bar], "layout": {"title": {"text": title}}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import plotly.graph_objects as go
 
@@ -35,8 +37,8 @@ def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
     return pooled, rows, columns
 
 
-def hatching(mask: np.ndarray) -> go.Scatter | None:
-    """Draws everything masked as one hatched polygon, or None where nothing is masked.
+def hatching(mask: np.ndarray) -> dict[str, Any] | None:
+    """Draws everything masked as one hatched polygon, or gives None where nothing is masked.
 
     Args:
         mask: True where the query may attend (queries, keys).
@@ -48,16 +50,8 @@ def hatching(mask: np.ndarray) -> go.Scatter | None:
         y += [top - 0.5, top - 0.5, bottom - 0.5, bottom - 0.5, top - 0.5, None]
     if not x:
         return None
-    return go.Scatter(
-        x=x[:-1],
-        y=y[:-1],
-        mode="lines",
-        line={"width": 0},
-        fill="toself",
-        fillcolor="rgba(0,0,0,0)",
-        fillpattern=style.HATCH,
-        hoverinfo="skip",
-    )
+    look = {"fill": "toself", "fillcolor": "rgba(0,0,0,0)", "fillpattern": style.HATCH, "line": {"width": 0}}
+    return {"type": "scatter", "mode": "lines", "x": x[:-1], "y": y[:-1], "hoverinfo": "skip", **look}
 
 
 def _masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
@@ -78,7 +72,7 @@ def _masked_runs(row: np.ndarray) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
-def heatmap(view: HeadLike, compact: bool = False, size: int = style.SIZE) -> go.Figure:
+def heatmap(view: HeadLike, size: int = style.SIZE) -> go.Figure:
     """Draws one head: what each query (row) takes from each key (column).
 
     Colours run from 0 to 1 for every head and sentence. The hover text gives the exact weight and the scaled
@@ -86,33 +80,35 @@ def heatmap(view: HeadLike, compact: bool = False, size: int = style.SIZE) -> go
 
     Args:
         view: the head; at most 64 x 64 cells, longer sentences come as a window.
-        compact: leave the hover names to the linked view, which writes them from `layout.meta`.
         size: width and height in px.
 
     Raises:
         ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
     """
+    spec = heatmap_spec(view, size)
+    meta = spec["layout"]["meta"]
+    spec["data"][0]["text"] = _hover_text(meta["rows"], meta["columns"], view.mask)
+    return style.figure(spec)
+
+
+def heatmap_spec(view: HeadLike, size: int = style.SIZE) -> dict[str, Any]:
+    """The same figure as plain values; the linked view writes the hover names from `layout.meta`."""
     _check(view)
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
     columns = labels.key_names(view.key_tokens)
-    values = np.stack([view.weights, view.scores], axis=-1).astype(np.float32)
-    text = None if compact else _hover_text(rows, columns, view.mask)
-    trace = go.Heatmap(
-        z=levels(view.weights, view.mask),
-        zmin=0,
-        zmax=255,
-        colorscale=style.scale(view.kind),
-        showscale=False,
-        customdata=values,
-        text=text,
-        hovertemplate=_HOVER,
-    )
-    figure = style.bare(go.Figure([trace]))
+    cells = {
+        "type": "heatmap",
+        "z": levels(view.weights, view.mask),
+        "zmin": 0,
+        "zmax": 255,
+        "colorscale": style.scale(view.kind),
+        "showscale": False,
+        "customdata": np.stack([view.weights, view.scores], axis=-1).astype(np.float32),
+        "hovertemplate": _HOVER,
+    }
     hatched = hatching(view.mask)
-    if hatched is not None:
-        figure.add_trace(hatched)
-    figure.update_layout(_map_layout(view, size), meta={"rows": rows, "columns": columns})
-    return figure
+    layout = _map_layout(view, size) | {"meta": {"rows": rows, "columns": columns}}
+    return style.spec([cells] if hatched is None else [cells, hatched], layout)
 
 
 def _hover_text(rows: list[str], columns: list[str], mask: np.ndarray) -> list[list[str]]:
@@ -155,7 +151,7 @@ def axis_titles(view: HeadLike) -> tuple[str, str]:
     return f"queries: decoder, {layer} (token predicted)", "keys and values: encoder output"
 
 
-def _map_layout(view: HeadLike, size: int) -> dict[str, object]:
+def _map_layout(view: HeadLike, size: int) -> dict[str, Any]:
     row_title, column_title = axis_titles(view)
     columns = style.token_axis(labels.ticks(view.key_tokens), size)
     rows = style.token_axis(labels.ticks(_row_tokens(view)), size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -62,60 +63,60 @@ def overview(
         notes: what the hover text says of a head, by (layer, head).
         width: in px; the height follows from the number of layers.
     """
-    height, length = tiles[0][0].values.shape
-    gap = max(1, round(GAP * max(height, length)))
-    canvas = _canvas(tiles, gap)
-    figure = style.bare(
-        go.Figure(
-            go.Heatmap(
-                z=canvas, zmin=0, zmax=255, colorscale=style.scale(kind), showscale=False, hoverinfo="skip"
-            )
-        )
-    )
-    centres_x = [head * (length + gap) + (length - 1) / 2 for head in range(len(tiles[0]))]
-    centres_y = [layer * (height + gap) + (height - 1) / 2 for layer in range(len(tiles))]
-    side = (width - 40) / len(tiles[0]) * 0.9
-    figure.add_trace(_targets(centres_x, centres_y, side, notes or {}))
+    return style.figure(overview_spec(tiles, kind, selected, notes, width))
+
+
+def overview_spec(
+    tiles: Sequence[Sequence[Tile]],
+    kind: str,
+    selected: tuple[int, int],
+    notes: Mapping[tuple[int, int], str] | None = None,
+    width: int = 560,
+) -> dict[str, Any]:
+    """The same figure as plain values."""
+    rows, columns = tiles[0][0].values.shape
+    gap = max(1, round(GAP * max(rows, columns)))
+    xs = [head * (columns + gap) + (columns - 1) / 2 for head in range(len(tiles[0]))]
+    ys = [layer * (rows + gap) + (rows - 1) / 2 for layer in range(len(tiles))]
+    cells = {"type": "heatmap", "z": _canvas(tiles, gap), "zmin": 0, "zmax": 255, "showscale": False}
+    cells |= {"colorscale": style.scale(kind), "hoverinfo": "skip"}
+    across = _axis([f"H{labels.count(i)}" for i in range(len(xs))], xs, columns + gap, gap)
+    down = _axis([f"L{labels.count(i)}" for i in range(len(ys))], ys, rows + gap, gap)
     layer, head = selected
-    figure.update_layout(
-        xaxis=_axis(
-            [f"H{labels.count(i)}" for i in range(len(centres_x))], centres_x, canvas.shape[1], 0.7 * gap
-        )
-        | {"side": "top"},
-        yaxis=_axis(
-            [f"L{labels.count(i)}" for i in range(len(centres_y))], centres_y, canvas.shape[0], 0.7 * gap
-        )
-        | {"autorange": "reversed", "range": None},
-        shapes=[
-            *_frames(centres_x, centres_y, height, length),
-            _frame(centres_x[head], centres_y[layer], height + gap, length + gap, style.HUES[kind], 2.5),
-        ],
-        height=round(60 + len(tiles) * side / 0.9),
-        margin={"l": 30, "t": 26, "r": 4, "b": 4},
-        dragmode=False,
-        clickmode="event+select",
-        hovermode="closest",
-    )
-    return figure
+    frames = [_frame(x, y, rows, columns, "rgba(128,128,128,.45)", 1) for y in ys for x in xs]
+    frames.append(_frame(xs[head], ys[layer], rows + gap, columns + gap, style.HUES[kind], 2.5))
+    side = (width - 40) / len(xs)
+    layout = {
+        "xaxis": across | {"side": "top"},
+        "yaxis": down | {"range": down["range"][::-1]},
+        "shapes": frames,
+        "height": round(40 + len(ys) * side),
+        "margin": {"l": 30, "t": 26, "r": 4, "b": 4},
+        "dragmode": False,
+        "clickmode": "event+select",
+        "hovermode": "closest",
+    }
+    return style.spec([cells, _targets(xs, ys, 0.9 * side, notes or {})], layout)
 
 
 def _targets(
     xs: list[float], ys: list[float], side: float, notes: Mapping[tuple[int, int], str]
-) -> go.Scatter:
+) -> dict[str, Any]:
     """Invisible squares over the tiles: a heatmap itself answers no click in Streamlit."""
     places = [(layer, head) for layer in range(len(ys)) for head in range(len(xs))]
-    text = [labels.escape(_hover(layer, head, notes)).replace("\n", "<br>") for layer, head in places]
-    return go.Scatter(
-        x=[xs[head] for _, head in places],
-        y=[ys[layer] for layer, _ in places],
-        mode="markers",
-        customdata=places,
-        hovertext=text,
-        hovertemplate="%{hovertext}<extra></extra>",
-        marker={"symbol": "square", "size": side, "opacity": 0, "color": "rgba(128,128,128,1)"},
-        selected={"marker": {"opacity": 0}},
-        unselected={"marker": {"opacity": 0}},
-    )
+    unseen = {"marker": {"opacity": 0}}
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [xs[head] for _, head in places],
+        "y": [ys[layer] for layer, _ in places],
+        "customdata": places,
+        "hovertext": [labels.escape(_hover(*place, notes)).replace("\n", "<br>") for place in places],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "marker": {"symbol": "square", "size": side, "opacity": 0, "color": "rgba(128,128,128,1)"},
+        "selected": unseen,
+        "unselected": unseen,
+    }
 
 
 def _hover(layer: int, head: int, notes: Mapping[tuple[int, int], str]) -> str:
@@ -124,12 +125,12 @@ def _hover(layer: int, head: int, notes: Mapping[tuple[int, int], str]) -> str:
     return f"{name}\n{note}" if note else name
 
 
-def _axis(texts: list[str], centres: list[float], length: int, margin: float) -> dict[str, object]:
+def _axis(texts: list[str], centres: list[float], pitch: int, gap: int) -> dict[str, Any]:
     return {
         "tickmode": "array",
         "tickvals": centres,
         "ticktext": texts,
-        "range": [-margin - 0.5, length - 0.5 + margin],
+        "range": [-0.5 - 0.7 * gap, len(centres) * pitch - 0.5 - 0.3 * gap],
         "showgrid": False,
         "zeroline": False,
         "fixedrange": True,
@@ -139,11 +140,7 @@ def _axis(texts: list[str], centres: list[float], length: int, margin: float) ->
     }
 
 
-def _frames(xs: list[float], ys: list[float], height: float, width: float) -> list[dict[str, object]]:
-    return [_frame(x, y, height, width, "rgba(128,128,128,.45)", 1) for y in ys for x in xs]
-
-
-def _frame(x: float, y: float, height: float, width: float, color: str, line: float) -> dict[str, object]:
+def _frame(x: float, y: float, height: float, width: float, color: str, line: float) -> dict[str, Any]:
     return {
         "type": "rect",
         "x0": x - width / 2,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
 HUES = {"encoder": "#0072B2", "decoder": "#009E73", "cross": "#D55E00"}
@@ -42,7 +46,7 @@ def label_step(count: int) -> int:
     return 1 if count <= 40 else 2 if count <= 52 else 3
 
 
-def token_axis(labels: Sequence[str], size: int = SIZE) -> dict[str, object]:
+def token_axis(labels: Sequence[str], size: int = SIZE) -> dict[str, Any]:
     """An axis with tokens at the numeric positions 0, 1, …: equal tokens stay apart."""
     shown = range(0, len(labels), label_step(len(labels)))
     return {
@@ -59,8 +63,36 @@ def token_axis(labels: Sequence[str], size: int = SIZE) -> dict[str, object]:
     }
 
 
+_CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "showlegend": False}
+
+
+def spec(
+    data: list[dict[str, Any]], layout: dict[str, Any], frames: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """A figure as plain values on a clear background, so that the page's theme shows through."""
+    return {"data": data, "layout": _CLEAR | layout, "frames": frames or []}
+
+
+def figure(values: dict[str, Any]) -> go.Figure:
+    """The Plotly figure of a `spec`, without Plotly's template, so that it stays small."""
+    return go.Figure(values | {"layout": values["layout"] | {"template": go.layout.Template()}})
+
+
+def to_json(values: dict[str, Any]) -> str:
+    """A `spec` as plotly.js reads it: arrays travel as base64, not as lists of numbers."""
+    return json.dumps(values, default=_array)
+
+
+def _array(values: object) -> object:
+    if not isinstance(values, np.ndarray):
+        raise TypeError(f"{type(values).__name__} cannot be written as JSON.")
+    dtype = f"{values.dtype.kind}{values.dtype.itemsize}"
+    written = {"dtype": dtype, "bdata": base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()}
+    return written if values.ndim == 1 else written | {"shape": ", ".join(map(str, values.shape))}
+
+
 def bare(figure: go.Figure) -> go.Figure:
     """Clears Plotly's template, so that the page's theme shows through and the figure stays small."""
     figure.layout.template = go.layout.Template()
-    figure.update_layout(paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", showlegend=False)
+    figure.update_layout(_CLEAR)
     return figure

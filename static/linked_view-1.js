@@ -49,20 +49,25 @@ class View {
     this.send = setStateValue;
     if (this.host !== parentElement) this.build(parentElement, data);
     this.seq = Math.max(this.seq, data.ack);
+    let changed = true;
     if (data.trace !== this.trace) {
       this.stop();
       this.picks = {};
       this.trace = data.trace;
       this.at = { step: data.step, source: data.source };
-    } else if (data.ack >= this.seq && !this.playing) this.at = { step: data.step, source: data.source };
+    } else if (data.ack >= this.seq && !this.playing && !this.telling) {
+      changed = data.step !== this.at.step || data.source !== this.at.source;
+      this.at = { step: data.step, source: data.source };
+    } else changed = false;
     const style = getComputedStyle(this.root);
     const ink = style.getPropertyValue("--st-text-color").trim();
     this.family = style.fontFamily;
     if (ink !== this.ink) {
       this.ink = ink;
       for (const plot of Object.values(this.plots)) plot.drawn = null;
+      changed = true;
     }
-    this.draw();
+    if (changed) this.draw();
     return () => this.host === parentElement && this.leave();
   }
 
@@ -197,13 +202,14 @@ class View {
   drawPlot(lib, plot, data, width) {
     plot.cell.dataset.hue = data.hue || "";
     if (plot.source !== data) plot.figure = this.parse(data, plot);
-    Object.assign(plot, { drawn: data, source: data, width, frame: null });
+    Object.assign(plot, { drawn: data, source: data, width, frame: null, traces: null });
     const { traces, layout } = plot.figure;
     const side = Math.min(width, data.largest);
     Object.assign(layout, { width: data.square ? side : width, height: data.height || side, font: { ...layout.font, color: this.ink, family: this.family } });
     plot.node.style.height = `${layout.height}px`;
     if (data.rows) plot.node.style.width = `${side}px`;
-    lib.react(plot.node, traces, layout, CONFIG);
+    if (data.follows) this.merge(plot, data);
+    lib.react(plot.node, plot.traces || traces, layout, CONFIG);
     this.wire(plot);
   }
 
@@ -281,7 +287,7 @@ class View {
     for (const plot of Object.values(this.plots)) this.updatePlot(plot);
     this.updateWords(strips);
     const painted = `${this.cursor()}`;
-    requestAnimationFrame(() => requestAnimationFrame(() => { if (this.root) this.root.dataset.painted = painted; }));
+    requestAnimationFrame(() => { if (this.root) this.root.dataset.painted = painted; });
   }
 
   mark(side, position, name) {
@@ -305,15 +311,20 @@ class View {
       plot.column.hidden = column === null || column < left || column >= right;
       plot.fade.hidden = !data.fade;
     } else if (this.lib && data.follows) {
-      const frame = plot.frames[this.position(data.follows)];
-      if (!frame || plot.frame === frame) return;
-      plot.frame = frame;
-      const { traces, layout } = plot.figure;
-      const changed = frame.layout || {};
-      layout.yaxis = { ...layout.yaxis, ...changed.yaxis };
-      layout.title = { ...layout.title, ...changed.title };
-      this.lib.react(plot.node, [{ ...traces[0], ...frame.data[0] }, ...traces.slice(1)], layout, CONFIG);
+      if (this.merge(plot, data)) this.lib.react(plot.node, plot.traces, plot.figure.layout, CONFIG);
     }
+  }
+
+  merge(plot, data) {
+    const frame = plot.frames[this.position(data.follows)];
+    if (!frame || plot.frame === frame) return false;
+    plot.frame = frame;
+    const { traces, layout } = plot.figure;
+    const changed = frame.layout || {};
+    layout.yaxis = { ...layout.yaxis, ...changed.yaxis };
+    if (changed.title) layout.title = { ...layout.title, ...changed.title };
+    plot.traces = [{ ...traces[0], ...frame.data[0] }, ...traces.slice(1)];
+    return true;
   }
 
   updateWords(strips) {
@@ -355,7 +366,7 @@ class View {
     if (next.step !== this.at.step || this.spec.cursor === "source") this.picks = {};
     this.at = next;
     this.update();
-    if (!this.playing) this.tell();
+    if (!this.playing) this.tellSoon();
     if (!this.playing) this.announce();
   }
 
@@ -364,7 +375,16 @@ class View {
     this.move(this.spec.cursor === "step" ? { step: position } : { source: position });
   }
 
+  // After the picture: the server's answer must not compete with the paint, and quick steps become one message.
+  tellSoon() {
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => this.guard(() => this.tell()), 80);
+  }
+
   tell(more = {}) {
+    clearTimeout(this.telling);
+    this.telling = null;
+    if (!this.root) return;
     this.seq += 1;
     this.send("at", { ...this.at, seq: this.seq, trace: this.trace, pick: this.lastPick || null, ...more });
   }

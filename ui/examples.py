@@ -68,17 +68,25 @@ def example_of(text: str | None) -> Example | None:
 
 
 def find_word(tokens: Sequence[str], word: str) -> tuple[int, int] | None:
-    """First and last position of a word in a sequence of pieces; None where it does not occur."""
+    """First and last position of a whole word in a sequence of pieces; None where it does not occur."""
     for first in range(len(tokens)):
         text = ""
         for last in range(first, len(tokens)):
-            piece = tokens[last]
-            if last > first and piece.startswith(labels.WORD_START):
-                break
-            text += piece.removeprefix(labels.WORD_START)
-            if text == word:
+            text += tokens[last].removeprefix(labels.WORD_START)
+            if text == word and not _goes_on(tokens, last):
                 return first, last
+            if not word.startswith(text) or _ends(tokens, last):
+                break
     return None
+
+
+def _goes_on(tokens: Sequence[str], last: int) -> bool:
+    """Whether the next piece belongs to the same word."""
+    return not _ends(tokens, last) and tokens[last + 1][:1].isalnum()
+
+
+def _ends(tokens: Sequence[str], last: int) -> bool:
+    return last + 1 == len(tokens) or tokens[last + 1].startswith(labels.WORD_START)
 
 
 def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:

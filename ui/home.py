@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from figures import next_token
+from figures import next_token_spec
 from ui import linked_view, models, widgets
 from ui.explorer import Scene, explorer
 from ui.linked_view import Layout
@@ -67,7 +67,7 @@ def _next(opened: Opened) -> dict[str, Any]:
     origin = "your translation, not the model's" if method == "forced" else f"decoding: {method}"
     return linked_view.bars_feed(
         opened.trace,
-        next_token(opened.translation.steps),
+        next_token_spec(opened.translation.steps),
         "step",
         "Next token",
         "after reading “{reads}”",

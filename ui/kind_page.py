@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from figures import labels, overview, pooled_heatmap, row_bars
+from figures import labels, overview_spec, pooled_heatmap, row_bars_spec
 from figures.bars import percent
 from ui import linked_view, models, widgets
 from ui.explorer import Scene, chosen, explorer, head
@@ -80,7 +80,7 @@ def _extra(page: KindPage, opened: Opened) -> dict[str, dict[str, Any]]:
     follows = "source" if page.kind == "encoder" else "step"
     row = linked_view.bars_feed(
         opened.trace,
-        row_bars(view),
+        row_bars_spec(view),
         follows,
         "The row of the cursor",
         "",
@@ -101,7 +101,7 @@ def _overview(page: KindPage, opened: Opened) -> dict[str, Any]:
     }
     tile = tiles[0][0]
     pooled = f" · each cell the maximum over {tile.rows}×{tile.columns} cells" if tile.pooled else ""
-    figure = overview(tiles, page.kind, chosen(page.kind), notes)
+    figure = overview_spec(tiles, page.kind, chosen(page.kind), notes)
     caption = f"weights, colour from 0 to 1{pooled} · from a verified trace · click a tile to open it"
     return linked_view.overview_feed(
         opened.trace, figure, page.kind, f"All heads, {layers} layers × {heads}", caption

@@ -8,7 +8,7 @@ import pytest
 from closed_form import CASES
 from head_views import decoder_view, view
 
-from figures import heatmap, pooled_heatmap
+from figures import heatmap, heatmap_spec, pooled_heatmap, to_json
 from figures.heatmap import hatching, levels, pool
 from transformer.translator import Translator
 
@@ -70,8 +70,8 @@ def test_equal_runs_of_masked_cells_are_one_rectangle():
     mask[:, 3] = False
     polygon = hatching(mask)
     assert polygon is not None
-    assert list(polygon.x) == [2.5, 3.5, 3.5, 2.5, 2.5]
-    assert list(polygon.y) == [-0.5, -0.5, 4.5, 4.5, -0.5]
+    assert list(polygon["x"]) == [2.5, 3.5, 3.5, 2.5, 2.5]
+    assert list(polygon["y"]) == [-0.5, -0.5, 4.5, 4.5, -0.5]
 
 
 def test_nothing_masked_draws_no_polygon():
@@ -90,7 +90,7 @@ def test_tokens_cannot_become_markup_colours_or_templates():
 
 
 def test_the_linked_view_gets_no_text_per_cell():
-    assert heatmap(decoder_view(), compact=True).data[0].text is None
+    assert "text" not in heatmap_spec(decoder_view())["data"][0]
 
 
 def test_a_hover_text_says_which_token_is_read_and_which_predicted():
@@ -123,7 +123,7 @@ def test_labels_and_cells_must_agree_in_number():
 
 
 def test_a_figure_of_64_tokens_stays_small():
-    assert len(heatmap(decoder_view(64), compact=True).to_json()) < 70_000
+    assert len(to_json(heatmap_spec(decoder_view(64)))) < 70_000
 
 
 def test_pooling_keeps_the_largest_weight():
@@ -140,3 +140,11 @@ def test_a_long_matrix_says_that_it_is_pooled():
     figure = pooled_heatmap(weights, np.ones_like(weights, dtype=bool), "encoder")
     assert figure.layout.title.text == "maximum over 4×4 cells"
     assert max(figure.data[0].z.shape) <= 64
+
+
+def test_plain_values_and_figure_are_the_same():
+    head = decoder_view()
+    plain, drawn = json.loads(to_json(heatmap_spec(head))), json.loads(heatmap(head).to_json())
+    assert plain["data"][0]["z"] == drawn["data"][0]["z"]
+    assert plain["data"][0]["customdata"] == drawn["data"][0]["customdata"]
+    assert plain["layout"]["xaxis"] == drawn["layout"]["xaxis"]

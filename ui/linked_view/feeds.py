@@ -6,9 +6,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
-from figures import captions, heatmap, labels
+from figures import captions, heatmap_spec, labels, to_json
 from figures.captions import CheckedHead
 from figures.heatmap import LARGEST
 from transformer import words
@@ -92,7 +90,7 @@ def map_feed(trace: str, view: CheckedHead, largest: int = 360) -> dict[str, Any
     window = view.window
     return {
         "trace": trace,
-        "figure": heatmap(view, compact=True, size=largest).to_json(),
+        "figure": to_json(heatmap_spec(view, largest)),
         "hue": kind,
         "rows": rows,
         "columns": columns,
@@ -111,7 +109,7 @@ def map_feed(trace: str, view: CheckedHead, largest: int = 360) -> dict[str, Any
 
 def bars_feed(
     trace: str,
-    figure: go.Figure,
+    figure: dict[str, Any],
     follows: str,
     title: str,
     about: str,
@@ -131,7 +129,7 @@ def bars_feed(
     """
     return {
         "trace": trace,
-        "figure": figure.to_json(),
+        "figure": to_json(figure),
         "follows": follows,
         "title": title,
         "about": about,
@@ -142,17 +140,17 @@ def bars_feed(
     }
 
 
-def overview_feed(trace: str, figure: go.Figure, kind: str, title: str, caption: str) -> dict[str, Any]:
+def overview_feed(trace: str, figure: dict[str, Any], kind: str, title: str, caption: str) -> dict[str, Any]:
     """The grid of all heads of a kind, whose tiles answer clicks."""
     return {
         "trace": trace,
-        "figure": figure.to_json(),
+        "figure": to_json(figure),
         "picks": kind,
         "hue": kind,
         "title": title,
         "about": "",
         "caption": caption,
-        "height": figure.layout.height,
+        "height": figure["layout"]["height"],
         "largest": 900,
         "square": False,
     }

@@ -1,0 +1,240 @@
+"""How fast the app shows a picture, against bare Streamlit pages in the same run and browser.
+
+    python benchmarks/app.py [--models DIR] [--repeats 5]
+
+Prints three groups of ratios: the first picture of a cold server and of a second visitor, Enter to painted,
+and a step of the cursor to painted at 13, 32 and 64 tokens, with the bytes that a step receives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
+READY = "document.querySelector('.lv')?.dataset.ready === 'true'"
+BARE_READY = "document.querySelectorAll('.heatmaplayer image').length >= 3"
+WATCH = """([event, condition]) => {
+  window.took = null;
+  document.addEventListener(event, () => {
+    const start = performance.now(), done = new Function(`return ${condition}`);
+    const look = () => { if (done()) window.took = performance.now() - start; else frame(); };
+    const frame = () => requestAnimationFrame(() => setTimeout(look));
+    frame();
+  }, { once: true, capture: true });
+}"""
+
+
+@contextmanager
+def server(script: str, models: Path | None) -> Iterator[str]:
+    """Runs a Streamlit script and gives its address as soon as it answers."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    environment = os.environ | ({"TRANSFORMER_MODELS": str(models)} if models else {})
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true"]
+    command += ["--server.port", str(port), "--server.address", "127.0.0.1"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        while not _answers(url):
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
+def visit(browser: Browser, url: str) -> Page:
+    """A new visitor with an empty cache."""
+    page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
+    page.goto(url)
+    return page
+
+
+def seconds_to(browser: Browser, url: str, ready: str) -> float:
+    """Seconds from opening an address to its picture."""
+    page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
+    start = time.perf_counter()
+    page.goto(url)
+    page.wait_for_function(ready, timeout=120_000)
+    took = time.perf_counter() - start
+    page.context.close()
+    return took
+
+
+def first_pictures(browser: Browser, script: str, models: Path | None, ready: str) -> tuple[float, float]:
+    """Seconds to the first picture of a cold server, and of its second visitor."""
+    with server(script, models) as url:
+        return seconds_to(browser, url, ready), seconds_to(browser, url, ready)
+
+
+def milliseconds(page: Page, event: str, condition: str, act: Callable[[], None]) -> float:
+    """From an event in the browser to the end of the first frame in which a condition holds."""
+    page.evaluate(WATCH, [event, condition])
+    act()
+    page.wait_for_function("window.took", timeout=60_000)
+    took: float = page.evaluate("window.took")
+    return took
+
+
+def enter(page: Page, label: str, text: str, condition: str) -> float:
+    """Types a text and measures from Enter to painted."""
+    box = page.get_by_label(label)
+    box.fill(text)
+    took = milliseconds(page, "keydown", condition, lambda: box.press("Enter"))
+    settle(page)
+    return took
+
+
+def settle(page: Page) -> None:
+    """Waits until the server has nothing more to do."""
+    page.wait_for_function("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    page.wait_for_timeout(150)
+
+
+def sentence(models: Path | None, tokens: int) -> tuple[str, str]:
+    """The name of a model, and a text that it splits into that many tokens with `</s>`."""
+    from transformer import load_translator
+
+    folder = models or ROOT / "assets" / "models"
+    path = next(each for each in sorted(folder.iterdir()) if (each / "config.json").is_file())
+    translator = load_translator(path)
+    words = ("the", "cat", "was", "tired", "and", "I", "know", "that")
+    text = ""
+    for i in range(tokens):
+        longer = f"{text} {words[i % len(words)]}".strip()
+        if len(translator.ids(longer)) + 1 > tokens:
+            break
+        text = longer
+    return path.name, text
+
+
+def steps(page: Page, count: int) -> list[float]:
+    """Milliseconds of several steps of the cursor."""
+    page.focus(".lv")
+    taken = []
+    for _ in range(count):
+        at = int(page.get_attribute(".lv", "data-painted") or 0)
+        condition = f"document.querySelector('.lv').dataset.painted === '{at + 1}'"
+        taken.append(milliseconds(page, "keydown", condition, lambda: page.keyboard.press("ArrowRight")))
+        settle(page)
+    return taken
+
+
+def bare_steps(page: Page, count: int) -> list[float]:
+    """Milliseconds of several steps of the bare page."""
+    taken = []
+    for step in range(1, count + 1):
+        done = titled(f"e.textContent === 'one {step}'")
+        taken.append(
+            milliseconds(page, "click", done, lambda: page.get_by_role("button", name="next").click())
+        )
+        settle(page)
+    return taken
+
+
+def titled(condition: str) -> str:
+    """Says in JavaScript that the titles of all three bare maps fulfil a condition."""
+    return f"[...document.querySelectorAll('.gtitle')].filter(e => {condition}).length === 3"
+
+
+def report(what: str, ours: list[float], reference: list[float], unit: str, limit: float) -> None:
+    """Prints medians and their ratio."""
+    a, b = statistics.median(ours), statistics.median(reference)
+    verdict = "ok" if a / b <= limit else "over"
+    times = f"{a:8.2f} {unit}  reference {b:8.2f} {unit}"
+    print(f"{what:<34} {times}  ratio {a / b:5.2f}  at most {limit:g}  {verdict}", flush=True)
+
+
+def compare_first(browser: Browser, models: Path | None, repeats: int) -> None:
+    """The first picture of a cold server, and a second visitor's."""
+    pairs = []
+    for _ in range(repeats):
+        ours = first_pictures(browser, "app.py", models, READY)
+        pairs.append((ours, first_pictures(browser, "benchmarks/bare_page.py", None, BARE_READY)))
+    for i, what in enumerate(("first picture, cold server", "first picture, second visitor")):
+        report(what, [ours[i] for ours, _ in pairs], [bare[i] for _, bare in pairs], "s", 1.4)
+
+
+def compare_enter(browser: Browser, url: str, bare: str, repeats: int) -> None:
+    """Enter to painted."""
+    page, reference = visit(browser, url), visit(browser, bare)
+    page.wait_for_function(READY, timeout=60_000)
+    reference.wait_for_function(BARE_READY, timeout=60_000)
+    ours, theirs = [], []
+    for i in range(repeats):
+        word = ("I", "We", "They", "She", "He", "You", "It")[i % 7]
+        text = f"{word} saw a new house in the city last year."
+        painted = f"{READY} && document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
+        ours.append(enter(page, "Sentence in English", text, painted))
+        done = titled(f"e.textContent.startsWith('{text}')")
+        theirs.append(enter(reference, "Sentence", text, done))
+    report("Enter to painted", ours, theirs, "ms", 2)
+
+
+def compare_steps(
+    browser: Browser, url: str, bare: str, models: Path | None, tokens: int, repeats: int
+) -> None:
+    """A step of the cursor to painted, and the bytes it receives."""
+    name, text = sentence(models, tokens)
+    page, received = visit(browser, "about:blank"), []
+    page.on("websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data))))
+    page.goto(f"{url}/?{urlencode({'model': name, 'text': text, 'target': text, 'step': 1})}")
+    page.wait_for_function(READY, timeout=60_000)
+    settle(page)
+    received.clear()
+    ours = steps(page, repeats)
+    size = sum(received) / repeats
+    reference = visit(browser, f"{bare}/?tokens={tokens}")
+    reference.wait_for_function(BARE_READY, timeout=60_000)
+    report(f"a step to painted, {tokens} tokens", ours, bare_steps(reference, repeats), "ms", 0.2)
+    print(f"{'':<34} {size:8.0f} bytes received per step, at most 6000", flush=True)
+
+
+def main() -> None:
+    """Runs all comparisons."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--models", type=Path, help="folder of models; by default the bundled ones")
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        compare_first(browser, options.models, options.repeats)
+        with server("app.py", options.models) as url, server("benchmarks/bare_page.py", None) as bare:
+            compare_enter(browser, url, bare, options.repeats)
+            for tokens in (13, 32, 64):
+                compare_steps(browser, url, bare, options.models, tokens, options.repeats)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

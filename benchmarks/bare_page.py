@@ -1,0 +1,61 @@
+"""The reference for `benchmarks/app.py`: a bare Streamlit page with a text input and three small heat maps.
+
+With `?tokens=32` the maps are those of the app at that length, with their labels, mask and hover texts, and
+the button redraws them one step further with `st.plotly_chart`, as a page without a linked view has to.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+
+def small_map(seed: int) -> go.Figure:
+    """A heat map of 13 tokens."""
+    weights = torch.rand(13, 13, generator=torch.Generator().manual_seed(seed)).numpy()
+    return go.Figure(go.Heatmap(z=weights, colorscale="Blues", showscale=False))
+
+
+def app_map(kind: str, tokens: int, step: int) -> go.Figure:
+    """A map of the app, with the rows after the step faded and its row ringed."""
+    from figures import heatmap
+
+    names = tuple(f"▁word{i}" for i in range(tokens))
+    mask = np.tri(tokens, dtype=bool) if kind == "decoder" else np.ones((tokens, tokens), bool)
+    weights = torch.rand(tokens, tokens, generator=torch.Generator().manual_seed(1)).numpy() * mask
+    weights /= weights.sum(1, keepdims=True)
+    tokens_of = {"query_tokens": names, "key_tokens": names, "predicted_tokens": names}
+    window = SimpleNamespace(query_start=0, query_stop=tokens, key_start=0, key_stop=tokens)
+    view = SimpleNamespace(
+        kind=kind, layer=0, head=0, weights=weights, scores=weights, mask=mask, window=window, **tokens_of
+    )
+    figure = heatmap(view)
+    later = np.ones_like(weights[step + 1 :])
+    figure.add_trace(go.Heatmap(z=later, y0=step + 1, dy=1, opacity=0.25, showscale=False, hoverinfo="skip"))
+    figure.add_shape(type="rect", x0=-0.5, x1=tokens - 0.5, y0=step - 0.5, y1=step + 0.5)
+    return figure
+
+
+@st.fragment
+def maps(text: str, tokens: int | None) -> None:
+    """Draws the three maps."""
+    step = st.session_state.setdefault("step", 0)
+    if st.button("next"):
+        st.session_state["step"] = step = step + 1
+    for kind, column in zip(("encoder", "decoder", "cross"), st.columns(3), strict=True):
+        figure = small_map(len(text)) if tokens is None else app_map(kind, tokens, step)
+        figure.update_layout(title=f"{text} {step}", height=330)
+        column.plotly_chart(figure, key=kind)
+
+
+st.set_page_config(layout="wide")
+given = st.query_params.get("tokens")
+maps(st.text_input("Sentence", "one"), int(given) if given else None)
