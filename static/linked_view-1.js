@@ -161,7 +161,7 @@ class View {
     this.strips.replaceChildren();
     this.chips = { source: [], target: [] };
     for (const side of this.spec.strips) {
-      const line = element("div", `lv-strip lv-strip-${side}`, undefined, { role: "list", "aria-label": `${side} tokens`, dir: strips.direction[side] });
+      const line = element("div", `lv-strip lv-strip-${side}`, undefined, { role: "group", "aria-label": `${side} tokens`, dir: strips.direction[side] });
       line.append(element("span", "lv-side", side));
       for (const chip of strips[side]) line.append(this.chip(side, chip));
       this.strips.append(line);
@@ -171,7 +171,7 @@ class View {
   }
 
   chip(side, { text, first, last, gap, special, index, gloss }) {
-    const node = element("button", "lv-chip", undefined, { type: "button", tabindex: "-1", role: "listitem" });
+    const node = element("button", "lv-chip", undefined, { type: "button", tabindex: "-1" });
     node.append(element("bdi", "lv-word", text));
     if (index) node.firstChild.append(element("sub", "", index));
     if (gloss) node.append(element("small", "lv-gloss", gloss));
@@ -294,6 +294,7 @@ class View {
     const chips = this.chips[side];
     for (const [i, chip] of chips.entries()) {
       chip.classList.toggle(name, chip === chips[position]);
+      if (name === "lv-on") chip.setAttribute("aria-pressed", chip === chips[position]);
       if (name === "lv-on") chip.classList.toggle("lv-later", side === "target" && i > this.at.step);
     }
   }

@@ -57,6 +57,8 @@ def pick_model() -> str | None:
     name, notes = fit_model(state.current().model, names)
     for note in notes:
         state.notice(note)
+    if notes:
+        state.resolve(model=name)
     key = state.control("model", name)
     with st.sidebar:
         st.selectbox(

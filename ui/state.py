@@ -177,6 +177,9 @@ def adopt() -> None:
     if params == st.session_state.get("written"):
         return
     state, unreadable = parse(params)
+    before = current()
+    if not carried(before) and "text" not in params:
+        state = replace(state, text=before.text, target=before.target, batch=before.batch)
     st.session_state["state"] = state
     st.session_state["written"] = params
     if unreadable:

@@ -209,3 +209,24 @@ def test_without_any_model_the_page_says_what_to_do(tmp_path: Path, monkeypatch:
     at = run()
     assert not at.exception
     assert "python -m transformer train" in said(at)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_long_text_is_drawn_in_windows(page: str):
+    text = " ".join(["one two three four five six eight nine ten"] * 12)
+    at = run(page, model="random", text=text, step="90")
+    assert not at.exception
+    maps = [data for data in feeds(at).values() if data.get("rows")]
+    assert maps
+    for data in maps:
+        top, bottom, left, right = data["window"]
+        assert max(bottom - top, right - left) <= 64
+        assert len(str(data["figure"])) < 120_000
+    assert any("queries" in str(data["caption"]) for data in maps)
+
+
+def test_a_long_text_has_an_overview_of_the_whole_matrix():
+    text = " ".join(["one two three four five six eight nine ten"] * 12)
+    at = run("pages/cross_attention.py", model="random", text=text)
+    assert len(at.get("plotly_chart")) == 1
+    assert "maximum over" in at.get("plotly_chart")[0].proto.spec

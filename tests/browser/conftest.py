@@ -33,7 +33,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PATIENCE = 30_000
+PATIENCE = 90_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

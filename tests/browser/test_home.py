@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import pytest
 from closed_form import CASES, KNOWN
@@ -219,6 +220,21 @@ def test_own_translations_are_forced(visitor: Visitor) -> None:
     visitor.open(**case_link("copy"), target="vier drei")
     assert visitor.chips("target") == ["vier", "drei", "</s>"]
     assert "your translation" in visitor.page.inner_text("[data-plot=next]")
+
+
+def test_a_long_sentence_shows_how_far_it_has_come(visitor: Visitor) -> None:
+    text = " ".join(["one two three four five six eight nine ten"] * 40)
+    visitor.page.goto(f"{visitor.base}/?{urlencode({'model': 'random', 'text': text})}")
+    visitor.page.wait_for_selector("[data-testid=stProgress]", timeout=PATIENCE)
+    assert "tokens so far" in visitor.page.inner_text("[data-testid=stProgress]")
+    visitor.ready()
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("Home")
+    visitor.until(
+        "document.querySelector('[data-plot=decoder] .lv-caption').textContent.includes('queries 1–64')"
+    )
+    visitor.ready()
+    assert visitor.page.locator("[data-plot=decoder] .lv-row").is_visible()
 
 
 def test_two_visitors_never_see_each_other(newcomer: Callable[..., Visitor]) -> None:
