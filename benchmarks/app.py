@@ -3,7 +3,7 @@
     python benchmarks/app.py [--models DIR] [--repeats 5]
 
 Prints three groups of ratios: the first picture of a cold server and of a second visitor, Enter to painted,
-and a step of the cursor to painted at 13, 32 and 64 tokens, with the bytes that a step receives.
+and a step of the cursor to painted at 13, 32 and 64 source tokens, with the bytes that a step receives.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def compare_steps(
     name, text = sentence(models, tokens)
     page, received = visit(browser, "about:blank"), []
     page.on("websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data))))
-    page.goto(f"{url}/?{urlencode({'model': name, 'text': text, 'target': text, 'step': 1})}")
+    page.goto(f"{url}/?{urlencode({'model': name, 'text': text, 'step': 1})}")
     page.wait_for_function(READY, timeout=60_000)
     settle(page)
     received.clear()
@@ -214,7 +214,7 @@ def compare_steps(
     size = sum(received) / repeats
     reference = visit(browser, f"{bare}/?tokens={tokens}")
     reference.wait_for_function(BARE_READY, timeout=60_000)
-    report(f"a step to painted, {tokens} tokens", ours, bare_steps(reference, repeats), "ms", 0.2)
+    report(f"a step to painted, {tokens} source tokens", ours, bare_steps(reference, repeats), "ms", 0.2)
     print(f"{'':<34} {size:8.0f} bytes received per step, at most 6000", flush=True)
 
 

@@ -210,6 +210,7 @@ class View {
     if (data.rows) plot.node.style.width = `${side}px`;
     if (data.follows) this.merge(plot, data);
     lib.react(plot.node, plot.traces || traces, layout, CONFIG);
+    if (plot.traces) this.writeTexts(plot);
     this.wire(plot);
   }
 
@@ -312,7 +313,9 @@ class View {
       plot.column.hidden = column === null || column < left || column >= right;
       plot.fade.hidden = !data.fade;
     } else if (this.lib && data.follows) {
-      if (this.merge(plot, data)) this.lib.react(plot.node, plot.traces, plot.figure.layout, CONFIG);
+      if (!this.merge(plot, data)) return;
+      this.lib.react(plot.node, plot.traces, plot.figure.layout, CONFIG);
+      this.writeTexts(plot);
     }
   }
 
@@ -325,7 +328,23 @@ class View {
     layout.yaxis = { ...layout.yaxis, ...changed.yaxis };
     if (changed.title) layout.title = { ...layout.title, ...changed.title };
     plot.traces = [{ ...traces[0], ...frame.data[0] }, ...traces.slice(1)];
+    plot.texts = plot.traces[0].text;
+    delete plot.traces[0].text;
     return true;
+  }
+
+  // The numbers at the ends of the bars: Plotly would measure each of them at every step.
+  writeTexts(plot) {
+    const { xaxis, yaxis } = plot.node._fullLayout;
+    const shares = decode(plot.traces[0].x);
+    plot.ends ??= element("div", "lv-ends");
+    plot.ends.replaceChildren(...(plot.texts || []).map((text, i) => {
+      const node = element("span", "", text.replace("&lt;", "<"));
+      Object.assign(node.style, { left: `${xaxis._offset + xaxis.d2p(shares[i]) + 4}px`, top: `${yaxis._offset + yaxis.d2p(i)}px` });
+      return node;
+    }));
+    const stack = plot.node.querySelector(".svg-container");
+    if (stack && plot.ends.parentNode !== stack) stack.append(plot.ends);
   }
 
   updateWords(strips) {
