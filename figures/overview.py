@@ -50,6 +50,7 @@ def overview(
     kind: str,
     selected: tuple[int, int],
     notes: Mapping[tuple[int, int], str] | None = None,
+    order: Sequence[Sequence[int]] | None = None,
     width: int = 560,
 ) -> go.Figure:
     """Draws every head of a kind in one heatmap, the selected one framed.
@@ -61,9 +62,10 @@ def overview(
         kind: encoder, decoder or cross.
         selected: layer and head of the frame, from 0.
         notes: what the hover text says of a head, by (layer, head).
+        order: for each layer its heads (from 0) in the order of the columns; None keeps them by number.
         width: in px; the height follows from the number of layers.
     """
-    return style.figure(overview_spec(tiles, kind, selected, notes, width))
+    return style.figure(overview_spec(tiles, kind, selected, notes, order, width))
 
 
 def overview_spec(
@@ -71,45 +73,58 @@ def overview_spec(
     kind: str,
     selected: tuple[int, int],
     notes: Mapping[tuple[int, int], str] | None = None,
+    order: Sequence[Sequence[int]] | None = None,
     width: int = 560,
 ) -> dict[str, Any]:
     """The same figure as plain values."""
     rows, columns = tiles[0][0].values.shape
     gap = max(1, round(GAP * max(rows, columns)))
+    numbers = order or [range(len(layer)) for layer in tiles]
+    placed = [[layer[head] for head in line] for layer, line in zip(tiles, numbers, strict=True)]
     xs = [head * (columns + gap) + (columns - 1) / 2 for head in range(len(tiles[0]))]
     ys = [layer * (rows + gap) + (rows - 1) / 2 for layer in range(len(tiles))]
-    cells = {"type": "heatmap", "z": _canvas(tiles, gap), "zmin": 0, "zmax": 255, "showscale": False}
+    cells = {"type": "heatmap", "z": _canvas(placed, gap), "zmin": 0, "zmax": 255, "showscale": False}
     cells |= {"colorscale": style.scale(kind), "hoverinfo": "skip"}
-    across = _axis([f"H{labels.count(i)}" for i in range(len(xs))], xs, columns + gap, gap)
+    names = [f"H{labels.count(i)}" if order is None else "" for i in range(len(xs))]
+    across = _axis(names, xs, columns + gap, gap)
     down = _axis([f"L{labels.count(i)}" for i in range(len(ys))], ys, rows + gap, gap)
     layer, head = selected
     frames = [_frame(x, y, rows, columns, "rgba(128,128,128,.45)", 1) for y in ys for x in xs]
-    frames.append(_frame(xs[head], ys[layer], rows + gap, columns + gap, style.HUES[kind], 2.5))
+    frames.append(
+        _frame(
+            xs[list(numbers[layer]).index(head)], ys[layer], rows + gap, columns + gap, style.HUES[kind], 2.5
+        )
+    )
     side = (width - 40) / len(xs)
     layout = {
         "xaxis": across | {"side": "top"},
         "yaxis": down | {"range": down["range"][::-1]},
         "shapes": frames,
+        "annotations": [] if order is None else _numbers(xs, ys, numbers, rows / 2),
         "height": round(40 + len(ys) * side),
         "margin": {"l": 30, "t": 26, "r": 4, "b": 4},
         "dragmode": False,
         "clickmode": "event+select",
         "hovermode": "closest",
     }
-    return style.spec([cells, _targets(xs, ys, 0.9 * side, notes or {})], layout)
+    return style.spec([cells, _targets(xs, ys, numbers, 0.9 * side, notes or {})], layout)
 
 
 def _targets(
-    xs: list[float], ys: list[float], side: float, notes: Mapping[tuple[int, int], str]
+    xs: list[float],
+    ys: list[float],
+    numbers: Sequence[Sequence[int]],
+    side: float,
+    notes: Mapping[tuple[int, int], str],
 ) -> dict[str, Any]:
     """Invisible squares over the tiles: a heatmap itself answers no click in Streamlit."""
-    places = [(layer, head) for layer in range(len(ys)) for head in range(len(xs))]
+    places = [(layer, head) for layer, line in enumerate(numbers) for head in line]
     unseen = {"marker": {"opacity": 0}}
     return {
         "type": "scatter",
         "mode": "markers",
-        "x": [xs[head] for _, head in places],
-        "y": [ys[layer] for layer, _ in places],
+        "x": xs * len(ys),
+        "y": [y for y in ys for _ in xs],
         "customdata": places,
         "hovertext": [labels.escape(_hover(*place, notes)).replace("\n", "<br>") for place in places],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -117,6 +132,18 @@ def _targets(
         "selected": unseen,
         "unselected": unseen,
     }
+
+
+def _numbers(
+    xs: list[float], ys: list[float], numbers: Sequence[Sequence[int]], up: float
+) -> list[dict[str, Any]]:
+    """The name of each head in a corner of its tile, where the columns no longer say it."""
+    look = {"showarrow": False, "font": {"size": 9}, "yanchor": "bottom", "yshift": -2}
+    return [
+        {"text": f"H{labels.count(head)}", "x": x, "y": y - up, **look}
+        for y, line in zip(ys, numbers, strict=True)
+        for x, head in zip(xs, line, strict=True)
+    ]
 
 
 def _hover(layer: int, head: int, notes: Mapping[tuple[int, int], str]) -> str:

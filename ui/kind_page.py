@@ -10,7 +10,7 @@ import streamlit as st
 
 from figures import labels, overview_spec, pooled_heatmap, row_bars_spec
 from figures.bars import percent
-from ui import linked_view, models, widgets
+from ui import linked_view, models, state, widgets
 from ui.explorer import Scene, chosen, explorer, head
 from ui.linked_view import Layout
 from ui.widgets import Opened
@@ -23,6 +23,18 @@ _STATS = (
     ("first", "points at the first token in {} of the rows"),
     ("eos_mass", "{} of its weight rests on </s>"),
 )
+
+
+_ORDERS = {
+    "": "number",
+    "aer": "alignment error",
+    "previous": "share on the previous token",
+    "same": "share on the token itself",
+    "next": "share on the next token",
+    "first": "share on the first token",
+    "eos_mass": "weight on </s>",
+    "entropy": "entropy",
+}
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,7 @@ def show(
         left, right = st.columns([1, 1.2], gap="medium", vertical_alignment="top")
         with left:
             widgets.head_picker(page.kind, opened.asked.model)
+            _order_picker(opened, page.kind)
         with right:
             widgets.seen("What am I seeing?", page.seeing, page.formula)
         st.markdown(page.note)
@@ -101,10 +114,46 @@ def _overview(page: KindPage, opened: Opened) -> dict[str, Any]:
     }
     tile = tiles[0][0]
     pooled = f" · each cell the maximum over {tile.rows}×{tile.columns} cells" if tile.pooled else ""
-    figure = overview_spec(tiles, page.kind, chosen(page.kind), notes)
-    caption = f"weights, colour from 0 to 1{pooled} · from a verified trace · click a tile to open it"
+    order = heads_in_order(opened, page.kind, state.current().order)
+    figure = overview_spec(tiles, page.kind, chosen(page.kind), notes, order)
+    sorted_by = "" if order is None else f" · in each layer by {_ORDERS[state.current().order or '']}"
+    caption = (
+        f"weights, colour from 0 to 1{pooled} · from a verified trace{sorted_by} · click a tile to open it"
+    )
     return linked_view.overview_feed(
         opened.trace, figure, page.kind, f"All heads, {layers} layers × {heads}", caption
+    )
+
+
+def heads_in_order(opened: Opened, kind: str, statistic: str | None) -> list[list[int]] | None:
+    """For each layer its heads ordered by a statistic of `heads.json`; None where it is not known.
+
+    Errors and entropies go up, shares go down: what stands out comes first.
+    """
+    facts = models.facts(opened.asked.model).get("heads", {}).get(kind)
+    if (
+        not facts
+        or statistic is None
+        or any(head.get(statistic) is None for layer in facts for head in layer)
+    ):
+        return None
+    sign = 1 if statistic in {"aer", "entropy"} else -1
+    return [sorted(range(len(layer)), key=lambda i: sign * layer[i][statistic]) for layer in facts]
+
+
+def _order_picker(opened: Opened, kind: str) -> None:
+    known = [name for name in state.ORDERS if heads_in_order(opened, kind, name) is not None]
+    if not known:
+        return
+    now = state.current().order if state.current().order in known else None
+    options = ["", *known]
+    st.selectbox(
+        "Order of the heads",
+        options,
+        index=options.index(now or ""),
+        format_func=lambda name: f"heads by {_ORDERS[name]}",
+        label_visibility="collapsed",
+        **widgets.control("order", now or "", lambda name: state.change(order=name or None)),
     )
 
 

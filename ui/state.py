@@ -20,6 +20,8 @@ LONGEST_LINK = 4_000
 SAMPLE = "sample-"
 BEAM = "beam-"
 LARGEST_BEAM = 8
+ORDERS = ("aer", "previous", "same", "next", "first", "eos_mass", "entropy")
+"""Statistics of `heads.json` by which a grid of heads can be ordered."""
 
 T = TypeVar("T")
 
@@ -40,6 +42,7 @@ class State:
         decode: `greedy`, `beam-4`, `sample-7`.
         target: a translation of the visitor's own.
         batch: the second sentence on the encoder page.
+        order: the statistic by which the grids of heads are ordered.
     """
 
     text: str | None = None
@@ -53,6 +56,7 @@ class State:
     decode: str = "greedy"
     target: str | None = None
     batch: str | None = None
+    order: str | None = None
 
 
 class _UnreadableError(ValueError):
@@ -96,6 +100,12 @@ def _read_view(value: str) -> str:
     return value
 
 
+def _read_order(value: str) -> str:
+    if value not in ORDERS:
+        raise _UnreadableError
+    return value
+
+
 @dataclass(frozen=True)
 class Parameter:
     """How one value is read from the address (raising ValueError) and written to it."""
@@ -118,6 +128,7 @@ PARAMETERS: dict[str, Parameter] = {
     "decode": Parameter(_read_decode),
     "target": Parameter(),
     "batch": Parameter(),
+    "order": Parameter(_read_order),
 }
 
 

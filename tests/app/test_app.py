@@ -20,6 +20,13 @@ PAGES = (
     "pages/cross_attention.py",
 )
 SENTENCE = CASES["copy"].sentence
+HEADS = {
+    "default": {"encoder": [1, 3], "decoder": [0, 1], "cross": [2, 2]},
+    "heads": {
+        kind: [[{"aer": 0.9 - head / 10, "previous": head / 10} for head in range(4)] for _ in range(layers)]
+        for kind, layers in (("encoder", 2), ("decoder", 3), ("cross", 3))
+    },
+}
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +40,8 @@ def own_models(
     folder = tmp_path_factory.mktemp("models")
     for name, path in closed_form_models.items():
         (folder / name).symlink_to(path)
-    save_checkpoint(folder / "random", translator.config, translator.model.state_dict(), translator.tokenizer)
+    state = translator.model.state_dict()
+    save_checkpoint(folder / "random", translator.config, state, translator.tokenizer, heads=HEADS)
     monkeypatch.setenv("TRANSFORMER_MODELS", str(folder))
     return folder
 
@@ -230,3 +238,24 @@ def test_a_long_text_has_an_overview_of_the_whole_matrix():
     at = run("pages/cross_attention.py", model="random", text=text)
     assert len(at.get("plotly_chart")) == 1
     assert "maximum over" in at.get("plotly_chart")[0].proto.spec
+
+
+def test_the_heads_that_open_first_come_from_the_facts():
+    carried = feeds(run(model="random"))
+    assert [carried[kind]["title"] for kind in HEADS["default"]] == [
+        "Encoder L2 H4",
+        "Decoder L1 H2",
+        "Cross L3 H3",
+    ]
+
+
+def test_the_grid_of_heads_can_be_ordered_by_a_fact():
+    at = run("pages/cross_attention.py", model="random")
+    order = next(each for each in at.selectbox if each.label == "Order of the heads")
+    order.select_index(1).run()
+    assert not at.exception
+    assert at.query_params["order"] == "aer"
+    carried = feeds(at)["overview"]
+    assert "by alignment error" in str(carried["caption"])
+    assert json.loads(str(carried["figure"]))["data"][1]["customdata"][:2] == [[0, 3], [0, 2]]
+    assert "alignment error 60 %" in json.loads(str(carried["figure"]))["data"][1]["hovertext"][0]

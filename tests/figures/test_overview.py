@@ -40,3 +40,14 @@ def test_tiles_of_long_sentences_are_pooled_to_32():
     assert tile.values.shape == (29, 25)
     assert (tile.rows, tile.columns) == (7, 4)
     assert tile.pooled
+
+
+def test_ordered_heads_keep_their_own_numbers():
+    order = [[2, 0, 1], [1, 2, 0]]
+    figure = overview(tiles(2, 3), "cross", (1, 2), order=order)
+    z, targets = figure.data
+    for x, y, (layer, head) in zip(targets.x, targets.y, targets.customdata, strict=True):
+        assert z.z[round(y), round(x)] == 1 + round(254 * (layer * 3 + head) / 100)
+    assert [note.text for note in figure.layout.annotations] == ["H3", "H1", "H2", "H2", "H3", "H1"]
+    frame, place = figure.layout.shapes[-1], [tuple(each) for each in targets.customdata].index((1, 2))
+    assert frame.x0 < targets.x[place] < frame.x1

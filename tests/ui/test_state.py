@@ -17,6 +17,7 @@ FULL = State(
     decode="beam-4",
     target="Tom schläft.",
     batch="More.",
+    order="aer",
 )
 
 
