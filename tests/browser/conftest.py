@@ -130,6 +130,7 @@ def app(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     log = tmp_path_factory.mktemp("log") / "app.log"
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
     command += ["--server.port", str(port), "--server.address", "127.0.0.1"]
+    command += ["--server.fileWatcherType", "none"]
     environment = {**os.environ, "TRANSFORMER_MODELS": str(models), "OMP_NUM_THREADS": "1"}
     with log.open("w") as output:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
