@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from urllib.parse import urlencode
 
 import pytest
 from closed_form import CASES, KNOWN
@@ -227,10 +226,15 @@ def test_own_translations_are_forced(visitor: Visitor) -> None:
 
 def test_a_long_sentence_shows_how_far_it_has_come(visitor: Visitor) -> None:
     text = " ".join(["one two three four five six eight nine ten"] * 40)
-    visitor.page.goto(f"{visitor.base}/?{urlencode({'model': 'random', 'text': text})}")
-    visitor.page.wait_for_selector("[data-testid=stProgress]", timeout=PATIENCE)
-    assert "tokens so far" in visitor.page.inner_text("[data-testid=stProgress]")
-    visitor.ready()
+    visitor.page.add_init_script(
+        """window.told = [];
+        new MutationObserver(() => {
+          const bar = document.querySelector('[data-testid=stProgress]');
+          if (bar) window.told.push(bar.textContent);
+        }).observe(document, { childList: true, subtree: true, characterData: true });"""
+    )
+    visitor.open(model="random", text=text)
+    assert "tokens so far" in " ".join(visitor.page.evaluate("window.told"))
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("Home")
     visitor.until(
