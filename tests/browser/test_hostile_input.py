@@ -64,4 +64,4 @@ def test_texts_that_cannot_be_translated_get_a_sentence(visitor: Visitor, text: 
     visitor.page.wait_for_selector("[data-testid=stAlert]", timeout=PATIENCE)
     assert sentence in visitor.page.inner_text("[data-testid=stAlert]")
     assert visitor.page.locator(".stException").count() == 0
-    assert visitor.page.get_by_test_id("stSidebar").get_by_role("link").count() == 4
+    visitor.until("document.querySelectorAll('[data-testid=stSidebar] a').length === 4")
