@@ -70,11 +70,12 @@ def show(
     """Draws the page of a kind for one sentence."""
 
     def below() -> None:
-        left, right = st.columns([1, 1.2], gap="medium", vertical_alignment="top")
-        with left:
+        heads, order, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
+        with heads:
             widgets.head_picker(page.kind, opened.asked.model)
+        with order:
             _order_picker(opened, page.kind)
-        with right:
+        with explanation:
             widgets.seen("What am I seeing?", page.seeing, page.formula)
         st.markdown(page.note)
         if models.is_long(opened.translation):
