@@ -1,1 +1,9 @@
-"""The Streamlit side of the app: state, cached models, controls and the linked view."""
+"""The only Streamlit plumbing: frame, state, cached models, widgets, the linked view."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+"""One computing thread for each visitor, set before torch is imported. With two on two cores, Enter to
+painted takes 1.4 times as long (``benchmarks/app.py``): threads wait for each other and for the browser."""
