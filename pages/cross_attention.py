@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
-from ui import frame, kind_page, widgets
+from ui import kind_page
+from ui.sentence_page import open_sentence_page
 
 PAGE = kind_page.KindPage(
     kind="cross",
@@ -24,16 +23,6 @@ PAGE = kind_page.KindPage(
     r"V_{\text{encoder}}",
 )
 
-frame.open_page("Cross-attention")
-st.title("Cross-attention")
-model = frame.pick_model()
-opened = None
-if model is not None:
-    widgets.sentence_box()
-    opened = widgets.open_sentence(model)
-if opened is None:
-    frame.menu()
-    frame.show_notices()
-else:
-    frame.show_notices(opened.translation.notes)
+opened = open_sentence_page("Cross-attention")
+if opened is not None:
     kind_page.show(PAGE, opened)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
-from ui import frame, kind_page, state, widgets
+from ui import kind_page, state, widgets
+from ui.sentence_page import open_sentence_page
 
 PAGE = kind_page.KindPage(
     kind="decoder",
@@ -29,17 +28,8 @@ _SENTENCES = {
     "mask hides from each row what decoding had not written yet.",
 }
 
-frame.open_page("Decoder self-attention")
-st.title("Masked decoder self-attention")
-model = frame.pick_model()
-opened = None
-if model is not None:
-    widgets.sentence_box()
-    widgets.variants({"decoded": "as decoded", "trained": "as trained"}, _SENTENCES)
-    opened = widgets.open_sentence(model)
-if opened is None:
-    frame.menu()
-    frame.show_notices()
-else:
-    frame.show_notices(opened.translation.notes)
+_VARIANTS = {"decoded": "as decoded", "trained": "as trained"}
+
+opened = open_sentence_page("Masked decoder self-attention", lambda: widgets.variants(_VARIANTS, _SENTENCES))
+if opened is not None:
     kind_page.show(PAGE, opened, fade=state.current().view != "trained")

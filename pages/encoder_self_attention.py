@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
-from ui import batch_view, frame, kind_page, state, widgets
+from ui import batch_view, kind_page, state, widgets
+from ui.sentence_page import open_sentence_page
 
 PAGE = kind_page.KindPage(
     kind="encoder",
@@ -21,20 +20,10 @@ PAGE = kind_page.KindPage(
     formula=r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V",
 )
 
-frame.open_page("Encoder self-attention")
-st.title("Encoder self-attention")
-model = frame.pick_model()
-opened = None
-if model is not None:
-    widgets.sentence_box()
-    widgets.variants({"alone": "this sentence", "batch": "put it in a batch"})
-    opened = widgets.open_sentence(model)
-if opened is None:
-    frame.menu()
-    frame.show_notices()
-elif state.current().view == "batch":
-    frame.show_notices(opened.translation.notes)
+_VARIANTS = {"alone": "this sentence", "batch": "put it in a batch"}
+
+opened = open_sentence_page("Encoder self-attention", lambda: widgets.variants(_VARIANTS))
+if opened is not None and state.current().view == "batch":
     batch_view.show(opened)
-else:
-    frame.show_notices(opened.translation.notes)
+elif opened is not None:
     kind_page.show(PAGE, opened)

@@ -1,0 +1,37 @@
+"""How every page with a sentence opens: title, model, sentence box, translation, notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from ui import frame, widgets
+from ui.widgets import Opened
+
+
+def open_sentence_page(title: str, controls: Callable[[], None] | None = None) -> Opened | None:
+    """Draws the head of a page and translates its sentence.
+
+    Args:
+        title: stands over the page, and in the window's title.
+        controls: draws what belongs between the sentence box and the picture.
+
+    Returns:
+        The sentence, ready to be shown; None where something was refused, which the page has then said.
+    """
+    frame.open_page(title)
+    st.title(title)
+    model = frame.pick_model()
+    opened = None
+    if model is not None:
+        widgets.sentence_box()
+        if controls is not None:
+            controls()
+        opened = widgets.open_sentence(model)
+    if opened is None:
+        frame.menu()
+        frame.show_notices()
+    else:
+        frame.show_notices(opened.translation.notes)
+    return opened
