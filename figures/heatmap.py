@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures import labels, style
+from figures.grid import token_grid
 from figures.shape import HeadLike
 
 LARGEST = 64
@@ -107,7 +108,8 @@ def heatmap_spec(view: HeadLike, size: int = style.SIZE) -> dict[str, Any]:
         "hovertemplate": _HOVER,
     }
     hatched = hatching(view.mask)
-    layout = _map_layout(view, size) | {"meta": {"rows": rows, "columns": columns}}
+    layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
+    layout |= {"meta": {"rows": rows, "columns": columns}}
     return style.spec([cells] if hatched is None else [cells, hatched], layout)
 
 
@@ -134,7 +136,7 @@ def _check(view: HeadLike) -> None:
         )
 
 
-def _row_tokens(view: HeadLike) -> tuple[str, ...]:
+def row_tokens(view: HeadLike) -> tuple[str, ...]:
     """What labels the rows: in cross-attention the tokens predicted, elsewhere the tokens read."""
     if view.kind == "cross" and view.predicted_tokens is not None:
         return view.predicted_tokens
@@ -149,39 +151,6 @@ def axis_titles(view: HeadLike) -> tuple[str, str]:
     if view.kind == "decoder":
         return f"queries: decoder, {layer} (token read)", f"keys and values: decoder, {layer} (token read)"
     return f"queries: decoder, {layer} (token predicted)", "keys and values: encoder output"
-
-
-def _map_layout(view: HeadLike, size: int) -> dict[str, Any]:
-    row_title, column_title = axis_titles(view)
-    columns = style.token_axis(labels.ticks(view.key_tokens), size)
-    rows = style.token_axis(labels.ticks(_row_tokens(view)), size)
-    columns |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
-    row_range = [len(view.query_tokens) - 0.5, -0.5]
-    rows |= {"range": row_range, "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"}
-    return {
-        "xaxis": columns,
-        "yaxis": rows,
-        "width": size,
-        "height": size,
-        "margin": style.MARGIN,
-        "dragmode": False,
-        "annotations": [
-            _title(column_title, x=0, y=1, yshift=style.MARGIN["t"] - 6, xanchor="left", yanchor="top"),
-            _title(
-                row_title,
-                x=0,
-                y=1,
-                xshift=6 - style.MARGIN["l"],
-                xanchor="left",
-                yanchor="top",
-                textangle=-90,
-            ),
-        ],
-    }
-
-
-def _title(text: str, **place: object) -> dict[str, object]:
-    return {"text": text, "xref": "paper", "yref": "paper", "showarrow": False, "font": {"size": 10}, **place}
 
 
 def pooled_heatmap(weights: np.ndarray, mask: np.ndarray, kind: str, size: int = style.SIZE) -> go.Figure:
