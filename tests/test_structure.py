@@ -11,13 +11,14 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 GROUPS = (
-    "config presets masks positions scores cache capture hooks recorder tokenizer words loss dropout",
-    "attention data augment",
+    "config presets masks positions scores cache capture hooks recorder tokenizer words function_words "
+    "loss dropout",
+    "attention data augment mask_variants",
     "layers",
     "model",
     "decoding checkpoint card",
-    "audit translation alignment heads trace_file marian training progress run_files",
-    "translator",
+    "audit translation alignment patterns heads trace_file marian training progress run_files",
+    "translator batch",
     "commands train_command __main__",
 )
 """Modules of the package: each imports from its own group and those before it, never in a circle."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +12,21 @@ from .tokenizer import BOS, EOS, PAD, SPACE, UNK
 
 SPECIAL_PIECES = frozenset({PAD, BOS, EOS, UNK})
 VISIBLE_SPACE = "␣"
+_UNSPACED = (
+    "CJK",
+    "HIRAGANA",
+    "KATAKANA",
+    "HALFWIDTH KATAKANA",
+    "IDEOGRAPHIC",
+    "BOPOMOFO",
+    "THAI",
+    "LAO ",
+    "KHMER",
+    "MYANMAR",
+    "TIBETAN",
+)
+_JOINER = "\u200d"
+_SKIN_TONES = "".join(map(chr, range(0x1F3FB, 0x1F400)))
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -78,6 +94,61 @@ def word_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
     ]
     bounds = pairwise([*starts, len(pieces)])
     return tuple(Group(start, stop, _spelled(pieces[start:stop])) for start, stop in bounds)
+
+
+def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
+    """The pieces as words to be read: like ``word_groups``, with two differences.
+
+    Punctuation before and after a word stands alone, a group for each piece. Scripts that put no spaces
+    between words (Chinese, Japanese, Thai, …) keep their pieces, because no rule here knows their words;
+    the bytes of one character, and what combines with the character before it, are always joined.
+    """
+    found: list[Group] = []
+    for word in word_groups(pieces):
+        units = _joined_marks(pieces, character_groups(pieces[word.start : word.stop]), word.start)
+        found += _words_of(pieces, units)
+    return tuple(found)
+
+
+def is_punctuation(text: str) -> bool:
+    """Whether a text holds nothing but punctuation (Unicode categories P…); symbols and emoji are no such."""
+    return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
+
+
+def _joined_marks(pieces: Sequence[str], characters: Sequence[Group], offset: int) -> list[Group]:
+    """The characters of a word; marks, joined emoji and a lone `▁` with what they belong to."""
+    units: list[Group] = []
+    for each in characters:
+        start, stop = offset + each.start, offset + each.stop
+        if units and (_combines(each.text[0]) or _waits(pieces, units[-1])):
+            start = units.pop().start
+        units.append(Group(start, stop, _spelled(pieces[start:stop])))
+    return units
+
+
+def _words_of(pieces: Sequence[str], units: Sequence[Group]) -> list[Group]:
+    """One space-separated word, with the punctuation around it and unspaced scripts taken apart."""
+    inner = [i for i, unit in enumerate(units) if not is_punctuation(unit.text)] or [len(units)]
+    starts = [
+        unit.start
+        for i, unit in enumerate(units)
+        if i <= inner[0] or i > inner[-1] or _unspaced(unit.text[0]) or _unspaced(units[i - 1].text[-1])
+    ]
+    bounds = pairwise([*starts, units[-1].stop])
+    return [Group(start, stop, _spelled(pieces[start:stop])) for start, stop in bounds]
+
+
+def _combines(character: str) -> bool:
+    return unicodedata.category(character).startswith("M") or character == _JOINER or character in _SKIN_TONES
+
+
+def _waits(pieces: Sequence[str], unit: Group) -> bool:
+    """Whether a unit is nothing without the next one: a lone `▁`, or an emoji that a joiner continues."""
+    return tuple(pieces[unit.start : unit.stop]) == (SPACE,) or unit.text.endswith(_JOINER)
+
+
+def _unspaced(character: str) -> bool:
+    return unicodedata.name(character, "").startswith(_UNSPACED)
 
 
 def _character_end(pieces: Sequence[str], start: int) -> int:
