@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 GROUPS = (
-    "config presets masks positions scores cache capture hooks recorder tokenizer words function_words "
-    "loss dropout",
+    "config presets masks positions scores cache capture hooks recorder tokenizer words reading "
+    "function_words loss dropout",
     "attention data augment mask_variants",
     "layers",
     "model",
