@@ -1,61 +1,17 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from transformer.alignment import GoldPair
 from transformer.capture import AttentionKind
-from transformer.heads import CrossAlignments, choose_head, is_punctuation, measure_heads, row_statistics
+from transformer.heads import CrossAlignments, choose_head, head_statistics, measure_heads
+from transformer.patterns import STATISTICS, output_projections
 from transformer.translator import Translator
-
-SEEN = np.ones((3, 4), dtype=bool)
-KEYS = ("▁a", ",", "▁b", "</s>")
-
-
-def peaked(columns: list[int], keys: int = 4) -> np.ndarray:
-    weights = np.zeros((1, len(columns), keys), dtype=np.float32)
-    weights[0, range(len(columns)), columns] = 1
-    return weights
-
-
-@pytest.mark.parametrize(
-    ("columns", "name", "expected"),
-    [
-        ([0, 1, 2], "same", [1, 1, 1]),
-        ([3, 0, 1], "previous", [0, 1, 1]),
-        ([1, 2, 3], "next", [1, 1, 1]),
-        ([0, 0, 3], "first", [1, 1, 0]),
-        ([3, 3, 0], "eos_mass", [1, 1, 0]),
-        ([1, 1, 2], "punctuation_mass", [1, 1, 0]),
-        ([3, 1, 0], "mean_distance", [3, 0, 2]),
-        ([3, 1, 0], "entropy", [0, 0, 0]),
-    ],
-)
-def test_a_pattern_is_recognised(columns: list[int], name: str, expected: list[float]) -> None:
-    assert row_statistics(peaked(columns), SEEN, KEYS)[name][0].tolist() == expected
-
-
-def test_even_weights_have_entropy_one_over_the_visible_keys() -> None:
-    mask = np.tril(np.ones((3, 3), dtype=bool))
-    weights = (mask / mask.sum(-1, keepdims=True))[None].astype(np.float32)
-    entropy = row_statistics(weights, mask, ("<s>", "▁a", "▁b"))["entropy"][0]
-    assert entropy[1:] == pytest.approx(1)
-
-
-def test_punctuation_has_no_letter_or_digit() -> None:
-    assert [is_punctuation(piece) for piece in ("▁,", "...", "▁a", "7", "</s>", "▁")] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-        True,
-    ]
 
 
 def test_rows_that_see_one_key_are_left_out(translator: Translator) -> None:
     measured = measure_heads(translator.config, [translator.translate("one", max_length=1)])
-    assert all(head["first"] == 0 for layer in measured["heads"]["decoder"] for head in layer)
+    assert all("first" not in head for layer in measured["heads"]["decoder"] for head in layer)
 
 
 def test_every_head_of_every_kind_is_measured(translator: Translator) -> None:
@@ -69,9 +25,18 @@ def test_every_head_of_every_kind_is_measured(translator: Translator) -> None:
         layer, head = measured["default"][kind]
         assert 0 <= layer < depth
         assert 0 <= head < config.n_heads
-    names = {"previous", "same", "next", "first", "entropy", "eos_mass", "punctuation_mass", "mean_distance"}
+    names = {statistic.name for statistic in STATISTICS} - {"contribution"}
     assert set(measured["heads"]["encoder"][0][0]) == names
-    assert set(measured["heads"]["cross"][0][0]) == names | {"aer", "aer_read"}
+    assert set(measured["heads"]["decoder"][0][0]) == names - {"next", "next_mass", "last"}
+    assert set(measured["heads"]["cross"][0][0]) == names - {"same_word"} | {"aer", "aer_read"}
+
+
+def test_one_sentence_alone_has_the_statistics_of_a_sample_of_one(translator: Translator) -> None:
+    traced = translator.force("one two three", "eins zwei")
+    sample = measure_heads(translator.config, [traced], projections=output_projections(translator.model))
+    found = head_statistics(traced, output_projections(translator.model))
+    assert {kind.value: grid for kind, grid in found.items()} == sample["heads"]
+    assert found[AttentionKind.CROSS][2][3]["contribution"] > 0
 
 
 def test_statistics_are_those_of_the_maps(translator: Translator) -> None:

@@ -18,6 +18,7 @@ from .capture import AttentionKind, HeadView
 from .checkpoint import HEADS_FILE, write_atomically, write_json
 from .data import DataError, SentencePair, encode_pairs, read_pairs
 from .heads import CrossAlignments, measure_heads
+from .patterns import output_projections
 from .train_command import choose_device
 from .training import evaluate_loss
 from .translation import Translation
@@ -312,7 +313,8 @@ def write_heads(arguments: argparse.Namespace) -> int:
     gold = read_gold(arguments.alignments) if arguments.alignments else []
     translator = _load(arguments)
     translations = (translator.force(pair.source, pair.target) for pair in pairs)
-    found = measure_heads(translator.config, translations, force_gold(translator, gold))
+    projections = output_projections(translator.model)
+    found = measure_heads(translator.config, translations, force_gold(translator, gold), projections)
     data = f"patterns: {len(pairs)} pairs of {_shown(arguments.data)}, given targets forced"
     if gold:
         data += f"; aer: {len(gold)} pairs of {_shown(arguments.alignments)}"

@@ -2,125 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable
+from typing import Any
 
 from .alignment import AlignmentScore, GoldPair, Links, attention_links, score
-from .capture import AttentionKind, AttentionTrace
+from .capture import AttentionKind
 from .config import TransformerConfig
-from .tokenizer import EOS
-from .words import is_special, readable
+from .patterns import Projections, Totals, Traced, sentence_totals, trace_of
 
-Floats = NDArray[np.float32]
 Statistics = dict[str, float]
 Grid = list[list[Statistics]]
 RESTING_MASS = 0.5
 
 
-class Traced(Protocol):
-    """The part of a `Translation` that is measured."""
-
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        """Pieces of the source, ending in `</s>`."""
-
-    @property
-    def decoder_input_tokens(self) -> tuple[str, ...]:
-        """Pieces that the decoder read."""
-
-    @property
-    def target_tokens(self) -> tuple[str, ...]:
-        """Pieces that it predicted."""
-
-    @property
-    def attention(self) -> AttentionTrace | None:
-        """The trace."""
-
-
-class HeadStatistics:
-    """Sums the patterns of all heads of one kind over many sentences.
-
-    Rows that see a single key are left out: they can look nowhere else. The statistics of a head:
-
-    - `previous`, `same`, `next`, `first`: share of rows whose largest weight is on the key one before the
-      row's own place, at it, one after it, and on the first key;
-    - `entropy`: of a row's weights, divided by the logarithm of its visible keys: 0 one key, 1 all alike;
-    - `eos_mass`, `punctuation_mass`: mean weight on `</s>` and on pieces without a letter or digit;
-    - `mean_distance`: mean of |row − key| under the weights, in pieces.
-    """
-
-    def __init__(self, kind: AttentionKind, n_layers: int, n_heads: int) -> None:
-        self._kind = kind
-        self._sums: list[dict[str, Floats]] = [{} for _ in range(n_layers)]
-        self._shape = n_layers, n_heads
-        self._rows = 0
-
-    def add(self, translation: Traced) -> None:
-        """Takes one sentence in."""
-        trace = _trace(translation)
-        keys = _key_tokens(self._kind, translation)
-        rows = 0
-        for layer, sums in enumerate(self._sums):
-            mask = trace.mask(self._kind, layer, 0)
-            weights = trace.weights(self._kind, layer)
-            counted = mask.sum(-1) > 1
-            rows = int(counted.sum())
-            for name, values in row_statistics(weights, mask, keys).items():
-                sums[name] = sums.get(name, np.float32(0)) + values[:, counted].sum(-1)
-        self._rows += rows
-
-    def grid(self) -> Grid:
-        """The means, per layer and head."""
-        rows = max(1, self._rows)
-        n_layers, n_heads = self._shape
-        return [
-            [
-                {name: round(float(total[head]) / rows, 4) for name, total in sums.items()}
-                for head in range(n_heads)
-            ]
-            for sums in self._sums[:n_layers]
-        ]
-
-
-def row_statistics(weights: Floats, mask: NDArray[np.bool_], key_tokens: Sequence[str]) -> dict[str, Floats]:
-    """The statistics of `HeadStatistics` for each row.
+def head_statistics(translation: Traced, projections: Projections | None = None) -> dict[AttentionKind, Grid]:
+    """Statistics of every head over one sentence; `STATISTICS` says what each one means.
 
     Args:
-        weights: (heads, queries, keys).
-        mask: (queries, keys), True where a query may attend.
-        key_tokens: Pieces of the keys.
+        translation: Recorded.
+        projections: `output_projections(model)`, for `contribution`; None where only a trace is known.
 
     Returns:
-        Name to (heads, queries).
+        Kind to [layer][head] to name to value. A statistic that no row has (in masked decoder self-attention
+        there is no next token) is missing.
+
+    Raises:
+        ValueError: Nothing was recorded.
     """
-    _, n_queries, n_keys = weights.shape
-    place, keys = np.arange(n_queries), np.arange(n_keys)
-    best = weights.argmax(-1)
-    shares = {
-        "previous": best == place - 1,
-        "same": best == place,
-        "next": best == place + 1,
-        "first": best == 0,
-    }
-    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    visible = np.log(np.maximum(2, mask.sum(-1)))
-    on_eos = np.array([token == EOS for token in key_tokens], dtype=np.float32)
-    on_punctuation = np.array([is_punctuation(token) for token in key_tokens], dtype=np.float32)
-    measures = {
-        "entropy": -(weights * logs).sum(-1) / visible,
-        "eos_mass": weights @ on_eos,
-        "punctuation_mass": weights @ on_punctuation,
-        "mean_distance": (weights * abs(place[:, None] - keys)).sum(-1),
-    }
-    return {name: values.astype(np.float32) for name, values in (shares | measures).items()}
+    return {kind: grid(sentence_totals(translation, kind, projections)) for kind in AttentionKind}
 
 
-def is_punctuation(piece: str) -> bool:
-    """Whether a piece spells something, but no letter or digit."""
-    return not is_special(piece) and not any(character.isalnum() for character in readable(piece))
+def grid(totals: Totals) -> Grid:
+    """The means per layer and head, rounded to four decimals."""
+    means = totals.means()
+    n_layers, n_heads = next(iter(totals.sums.values())).shape
+    return [
+        [
+            {name: round(float(values[layer, head]), 4) for name, values in means.items()}
+            for head in range(n_heads)
+        ]
+        for layer in range(n_layers)
+    ]
 
 
 class CrossAlignments:
@@ -134,7 +56,7 @@ class CrossAlignments:
 
     def add(self, translation: Traced, gold: GoldPair) -> None:
         """Takes one forced gold target in."""
-        trace = _trace(translation)
+        trace = trace_of(translation)
         for reading, layers in self._found.items():
             for layer, heads in enumerate(layers):
                 links = attention_links(
@@ -156,27 +78,24 @@ def measure_heads(
     config: TransformerConfig,
     translations: Iterable[Traced],
     aligned: Iterable[tuple[Traced, GoldPair]] = (),
+    projections: Projections | None = None,
 ) -> dict[str, Any]:
     """Statistics of all heads, and the heads to open first.
 
     Args:
         config: Of the model.
-        translations: The sample for patterns.
+        translations: The sample for patterns; at least one.
         aligned: Forced gold targets with their links, for `aer` and `aer_read`; may be empty.
+        projections: `output_projections(model)`, for `contribution`.
 
     Returns:
         `default` and `heads` of `heads.json`; layers and heads count from 0.
     """
-    depths = {
-        AttentionKind.ENCODER: config.n_encoder_layers,
-        AttentionKind.DECODER: config.n_decoder_layers,
-        AttentionKind.CROSS: config.n_decoder_layers,
-    }
-    collected = {kind: HeadStatistics(kind, depth, config.n_heads) for kind, depth in depths.items()}
+    totals = dict.fromkeys(AttentionKind, Totals({}, {}))
     for translation in translations:
-        for statistics in collected.values():
-            statistics.add(translation)
-    grids = {kind.value: statistics.grid() for kind, statistics in collected.items()}
+        for kind in AttentionKind:
+            totals[kind] += sentence_totals(translation, kind, projections)
+    grids = {kind.value: grid(total) for kind, total in totals.items()}
     _add_alignments(grids[AttentionKind.CROSS.value], config, aligned)
     return {"default": {kind: list(choose_head(grid)) for kind, grid in grids.items()}, "heads": grids}
 
@@ -218,13 +137,3 @@ def choose_head(grid: Grid) -> tuple[int, int]:
         return max(found.get("previous", 0.0), found.get("next", 0.0))
 
     return max([place for place in places if not rests(place)] or places, key=merit)
-
-
-def _trace(translation: Traced) -> AttentionTrace:
-    if translation.attention is None:
-        raise ValueError("Attention was not recorded; translate with capture=True.")
-    return translation.attention
-
-
-def _key_tokens(kind: AttentionKind, translation: Traced) -> tuple[str, ...]:
-    return translation.decoder_input_tokens if kind is AttentionKind.DECODER else translation.source_tokens
