@@ -17,7 +17,7 @@ GROUPS = (
     "layers",
     "model",
     "decoding checkpoint card",
-    "audit translation alignment patterns heads trace_file marian training progress run_files",
+    "audit translation inside what_if_head alignment patterns heads trace_file marian training progress run_files",
     "translator batch",
     "commands train_command __main__",
 )
