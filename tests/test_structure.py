@@ -17,8 +17,9 @@ GROUPS = (
     "layers",
     "model",
     "decoding checkpoint card",
-    "audit translation inside what_if_head alignment patterns heads trace_file marian training progress run_files",
-    "translator batch",
+    "audit translation inside what_if_head anatomy alignment patterns heads trace_file marian training "
+    "progress run_files",
+    "translator batch retrace",
     "commands train_command __main__",
 )
 """Modules of the package: each imports from its own group and those before it, never in a circle."""
