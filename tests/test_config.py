@@ -58,3 +58,34 @@ def test_a_bad_entry_is_named_in_one_sentence(changes, named):
 def test_a_config_without_vocabulary_is_refused():
     with pytest.raises(ValueError, match="vocab_size"):
         TransformerConfig.from_dict({"d_model": 32})
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"target_vocab_size": 30}, "target_vocab_size"),
+        ({"target_vocab_size": -1, "shared_embeddings": False}, "target_vocab_size"),
+        ({"target_vocab_size": 1, "shared_embeddings": False}, "bos_id"),
+        ({"shared_embeddings": 1}, "shared_embeddings"),
+        ({"output_bias": "no"}, "output_bias"),
+        ({"languages": ">>fra<<"}, "languages"),
+        ({"languages": [1]}, "languages"),
+    ],
+)
+def test_what_contradicts_itself_about_the_target_is_refused_by_name(changes, name):
+    with pytest.raises(ValueError, match=name):
+        TransformerConfig(vocab_size=20, **changes)
+
+
+def test_a_config_of_before_separate_targets_reads_as_it_was_meant():
+    config = TransformerConfig.from_dict({"vocab_size": 20, "d_model": 64, "tied_embeddings": False})
+    assert config.n_target_pieces == 20
+    assert config.shared_embeddings
+    assert config.embedding_scale == 8
+    assert not config.output_bias
+    assert config.languages == ()
+
+
+def test_languages_survive_the_way_through_json():
+    config = TransformerConfig(vocab_size=20, languages=(">>fra<<", ">>spa<<"))
+    assert TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config

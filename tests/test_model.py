@@ -118,3 +118,21 @@ def test_gradients_reach_every_parameter():
 def test_a_sequence_longer_than_the_positions_is_refused():
     with pytest.raises(ValueError, match="8 positions"):
         random_model(max_positions=8)(random_ids(1, 9), random_ids(1, 2))
+
+
+def test_a_target_with_its_own_table_and_bias_reads_and_writes_its_own_pieces():
+    model = random_model(target_vocab_size=23, shared_embeddings=False, output_bias=True)
+    src_ids, tgt_ids = random_ids(2, 5), random_ids(2, 4, vocab_size=23)
+    logits = model(src_ids, tgt_ids)
+    assert logits.shape == (2, 4, 23)
+    torch.testing.assert_close(
+        logits, model.features(src_ids, tgt_ids) @ model.target_embedding.weight.T + model.output_bias
+    )
+
+
+def test_embeddings_are_scaled_only_where_the_config_says_so():
+    model, plain = random_model(), random_model(scaled_embeddings=False)
+    plain.load_state_dict(model.state_dict())
+    plain.embedding.weight *= model.config.embedding_scale
+    ids = random_ids(1, 6)
+    torch.testing.assert_close(plain.encode(ids), model.encode(ids))

@@ -199,8 +199,9 @@ def parameter_count(config: TransformerConfig) -> int:
     attention, feed_forward = 4 * config.d_model**2, 2 * config.d_model * config.d_ff
     encoder = config.n_encoder_layers * (attention + feed_forward)
     decoder = config.n_decoder_layers * (2 * attention + feed_forward)
-    tables = (1 if config.tied_embeddings else 2) * config.vocab_size * config.d_model
-    return encoder + decoder + tables + config.max_positions * config.d_model
+    target_tables = (not config.shared_embeddings) + (not config.tied_embeddings)
+    pieces = config.vocab_size + target_tables * config.n_target_pieces
+    return encoder + decoder + (pieces + config.max_positions) * config.d_model
 
 
 def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:

@@ -26,7 +26,8 @@ class TransformerConfig:
     """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, section 3 and table 3).
 
     Attributes:
-        vocab_size: Number of pieces; source and target share one vocabulary (section 5.1).
+        vocab_size: Number of pieces; source and target share one vocabulary (section 5.1), unless
+            ``target_vocab_size`` says otherwise.
         d_model: Width of the residual stream.
         d_ff: Inner width of the position-wise feed-forward network (section 3.3).
         n_heads: Attention heads per layer; divides ``d_model`` (section 3.2.2).
@@ -37,13 +38,18 @@ class TransformerConfig:
             with one more LayerNorm at the end of each stack (Xiong et al. 2020).
         activation: Non-linearity of the feed-forward network; the paper's is "relu".
         positions: Name of a positional encoding in ``transformer.positions.REGISTRY``.
-        tied_embeddings: The output projection is the embedding table (section 3.4).
+        tied_embeddings: The output projection is the target's embedding table (section 3.4).
+        shared_embeddings: Source and target have one embedding table (section 3.4).
+        scaled_embeddings: Token embeddings are multiplied by sqrt(d_model) (section 3.4).
+        output_bias: A learned bias is added to the logits.
+        target_vocab_size: Number of target pieces, where the target has a vocabulary of its own.
         max_positions: Longest sequence that positions are made for, in tokens.
         pad_id: Id of the padding token.
         bos_id: Id of the token that the decoder starts with.
         eos_id: Id of the token that ends a sentence.
         unk_id: Id of the unknown piece.
         trained_length: Longest sequence seen in training, in tokens; None if unknown.
+        languages: Pieces such as ``>>fra<<`` that name a target language at the start of the source.
 
     Raises:
         ValueError: A size is not a whole number within ``LIMITS``, or two fields contradict each other.
@@ -60,18 +66,27 @@ class TransformerConfig:
     activation: Activation = "relu"
     positions: str = "sinusoidal"
     tied_embeddings: bool = True
+    shared_embeddings: bool = True
+    scaled_embeddings: bool = True
+    output_bias: bool = False
+    target_vocab_size: int | None = None
     max_positions: int = 2048
     pad_id: int = 0
     bos_id: int = 1
     eos_id: int = 2
     unk_id: int = 3
     trained_length: int | None = None
+    languages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
             _check_whole(name, getattr(self, name), 1, limit)
-        for name in ("pad_id", "bos_id", "eos_id", "unk_id"):
+        if self.target_vocab_size is not None:
+            _check_whole("target_vocab_size", self.target_vocab_size, 1, LIMITS["vocab_size"])
+        for name in ("pad_id", "eos_id", "unk_id"):
             _check_whole(name, getattr(self, name), 0, self.vocab_size - 1)
+        for name in ("bos_id", "eos_id"):
+            _check_whole(name, getattr(self, name), 0, self.n_target_pieces - 1)
         if self.trained_length is not None:
             _check_whole("trained_length", self.trained_length, 1, LIMITS["max_positions"])
         if self.d_model % self.n_heads:
@@ -85,8 +100,16 @@ class TransformerConfig:
         _check_choice("activation", self.activation, get_args(Activation))
         if not isinstance(self.positions, str):
             raise ValueError(f"positions is {self.positions!r}; it must be the name of an encoding.")
-        if not isinstance(self.tied_embeddings, bool):
-            raise ValueError(f"tied_embeddings is {self.tied_embeddings!r}; it must be true or false.")
+        for name in ("tied_embeddings", "shared_embeddings", "scaled_embeddings", "output_bias"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be true or false.")
+        if self.shared_embeddings and self.target_vocab_size not in (None, self.vocab_size):
+            raise ValueError(
+                f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
+                "so source and target cannot share one embedding table."
+            )
+        _check_texts("languages", self.languages)
+        object.__setattr__(self, "languages", tuple(self.languages))
 
     @property
     def d_head(self) -> int:
@@ -95,8 +118,13 @@ class TransformerConfig:
 
     @property
     def embedding_scale(self) -> float:
-        """Factor on the token embeddings, sqrt(d_model) (section 3.4)."""
-        return math.sqrt(self.d_model)
+        """Factor on the token embeddings, sqrt(d_model) (section 3.4), or 1."""
+        return math.sqrt(self.d_model) if self.scaled_embeddings else 1.0
+
+    @property
+    def n_target_pieces(self) -> int:
+        """Number of pieces that the decoder reads and writes."""
+        return self.target_vocab_size or self.vocab_size
 
     def to_dict(self) -> dict[str, Any]:
         """The config as a flat dictionary of JSON values."""
@@ -136,3 +164,8 @@ def _check_whole(name: str, value: object, low: int, high: int) -> None:
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
+
+
+def _check_texts(name: str, values: object) -> None:
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{name} is {values!r:.80}; it must be a list of texts.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -55,7 +56,7 @@ class Decoder(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Encoder, decoder, one shared embedding table, and the output projection tied to it (section 3.4).
+    """Encoder, decoder, embedding table and output projection, one matrix as in section 3.4 or separate.
 
     Raises:
         ValueError: The config names an unknown positional encoding.
@@ -65,12 +66,16 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.target_embedding = (
+            None if config.shared_embeddings else nn.Embedding(config.n_target_pieces, config.d_model)
+        )
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.output = (
-            None if config.tied_embeddings else nn.Linear(config.d_model, config.vocab_size, bias=False)
+            None if config.tied_embeddings else nn.Linear(config.d_model, config.n_target_pieces, bias=False)
         )
+        self.output_bias = nn.Parameter(torch.zeros(config.n_target_pieces)) if config.output_bias else None
         self._initialise()
 
     def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
@@ -132,18 +137,22 @@ class Transformer(nn.Module):
         return self.decoder(x, memory, mask, memory_mask, cache, recorder)
 
     def logits(self, features: Tensor) -> Tensor:
-        """(…, d_model) → (…, vocab_size)."""
-        weight = self.embedding.weight if self.output is None else self.output.weight
-        return F.linear(features, weight)
+        """(…, d_model) → (…, target pieces)."""
+        weight = self._table("decoder").weight if self.output is None else self.output.weight
+        return F.linear(features, weight, self.output_bias)
 
     def _embed(self, ids: Tensor, side: Side, first: int, recorder: Recorder | None) -> Tensor:
         positions = (self.encoder if side == "encoder" else self.decoder).positions
-        scaled = self.embedding(ids) * self.config.embedding_scale
+        scaled = self._table(side)(ids) * self.config.embedding_scale
         encoding = positions.added(ids.shape[1], first)
         x = self.dropout(scaled if encoding is None else scaled + encoding)
         if recorder is not None:
             recorder.embedding(side, scaled, encoding, x)
         return x
+
+    def _table(self, side: Side) -> nn.Embedding:
+        own = self.target_embedding if side == "decoder" else None
+        return self.embedding if own is None else own
 
     def _initialise(self) -> None:
         for module in self.modules():
@@ -151,7 +160,8 @@ class Transformer(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-        nn.init.normal_(self.embedding.weight, std=self.config.d_model**-0.5)
+        for table in filter(None, (self.embedding, self.target_embedding)):
+            nn.init.normal_(table.weight, std=self.config.d_model**-0.5)
 
 
 def count_parameters(model: nn.Module) -> int:
