@@ -14,6 +14,8 @@ HUES = {"encoder": "#0072B2", "decoder": "#009E73", "cross": "#D55E00"}
 NEUTRAL = "rgba(128,128,128,.55)"
 CHOSEN = "rgba(128,128,128,.95)"
 HATCH = {"shape": "/", "size": 6, "solidity": 0.25, "fgcolor": "rgba(128,128,128,.6)"}
+NEGATIVE, POSITIVE = "#B8860B", "#9457BE"
+"""The two ends of the diverging scale, amber and purple: no kind's hue, told apart by every eye."""
 FAINTEST = 0.08
 MARGIN = {"l": 80, "t": 80, "r": 4, "b": 4}
 SIZE = 330
@@ -34,6 +36,11 @@ def scale(kind: str) -> list[tuple[float, str]]:
     hue, first = HUES[kind], 0.5 / 255
     clear, faint = rgba(hue, 0), rgba(hue, FAINTEST)
     return [(0.0, clear), (first, clear), (first, faint), (1.0, rgba(hue, 1))]
+
+
+def diverging() -> list[tuple[float, str]]:
+    """The scale of signed numbers and differences, clear at zero: draw with `zmin=-m, zmax=m`."""
+    return [(0.0, NEGATIVE), (0.5, rgba(NEGATIVE, 0)), (0.5, rgba(POSITIVE, 0)), (1.0, POSITIVE)]
 
 
 def label_size(count: int, size: int = SIZE) -> int:
