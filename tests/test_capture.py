@@ -199,22 +199,6 @@ def test_one_sentence_alone_has_no_padding(translation):
     assert translation.padding_mask.tolist() == [True] * len(translation.source_tokens)
 
 
-def test_a_padded_batch_shows_each_sentence_its_own_padding(translator):
-    texts = ["one two", TEXT]
-    for entry, text in zip(translator.encode_batch(texts), texts, strict=True):
-        alone = translator.translate(text, max_length=1)
-        length = len(alone.source_tokens)
-        assert entry.tokens == alone.source_tokens + ("<pad>",) * (len(entry.tokens) - length)
-        assert entry.padding_mask.sum() == length
-        view = entry.head(1, 2)
-        assert view.audit.passed
-        assert (view.weights[:, length:] == 0).all()
-        assert not view.mask[:, length:].any()
-        np.testing.assert_allclose(
-            view.weights[:length, :length], alone.attention.weights("encoder", 1, 2), atol=1e-5
-        )
-
-
 def test_a_translation_lets_its_recorder_go(translator, monkeypatch):
     recorders = []
     start = Recorder.__init__

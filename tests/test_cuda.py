@@ -7,6 +7,7 @@ from closed_form import CASES, KNOWN
 from random_models import random_ids, random_model
 
 from transformer import AttentionKind, Capture, Sampling, Translator, load_translator
+from transformer.batch import run_batch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
 
@@ -64,8 +65,8 @@ def test_batches_on_the_gpu_equal_those_on_the_cpu(on_gpu, on_cpu, beam_size):
 
 
 def test_padded_batches_and_hooks_work_on_the_gpu(on_gpu):
-    for entry in on_gpu.encode_batch(["one", TEXT]):
-        assert entry.head(0, 0).audit.passed
+    for entry in run_batch(on_gpu, ["one", TEXT]):
+        assert entry.head("cross", 0, 0).audit.passed
     hooked = on_gpu.translate(TEXT, max_length=3, hooks=[lambda w, **_: torch.full_like(w, 1 / w.shape[-1])])
     np.testing.assert_allclose(hooked.attention.weights("cross", 1), 1 / 6, atol=1e-6)
 

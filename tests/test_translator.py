@@ -10,6 +10,7 @@ from closed_form import CASES, KNOWN
 
 from transformer import AttentionKind, Sampling, Translation, load_translator
 from transformer.audit import audit_view
+from transformer.batch import run_batch
 from transformer.hooks import Hook
 from transformer.translator import InputError, clean
 
@@ -167,7 +168,7 @@ def test_a_text_of_nothing_is_refused(translator, text):
     with pytest.raises(InputError, match="The translation is empty"):
         translator.force("one", text)
     with pytest.raises(InputError, match="The text is empty"):
-        translator.encode_batch(["one", text])
+        run_batch(translator, ["one", text])
     with pytest.raises(InputError, match="The text is empty"):
         translator.translate_all([text])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .audit import audit
-from .capture import AttentionKind, AttentionTrace, AuditReport, BoolArray, Capture, HeadView, Place, Window
+from .capture import AttentionKind, AttentionTrace, AuditReport, Capture, Place
 from .checkpoint import load_checkpoint
 from .config import TransformerConfig
 from .decoding import (
@@ -35,38 +34,13 @@ from .hooks import Hook, HookFunction, as_hooks
 from .model import Transformer
 from .recorder import Recorder
 from .tokenizer import Tokenizer
-from .translation import Alternative, DecodeStep, HeadLabels, Translation, head_view
+from .translation import Alternative, DecodeStep, Translation
 
 MAX_SOURCE_TOKENS = 1024
 
 
 class InputError(ValueError):
     """A text cannot be translated; the message says why in one sentence."""
-
-
-@dataclass(frozen=True, eq=False)
-class BatchEntry:
-    """One sentence of a padded batch, as the encoder saw it.
-
-    Attributes:
-        tokens: Pieces with ``<pad>`` up to the longest sentence.
-        padding_mask: (length,) bool, True for tokens.
-        attention: Encoder self-attention only.
-        model: Name of the model.
-        norm: "pre" or "post".
-    """
-
-    tokens: tuple[str, ...]
-    padding_mask: BoolArray
-    attention: AttentionTrace
-    model: str
-    norm: str
-
-    def head(self, layer: int, head: int, window: Window | None = None) -> HeadView:
-        """One encoder head with the padding as its mask; raises as ``Translation.head``."""
-        labels = HeadLabels(self.tokens, None, self.tokens)
-        place = (AttentionKind.ENCODER, layer, head)
-        return head_view(self.attention, place, labels, (self.model, self.norm), window)
 
 
 class Translator:
@@ -136,7 +110,7 @@ class Translator:
         if sample is not None and beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         run = _Run(self, text, _capture(capture), as_hooks(hooks))
-        limit = self._limit(len(run.src_ids), max_length)
+        limit = self.limit(len(run.src_ids), max_length)
         request = run.request(record_steps=beam_size == 1)
         steps: list[Step] = []
         decoding = self._decoding(request, limit, beam_size, sample)
@@ -178,24 +152,6 @@ class Translator:
         ]
         return run.translation(hypothesis, self._path(steps, hypothesis), "forced")
 
-    def encode_batch(self, texts: Sequence[str]) -> tuple[BatchEntry, ...]:
-        """Encodes several texts as one padded batch, and shows each one's encoder self-attention.
-
-        Raises:
-            InputError: A text is empty or too long.
-        """
-        rows = [(*self.ids(text), self.config.eos_id) for text in texts]
-        src_ids = padded(rows, self.config.pad_id, self.device)
-        recorder = Recorder(Capture())
-        Request(self.model, src_ids, recorder)
-        entries = []
-        for row, ids in enumerate(src_ids.tolist()):
-            trace = recorder.trace(audit, row)
-            assert trace is not None
-            mask = (src_ids[row] != self.config.pad_id).cpu().numpy()
-            entries.append(BatchEntry(self.pieces(ids), mask, trace, self.name, self.config.norm))
-        return tuple(entries)
-
     def translate_all(
         self, texts: Sequence[str], beam_size: int = 1, max_length: int | None = None
     ) -> list[str]:
@@ -208,7 +164,7 @@ class Translator:
             return []
         rows = [(*self.ids(text), self.config.eos_id) for text in texts]
         request = Request(self.model, padded(rows, self.config.pad_id, self.device))
-        limits = [self._limit(len(row), max_length) for row in rows]
+        limits = [self.limit(len(row), max_length) for row in rows]
         hypotheses = finish(self._decoding(request, limits, beam_size, None))
         return [self.text(hypothesis.token_ids) for hypothesis in hypotheses]
 
@@ -240,7 +196,12 @@ class Translator:
         """Plain text of ids; special tokens are left out."""
         return self.tokenizer.decode(ids).strip()
 
-    def _limit(self, source_length: int, max_length: int | None) -> int:
+    def limit(self, source_length: int, max_length: int | None = None) -> int:
+        """Most target tokens for a source: as asked, by default 1.5 × source tokens + 10.
+
+        Raises:
+            ValueError: ``max_length`` is out of range.
+        """
         longest = self.config.max_positions
         if max_length is None:
             return min(int(1.5 * source_length) + 10, longest)

@@ -6,8 +6,8 @@ import streamlit as st
 
 from figures import captions, heatmap, labels
 from transformer import Window
+from transformer.batch import BatchEntry
 from transformer.capture import HeadView
-from transformer.translator import BatchEntry
 from ui import frame, models, state, widgets
 from ui.explorer import chosen
 from ui.linked_view import window_around
@@ -55,15 +55,15 @@ def _pictures(opened: Opened) -> None:
 
 
 def _sentence(entries: tuple[BatchEntry, ...]) -> str:
-    yours, other = (int(entry.padding_mask.sum()) for entry in entries)
+    yours, other = (int(entry.source_mask.sum()) for entry in entries)
     if yours >= other:
         return f"Your sentence has {yours} tokens, the other one {other}: the other one is padded to {yours}."
     return f"Your sentence has {yours} tokens and is padded to {other}: {other - yours} columns are masked."
 
 
 def _picture(entry: BatchEntry, name: str) -> None:
-    window = Window(*window_around(len(entry.tokens), 0), *window_around(len(entry.tokens), 0))
-    view: HeadView = entry.head(*chosen("encoder"), window=window)
+    window = Window(*window_around(len(entry.source_tokens), 0), *window_around(len(entry.source_tokens), 0))
+    view: HeadView = entry.head("encoder", *chosen("encoder"), window=window)
     st.plotly_chart(
         heatmap(view, size=480),
         width="content",

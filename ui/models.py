@@ -17,8 +17,9 @@ import streamlit as st
 from figures import Tile
 from figures.heatmap import LARGEST
 from transformer import Sampling, Translation, Translator, Window, load_translator
+from transformer.batch import BatchEntry, run_batch
 from transformer.capture import AttentionKind, HeadView
-from transformer.translator import BatchEntry, clean
+from transformer.translator import clean
 from ui.linked_view import Head, window_around
 from ui.state import BEAM, SAMPLE, State
 
@@ -244,11 +245,11 @@ def is_long(translation: Translation) -> bool:
 
 
 def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
-    """The encoder's view of several sentences in one padded batch.
+    """Several sentences translated as one padded batch.
 
     Raises:
         ValueError: a text is empty or too long.
     """
     model = translator(name)
     key = (name, id(model), texts)
-    return _batches().get(key, lambda: model.encode_batch(list(texts)))
+    return _batches().get(key, lambda: run_batch(model, texts))
