@@ -5,6 +5,7 @@ import torch
 from random_models import random_ids, random_model
 
 from transformer.audit import audit_layer
+from transformer.biases import ALL_HEADS, BiasRule
 from transformer.cache import FixedCache, GrowingCache, KVCache
 from transformer.capture import Capture
 from transformer.positions import REGISTRY, PositionalEncoding
@@ -103,12 +104,13 @@ class Turning(PositionalEncoding):
         sine, cosine = angles.sin(), angles.cos()
         return torch.cat([one * cosine - other * sine, one * sine + other * cosine], -1)
 
-    def bias(self):
-        return self
+    def bias(self, layer):
+        return Slanted(torch.arange(4.0))
 
-    def scores(self, queries, keys):
-        distances = (queries[:, None] - keys).abs()
-        return -0.2 * torch.arange(4)[:, None, None] * distances
+
+class Slanted(BiasRule):
+    def scores(self, query, rows, columns, heads=ALL_HEADS):
+        return -0.2 * self.table[heads][..., None, None] * (rows[:, None] - columns).abs()
 
 
 @pytest.mark.parametrize("chunks", [[1] * 9, [4, 1, 4]])

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 GROUPS = (
-    "config presets masks positions scores cache capture hooks recorder tokenizer words reading "
+    "config presets masks biases positions scores cache capture hooks recorder tokenizer words reading "
     "function_words loss dropout",
     "attention data augment mask_variants",
     "layers",

@@ -6,12 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .biases import BiasRule
 from .cache import Cache, KeyValue
 from .capture import AttentionKind
 from .config import TransformerConfig
 from .hooks import Hook
 from .masks import AttentionMask
-from .positions import BiasRule, PositionalEncoding
+from .positions import PositionalEncoding
 from .recorder import Recorder
 from .scores import attention_scores, attention_weights
 
@@ -76,7 +77,7 @@ class MultiHeadAttention(nn.Module):
         query = self._split(self.q_proj(x))
         rule = None
         if positions is not None:
-            query, rule = positions.rotate(query, mask.first_query), positions.bias()
+            query, rule = positions.rotate(query, mask.first_query), positions.bias(self.layer)
 
         def project() -> KeyValue:
             key = self._split(self.k_proj(source))
@@ -113,9 +114,10 @@ class MultiHeadAttention(nn.Module):
 
 
 def bias_matrix(rule: BiasRule, query: Tensor, key: Tensor, first_query: int) -> Tensor:
-    """(heads, queries, keys): the rule's bias for these queries and all keys."""
-    queries = torch.arange(first_query, first_query + query.shape[2], device=query.device)
-    return rule.scores(queries, torch.arange(key.shape[2], device=query.device)).to(query.dtype)
+    """(batch or 1, heads, queries, keys): the rule's bias for these queries and all keys."""
+    rows = torch.arange(first_query, first_query + query.shape[2], device=query.device)
+    bias = rule.scores(query, rows, torch.arange(key.shape[2], device=query.device)).to(query.dtype)
+    return bias if bias.dim() == 4 else bias[None]  # the fused kernel takes no mask of three dimensions
 
 
 def hooked_attention(

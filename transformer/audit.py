@@ -81,8 +81,8 @@ def textbook_scores(layer: LayerTrace, heads: int | slice, rows: slice) -> Tenso
     scores = torch.einsum("...qd,...kd->...qk", query, key) / query.shape[-1] ** 0.5
     if layer.bias is None:
         return scores
-    bias = layer.bias.scores(torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2]))
-    return scores + bias[heads]
+    places = torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2])
+    return scores + layer.bias.scores(query, *places, heads)
 
 
 def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: Tensor) -> Tensor:

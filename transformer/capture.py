@@ -16,13 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .positions import BiasRule
+from .biases import ALL_HEADS as ALL_HEADS
+from .biases import BiasRule, Heads
 from .scores import attention_scores, attention_weights
 
 Array = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 Side = Literal["encoder", "decoder"]
-ALL_HEADS = slice(None)
 
 
 class AttentionKind(StrEnum):
@@ -198,16 +198,22 @@ class LayerTrace:
             mask &= keys <= torch.arange(window.query_start, window.query_stop)[:, None]
         return mask if self.key_padding is None else mask & self.key_padding[window.keys]
 
-    def scores(self, heads: int | slice, window: Window | None = None) -> Tensor:
+    def scores(self, heads: Heads, window: Window | None = None) -> Tensor:
         """(queries, keys) scores of one head, or (heads, queries, keys), with bias, before the mask."""
         window = window or self.window()
-        bias = None
-        if self.bias is not None:
-            queries = torch.arange(window.query_start, window.query_stop)
-            bias = self.bias.scores(queries, torch.arange(window.key_start, window.key_stop))[heads]
-        return attention_scores(self.query[heads, window.queries], self.key[heads, window.keys], bias)
+        query, key = self.query[heads, window.queries], self.key[heads, window.keys]
+        return attention_scores(query, key, self.bias_scores(heads, window))
 
-    def weights(self, heads: int | slice, window: Window | None = None) -> Tensor:
+    def bias_scores(self, heads: Heads, window: Window | None = None) -> Tensor | None:
+        """The part of ``scores`` that the rule adds, shaped alike; None without a rule."""
+        if self.bias is None:
+            return None
+        window = window or self.window()
+        rows = torch.arange(window.query_start, window.query_stop)
+        columns = torch.arange(window.key_start, window.key_stop)
+        return self.bias.scores(self.query[heads, window.queries], rows, columns, heads)
+
+    def weights(self, heads: Heads, window: Window | None = None) -> Tensor:
         """As ``scores``, the weights; the softmax always runs over all keys."""
         window = window or self.window()
         rows = Window(window.query_start, window.query_stop, 0, self.shape[2])
@@ -306,6 +312,13 @@ class AttentionTrace:
         trace = self.layer(kind, layer, head)
         scores: Array = trace.scores(ALL_HEADS if head is None else head, window).numpy()
         return scores
+
+    def bias(
+        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+    ) -> Array | None:
+        """What the positional encoding adds to the scores, shaped alike; None where it adds nothing."""
+        bias = self.layer(kind, layer, head).bias_scores(ALL_HEADS if head is None else head, window)
+        return None if bias is None else bias.numpy()
 
     def weights(
         self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None

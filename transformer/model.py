@@ -20,7 +20,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.positions = make_positions(config)
+        self.positions = make_positions(config, n_layers=config.n_encoder_layers)
         self.layers = nn.ModuleList(EncoderLayer(config, layer) for layer in range(config.n_encoder_layers))
         self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
@@ -36,7 +36,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.positions = make_positions(config)
+        self.positions = make_positions(config, n_layers=config.n_decoder_layers, causal=True)
         self.layers = nn.ModuleList(DecoderLayer(config, layer) for layer in range(config.n_decoder_layers))
         self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
@@ -162,6 +162,13 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
         for table in filter(None, (self.embedding, self.target_embedding)):
             nn.init.normal_(table.weight, std=self.config.d_model**-0.5)
+        self._initialise_positions()
+
+    def _initialise_positions(self) -> None:
+        """Puts the random stream back after the tables, so that encodings share all other draws of a seed."""
+        with torch.random.fork_rng(devices=[]):
+            self.encoder.positions.initialise()
+            self.decoder.positions.initialise()
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .biases import BiasRule
 from .capture import (
     AttentionKind,
     AttentionTrace,
@@ -21,7 +22,6 @@ from .capture import (
 )
 from .hooks import Hook
 from .masks import AttentionMask
-from .positions import BiasRule
 
 
 class _LayerRecord:
@@ -46,7 +46,7 @@ class _LayerRecord:
             output=_joined(self.outputs, row, dim=1),
             key_padding=None if padding is None else padding[row].cpu(),
             causal=self.mask.causal,
-            bias=self.bias,
+            bias=None if self.bias is None else self.bias.kept(),
             replaced_rows=rows,
             replaced_weights=weights,
         )

@@ -1,0 +1,167 @@
+"""Rules for numbers added to the scores: a bias from positions, without a matrix of queries × keys.
+
+A rule holds one table, so its memory does not grow with the text; the matrix is made for the rows and columns
+that somebody asks for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+Heads = int | slice
+ALL_HEADS = slice(None)
+
+
+class BiasRule:
+    """What is added to the scaled scores q · k / √d_k, as a rule.
+
+    Args:
+        table: (heads, …) numbers that the rule works from.
+    """
+
+    name: ClassVar[str]
+    dims: ClassVar[int]
+
+    def __init__(self, table: Tensor) -> None:
+        self.table = table
+
+    def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
+        """The bias for some queries and keys.
+
+        Args:
+            query: (…, queries, d_head) of one head or (…, heads, queries, d_head) of several: a rule may
+                depend on them.
+            rows: (queries,) positions of the queries.
+            columns: (keys,) positions of the keys.
+            heads: The heads that ``query`` holds.
+
+        Returns:
+            (queries, keys) or (heads, queries, keys), with leading dimensions where the query matters.
+        """
+        raise NotImplementedError
+
+    def arrays(self) -> dict[str, Tensor]:
+        """What a file must hold so that ``rule_from`` makes the same rule again."""
+        return {"table": self.table}
+
+    def kept(self) -> BiasRule:
+        """The same rule, float32 on the CPU, for a trace."""
+        return type(self)(self.table.detach().float().cpu())
+
+
+class LinearRule(BiasRule):
+    """ALiBi: −m · |i − j| with a fixed slope m per head (Press et al. 2022, section 3).
+
+    Under a causal mask this is the paper's −m · (i − j). Without one it is symmetric: two keys at the same
+    distance left and right get the same bias. The table is (heads,), the slopes.
+    """
+
+    name = "alibi"
+    dims = 1
+
+    def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
+        distances = (columns - rows[:, None]).abs()
+        return -self.table[heads][..., None, None] * distances
+
+
+class DistanceRule(BiasRule):
+    """One learned number per head and distance j − i, cut off beyond the table (Raffel et al. 2020).
+
+    See section 2.1 of the paper. The table is (heads, 2 × reach + 1), from distance −reach to reach.
+    """
+
+    name = "t5"
+    dims = 2
+
+    def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
+        return self.table[heads][..., clipped_distances(rows, columns, self.table.shape[-1])]
+
+
+class KeyVectorRule(BiasRule):
+    """q_i · a_{j−i} / √d_k with learned vectors a (Shaw et al. 2018, equations 4 and 5).
+
+    The table is (heads, 2 × reach + 1, d_head). The products with all vectors come first, then each cell
+    picks its own, so nothing of size queries × keys × d_head exists.
+    """
+
+    name = "shaw"
+    dims = 3
+
+    def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
+        products = query @ self.table[heads].transpose(-1, -2) / math.sqrt(query.shape[-1])
+        places = clipped_distances(rows, columns, self.table.shape[-2])
+        return products.gather(-1, places.expand(*products.shape[:-2], *places.shape))
+
+
+def clipped_distances(rows: Tensor, columns: Tensor, size: int) -> Tensor:
+    """(queries, keys) places in a table of ``size`` distances: j − i, clipped, from the most negative."""
+    reach = size // 2
+    return (columns - rows[:, None]).clamp(-reach, reach) + reach
+
+
+RULES: dict[str, type[BiasRule]] = {rule.name: rule for rule in (LinearRule, DistanceRule, KeyVectorRule)}
+
+
+def rule_from(name: str, arrays: dict[str, Tensor], n_heads: int, d_head: int) -> BiasRule:
+    """Makes a rule from what ``BiasRule.arrays`` gave.
+
+    Raises:
+        ValueError: The name is unknown, or the table has another shape than the rule and the sizes ask for.
+    """
+    if name not in RULES:
+        raise ValueError(f"The bias rule {name!r} is not known; known are {', '.join(sorted(RULES))}.")
+    rule, table = RULES[name], arrays.get("table")
+    if table is None or table.dim() != rule.dims or table.shape[0] != n_heads:
+        raise ValueError(
+            f"The table of the bias rule {name} has no {rule.dims} dimensions for {n_heads} heads."
+        )
+    if rule.dims > 1 and table.shape[1] % 2 == 0:
+        raise ValueError(f"The table of the bias rule {name} has {table.shape[1]} distances, no odd number.")
+    if rule.dims > 2 and table.shape[2] != d_head:
+        raise ValueError(f"The vectors of the bias rule {name} have {table.shape[2]} numbers, not {d_head}.")
+    return rule(table)
+
+
+def alibi_slopes(n_heads: int) -> Tensor:
+    """(heads,) float64 slopes (Press et al. 2022, section 3).
+
+    2^(−8/n), 2^(−16/n), … for n heads, a power of two; otherwise those of the next lower power of two, then
+    every other one of the next higher.
+    """
+    below = 2 ** int(math.log2(n_heads))
+    slopes = _geometric(below)
+    return torch.cat([slopes, _geometric(2 * below)[0::2][: n_heads - below]])
+
+
+def _geometric(n_heads: int) -> Tensor:
+    return 2.0 ** (-8 / n_heads * torch.arange(1, n_heads + 1, dtype=torch.float64))
+
+
+def t5_buckets(distances: Tensor, *, causal: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
+    """The bucket of each distance j − i: one each when near, logarithmic when far (Raffel et al. 2020).
+
+    Args:
+        distances: Integers, key position minus query position.
+        causal: All buckets for keys before the query (later ones share its own bucket, 0); otherwise one half
+            for keys up to the query, the other half for keys after it.
+        buckets: Number of buckets.
+        max_distance: From here on, all share the last bucket.
+
+    Returns:
+        Integers from 0, shaped as ``distances``.
+    """
+    if causal:
+        return _bucket(-distances.clamp(max=0), buckets, max_distance)
+    half = buckets // 2
+    return _bucket(distances.abs(), half, max_distance) + half * (distances > 0).long()
+
+
+def _bucket(distances: Tensor, buckets: int, max_distance: int) -> Tensor:
+    exact = buckets // 2
+    ratio = (distances.double().clamp(min=exact) / exact).log() / math.log(max_distance / exact)
+    far = exact + (ratio * (buckets - exact) + 1e-9).long()  # so that an edge belongs to its own bucket
+    return torch.where(distances < exact, distances, far.clamp(max=buckets - 1))
