@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .positions import REGISTRY
+
+TWIN_STEPS = 3000
+LEARNED_POSITIONS = 256
+"""Rows of the learned table: more than training fills, few enough for a small file."""
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -21,9 +27,37 @@ class Preset:
     shares: dict[str, float] = field(default_factory=dict)
 
 
+_TWIN_SIZES = {
+    "vocab_size": 4000,
+    "d_model": 112,
+    "d_ff": 384,
+    "n_heads": 4,
+    "n_encoder_layers": 3,
+    "n_decoder_layers": 3,
+    "norm": "pre",
+}
+_TWIN_OPTIONS = {"steps": TWIN_STEPS, "learning_rate": 3e-3, "warmup": 400, "evaluate_every": 1000}
 _PAPER = {"batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate": 1.0, "warmup": 4000}
 
+
+def _twin(positions: str) -> Preset:
+    """One of the models that differ in their positional encoding only."""
+    sizes = _TWIN_SIZES | {"positions": positions}
+    if positions == "learned":
+        sizes["max_positions"] = LEARNED_POSITIONS
+    return Preset(sizes=sizes, options=_TWIN_OPTIONS)
+
+
+TWINS = {f"positions-{name}": _twin(name) for name in REGISTRY}
+"""The positional twins: one per encoding, pre-norm."""
+POST_NORM_TWIN = Preset(
+    sizes=_TWIN_SIZES | {"positions": "sinusoidal", "norm": "post"},
+    options=_TWIN_OPTIONS | {"learning_rate": 2e-3, "warmup": 800},
+)
+
 PRESETS: dict[str, Preset] = {
+    **TWINS,
+    "positions-postnorm": POST_NORM_TWIN,
     "en-de": Preset(
         sizes={
             "vocab_size": 8000,
