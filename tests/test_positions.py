@@ -19,6 +19,14 @@ def test_the_table_is_the_paper_s_formula(d_model):
             assert table[position, dimension].item() == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("d_model", [32, 36])
+def test_in_halves_the_sines_come_before_the_cosines(d_model):
+    paper = Sinusoidal(random_config(d_model=d_model)).added(9)
+    halves = Sinusoidal(random_config(d_model=d_model, sine_layout="halves")).added(9)
+    assert torch.equal(halves[:, : d_model // 2], paper[:, 0::2])
+    assert torch.equal(halves[:, d_model // 2 :], paper[:, 1::2])
+
+
 def test_a_later_start_continues_the_table():
     encoding = Sinusoidal(random_config())
     assert torch.equal(encoding.added(3, first=5), encoding.added(8)[5:])

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 Norm = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "silu"]
+SineLayout = Literal["interleaved", "halves"]
 
 LIMITS = {
     "vocab_size": 1_000_000,
@@ -38,6 +39,8 @@ class TransformerConfig:
             with one more LayerNorm at the end of each stack (Xiong et al. 2020).
         activation: Non-linearity of the feed-forward network; the paper's is "relu".
         positions: Name of a positional encoding in ``transformer.positions.REGISTRY``.
+        sine_layout: Where sinusoidal positions keep their numbers: "interleaved": sine and cosine in turn, as
+            in the paper; "halves": all sines, then all cosines.
         tied_embeddings: The output projection is the target's embedding table (section 3.4).
         shared_embeddings: Source and target have one embedding table (section 3.4).
         scaled_embeddings: Token embeddings are multiplied by sqrt(d_model) (section 3.4).
@@ -65,6 +68,7 @@ class TransformerConfig:
     norm: Norm = "post"
     activation: Activation = "relu"
     positions: str = "sinusoidal"
+    sine_layout: SineLayout = "interleaved"
     tied_embeddings: bool = True
     shared_embeddings: bool = True
     scaled_embeddings: bool = True
@@ -98,6 +102,7 @@ class TransformerConfig:
             raise ValueError(f"dropout is {self.dropout!r}; it must be a number from 0 to below 1.")
         _check_choice("norm", self.norm, get_args(Norm))
         _check_choice("activation", self.activation, get_args(Activation))
+        _check_choice("sine_layout", self.sine_layout, get_args(SineLayout))
         if not isinstance(self.positions, str):
             raise ValueError(f"positions is {self.positions!r}; it must be the name of an encoding.")
         for name in ("tied_embeddings", "shared_embeddings", "scaled_embeddings", "output_bias"):

@@ -72,13 +72,18 @@ class PositionalEncoding(nn.Module):
 
 
 class Sinusoidal(PositionalEncoding):
-    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(…) (section 3.5)."""
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(…) (section 3.5).
+
+    With ``sine_layout="halves"`` the same numbers, all sines first.
+    """
 
     table: Tensor
 
     def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
         super().__init__(config, n_layers=n_layers, causal=causal)
         table = sinusoidal_table(config.max_positions, config.d_model).float()
+        if config.sine_layout == "halves":
+            table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
         self.register_buffer("table", table, persistent=False)
 
     def added(self, length: int, first: int = 0) -> Tensor:
