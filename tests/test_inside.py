@@ -169,6 +169,24 @@ def test_forged_projections_turn_the_audit_red(model, traced, name, check, mutat
     assert expected in {each.name for each in checks if not each.passed}
 
 
+@pytest.mark.parametrize("positions", ["none", "learned", "shaw", "t5", "rotary", "alibi"])
+def test_rotations_and_biases_are_steps_of_their_own(tokenizer, positions):
+    network = random_model(vocab_size=tokenizer.vocab_size, norm="pre", positions=positions)
+    other = Translator(network, tokenizer, name=positions)
+    decoded = other.translate(TEXT, max_length=5)
+    traced = retrace(other, decoded)
+    for kind in KINDS:
+        inside = look_inside(other.model, traced, (kind, 1, 3), 3, decoded)
+        assert inside.audit.passed
+        own = kind != "cross"
+        assert inside.rotates == (own and positions == "rotary")
+        assert (inside.bias is not None) == (own and positions in {"shaw", "t5", "alibi"})
+        assert np.allclose(inside.query, inside.view.query[0], atol=1e-5) != inside.rotates
+        if inside.bias is not None:
+            np.testing.assert_allclose(inside.scaled + inside.bias, inside.view.scores[0], atol=1e-5)
+            assert np.abs(inside.bias).max() > 0
+
+
 def test_another_run_is_not_taken_for_the_decoded_one(model, traced):
     other = model.force(TEXT, "two one two one", capture=True)
     checks = look_inside(model.model, traced, ("encoder", 0, 0), 1, other).audit
