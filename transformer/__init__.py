@@ -9,6 +9,8 @@ from .tokenizer import Tokenizer
 from .translation import Translation
 from .translator import Translator, load_translator
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AttentionKind",
     "AttentionTrace",
