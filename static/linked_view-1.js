@@ -420,7 +420,7 @@ class View {
   weightAt(name) {
     const [data, plot] = [this.current(name), this.plots[name]];
     const column = data && (this.picks[name] ?? (data.rows === data.columns ? null : this.position(data.columns)));
-    if (!data || column === null || !plot.values) return "";
+    if (!data || column === null || !plot?.values) return "";
     const [top, bottom, left, right] = data.window;
     const row = this.position(data.rows);
     if (row < top || row >= bottom || column < left || column >= right) return "";

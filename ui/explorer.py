@@ -34,6 +34,7 @@ class Scene:
         tour: stops of the tour.
         fade: whether rows still to come are faded.
         largest: the largest side of a map, in px.
+        follows: whether what stands below shows the cursor's place, and is drawn again when it moves.
     """
 
     layout: Layout
@@ -44,6 +45,7 @@ class Scene:
     tour: tuple[tuple[str, str], ...] = ()
     fade: bool = True
     largest: int = 360
+    follows: bool = False
 
     @property
     def limits(self) -> Limits:
@@ -81,11 +83,12 @@ def _moved(scene: Scene) -> None:
 
 
 def _drawn(scene: Scene) -> list[object]:
-    """What the maps show: the heads and their windows."""
-    translation = scene.opened.translation
-    return [
+    """What the maps show, the heads and their windows, and the cursor where something follows it."""
+    translation, cursor = scene.opened.translation, state.cursor()
+    shown: list[object] = [
         (chosen(kind), models.window(translation, kind, place(scene.opened, kind))) for kind in scene.kinds
     ]
+    return [*shown, (cursor.step, cursor.source)] if scene.follows else shown
 
 
 def chosen(kind: str) -> Head:
