@@ -19,7 +19,9 @@ from figures.heatmap import LARGEST
 from transformer import Sampling, Translation, Translator, Window, load_translator
 from transformer.batch import BatchEntry, run_batch
 from transformer.capture import AttentionKind, HeadView
-from transformer.translator import clean
+from transformer.inside import InsideHead, look_inside
+from transformer.retrace import retrace
+from transformer.tokenizer import clean
 from ui.linked_view import Head, window_around
 from ui.state import BEAM, SAMPLE, State
 
@@ -28,6 +30,8 @@ BUNDLED = ROOT / "assets" / "models"
 DEFAULT = "en-de"
 KINDS = tuple(str(kind) for kind in AttentionKind)
 TEMPERATURE = 0.8
+LONGEST_IN_BATCH = 128
+"""Most tokens of a sentence in a batch: six such sentences take about 60 MB."""
 
 V = TypeVar("V")
 
@@ -67,13 +71,18 @@ def _translations() -> Recent[Translation]:
 
 
 @st.cache_resource(show_spinner=False)
+def _traced() -> Recent[Translation]:
+    return Recent(8)
+
+
+@st.cache_resource(show_spinner=False)
 def _overviews() -> Recent[list[list[Tile]]]:
     return Recent(64)
 
 
 @st.cache_resource(show_spinner=False)
 def _batches() -> Recent[tuple[BatchEntry, ...]]:
-    return Recent(16)
+    return Recent(6)
 
 
 def _own_models() -> Path:
@@ -160,6 +169,26 @@ def _decode(model: Translator, asked: Request, progress: Callable[[int, str], No
             return step
         progress(count, step.token)
     raise AssertionError("a stream ends with the translation")
+
+
+def traced(asked: Request, translation: Translation) -> Translation:
+    """The same translation with the residual stream, from a second pass over it."""
+    model = translator(asked.model)
+    return _traced().get((asked, id(translation)), lambda: retrace(model, translation))
+
+
+def inside(asked: Request, translation: Translation, kind: str, chosen: Head, row: int) -> InsideHead:
+    """One query of one head, step by step.
+
+    Args:
+        asked: what identifies the translation.
+        translation: the translation as it was decoded.
+        kind: encoder, decoder or cross.
+        chosen: layer and head, from 0.
+        row: the query, from 0.
+    """
+    again = traced(asked, translation)
+    return look_inside(translator(asked.model).model, again, (kind, *chosen), row, translation)
 
 
 def sizes(name: str) -> dict[str, Head]:
@@ -251,5 +280,10 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
         ValueError: a text is empty or too long.
     """
     model = translator(name)
+    for text in texts:
+        if (length := len(model.ids(text)) + 1) > LONGEST_IN_BATCH:
+            raise ValueError(
+                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} fit in here."
+            )
     key = (name, id(model), texts)
     return _batches().get(key, lambda: run_batch(model, texts))
