@@ -7,9 +7,10 @@ Plotly's Python side checking each of them again.
 from __future__ import annotations
 
 from figures.bars import next_token, next_token_spec, row_bars, row_bars_spec
-from figures.heatmap import heatmap, heatmap_spec, pooled_heatmap
+from figures.heatmap import heatmap, heatmap_spec
 from figures.lines import lines
 from figures.overview import Tile, overview, overview_spec
+from figures.pooled import pooled_heatmap, pooled_spec
 from figures.strongest import strongest
 from figures.style import to_json
 
@@ -23,6 +24,7 @@ __all__ = [
     "overview",
     "overview_spec",
     "pooled_heatmap",
+    "pooled_spec",
     "row_bars",
     "row_bars_spec",
     "strongest",

@@ -13,6 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures import labels, style
+from figures.heatmap import row_sums
 from figures.shape import AlternativeLike, HeadLike, StepLike
 
 SHOWN = 10
@@ -97,7 +98,7 @@ def next_token_spec(steps: Sequence[StepLike], step: int = 0, height: int = styl
 
 
 def row_bars(view: HeadLike, row: int = 0, height: int = 200) -> go.Figure:
-    """Draws one row of a head, key by key; the other rows are frames named by their position in the sentence.
+    """Draws one row of a head, key by key; the other rows are frames named by their place in the window.
 
     Args:
         view: the head, over at most 64 keys.
@@ -110,9 +111,8 @@ def row_bars(view: HeadLike, row: int = 0, height: int = 200) -> go.Figure:
 def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, Any]:
     """The same figure as plain values."""
     names = labels.row_names(view.query_tokens, view.predicted_tokens)
-    frames = [
-        _row_frame(view.window.query_start + i, names[i], weights) for i, weights in enumerate(view.weights)
-    ]
+    ends = row_sums(view)
+    frames = [_row_frame(i, names[i], weights, ends[i]) for i, weights in enumerate(view.weights)]
     keys = [labels.escape(name) for name in labels.key_names(view.key_tokens)]
     bar = {
         "type": "bar",
@@ -144,7 +144,7 @@ def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, 
     return style.spec([bar], layout, frames)
 
 
-def _row_frame(position: int, name: str, weights: np.ndarray) -> dict[str, Any]:
-    title = labels.escape(f"{name}: Σ = {weights.sum():.2f}")
+def _row_frame(position: int, name: str, weights: np.ndarray, end: str) -> dict[str, Any]:
+    title = labels.escape(f"{name}: Σ = {end}{' hidden' * ('+' in end)}")
     bar = {"y": weights.astype(np.float32)}
     return {"name": str(position), "data": [bar], "layout": {"title": {"text": title}}}

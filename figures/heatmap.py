@@ -9,20 +9,24 @@ import plotly.graph_objects as go
 
 from figures import labels, style
 from figures.grid import token_grid
-from figures.shape import HeadLike
+from figures.shape import HeadLike, hidden, named
 
 LARGEST = 64
-_HOVER = "%{text}<br>weight %{customdata[0]:.3f} · score before the mask %{customdata[1]:.2f}<extra></extra>"
+LEGEND = 34
+_SUMS = 58
+_HOVER = "%{text}<br>weight %{customdata[0]:.3f}"
+_SCORE = " · score before the mask %{customdata[1]:.2f}"
 
 
-def levels(weights: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def levels(weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> np.ndarray:
     """Turns weights from 0 to 1 into colour levels: 0 for masked cells, 1 to 255 for the others.
 
     Args:
         weights: attention weights (queries, keys).
         mask: True where the query may attend (queries, keys).
+        scale: one of `style.SCALES`.
     """
-    shown = 1 + np.rint(254 * np.clip(weights, 0, 1))
+    shown = 1 + np.rint(254 * style.strength(weights, scale))
     return np.where(mask, shown, 0).astype(np.uint8)
 
 
@@ -73,7 +77,7 @@ def _masked_runs(row: np.ndarray) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
-def heatmap(view: HeadLike, size: int = style.SIZE) -> go.Figure:
+def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False) -> go.Figure:
     """Draws one head: what each query (row) takes from each key (column).
 
     Colours run from 0 to 1 for every head and sentence. The hover text gives the exact weight and the scaled
@@ -82,35 +86,104 @@ def heatmap(view: HeadLike, size: int = style.SIZE) -> go.Figure:
     Args:
         view: the head; at most 64 x 64 cells, longer sentences come as a window.
         size: width and height in px.
+        scale: one of `style.SCALES`; the legend under the map prints it.
+        sums: whether the sum of each row stands at its end.
 
     Raises:
         ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
     """
-    spec = heatmap_spec(view, size)
+    spec = heatmap_spec(view, size, scale, sums)
+    spec["data"][0] |= _legend(scale)
+    layout = spec["layout"]
+    layout |= {
+        "height": size + LEGEND,
+        "margin": layout["margin"] | {"b": layout["margin"]["b"] + LEGEND},
+    }
     meta = spec["layout"]["meta"]
     spec["data"][0]["text"] = _hover_text(meta["rows"], meta["columns"], view.mask)
     return style.figure(spec)
 
 
-def heatmap_spec(view: HeadLike, size: int = style.SIZE) -> dict[str, Any]:
-    """The same figure as plain values; the linked view writes the hover names from `layout.meta`."""
+def heatmap_spec(
+    view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False
+) -> dict[str, Any]:
+    """The same figure as plain values, without a legend: the linked view prints its own.
+
+    It writes the hover names from `layout.meta`.
+    """
     _check(view)
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
     columns = labels.key_names(view.key_tokens)
+    scored = view.scores is not None
+    quantities = [view.weights] if view.scores is None else [view.weights, view.scores]
     cells = {
         "type": "heatmap",
-        "z": levels(view.weights, view.mask),
+        "z": levels(view.weights, view.mask, scale),
         "zmin": 0,
         "zmax": 255,
         "colorscale": style.scale(view.kind),
         "showscale": False,
-        "customdata": np.stack([view.weights, view.scores], axis=-1).astype(np.float32),
-        "hovertemplate": _HOVER,
+        "customdata": np.stack(quantities, axis=-1).astype(np.float32),
+        "hovertemplate": f"{_HOVER}{_SCORE if scored else ''}<extra></extra>",
     }
     hatched = hatching(view.mask)
     layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
     layout |= {"meta": {"rows": rows, "columns": columns}}
-    return style.spec([cells] if hatched is None else [cells, hatched], layout)
+    traces = [cells] if hatched is None else [cells, hatched]
+    if sums:
+        layout |= _row_ends(view, layout)
+        traces.append({"type": "scatter", "x": [0], "y": [None], "yaxis": "y2", "hoverinfo": "skip"})
+    return style.spec(traces, layout)
+
+
+def _legend(scale: str) -> dict[str, Any]:
+    """A colour bar under the map, with numbers."""
+    stops = style.stops(scale)
+    bar = {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "y": 0,
+        "yanchor": "top",
+        "ypad": 4,
+        "xpad": 0,
+        "len": 0.5,
+        "thickness": 8,
+        "outlinewidth": 0,
+        "tickvals": [1 + 254 * share for _, share in stops],
+        "ticktext": [text for text, _ in stops],
+        "tickfont": {"size": 9},
+        "title": {
+            "text": f"weight, {style.SCALE_NAMES[scale]}",
+            "side": "top",
+            "font": {"size": 9},
+        },
+    }
+    return {"showscale": True, "colorbar": bar}
+
+
+def row_sums(view: HeadLike) -> list[str]:
+    """The sum of each row: `1.00`, or with hidden columns `0.88 + 0.12`."""
+    aside = hidden(view)
+    return [
+        f"{total:.2f} + {mass:.2f}" if aside.any() else f"{total:.2f}"
+        for total, mass in zip(view.weights.sum(1), aside, strict=True)
+    ]
+
+
+def _row_ends(view: HeadLike, layout: dict[str, Any]) -> dict[str, Any]:
+    """A second axis at the right with the sum of every row."""
+    rows = layout["yaxis"]
+    ends = row_sums(view)
+    axis = {key: value for key, value in rows.items() if key != "ticktext"}
+    axis |= {"overlaying": "y", "side": "right", "ticktext": [ends[i] for i in rows["tickvals"]]}
+    heading = {"text": "Σ shown + hidden" if hidden(view).any() else "Σ", "showarrow": False}
+    heading |= {"xref": "x domain", "yref": "paper", "x": 1, "y": 1, "xanchor": "left", "yanchor": "bottom"}
+    return {
+        "yaxis2": axis,
+        "margin": layout["margin"] | {"r": _SUMS if hidden(view).any() else 36},
+        "annotations": [*layout["annotations"], {**heading, "xshift": 4, "font": {"size": 9}}],
+    }
 
 
 def _hover_text(rows: list[str], columns: list[str], mask: np.ndarray) -> list[list[str]]:
@@ -137,8 +210,8 @@ def _check(view: HeadLike) -> None:
 
 
 def row_tokens(view: HeadLike) -> tuple[str, ...]:
-    """What labels the rows: in cross-attention the tokens predicted, elsewhere the tokens read."""
-    if view.kind == "cross" and view.predicted_tokens is not None:
+    """What labels the rows: the tokens predicted (as usual in cross-attention) or the tokens read."""
+    if named(view) == "predicted" and view.predicted_tokens is not None:
         return view.predicted_tokens
     return view.query_tokens
 
@@ -148,48 +221,7 @@ def axis_titles(view: HeadLike) -> tuple[str, str]:
     layer = f"layer {labels.count(view.layer)}"
     if view.kind == "encoder":
         return f"queries: encoder, {layer}", f"keys and values: encoder, {layer}"
+    queries = f"queries: decoder, {layer} (token {named(view)})"
     if view.kind == "decoder":
-        return f"queries: decoder, {layer} (token read)", f"keys and values: decoder, {layer} (token read)"
-    return f"queries: decoder, {layer} (token predicted)", "keys and values: encoder output"
-
-
-def pooled_heatmap(weights: np.ndarray, mask: np.ndarray, kind: str, size: int = style.SIZE) -> go.Figure:
-    """Draws a long matrix as an overview: each cell is the largest weight among the cells it stands for.
-
-    Args:
-        weights: attention weights (queries, keys) of any length.
-        mask: True where the query may attend (queries, keys).
-        kind: encoder, decoder or cross.
-        size: width and height in px.
-    """
-    pooled, rows, columns = pool(levels(weights, mask), LARGEST)
-    trace = go.Heatmap(
-        z=pooled,
-        x0=columns / 2 + 0.5,
-        dx=columns,
-        y0=rows / 2 + 0.5,
-        dy=rows,
-        zmin=0,
-        zmax=255,
-        colorscale=style.scale(kind),
-        showscale=False,
-        hovertemplate="near query %{y:.0f}, key %{x:.0f}<extra></extra>",
-    )
-    figure = style.bare(go.Figure([trace]))
-    frame = {"showgrid": False, "zeroline": False, "fixedrange": True, "constrain": "domain"}
-    figure.update_layout(
-        title={"text": f"maximum over {rows}×{columns} cells", "font": {"size": 12}},
-        xaxis={**frame, "side": "top", "title": "key", "constraintoward": "left"},
-        yaxis={
-            **frame,
-            "autorange": "reversed",
-            "scaleanchor": "x",
-            "title": "query",
-            "constraintoward": "top",
-        },
-        width=size,
-        height=size,
-        margin={"l": 50, "t": 70, "r": 6, "b": 6},
-        dragmode=False,
-    )
-    return figure
+        return queries, f"keys and values: decoder, {layer} (token read)"
+    return queries, "keys and values: encoder output"

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures import labels, style
+from figures.heatmap import row_tokens
 from figures.shape import HeadLike
 
 MASS = 0.7
@@ -73,12 +74,13 @@ def lines(
     """
     _check(views)
     traces = []
-    for view, (hue, dash) in zip(views, _looks(views), strict=False):
+    for view, (hue, dash) in zip(views, looks(views), strict=False):
         found = links(view, mass, threshold)
         traces += _traces([link for link in found if query in (None, link.query)], view, hue, dash, 1.0)
         if query is not None:
             traces += _traces([link for link in found if link.query != query], view, hue, dash, 0.12)
     figure = style.bare(go.Figure(traces))
+    figure.add_scatter(x=[0], y=[None], yaxis="y2", hoverinfo="skip", showlegend=False)
     figure.update_layout(**_frame(views[0], height), showlegend=len(views) > 1)
     return figure
 
@@ -91,7 +93,8 @@ def _check(views: Sequence[HeadLike]) -> None:
         raise ValueError("Heads drawn together must be of one kind and one window.")
 
 
-def _looks(views: Sequence[HeadLike]) -> Sequence[tuple[str, str]]:
+def looks(views: Sequence[HeadLike]) -> Sequence[tuple[str, str]]:
+    """The colour and line style of each head."""
     return SEVERAL if len(views) > 1 else ((style.HUES[views[0].kind], "solid"),)
 
 
@@ -137,8 +140,7 @@ def _hover_points(found: Sequence[Link], view: HeadLike, name: str) -> go.Scatte
 
 def _frame(view: HeadLike, height: int) -> dict[str, object]:
     longest = max(len(view.query_tokens), len(view.key_tokens))
-    rows = view.predicted_tokens if view.kind == "cross" and view.predicted_tokens else view.query_tokens
-    axis = style.token_axis(labels.ticks(rows), height)
+    axis = style.token_axis(labels.ticks(row_tokens(view)), height)
     other = style.token_axis(labels.ticks(view.key_tokens), height)
     span = {"range": [longest - 0.5, -0.5]}
     return {

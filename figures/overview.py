@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 
 from figures import labels, style
 from figures.heatmap import levels, pool
 
 LARGEST_TILE = 32
 GAP = 0.12
+_STRIP = "cividis"
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,50 @@ class Tile:
     columns: int
 
     @classmethod
-    def of(cls, weights: np.ndarray, mask: np.ndarray) -> Tile:
+    def of(cls, weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> Tile:
         """Pools one head's weights (queries, keys), masked cells at level 0."""
-        return cls(*pool(levels(weights, mask), LARGEST_TILE))
+        return cls(*pool(levels(weights, mask, scale), LARGEST_TILE))
 
     @property
     def pooled(self) -> bool:
         """Whether a cell of the tile stands for more than one cell of the matrix."""
         return self.rows > 1 or self.columns > 1
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A statistic that colours the tiles: a strip under each, from the smallest value to the largest.
+
+    Attributes:
+        values: by layer and head; NaN where a head has none.
+        texts: how each value is written.
+    """
+
+    values: Sequence[Sequence[float]]
+    texts: Sequence[Sequence[str]]
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        known = [value for layer in self.values for value in layer if value == value]
+        return min(known, default=0.0), max(known, default=0.0)
+
+    def color(self, layer: int, head: int) -> str:
+        """The colour of a head's strip; none for a head without a value."""
+        low, high = self.span
+        value = self.values[layer][head]
+        if value != value:
+            return "rgba(0,0,0,0)"
+        return str(sample_colorscale(_STRIP, [(value - low) / ((high - low) or 1.0)])[0])
+
+    def legend(self) -> list[tuple[str, str]]:
+        """A few values with their colours."""
+        low, high = self.span
+        shares = (0, 0.5, 1) if high > low else (0,)
+        return [
+            (f"{low + share * (high - low):.2f}", str(sample_colorscale(_STRIP, [share])[0]))
+            for share in shares
+        ]
 
 
 def _canvas(tiles: Sequence[Sequence[Tile]], gap: int) -> np.ndarray:
@@ -51,6 +89,7 @@ def overview(
     selected: tuple[int, int],
     notes: Mapping[tuple[int, int], str] | None = None,
     order: Sequence[Sequence[int]] | None = None,
+    measure: Measure | None = None,
     width: int = 560,
 ) -> go.Figure:
     """Draws every head of a kind in one heatmap, the selected one framed.
@@ -63,9 +102,10 @@ def overview(
         selected: layer and head of the frame, from 0.
         notes: what the hover text says of a head, by (layer, head).
         order: for each layer its heads (from 0) in the order of the columns; None keeps them by number.
+        measure: a statistic that colours a strip under each tile.
         width: in px; the height follows from the number of layers.
     """
-    return style.figure(overview_spec(tiles, kind, selected, notes, order, width))
+    return style.figure(overview_spec(tiles, kind, selected, notes, order, measure, width))
 
 
 def overview_spec(
@@ -74,11 +114,13 @@ def overview_spec(
     selected: tuple[int, int],
     notes: Mapping[tuple[int, int], str] | None = None,
     order: Sequence[Sequence[int]] | None = None,
+    measure: Measure | None = None,
     width: int = 560,
 ) -> dict[str, Any]:
     """The same figure as plain values."""
     rows, columns = tiles[0][0].values.shape
-    gap = max(1, round((GAP if order is None else 2.5 * GAP) * max(rows, columns)))
+    plain = order is None and measure is None
+    gap = max(1, round((GAP if plain else 2.5 * GAP) * max(rows, columns)))
     numbers = order or [range(len(layer)) for layer in tiles]
     placed = [[layer[head] for head in line] for layer, line in zip(tiles, numbers, strict=True)]
     xs = [head * (columns + gap) + (columns - 1) / 2 for head in range(len(tiles[0]))]
@@ -90,6 +132,7 @@ def overview_spec(
     down = _axis([f"L{labels.count(i)}" for i in range(len(ys))], ys, rows + gap, gap)
     layer, head = selected
     frames = [_frame(x, y, rows, columns, "rgba(128,128,128,.45)", 1) for y in ys for x in xs]
+    frames += [] if measure is None else _strips(xs, ys, numbers, measure, rows, columns, gap)
     frames.append(
         _frame(
             xs[list(numbers[layer]).index(head)], ys[layer], rows + gap, columns + gap, style.HUES[kind], 2.5
@@ -100,7 +143,7 @@ def overview_spec(
         "xaxis": across | {"side": "top"},
         "yaxis": down | {"range": down["range"][::-1]},
         "shapes": frames,
-        "annotations": [] if order is None else _numbers(xs, ys, numbers, rows / 2),
+        "annotations": [] if plain else _names(xs, ys, numbers, rows / 2, order is not None, measure),
         "height": round(40 + len(ys) * side),
         "margin": {"l": 30, "t": 26, "r": 4, "b": 4},
         "dragmode": False,
@@ -134,14 +177,40 @@ def _targets(
     }
 
 
-def _numbers(
-    xs: list[float], ys: list[float], numbers: Sequence[Sequence[int]], up: float
+def _names(
+    xs: list[float],
+    ys: list[float],
+    numbers: Sequence[Sequence[int]],
+    up: float,
+    ordered: bool,
+    measure: Measure | None,
 ) -> list[dict[str, Any]]:
-    """The name of each head in a corner of its tile, where the columns no longer say it."""
+    """Over each tile its head, where the columns no longer say it, and its value."""
     look = {"showarrow": False, "font": {"size": 9}, "yanchor": "bottom", "yshift": -2}
+    names = []
+    for layer, (y, line) in enumerate(zip(ys, numbers, strict=True)):
+        for x, head in zip(xs, line, strict=True):
+            parts = [f"H{labels.count(head)}"] if ordered else []
+            parts += [] if measure is None else [measure.texts[layer][head]]
+            names.append({"text": labels.escape(" · ".join(parts)), "x": x, "y": y - up, **look})
+    return names
+
+
+def _strips(
+    xs: list[float],
+    ys: list[float],
+    numbers: Sequence[Sequence[int]],
+    measure: Measure,
+    rows: int,
+    columns: int,
+    gap: int,
+) -> list[dict[str, Any]]:
+    """A filled strip under each tile."""
+    height = 0.28 * gap
     return [
-        {"text": f"H{labels.count(head)}", "x": x, "y": y - up, **look}
-        for y, line in zip(ys, numbers, strict=True)
+        _frame(x, y + rows / 2 + height / 2, height, columns, "rgba(0,0,0,0)", 0)
+        | {"fillcolor": measure.color(layer, head)}
+        for layer, (y, line) in enumerate(zip(ys, numbers, strict=True))
         for x, head in zip(xs, line, strict=True)
     ]
 

@@ -38,11 +38,27 @@ class HeadLike(Protocol):
     @property
     def window(self) -> WindowLike: ...
     @property
-    def scores(self) -> np.ndarray: ...
+    def scores(self) -> np.ndarray | None: ...
     @property
     def mask(self) -> np.ndarray: ...
     @property
     def weights(self) -> np.ndarray: ...
+
+
+def named(view: HeadLike) -> str:
+    """Whether the rows are named by the token they read or the one they predict.
+
+    A view read in words says so itself (`transformer.reading.ReadView`); otherwise rows of cross-attention
+    are named by what they predict.
+    """
+    usual = "predicted" if view.kind == "cross" and view.predicted_tokens is not None else "read"
+    return str(getattr(view, "named", usual))
+
+
+def hidden(view: HeadLike) -> np.ndarray:
+    """The weight of each row that lies on hidden columns; zeros for a view that hides nothing."""
+    mass = getattr(view, "hidden", None)
+    return np.zeros(len(view.query_tokens), dtype=np.float32) if mass is None else np.asarray(mass)
 
 
 class AlternativeLike(Protocol):

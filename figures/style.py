@@ -17,6 +17,10 @@ HATCH = {"shape": "/", "size": 6, "solidity": 0.25, "fgcolor": "rgba(128,128,128
 NEGATIVE, POSITIVE = "#B8860B", "#9457BE"
 """The two ends of the diverging scale, amber and purple: no kind's hue, told apart by every eye."""
 FAINTEST = 0.08
+SCALES = ("linear", "sqrt", "log")
+"""How a weight becomes a colour: as it is, its square root, or its logarithm from 0.001 up."""
+SCALE_NAMES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic from 0.001"}
+_STOPS = {"linear": (0, 0.25, 0.5, 0.75, 1), "sqrt": (0, 0.05, 0.2, 0.5, 1), "log": (0.001, 0.01, 0.1, 1)}
 MARGIN = {"l": 80, "t": 80, "r": 4, "b": 4}
 SIZE = 330
 LARGE = 450
@@ -36,6 +40,34 @@ def scale(kind: str) -> list[tuple[float, str]]:
     hue, first = HUES[kind], 0.5 / 255
     clear, faint = rgba(hue, 0), rgba(hue, FAINTEST)
     return [(0.0, clear), (first, clear), (first, faint), (1.0, rgba(hue, 1))]
+
+
+def strength(weights: np.ndarray, scale: str = "linear") -> np.ndarray:
+    """Turns weights into shares of the full colour, from 0 to 1.
+
+    Args:
+        weights: from 0 to 1.
+        scale: one of `SCALES`.
+
+    Raises:
+        ValueError: there is no such scale.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"There is no scale {scale!r}; there are {', '.join(SCALES)}.")
+    clipped = np.clip(weights, 0, 1)
+    if scale == "log":
+        clipped = 1 + np.log10(np.maximum(clipped, 1e-3)) / 3
+    shown: np.ndarray = np.sqrt(clipped) if scale == "sqrt" else clipped
+    return shown
+
+
+def stops(scale: str = "linear") -> list[tuple[str, float]]:
+    """A few weights that a legend prints, each with the share of the full colour that it has."""
+    shares = strength(np.array(_STOPS[scale]), scale)
+    return [
+        (f"≤ {weight:g}" if scale == "log" and not i else f"{weight:g}", round(float(share), 3))
+        for i, (weight, share) in enumerate(zip(_STOPS[scale], shares, strict=True))
+    ]
 
 
 def diverging() -> list[tuple[float, str]]:
