@@ -11,15 +11,15 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 GROUPS = (
-    "config presets masks biases positions scores cache capture hooks recorder tokenizer words reading "
+    "config presets masks biases positions scores cache capture search_rules hooks recorder tokenizer words reading "
     "function_words loss dropout",
     "attention data augment mask_variants",
     "layers",
     "model",
-    "decoding checkpoint card",
-    "audit translation inside what_if_head anatomy alignment patterns heads trace_file marian training "
+    "decoding beam checkpoint card",
+    "audit translation inside what_if_head anatomy alignment patterns roles heads run_record trace_file trace_json marian training "
     "progress run_files",
-    "translator batch retrace",
+    "translator batch survey probes retrace",
     "commands train_command __main__",
 )
 """Modules of the package: each imports from its own group and those before it, never in a circle."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .alignment import AlignmentScore, GoldPair, Links, attention_links, score
+import numpy as np
+
+from .alignment import AlignmentScore, GoldPair, Links, attention_links, diagonal, score
 from .capture import AttentionKind
 from .config import TransformerConfig
-from .patterns import Projections, Totals, Traced, sentence_totals, trace_of
+from .patterns import Floats, Projections, Totals, Traced, sentence_totals, trace_of
 
 Statistics = dict[str, float]
 Grid = list[list[Statistics]]
@@ -72,6 +74,27 @@ class CrossAlignments:
     def scores(self, *, reading: bool) -> list[list[AlignmentScore]]:
         """One score per layer and head; `reading` as in `attention_links`."""
         return [[score(found, self._gold) for found in heads] for heads in self._found[reading]]
+
+    def errors(self) -> dict[str, Floats]:
+        """`aer`, `aer_read`, and `aer_diagonal`, which reads nothing: (layers, heads), over all pairs."""
+        found = {
+            name: np.array(
+                [[each.aer for each in heads] for heads in self.scores(reading=reading)], np.float32
+            )
+            for name, reading in (("aer", False), ("aer_read", True))
+        }
+        baseline = score(map(diagonal, self._gold), self._gold).aer
+        return found | {"aer_diagonal": np.full_like(found["aer"], baseline)}
+
+    def pair_errors(self) -> Floats:
+        """(pairs, layers, heads) `aer` of each pair alone."""
+        return np.array(
+            [
+                [[score([head[i]], [pair]).aer for head in heads] for heads in self._found[False]]
+                for i, pair in enumerate(self._gold)
+            ],
+            np.float32,
+        )
 
 
 def measure_heads(

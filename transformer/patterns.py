@@ -20,7 +20,7 @@ from .capture import AttentionKind, AttentionTrace
 from .function_words import SOURCE_SIDE, TARGET_SIDE
 from .model import Transformer
 from .tokenizer import EOS
-from .words import is_special, readable, word_groups
+from .words import is_punctuation, is_special, readable, reading_groups
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -67,7 +67,7 @@ STATISTICS = (
     Statistic("eos_mass", "weight on </s>", "Mean weight on </s>."),
     Statistic("special_mass", "weight on special tokens", "Mean weight on <s>, </s> and other marks."),
     Statistic(
-        "punctuation_mass", "weight on punctuation", "Mean weight on pieces without a letter or digit."
+        "punctuation_mass", "weight on punctuation", "Mean weight on pieces that are nothing but punctuation."
     ),
     Statistic(
         "content_mass",
@@ -141,7 +141,7 @@ class Keys:
         masks = {
             "eos_mass": np.array([token == EOS for token in tokens]),
             "special_mass": special,
-            "punctuation_mass": np.array([is_punctuation(token) for token in tokens]),
+            "punctuation_mass": np.array([is_punctuation(readable(token)) for token in tokens]),
             "content_mass": content_pieces(tokens, function_words),
         }
         return cls(
@@ -151,24 +151,19 @@ class Keys:
         )
 
 
-def is_punctuation(piece: str) -> bool:
-    """Whether a piece spells something, but no letter or digit."""
-    return not is_special(piece) and not any(character.isalnum() for character in readable(piece))
-
-
 def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> Bools:
-    """(tokens,) True for pieces with a letter or digit, of words that are no function words."""
+    """(tokens,) True for pieces of words with a letter or digit that are no function words."""
     content = np.zeros(len(tokens), dtype=bool)
-    for group in word_groups(tokens):
-        letters = "".join(c for c in group.text.replace("’", "'") if c.isalnum() or c in "'-").strip("'-")
-        if letters and letters.lower() not in function_words and not is_special(group.text):
+    for group in reading_groups(tokens):
+        word = group.text.replace("’", "'").lower()
+        if any(map(str.isalnum, word)) and word not in function_words and not is_special(word):
             content[group.start : group.stop] = True
-    return content & ~np.array([is_special(token) or is_punctuation(token) for token in tokens], dtype=bool)
+    return content
 
 
 def _word_numbers(tokens: Sequence[str]) -> NDArray[np.int64]:
     numbers = np.zeros(len(tokens), dtype=np.int64)
-    for number, group in enumerate(word_groups(tokens)):
+    for number, group in enumerate(reading_groups(tokens)):
         numbers[group.start : group.stop] = number
     return numbers
 
