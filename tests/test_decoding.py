@@ -7,8 +7,10 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
-from transformer.decoding import Request, Sampling, beam_search, decode, finish, replay
+from transformer.beam import beam_search
+from transformer.decoding import Request, Sampling, decode, finish, replay
 from transformer.masks import padding_mask
+from transformer.search_rules import SearchRules
 
 EOS = 2
 
@@ -54,7 +56,7 @@ def test_a_beam_as_wide_as_everything_finds_the_best_of_all_outputs(length_penal
     src_ids = torch.tensor([[3, 1, 3, 2]])
     scores = every_output(model, src_ids, 3, length_penalty)
     best = max(scores, key=scores.get)
-    (found,) = finish(beam_search(Request(model, src_ids), 3, 64, length_penalty))
+    (found,) = finish(beam_search(Request(model, src_ids), 3, 64, SearchRules(length_penalty=length_penalty)))
     assert found.token_ids == best
     assert found.score == pytest.approx(scores[best], abs=1e-5)
 
@@ -86,7 +88,9 @@ def reference_beam(model, src_ids, max_length, beam_size, length_penalty):
 def test_beam_search_equals_an_uncached_search_with_lists(model, beam_size, length_penalty):
     for row in sources(3):
         src_ids = unpadded(row)
-        (found,) = finish(beam_search(Request(model, src_ids), 8, beam_size, length_penalty))
+        (found,) = finish(
+            beam_search(Request(model, src_ids), 8, beam_size, SearchRules(length_penalty=length_penalty))
+        )
         score, tokens = reference_beam(model, src_ids, 8, beam_size, length_penalty)
         assert found.token_ids == tokens
         assert found.score == pytest.approx(score, abs=1e-5)
@@ -132,7 +136,7 @@ def test_an_output_ends_with_the_end_token_or_at_the_limit(model):
 
 
 def test_a_score_is_the_sum_over_the_length_to_the_penalty(model):
-    (found,) = finish(beam_search(Request(model, sources(1)), 7, 3, 0.6))
+    (found,) = finish(beam_search(Request(model, sources(1)), 7, 3, SearchRules(length_penalty=0.6)))
     assert found.score == pytest.approx(sum(found.log_probs) / len(found.token_ids) ** 0.6)
 
 

@@ -12,7 +12,8 @@ from transformer import AttentionKind, Sampling, Translation, load_translator
 from transformer.audit import audit_view
 from transformer.batch import run_batch
 from transformer.hooks import Hook
-from transformer.translator import InputError, clean
+from transformer.tokenizer import clean
+from transformer.translator import InputError
 
 TEXT = "one two three four five"
 KINDS = list(AttentionKind)

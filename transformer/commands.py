@@ -19,6 +19,7 @@ from .checkpoint import HEADS_FILE, write_atomically, write_json
 from .data import DataError, SentencePair, encode_pairs, read_pairs
 from .heads import CrossAlignments, measure_heads
 from .patterns import output_projections
+from .tokenizer import Tokenizer
 from .train_command import choose_device
 from .training import evaluate_loss
 from .translation import Translation
@@ -124,28 +125,36 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
     outputs = translate_batched(translator, [pair.source for pair in pairs], arguments.beam_size)
     seconds = time.perf_counter() - started
-    tokens = sum(map(len, translator.tokenizer.encode_all(outputs))) + len(outputs)
-    loss = evaluate_loss(translator.model, encode_pairs(pairs, translator.tokenizer), BATCH_POSITIONS)
+    tokens = sum(len(translator.tokenizer.encode_target(output)) + 1 for output in outputs)
+    loss = _loss(translator, pairs)
     values = corpus_scores(outputs, pairs) | {
-        "loss": round(loss, 4),
+        "loss": None if loss is None else round(loss, 4),
         "tokens_per_second": round(tokens / seconds, 1),
         "sentences": len(pairs),
         "beam_size": arguments.beam_size,
     }
     text = (
         f"BLEU {values['bleu']:.2f}   {values['signature']}\nchrF {values['chrf']:.2f}   "
-        f"{values['chrf_signature']}\nloss {loss:.3f} nats per token\n"
+        f"{values['chrf_signature']}\n"
+        f"{'' if loss is None else f'loss {loss:.3f} nats per token' + chr(10)}"
         f"{values['tokens_per_second']:,.0f} target tokens/s, {len(pairs):,} sentences"
     )
     _write(arguments, values, text)
     return 0
 
 
+def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> float | None:
+    """Nats per token on the pairs; None for models whose vocabulary is not of this package."""
+    if not isinstance(translator.tokenizer, Tokenizer):
+        return None
+    return evaluate_loss(translator.model, encode_pairs(pairs, translator.tokenizer), BATCH_POSITIONS)
+
+
 def _check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: str) -> None:
     for number, pair in enumerate(pairs, start=1):
         try:
             translator.ids(pair.source)
-            translator.ids(pair.target)
+            translator.target_ids(pair.target)
         except InputError as error:
             raise DataError(f"{path}:{number}: {error}") from error
 

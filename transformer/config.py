@@ -133,7 +133,7 @@ class TransformerConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The config as a flat dictionary of JSON values."""
-        return asdict(self)
+        return asdict(self) | {"languages": list(self.languages)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:

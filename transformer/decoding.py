@@ -1,4 +1,4 @@
-"""Greedy search, sampling and beam search as iterators of steps; replay of a given output.
+"""Greedy search and sampling as iterators of steps; replay of a given output. (Beam search: ``beam``.)
 
 Every decoder is a generator: it yields a ``Step`` as soon as one is taken and returns, as the
 generator's value, one ``Hypothesis`` per sentence.
@@ -7,17 +7,17 @@ generator's value, one ``Hypothesis`` per sentence.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from .cache import KVCache
-from .config import TransformerConfig
 from .masks import padding_mask
 from .model import Transformer
 from .recorder import Recorder
+from .search_rules import FREE, SearchRules
 
 ALTERNATIVES = 10
 """How many tokens of each next-token distribution a step keeps."""
@@ -37,6 +37,7 @@ class Step:
         scores: (rows,) what the search ranks by; in greedy search and sampling the sum of log-probabilities.
         alternative_ids: (rows before, ALTERNATIVES) the most probable tokens, best first.
         alternative_log_probs: (rows before, ALTERNATIVES) their log-probabilities in nats.
+        forced: (rows before,) whether the search rules forbade the most probable token.
     """
 
     token_ids: tuple[int, ...]
@@ -45,6 +46,7 @@ class Step:
     scores: tuple[float, ...]
     alternative_ids: tuple[tuple[int, ...], ...]
     alternative_log_probs: tuple[tuple[float, ...], ...]
+    forced: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class Hypothesis:
         token_ids: The tokens, ending with ``eos_id`` unless cut by the length limit.
         log_probs: One per token, in nats, under the model.
         parents: One per token: the row that the token was appended to.
-        score: Sum of log-probabilities / length^α in beam search, else the plain sum.
+        score: What the search ranks by: its sum of log-probabilities / length^α in beam search, else the
+            plain sum.
     """
 
     token_ids: tuple[int, ...]
@@ -179,26 +182,32 @@ def most_probable(log_probs: Tensor) -> Tensor:
     return log_probs.argmax(-1)
 
 
-def decode(request: Request, max_length: Limit, choose: Choose = most_probable) -> Decoding:
+def decode(
+    request: Request, max_length: Limit, choose: Choose = most_probable, rules: SearchRules = FREE
+) -> Decoding:
     """Extends every sentence by one chosen token a step: greedy search or sampling.
 
     Args:
         request: The sentences.
         max_length: Most tokens per output, the end token included.
         choose: How to choose.
+        rules: Tokens that must not be chosen, or must be.
     """
     tokens = request.start()
     ids: list[list[int]] = [[] for _ in tokens]
     log_probs: list[list[float]] = [[] for _ in tokens]
-    limits = _limits(max_length, request.sentences)
+    limits = as_limits(max_length, request.sentences)
 
     def is_open(row: int) -> bool:
         return len(ids[row]) < limits[row] and request.config.eos_id not in ids[row][-1:]
 
     while open_rows := [row for row in range(len(ids)) if is_open(row)]:
         distribution = request.log_probs(tokens)
-        tokens = choose(distribution)
-        step = _step(distribution, tokens)
+        endings = [(request.config.bos_id, *row) for row in ids]
+        last = [len(row) + 1 >= limit for row, limit in zip(ids, limits, strict=True)]
+        allowed = rules.allowed(distribution, endings, last)
+        tokens = choose(allowed)
+        step = _step(distribution, allowed, tokens)
         for row in open_rows:
             ids[row].append(step.token_ids[row])
             log_probs[row].append(step.log_probs[row])
@@ -207,14 +216,26 @@ def decode(request: Request, max_length: Limit, choose: Choose = most_probable) 
     return tuple(Hypothesis(tuple(w), tuple(v), (row,) * len(w), sum(v)) for row, (w, v) in pairs)
 
 
-def _limits(max_length: Limit, sentences: int) -> Sequence[int]:
+def as_limits(max_length: Limit, sentences: int) -> Sequence[int]:
+    """One limit for each sentence."""
     return [max_length] * sentences if isinstance(max_length, int) else max_length
 
 
-def _step(distribution: Tensor, tokens: Tensor) -> Step:
+def _step(distribution: Tensor, allowed: Tensor, tokens: Tensor) -> Step:
     chosen = tuple(distribution.gather(1, tokens[:, None])[:, 0].tolist())
     rows = tuple(range(len(tokens)))
-    return Step(tuple(tokens.tolist()), chosen, rows, chosen, *alternatives(distribution))
+    best = alternatives(distribution)
+    return Step(
+        tuple(tokens.tolist()), chosen, rows, chosen, *best, forced_rows(distribution, allowed, best[0])
+    )
+
+
+def forced_rows(distribution: Tensor, allowed: Tensor, best: tuple[tuple[int, ...], ...]) -> tuple[bool, ...]:
+    """For each row, whether its most probable token (first of ``best``) is not among the allowed ones."""
+    if allowed is distribution:
+        return (False,) * len(best)
+    first = torch.tensor([ids[:1] for ids in best], device=allowed.device)
+    return tuple(allowed.gather(1, first)[:, 0].isneginf().tolist())
 
 
 def alternatives(
@@ -223,140 +244,6 @@ def alternatives(
     """Ids and log-probabilities of the most probable tokens of each row, best first."""
     best = distribution.topk(min(count, distribution.shape[-1]), dim=-1)
     return tuple(map(tuple, best.indices.tolist())), tuple(map(tuple, best.values.tolist()))
-
-
-@dataclass(frozen=True)
-class _Node:
-    """A hypothesis as a chain of tokens, newest first."""
-
-    token_id: int
-    log_prob: float
-    parent_row: int
-    total: float
-    length: int
-    before: _Node | None
-
-    def finish(self, length_penalty: float) -> Hypothesis:
-        chain: list[_Node] = []
-        node: _Node | None = self
-        while node is not None and node.length:
-            chain.append(node)
-            node = node.before
-        chain.reverse()
-        return Hypothesis(
-            tuple(node.token_id for node in chain),
-            tuple(node.log_prob for node in chain),
-            tuple(node.parent_row for node in chain),
-            self.total / self.length**length_penalty,
-        )
-
-
-class _Beam:
-    """The beam of one sentence: what runs, what has finished, and when to stop."""
-
-    def __init__(self, beam_size: int, length_penalty: float, config: TransformerConfig) -> None:
-        self.beam_size, self.length_penalty, self.eos_id = beam_size, length_penalty, config.eos_id
-        self.running = [_Node(config.bos_id, 0.0, 0, 0.0, 0, None)]
-        self.finished: list[Hypothesis] = []
-
-    def extend(self, candidates: Iterable[tuple[float, float, int]], vocab_size: int, last: bool) -> None:
-        """Takes the best 2 × beam_size continuations, best first.
-
-        Args:
-            candidates: Total, log-probability of the new token, and its place in (row, token) flattened;
-                rows beyond those that run only fill the beam's width.
-            vocab_size: Length of a row.
-            last: Whether the length limit ends every continuation.
-        """
-        before, self.running = self.running, []
-        for rank, (total, log_prob, place) in enumerate(candidates):
-            row, token_id = divmod(place, vocab_size)
-            if row >= len(before):
-                continue
-            parent = before[row]
-            node = _Node(token_id, log_prob, row, total, parent.length + 1, parent)
-            if token_id == self.eos_id or last:
-                if rank < self.beam_size:
-                    self.finished.append(node.finish(self.length_penalty))
-            elif len(self.running) < self.beam_size:
-                self.running.append(node)
-        self.finished = sorted(self.finished, key=lambda h: -h.score)[: self.beam_size]
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing that runs can still beat the worst finished hypothesis at its present length."""
-        if not self.running:
-            return True
-        if len(self.finished) < self.beam_size:
-            return False
-        best = self.running[0]
-        return best.total / best.length**self.length_penalty <= self.finished[-1].score
-
-
-def beam_search(request: Request, max_length: Limit, beam_size: int, length_penalty: float = 1.0) -> Decoding:
-    """Keeps the ``beam_size`` best hypotheses; score = Σ log p / length^α (Wu et al. 2016, simplified).
-
-    Args:
-        request: The sentences.
-        max_length: Most tokens per output, the end token included.
-        beam_size: Hypotheses kept per sentence; 1 equals greedy search.
-        length_penalty: α; 0 compares plain sums and so favours short outputs.
-
-    Raises:
-        ValueError: ``beam_size`` is not from 1 to 64.
-    """
-    if not 1 <= beam_size <= 64:
-        raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
-    beams = [_Beam(beam_size, length_penalty, request.config) for _ in range(request.sentences)]
-    tokens, totals = request.start(), torch.zeros(request.sentences, 1, device=request.memory.device)
-    limits = _limits(max_length, request.sentences)
-    for length in range(1, max(limits) + 1):
-        distribution = request.log_probs(tokens)
-        vocab_size = distribution.shape[-1]
-        sums = (distribution.view(request.sentences, -1, vocab_size) + totals[:, :, None]).flatten(1)
-        best = sums.topk(min(2 * beam_size, sums.shape[1]), dim=1)
-        chosen = distribution.view_as(sums).gather(1, best.indices)
-        table = torch.stack([best.values.double(), chosen.double(), best.indices.double()], dim=-1).tolist()
-        for beam, candidates, limit in zip(beams, table, limits, strict=True):
-            if length == 1 or not beam.done:
-                triples = ((total, log_prob, int(place)) for total, log_prob, place in candidates)
-                beam.extend(triples, vocab_size, last=length == limit)
-        step = _beam_step(beams, beam_size, alternatives(distribution))
-        yield step
-        if all(beam.done for beam in beams):
-            break
-        rows = torch.tensor(step.parents, device=tokens.device)
-        request.select(rows, same_source=length > 1)
-        tokens = torch.tensor(step.token_ids, device=tokens.device)
-        totals = torch.tensor(_totals(beams, beam_size), device=tokens.device)
-    return tuple(beam.finished[0] for beam in beams)
-
-
-def _padded(beam: _Beam, beam_size: int) -> list[_Node]:
-    """The running hypotheses, filled up to the beam's width with hopeless copies."""
-    spare = _Node(beam.eos_id, -math.inf, 0, -math.inf, 1, None)
-    return beam.running + [spare] * (beam_size - len(beam.running))
-
-
-def _totals(beams: Iterable[_Beam], beam_size: int) -> list[list[float]]:
-    return [[node.total for node in _padded(beam, beam_size)] for beam in beams]
-
-
-def _beam_step(
-    beams: Sequence[_Beam],
-    beam_size: int,
-    best: tuple[tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...]],
-) -> Step:
-    rows_before = len(best[0]) // len(beams)
-    nodes = [(s, node) for s, beam in enumerate(beams) for node in _padded(beam, beam_size)]
-    return Step(
-        token_ids=tuple(node.token_id for _, node in nodes),
-        log_probs=tuple(node.log_prob for _, node in nodes),
-        parents=tuple(s * rows_before + node.parent_row for s, node in nodes),
-        scores=tuple(node.total for _, node in nodes),
-        alternative_ids=best[0],
-        alternative_log_probs=best[1],
-    )
 
 
 def finish(decoding: Decoding) -> tuple[Hypothesis, ...]:

@@ -7,8 +7,10 @@ the training text never showed are written as UTF-8 bytes, so an encoded sentenc
 from __future__ import annotations
 
 import io
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import sentencepiece
 
@@ -21,6 +23,36 @@ N_BYTE_PIECES = 256
 
 class TokenizerError(ValueError):
     """A tokenizer cannot be trained or loaded; the message says why and what to do."""
+
+
+class Vocabulary(Protocol):
+    """What a translator asks of its tokenizer. Source and target may have pieces of their own."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of source pieces."""
+
+    @property
+    def target_size(self) -> int:
+        """Number of target pieces."""
+
+    def read(self, text: str) -> str:
+        """A text as the model reads it, before it is cut into pieces."""
+
+    def encode(self, text: str) -> list[int]:
+        """A source text as ids, without the end token."""
+
+    def encode_target(self, text: str) -> list[int]:
+        """A target text as ids, without the end token."""
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Target ids as text; special ids are left out."""
+
+    def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of source ids, ``▁`` kept."""
+
+    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of target ids, ``▁`` kept."""
 
 
 class Tokenizer:
@@ -116,9 +148,22 @@ class Tokenizer:
         """Number of pieces."""
         return int(self._processor.get_piece_size())
 
+    @property
+    def target_size(self) -> int:
+        """Number of pieces: source and target have the same."""
+        return self.vocab_size
+
+    def read(self, text: str) -> str:
+        """The text after ``clean``."""
+        return clean(text)
+
     def encode(self, text: str) -> list[int]:
         """Text as ids, without `<s>` and `</s>`."""
         return list(self._processor.EncodeAsIds(text))
+
+    def encode_target(self, text: str) -> list[int]:
+        """As ``encode``."""
+        return self.encode(text)
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """Many texts at once."""
@@ -132,9 +177,27 @@ class Tokenizer:
         """The pieces of ids, `▁` and `</s>` kept."""
         return tuple(self._processor.IdToPiece(int(i)) for i in ids)
 
+    def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """As ``pieces``."""
+        return self.pieces(ids)
+
     def piece_id(self, piece: str) -> int:
         """The id of one piece; `<unk>`'s id where the vocabulary does not have it."""
         return int(self._processor.PieceToId(piece))
+
+
+def clean(text: str) -> str:
+    """The text as this package's models read it: NFC, one space for white space and control characters.
+
+    Surrogates become the character that a pair stands for; a lone one, which stands for none, U+FFFD.
+    """
+    text = "".join(" " if unicodedata.category(char) == "Cc" else char for char in without_surrogates(text))
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def without_surrogates(text: str) -> str:
+    """Pairs of surrogates as the character they stand for, lone ones as U+FFFD; nothing else changes."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _reason(error: Exception) -> str:

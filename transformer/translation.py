@@ -47,6 +47,8 @@ class DecodeStep:
         log_prob: Its log-probability under the model, in nats, whatever the way of choosing.
         alternatives: The most probable tokens at this step, best first.
         parent: Index, from 0, of the hypothesis in the beam that this step extends; 0 without a beam.
+        forced: Whether the model's search rules forbade its most probable token; ``log_prob`` and
+            ``alternatives`` are the model's own all the same.
     """
 
     token: str
@@ -54,6 +56,7 @@ class DecodeStep:
     log_prob: float
     alternatives: tuple[Alternative, ...]
     parent: int
+    forced: bool = False
 
 
 class NotCapturedError(ValueError):
@@ -77,6 +80,7 @@ class Translation:
         config: The model's config.
         notes: Sentences a reader should see, such as that the text is longer than training texts.
         attention: The trace; None where ``capture=False``.
+        model_sha256: Digest of the model's weights, where the run was opened from a file that gives it.
     """
 
     source_text: str
@@ -91,6 +95,7 @@ class Translation:
     config: TransformerConfig
     notes: tuple[str, ...] = ()
     attention: AttentionTrace | None = None
+    model_sha256: str | None = None
 
     def head(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .audit import audit
+from .beam import beam_search
 from .capture import AttentionKind, AttentionTrace, AuditReport, Capture, Place
 from .checkpoint import load_checkpoint
 from .config import TransformerConfig
@@ -24,7 +24,6 @@ from .decoding import (
     Sampling,
     Step,
     alternatives,
-    beam_search,
     decode,
     finish,
     most_probable,
@@ -33,7 +32,8 @@ from .decoding import (
 from .hooks import Hook, HookFunction, as_hooks
 from .model import Transformer
 from .recorder import Recorder
-from .tokenizer import Tokenizer
+from .search_rules import FREE, SearchRules
+from .tokenizer import Vocabulary
 from .translation import Alternative, DecodeStep, Translation
 
 MAX_SOURCE_TOKENS = 1024
@@ -53,26 +53,32 @@ class Translator:
         tokenizer: Its vocabulary.
         heads: Contents of ``heads.json``; None where the checkpoint has none.
         card: The model card, Markdown.
+        rules: How the model wants to be searched.
+        notes: Sentences that a reader of every translation should see.
     """
 
     def __init__(
         self,
         model: Transformer,
-        tokenizer: Tokenizer,
+        tokenizer: Vocabulary,
         *,
         name: str = "model",
         heads: dict[str, Any] | None = None,
         card: str = "",
+        rules: SearchRules = FREE,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.model = model.eval().requires_grad_(False)
         self.config: TransformerConfig = model.config
         self.tokenizer, self.name, self.heads, self.card = tokenizer, name, heads, card
-        self._pieces = tuple(tokenizer.pieces(range(tokenizer.vocab_size)))
+        self.rules, self.notes = rules, notes
+        self._pieces = tokenizer.pieces(range(self.config.n_target_pieces))
+        self._source_pieces = tokenizer.source_pieces(range(self.config.vocab_size))
 
     def translate(
         self,
         text: str,
-        beam_size: int = 1,
+        beam_size: int | None = None,
         max_length: int | None = None,
         sample: Sampling | None = None,
         capture: bool | Capture = True,
@@ -81,9 +87,11 @@ class Translator:
         """Translates one text.
 
         Args:
-            text: Up to 1,024 tokens.
-            beam_size: 1 for greedy search, more for beam search (score Σ log p / length).
-            max_length: Most target tokens, ``</s>`` included; by default 1.5 × source tokens + 10.
+            text: Up to 1,024 tokens, or the model's number of positions.
+            beam_size: 1 for greedy search, more for beam search (score Σ log p / length^α); None for what
+                the model's rules say, which is 1 for the models of this package.
+            max_length: Most target tokens, ``</s>`` included; None for what the model's rules say, else for
+                1.5 × source tokens + 10.
             sample: Draw tokens instead; only with ``beam_size=1``.
             capture: True, False, or a ``Capture`` that says what to record.
             hooks: Interventions, see ``transformer.hooks``.
@@ -99,7 +107,7 @@ class Translator:
     def stream(
         self,
         text: str,
-        beam_size: int = 1,
+        beam_size: int | None = None,
         max_length: int | None = None,
         sample: Sampling | None = None,
         capture: bool | Capture = True,
@@ -107,6 +115,7 @@ class Translator:
     ) -> Iterator[DecodeStep | Translation]:
         """As ``translate``, step by step: yields each step (in a beam: of the best hypothesis so far),
         and the translation last."""
+        beam_size = self._beam_size(beam_size, sample)
         if sample is not None and beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         run = _Run(self, text, _capture(capture), as_hooks(hooks))
@@ -121,7 +130,8 @@ class Translator:
                 hypothesis: Hypothesis = stop.value[0]
                 break
             if steps[-1].log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
-                yield self._decode_step(steps[-1], 0)
+                step = steps[-1]
+                yield self._decode_step(step, step.token_ids[0], step.log_probs[0], step.parents[0])
         if beam_size > 1 and run.recorder is not None:
             replay(self.model, request.memory, hypothesis.token_ids, recorder=run.recorder)
         yield run.translation(hypothesis, self._path(steps, hypothesis), _method(beam_size, sample))
@@ -139,7 +149,7 @@ class Translator:
             InputError: A text is empty or too long.
         """
         run = _Run(self, text, _capture(capture), as_hooks(hooks))
-        target_ids = (*self.ids(target, "translation"), self.config.eos_id)
+        target_ids = (*self.target_ids(target), self.config.eos_id)
         request = run.request(record_steps=True)
         distribution = replay(self.model, request.memory, target_ids, recorder=request.step_recorder)
         chosen = distribution.gather(1, torch.tensor(target_ids, device=distribution.device)[:, None])
@@ -147,13 +157,13 @@ class Translator:
         hypothesis = Hypothesis(target_ids, log_probs, (0,) * len(target_ids), sum(log_probs))
         ids, values = alternatives(distribution)
         steps = [
-            Step((token,), (log_prob,), (0,), (log_prob,), (best,), (best_values,))
+            Step((token,), (log_prob,), (0,), (log_prob,), (best,), (best_values,), (False,))
             for token, log_prob, best, best_values in zip(target_ids, log_probs, ids, values, strict=True)
         ]
         return run.translation(hypothesis, self._path(steps, hypothesis), "forced")
 
     def translate_all(
-        self, texts: Sequence[str], beam_size: int = 1, max_length: int | None = None
+        self, texts: Sequence[str], beam_size: int | None = None, max_length: int | None = None
     ) -> list[str]:
         """Translates a padded batch, without capture: for evaluation.
 
@@ -165,7 +175,7 @@ class Translator:
         rows = [(*self.ids(text), self.config.eos_id) for text in texts]
         request = Request(self.model, padded(rows, self.config.pad_id, self.device))
         limits = [self.limit(len(row), max_length) for row in rows]
-        hypotheses = finish(self._decoding(request, limits, beam_size, None))
+        hypotheses = finish(self._decoding(request, limits, self._beam_size(beam_size), None))
         return [self.text(hypothesis.token_ids) for hypothesis in hypotheses]
 
     @property
@@ -173,23 +183,51 @@ class Translator:
         """Where the model computes."""
         return self.model.embedding.weight.device
 
-    def ids(self, text: str, what: str = "text") -> tuple[int, ...]:
-        """Ids of a text, without special tokens.
+    def ids(self, text: str) -> tuple[int, ...]:
+        """Ids of a source text, without special tokens.
 
         Raises:
-            InputError: The text is empty or longer than 1,024 tokens with ``</s>``.
+            InputError: The text is empty, has too many tokens, or does not name a target language where the
+                model needs one.
         """
-        ids = tuple(self.tokenizer.encode(clean(text)))
-        if not ids:
-            raise InputError(f"The {what} is empty; type a sentence.")
-        if len(ids) + 1 > MAX_SOURCE_TOKENS:
+        ids = tuple(self.tokenizer.encode(self.tokenizer.read(text)))
+        languages = self.config.languages
+        named = bool(ids) and self._source_pieces[ids[0]] in languages
+        if len(languages) > 1 and not named:
             raise InputError(
-                f"The {what} has {len(ids) + 1:,} tokens; at most {MAX_SOURCE_TOKENS:,} can be read at once."
+                f"This model translates into {len(languages)} languages; begin the text with the one "
+                f"you want, such as {' or '.join(languages[:3])}."
             )
+        self._check_length(ids[named:], "text")
         return ids
 
+    def target_ids(self, text: str) -> tuple[int, ...]:
+        """Ids of a translation, without special tokens.
+
+        Raises:
+            InputError: The translation is empty or has too many tokens.
+        """
+        ids = tuple(self.tokenizer.encode_target(self.tokenizer.read(text)))
+        self._check_length(ids, "translation")
+        return ids
+
+    def _check_length(self, ids: tuple[int, ...], what: str) -> None:
+        if not ids:
+            raise InputError(f"The {what} is empty; type a sentence.")
+        tokens, positions = len(ids) + 1, self.config.max_positions
+        if tokens > MAX_SOURCE_TOKENS:
+            raise InputError(
+                f"The {what} has {tokens:,} tokens; at most {MAX_SOURCE_TOKENS:,} can be read at once."
+            )
+        if tokens > positions:
+            raise InputError(f"The {what} has {tokens:,} tokens; this model has {positions:,} positions.")
+
+    def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of source ids, ``▁`` kept."""
+        return tuple(self._source_pieces[token_id] for token_id in ids)
+
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of ids, ``▁`` kept."""
+        """The pieces of target ids, ``▁`` kept."""
         return tuple(self._pieces[token_id] for token_id in ids)
 
     def text(self, ids: Iterable[int]) -> str:
@@ -197,36 +235,41 @@ class Translator:
         return self.tokenizer.decode(ids).strip()
 
     def limit(self, source_length: int, max_length: int | None = None) -> int:
-        """Most target tokens for a source: as asked, by default 1.5 × source tokens + 10.
+        """Most target tokens for a source: as asked, as the rules say, or 1.5 × source tokens + 10.
 
         Raises:
             ValueError: ``max_length`` is out of range.
         """
         longest = self.config.max_positions
         if max_length is None:
-            return min(int(1.5 * source_length) + 10, longest)
+            return min(self.rules.max_length or int(1.5 * source_length) + 10, longest)
         if not 1 <= max_length <= longest:
             raise ValueError(f"max_length is {max_length}; it must be from 1 to {longest:,}.")
         return max_length
 
+    def _beam_size(self, beam_size: int | None, sample: Sampling | None = None) -> int:
+        if beam_size is not None:
+            return beam_size
+        return self.rules.beam_size if sample is None else 1
+
     def _decoding(self, request: Request, limit: Limit, beam_size: int, sample: Sampling | None) -> Decoding:
         if beam_size != 1:
-            return beam_search(request, limit, beam_size)
-        return decode(request, limit, most_probable if sample is None else sample.chooser())
+            return beam_search(request, limit, beam_size, self.rules)
+        choose = most_probable if sample is None else sample.chooser()
+        return decode(request, limit, choose, self.rules)
 
     def _path(self, steps: Sequence[Step], hypothesis: Hypothesis) -> tuple[DecodeStep, ...]:
         """The winner's steps: its own tokens, with the alternatives of the row that each one extends."""
         return tuple(
-            DecodeStep(self._pieces[token], token, log_prob, self._alternatives(step, parent), parent)
+            self._decode_step(step, token, log_prob, parent)
             for step, token, log_prob, parent in zip(
                 steps, hypothesis.token_ids, hypothesis.log_probs, hypothesis.parents, strict=False
             )
         )
 
-    def _decode_step(self, step: Step, row: int) -> DecodeStep:
-        token, parent = step.token_ids[row], step.parents[row]
+    def _decode_step(self, step: Step, token: int, log_prob: float, parent: int) -> DecodeStep:
         best = self._alternatives(step, parent)
-        return DecodeStep(self._pieces[token], token, step.log_probs[row], best, parent)
+        return DecodeStep(self._pieces[token], token, log_prob, best, parent, step.forced[parent])
 
     def _alternatives(self, step: Step, parent: int) -> tuple[Alternative, ...]:
         pairs = zip(step.alternative_ids[parent], step.alternative_log_probs[parent], strict=True)
@@ -241,7 +284,7 @@ class _Run:
     ) -> None:
         self.translator, self.hooks = translator, hooks
         check_places(hooks, translator.config)
-        self.source_text = clean(text)
+        self.source_text = translator.tokenizer.read(text)
         self.src_ids = (*translator.ids(text), translator.config.eos_id)
         self.recorder = Recorder(capture, hooks) if capture is not None else None
         self._carrier = Recorder(None, hooks) if hooks else None
@@ -258,7 +301,7 @@ class _Run:
         return Translation(
             source_text=self.source_text,
             text=translator.text(hypothesis.token_ids),
-            source_tokens=translator.pieces(self.src_ids),
+            source_tokens=translator.source_pieces(self.src_ids),
             decoder_input_tokens=(*start, *target[:-1]),
             target_tokens=target,
             log_probs=hypothesis.log_probs,
@@ -282,7 +325,7 @@ class _Run:
         return self.recorder.trace(auditor)
 
     def _notes(self, hypothesis: Hypothesis) -> tuple[str, ...]:
-        notes = []
+        notes = list(self.translator.notes)
         trained = self.translator.config.trained_length
         if trained is not None and len(self.src_ids) > trained:
             notes.append(
@@ -325,16 +368,6 @@ def load_translator(path: str | Path, device: str | torch.device = "cpu") -> Tra
         heads=checkpoint.heads,
         card=checkpoint.card,
     )
-
-
-def clean(text: str) -> str:
-    """The text as the model reads it: NFC, one space for white space and control characters.
-
-    Surrogates become the character that a pair stands for; a lone one, which stands for none, U+FFFD.
-    """
-    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    text = "".join(" " if unicodedata.category(char) == "Cc" else char for char in text)
-    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> Tensor:
