@@ -52,7 +52,8 @@ class TransformerConfig:
         eos_id: Id of the token that ends a sentence.
         unk_id: Id of the unknown piece.
         trained_length: Longest sequence seen in training, in tokens; None if unknown.
-        languages: Pieces such as ``>>fra<<`` that name a target language at the start of the source.
+        languages: Pieces such as ``>>fra<<``, with blanks between, that name the target language at the start
+            of a source text.
 
     Raises:
         ValueError: A size is not a whole number within ``LIMITS``, or two fields contradict each other.
@@ -80,7 +81,7 @@ class TransformerConfig:
     eos_id: int = 2
     unk_id: int = 3
     trained_length: int | None = None
-    languages: tuple[str, ...] = ()
+    languages: str = ""
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
@@ -113,8 +114,8 @@ class TransformerConfig:
                 f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
                 "so source and target cannot share one embedding table."
             )
-        _check_texts("languages", self.languages)
-        object.__setattr__(self, "languages", tuple(self.languages))
+        if not isinstance(self.languages, str):
+            raise ValueError(f"languages is {self.languages!r:.80}; it must be a text.")
 
     @property
     def d_head(self) -> int:
@@ -131,9 +132,14 @@ class TransformerConfig:
         """Number of pieces that the decoder reads and writes."""
         return self.target_vocab_size or self.vocab_size
 
+    @property
+    def language_pieces(self) -> tuple[str, ...]:
+        """The pieces that name a target language; empty for a model that knows one only."""
+        return tuple(self.languages.split())
+
     def to_dict(self) -> dict[str, Any]:
         """The config as a flat dictionary of JSON values."""
-        return asdict(self) | {"languages": list(self.languages)}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
@@ -169,8 +175,3 @@ def _check_whole(name: str, value: object, low: int, high: int) -> None:
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
-
-
-def _check_texts(name: str, values: object) -> None:
-    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"{name} is {values!r:.80}; it must be a list of texts.")

@@ -191,7 +191,7 @@ class Translator:
                 model needs one.
         """
         ids = tuple(self.tokenizer.encode(self.tokenizer.read(text)))
-        languages = self.config.languages
+        languages = self.config.language_pieces
         named = bool(ids) and self._source_pieces[ids[0]] in languages
         if len(languages) > 1 and not named:
             raise InputError(
