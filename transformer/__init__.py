@@ -6,6 +6,8 @@ from .decoding import Sampling
 from .hooks import Hook
 from .model import Transformer
 from .tokenizer import Tokenizer
+from .trace_file import load_trace, save_trace
+from .trace_json import load_view, save_view
 from .translation import Translation
 from .translator import Translator, load_translator
 
@@ -24,5 +26,9 @@ __all__ = [
     "Translation",
     "Translator",
     "Window",
+    "load_trace",
     "load_translator",
+    "load_view",
+    "save_trace",
+    "save_view",
 ]

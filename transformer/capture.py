@@ -23,6 +23,8 @@ from .scores import attention_scores, attention_weights
 Array = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 Side = Literal["encoder", "decoder"]
+AS_RECORDED = " (as recorded)"
+"""Ends the name of a check that only a file vouches for, because repeating it needs the model."""
 
 
 class AttentionKind(StrEnum):
@@ -65,6 +67,11 @@ class AuditReport:
     """The checks that were run on a trace."""
 
     checks: tuple[Check, ...]
+
+    @property
+    def imported(self) -> bool:
+        """Whether some of it was only read from a file."""
+        return any(check.name.endswith(AS_RECORDED) for check in self.checks)
 
     @property
     def passed(self) -> bool:
@@ -162,6 +169,7 @@ class LayerTrace:
         bias: Rule for numbers added to the scores, or None.
         replaced_rows: (heads, queries) bool, rows that hooks changed; None without hooks.
         replaced_weights: (heads, queries, keys) weights used where hooks acted; None without hooks.
+        value_norms: (heads, keys) ‖v_j W_O^h‖, where a file gives them; None where only the trace is known.
     """
 
     query: Tensor
@@ -173,6 +181,7 @@ class LayerTrace:
     bias: BiasRule | None = None
     replaced_rows: Tensor | None = None
     replaced_weights: Tensor | None = None
+    value_norms: Tensor | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -335,6 +344,20 @@ class AttentionTrace:
         trace = self.layer(kind, layer, head)
         mask = trace.mask(window).numpy()
         return mask if head is not None else np.broadcast_to(mask, (trace.shape[0], *mask.shape))
+
+    def contributions(
+        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
+    ) -> Array | None:
+        """(queries, keys) ‖w_ij · v_j W_O^h‖: how much of the update each key brings (Kobayashi et al. 2020).
+
+        None where the trace does not know W_O: it comes with a file that was saved beside its model.
+        """
+        trace = self.layer(kind, layer, head)
+        if trace.value_norms is None:
+            return None
+        keys = (window or trace.window()).keys
+        contributions: Array = (trace.weights(head, window) * trace.value_norms[head, keys]).numpy()
+        return contributions
 
     @property
     def places(self) -> tuple[Place, ...]:

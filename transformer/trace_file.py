@@ -1,21 +1,28 @@
-"""A translation with its whole trace as one NPZ file, out and in; opens on a machine without the model.
+"""A run with its whole trace as one NPZ file, out and in; opens on a machine without the model.
 
-Layout, version 1. ``meta`` holds UTF-8 JSON (tokens, steps, config, the log-probabilities of the replay, a
-digest of the model); every other array is float32, or bool for masks, and is named by its place:
-``encoder.0.query``, ``cross.2.output``, ``embeddings.decoder.tokens`` and so on, with layers from 0. Masks
-are kept as rules: a padding vector, and "causal" for the decoder.
+Layout, version 2. ``meta`` holds UTF-8 JSON: the run (``transformer.run_record``), the type the model
+computed in, the largest difference between the log-probabilities of the decode and of its replay, and by kind
+the name of the rule that adds a bias to the scores. Every other array is float32, or bool for masks; layers
+count from 0:
+
+* ``encoder.0.query``, ``.key``, ``.value``, ``.output``: (heads, length, d_head), after rotation if any; also
+  ``decoder.…`` and ``cross.…``;
+* ``encoder.0.key_padding``: (keys,), True for tokens; absent where nothing is padded. "causal" is a rule: it
+  holds for the decoder;
+* ``encoder.0.bias.table``: what the rule of the bias works from (``transformer.biases``);
+* ``encoder.0.value_norms``: (heads, keys) ‖v_j W_O^h‖ with this head's rows of W_O. Times the weight
+  w_ij that is exactly what key j contributes to the update at query i, ‖w_ij · v_j W_O^h‖, in O(n) numbers;
+* ``embeddings.encoder.tokens``, ``.positions``, ``.input``: (length, d_model); also ``embeddings.decoder.…``.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -23,7 +30,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .audit import LOG_PROB_LIMIT, audit
+from .biases import BiasRule, rule_from
 from .capture import (
+    AS_RECORDED,
     AttentionKind,
     AttentionTrace,
     AuditReport,
@@ -35,19 +44,28 @@ from .capture import (
 )
 from .config import TransformerConfig
 from .model import Transformer
-from .translation import Alternative, DecodeStep, NotCapturedError, Translation
+from .patterns import output_projections
+from .run_record import (
+    TraceFileError,
+    in_one_sentence,
+    number,
+    read_json,
+    run_from_dict,
+    run_to_dict,
+    write_json,
+)
+from .trace_json import Source, load_view, opened, starts_as_json
+from .translation import NotCapturedError, Translation
 
-VERSION = 1
+VERSION = 2
 MAX_BYTES = 256 * 2**20
 """Most bytes that a file may unpack to."""
+MOST_ARRAYS = 4_096
 SIDES: tuple[Side, ...] = ("encoder", "decoder")
-RECORDED = "log-probabilities (as recorded)"
+RECORDED = f"log-probabilities{AS_RECORDED}"
+NOTE = "Imported file: its attention was recomputed and checked; its log-probabilities are as recorded."
 
 Arrays = dict[str, NDArray[Any]]
-
-
-class TraceFileError(ValueError):
-    """A trace file cannot be opened; the message says what is wrong with it."""
 
 
 def model_digest(model: Transformer) -> str:
@@ -60,87 +78,107 @@ def model_digest(model: Transformer) -> str:
 
 
 def save_trace(
-    translation: Translation, target: Path | io.BufferedIOBase, model: Transformer | None = None
+    translation: Translation, target: Path | str | IO[bytes], model: Transformer | None = None
 ) -> None:
     """Writes a translation with everything it recorded.
 
     Args:
         translation: Made with ``capture=True`` and without hooks.
         target: A path, or an open binary file.
-        model: Its digest goes into the file; without it, none does.
+        model: Its digest and what its W_O makes of the values go into the file; without it, only what an
+            earlier file gave.
 
     Raises:
         NotCapturedError: Nothing was recorded.
+        TraceFileError: Hooks changed the run, or it holds numbers that are not finite.
     """
     trace = translation.attention
     if trace is None:
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
-    meta = _meta(translation, trace) | {"model_sha256": None if model is None else model_digest(model)}
-    arrays: Arrays = {"meta": np.frombuffer(json.dumps(meta, ensure_ascii=False).encode(), np.uint8)}
+    if model is not None:
+        translation = replace(translation, model_sha256=model_digest(model))
+        trace = with_value_norms(trace, model)
+    arrays: Arrays = {"meta": np.frombuffer(write_json(_meta(translation)), np.uint8)}
     for kind, layer in trace.places:
-        record = trace.layer(kind, layer)
-        parts = {name: getattr(record, name) for name in ("query", "key", "value", "output", "key_padding")}
-        arrays |= {f"{kind}.{layer}.{name}": part.numpy() for name, part in parts.items() if part is not None}
+        arrays |= _layer_arrays(f"{kind}.{layer}", trace.layer(kind, layer))
     for side, embedding in trace.embeddings.items():
         parts = {name: getattr(embedding, name) for name in ("tokens", "positions", "input")}
-        arrays |= {
-            f"embeddings.{side}.{name}": part.numpy() for name, part in parts.items() if part is not None
-        }
+        arrays |= {f"embeddings.{side}.{name}": part for name, part in _present(parts).items()}
     np.savez_compressed(target, allow_pickle=False, **arrays)
 
 
-def load_trace(source: Path | str | io.BufferedIOBase) -> Translation:
-    """Opens a file that ``save_trace`` wrote.
+def with_value_norms(trace: AttentionTrace, model: Transformer) -> AttentionTrace:
+    """The trace with ‖v_j W_O^h‖ of every key, so that it gives ``contributions`` without the model."""
+    projections = output_projections(model)
+    layers = {
+        kind: tuple(
+            replace(record, value_norms=(record.value @ torch.from_numpy(projections(kind, i))).norm(dim=-1))
+            for i, record in enumerate(records)
+        )
+        for kind, records in trace.layers.items()
+    }
+    return replace(trace, layers=layers)
 
-    The checks that need no model run again; the log-probabilities of the replay are held against those of the
-    decode as the file gives them.
+
+def load_trace(source: Source) -> Translation:
+    """Opens a file that ``save_trace`` or ``save_view`` wrote.
+
+    The checks that need no model run again; how far the log-probabilities of the replay were from those of
+    the decode is taken from the file. A JSON file holds one matrix only, which ``load_view`` gives; its
+    translation comes without attention.
+
+    Args:
+        source: A path, or an open binary file.
 
     Raises:
         TraceFileError: The file is damaged, foreign, too large, or its parts contradict each other.
     """
-    try:
-        arrays = _read(source)
-        meta = json.loads(arrays.pop("meta").tobytes().decode("utf-8"))
+    with in_one_sentence(), opened(source) as file:
+        if starts_as_json(file):
+            return load_view(file).translation
+        arrays = _read(file)
+        meta = read_json(arrays.pop("meta").tobytes())
         if meta["version"] != VERSION:
-            raise TraceFileError(
-                f"The file has version {meta['version']!r}; this package reads version {VERSION}."
-            )
+            version = str(meta["version"])[:12]
+            raise TraceFileError(f"The file has version {version!r}; this package reads version {VERSION}.")
         return _translation(meta, arrays)
-    except TraceFileError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError, zipfile.BadZipFile) as error:
-        raise TraceFileError("The file is damaged, or is no trace that this package wrote.") from error
 
 
-def _meta(translation: Translation, trace: AttentionTrace) -> dict[str, Any]:
+def _meta(translation: Translation) -> dict[str, Any]:
+    trace = translation.attention
+    assert trace is not None
     if any(trace.layer(*place).replaced_rows is not None for place in trace.places):
         raise TraceFileError(
             "A translation with hooks holds what a visitor changed; it is not saved as a trace."
         )
+    first = {str(kind): records[0].bias for kind, records in trace.layers.items()}
     return {
         "version": VERSION,
-        "source_text": translation.source_text,
-        "text": translation.text,
-        "source_tokens": translation.source_tokens,
-        "decoder_input_tokens": translation.decoder_input_tokens,
-        "target_tokens": translation.target_tokens,
-        "log_probs": translation.log_probs,
-        "steps": [asdict(step) for step in translation.steps],
-        "method": translation.method,
-        "model": translation.model,
-        "config": translation.config.to_dict(),
-        "notes": translation.notes,
+        "run": run_to_dict(translation),
         "dtype": str(trace.dtype).removeprefix("torch."),
         "replay_error": max(c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")),
+        "bias": {kind: rule.name for kind, rule in first.items() if rule is not None},
     }
 
 
-def _read(source: Path | str | io.BufferedIOBase) -> Arrays:
+def _layer_arrays(place: str, record: LayerTrace) -> Arrays:
+    names = ("query", "key", "value", "output", "key_padding", "value_norms")
+    parts = _present({name: getattr(record, name) for name in names})
+    if record.bias is not None:
+        parts |= _present({f"bias.{name}": table for name, table in record.bias.arrays().items()})
+    return {f"{place}.{name}": part for name, part in parts.items()}
+
+
+def _present(parts: dict[str, Tensor | None]) -> Arrays:
+    return {name: part.numpy() for name, part in parts.items() if part is not None}
+
+
+def _read(source: IO[bytes]) -> Arrays:
     """All arrays; sizes are checked against the archive's before memory is taken."""
     arrays: Arrays = {}
     with zipfile.ZipFile(source) as archive:
         entries = archive.infolist()
-        if sum(entry.file_size for entry in entries) > MAX_BYTES:
+        if len(entries) > MOST_ARRAYS or sum(entry.file_size for entry in entries) > MAX_BYTES:
             raise TraceFileError(
                 f"The file unpacks to more than {MAX_BYTES // 2**20} MiB, the most that is opened."
             )
@@ -161,48 +199,36 @@ def _read_array(file: Any, size: int) -> NDArray[Any]:
     wanted = int(np.prod([int(n) for n in shape], dtype=object)) * dtype.itemsize
     if wanted > size:
         raise TraceFileError("The file is cut off: an array is shorter than it says.")
-    return np.frombuffer(file.read(wanted), dtype).reshape(shape).copy()
+    array = np.frombuffer(file.read(wanted), dtype).reshape(shape).copy()
+    if dtype == np.float32 and not np.isfinite(array).all():
+        raise TraceFileError("The file holds numbers that are not finite, which no model computes.")
+    return array
 
 
 def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
-    config = TransformerConfig.from_dict(meta["config"])
-    source, target = len(meta["source_tokens"]), len(meta["target_tokens"])
-    if (
-        not source
-        or not target
-        or len(meta["decoder_input_tokens"]) != target
-        or len(meta["log_probs"]) != target
-    ):
-        raise TraceFileError("The file's tokens contradict each other.")
-    layers = {kind: _layers(kind, config, (source, target), arrays) for kind in AttentionKind}
+    run = run_from_dict(meta["run"])
+    config, lengths = run.config, (len(run.source_tokens), len(run.target_tokens))
+    layers = {kind: _layers(kind, config, lengths, arrays, meta["bias"]) for kind in AttentionKind}
     embeddings = {
-        side: _embedding(side, (source if side == "encoder" else target, config.d_model), arrays)
-        for side in SIDES
+        side: _embedding(side, (length, config.d_model), arrays)
+        for side, length in zip(SIDES, lengths, strict=True)
     }
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
-    recorded = Check(RECORDED, float(meta["replay_error"]), LOG_PROB_LIMIT[dtype])
+    recorded = Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])
 
     def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
         return AuditReport((*audit(trace, places).checks, recorded))
 
-    return Translation(
-        source_text=str(meta["source_text"]),
-        text=str(meta["text"]),
-        source_tokens=_strings(meta["source_tokens"]),
-        decoder_input_tokens=_strings(meta["decoder_input_tokens"]),
-        target_tokens=_strings(meta["target_tokens"]),
-        log_probs=tuple(float(value) for value in meta["log_probs"]),
-        steps=tuple(_step(step) for step in meta["steps"]),
-        method=str(meta["method"]),
-        model=str(meta["model"]),
-        config=config,
-        notes=(*_strings(meta["notes"]), "Imported file."),
-        attention=AttentionTrace(layers, embeddings, {}, dtype, auditor),
-    )
+    trace = AttentionTrace(layers, embeddings, {}, dtype, auditor)
+    return replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))), attention=trace)
 
 
 def _layers(
-    kind: AttentionKind, config: TransformerConfig, lengths: tuple[int, int], arrays: Arrays
+    kind: AttentionKind,
+    config: TransformerConfig,
+    lengths: tuple[int, int],
+    arrays: Arrays,
+    biases: dict[str, str],
 ) -> tuple[LayerTrace, ...]:
     source, target = lengths
     queries = source if kind is AttentionKind.ENCODER else target
@@ -219,9 +245,25 @@ def _layers(
             output=_tensor(arrays, f"{kind}.{layer}.output", rows),
             key_padding=_padding(arrays, f"{kind}.{layer}.key_padding", keys),
             causal=kind is AttentionKind.DECODER,
+            bias=_bias(arrays, f"{kind}.{layer}.bias", biases.get(str(kind)), config),
+            value_norms=_tensor(arrays, f"{kind}.{layer}.value_norms", columns[:2])
+            if f"{kind}.{layer}.value_norms" in arrays
+            else None,
         )
         for layer in range(count)
     )
+
+
+def _bias(arrays: Arrays, place: str, name: Any, config: TransformerConfig) -> BiasRule | None:
+    tables = {key.removeprefix(f"{place}."): value for key, value in arrays.items() if key.startswith(place)}
+    if name is None:
+        if tables:
+            raise TraceFileError("The file holds a bias without the name of its rule.")
+        return None
+    if any(table.dtype != np.float32 for table in tables.values()):
+        raise TraceFileError("The file holds a bias of another type than float32.")
+    named = {key: torch.from_numpy(table) for key, table in tables.items()}
+    return rule_from(str(name)[:40], named, config.n_heads, config.d_head)
 
 
 def _embedding(side: Side, shape: tuple[int, int], arrays: Arrays) -> EmbeddingTrace:
@@ -247,16 +289,3 @@ def _padding(arrays: Arrays, name: str, keys: int) -> Tensor | None:
     if arrays[name].shape != (keys,) or arrays[name].dtype != np.bool_:
         raise TraceFileError(f"The array {name} is no mask of {keys} keys.")
     return torch.from_numpy(arrays[name])
-
-
-def _strings(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise TraceFileError("The file's tokens are no list of texts.")
-    return tuple(values)
-
-
-def _step(values: dict[str, Any]) -> DecodeStep:
-    step = DecodeStep(**values)
-    return replace(
-        step, alternatives=tuple(Alternative(**alternative) for alternative in values["alternatives"])
-    )
