@@ -77,14 +77,10 @@ class Leak:
     zeros: int
 
     @property
-    def unequal(self) -> int:
-        """Number of rows that do not sum to 1."""
-        return int((np.abs(self.sums - 1) > SUM_LIMIT).sum())
-
-    @property
-    def mean(self) -> float:
-        """Weight on masked keys, mean over the rows."""
-        return float(self.masked.mean())
+    def unequal(self) -> Bools:
+        """(queries,) which rows do not sum to 1."""
+        unequal: Bools = np.abs(self.sums - 1) > SUM_LIMIT
+        return unequal
 
 
 def leak(weights: Floats, mask: Bools) -> Leak:

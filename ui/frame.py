@@ -12,6 +12,7 @@ PAGES = (
     ("pages/encoder_self_attention.py", "Encoder self-attention", ":material/input:"),
     ("pages/decoder_self_attention.py", "Decoder self-attention", ":material/output:"),
     ("pages/cross_attention.py", "Cross-attention", ":material/compare_arrows:"),
+    ("pages/masks.py", "Masks", ":material/grid_off:"),
 )
 _ICON = models.ROOT / "assets" / "icon.png"
 _STYLE = """

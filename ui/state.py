@@ -23,6 +23,15 @@ LARGEST_BEAM = 8
 ORDERS = ("aer", "previous", "same", "next", "first", "eos_mass", "entropy")
 """Statistics of `heads.json` by which a grid of heads can be ordered."""
 
+WhatIf = tuple[str, float | None]
+WHAT_IFS: dict[str, tuple[float, float] | None] = {
+    **dict.fromkeys(("no-projections", "no-scale", "additive", "bilinear", "hard")),
+    "temperature": (0.05, 20.0),
+    "local": (0.0, 1024.0),
+    "pair": (1.0, 256.0),
+}
+"""Other arithmetic of "Inside a head", and from where to where its number goes; None where it has none."""
+
 T = TypeVar("T")
 
 
@@ -43,6 +52,12 @@ class State:
         target: a translation of the visitor's own.
         batch: the second sentence on the encoder page.
         order: the statistic by which the grids of heads are ordered.
+        kind: the attention that a page of all three shows: encoder, decoder or cross.
+        mask: what the mask of the Masks page could have been: `zero`, `after`; None for what it is.
+        sentences: the batch of the Masks page, one sentence a line.
+        member: the sentence of that batch which is shown.
+        key: the key that "Inside a head" looks at in self-attention.
+        what_if: the other arithmetic of that page, and its number: a temperature, a radius, a head (from 0).
     """
 
     text: str | None = None
@@ -57,6 +72,18 @@ class State:
     target: str | None = None
     batch: str | None = None
     order: str | None = None
+    kind: str | None = None
+    mask: str | None = None
+    sentences: str | None = None
+    member: int | None = None
+    key: int | None = None
+    what_if: WhatIf | None = None
+
+
+TEXTS = ("text", "target", "batch", "sentences")
+"""Values that may be too long for an address."""
+PAGE_OWN = ("view", "kind", "mask", "sentences", "member", "key", "what_if")
+"""Values that one page alone reads; links of the menu leave them out."""
 
 
 class _UnreadableError(ValueError):
@@ -94,16 +121,33 @@ def _read_decode(value: str) -> str:
     raise _UnreadableError
 
 
-def _read_view(value: str) -> str:
-    if value not in {"batch", "trained"}:
-        raise _UnreadableError
-    return value
+def _one_of(*names: str) -> Callable[[str], str]:
+    """Reads one of the given names."""
+
+    def read(value: str) -> str:
+        if value not in names:
+            raise _UnreadableError
+        return value
+
+    return read
 
 
-def _read_order(value: str) -> str:
-    if value not in ORDERS:
+def _read_what_if(value: str) -> WhatIf:
+    if value in WHAT_IFS:
+        return value, None
+    name, dash, written = value.rpartition("-")
+    low, high = WHAT_IFS.get(name) or (0.0, 0.0)
+    if not dash or not high or not math.isfinite(number := float(written)):
         raise _UnreadableError
-    return value
+    number = min(max(number, low), high)
+    if name == "temperature":
+        return name, number
+    return name, float(int(number) - (name == "pair"))
+
+
+def _write_what_if(value: WhatIf) -> str:
+    name, number = value
+    return name if number is None else f"{name}-{number + (name == 'pair'):g}"
 
 
 @dataclass(frozen=True)
@@ -124,11 +168,17 @@ PARAMETERS: dict[str, Parameter] = {
     "encoder": _HEAD,
     "decoder": _HEAD,
     "cross": _HEAD,
-    "view": Parameter(_read_view),
+    "view": Parameter(_one_of("batch", "trained")),
     "decode": Parameter(_read_decode),
     "target": Parameter(),
     "batch": Parameter(),
-    "order": Parameter(_read_order),
+    "order": Parameter(_one_of(*ORDERS)),
+    "kind": Parameter(_one_of("encoder", "decoder", "cross")),
+    "mask": Parameter(_one_of("zero", "after")),
+    "sentences": Parameter(),
+    "member": _POSITION,
+    "key": _POSITION,
+    "what_if": Parameter(_read_what_if, _write_what_if),
 }
 
 
@@ -157,13 +207,13 @@ def parse(params: Mapping[str, list[str]]) -> tuple[State, list[str]]:
 
 def carried(state: State) -> bool:
     """Whether an address can carry the texts of this state: proxies cut longer ones."""
-    texts = (state.text, state.target, state.batch)
-    return sum(len(quote(text or "", safe="", errors="replace")) for text in texts) <= LONGEST_LINK
+    texts = (getattr(state, name) or "" for name in TEXTS)
+    return sum(len(quote(text, safe="", errors="replace")) for text in texts) <= LONGEST_LINK
 
 
 def as_params(state: State) -> dict[str, str]:
     """Writes a state as parameters of an address; texts that are too long stay out."""
-    left_out = set() if carried(state) else {"text", "target", "batch"}
+    left_out = () if carried(state) else TEXTS
     return {
         field.name: PARAMETERS[field.name].write(value)
         for field in fields(State)
@@ -190,7 +240,7 @@ def adopt() -> None:
     state, unreadable = parse(params)
     before = current()
     if not carried(before) and "text" not in params:
-        state = replace(state, text=before.text, target=before.target, batch=before.batch)
+        state = replace(state, **{name: getattr(before, name) for name in TEXTS})
     st.session_state["state"] = state
     st.session_state["written"] = params
     if unreadable:
@@ -216,7 +266,8 @@ def resolve(**values: Any) -> State:
 
 def links() -> dict[str, str]:
     """The parameters that a menu link carries, so that the next page opens with the same state."""
-    return as_params(replace(current(), view=None))
+    left_out: dict[str, Any] = dict.fromkeys(PAGE_OWN)
+    return as_params(replace(current(), **left_out))
 
 
 def notice(text: str) -> None:

@@ -11,14 +11,17 @@ from streamlit.testing.v1 import AppTest
 
 from transformer.checkpoint import save_checkpoint
 from transformer.translator import Translator
+from ui import frame
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = (
+LINKED = (
     "app.py",
     "pages/encoder_self_attention.py",
     "pages/decoder_self_attention.py",
     "pages/cross_attention.py",
 )
+"""Pages with a linked view."""
+PAGES = (*LINKED, "pages/masks.py")
 SENTENCE = CASES["copy"].sentence
 HEADS = {
     "default": {"encoder": [1, 3], "decoder": [0, 1], "cross": [2, 2]},
@@ -73,8 +76,8 @@ def said(at: AppTest) -> str:
     return " ".join(each.value for each in (*at.info, *at.error))
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_page_draws_its_figures_for_one_translation(page: str):
+@pytest.mark.parametrize("page", LINKED)
+def test_every_linked_page_draws_its_figures_for_one_translation(page: str):
     at = run(page)
     assert not at.exception
     told, carried = view(at), feeds(at)
@@ -105,7 +108,8 @@ def test_every_page_draws_its_figures_for_one_translation(page: str):
 def test_a_bad_address_is_named_and_the_nearest_view_is_shown(page: str, params: dict[str, str]):
     at = run(page, **params)
     assert not at.exception
-    assert view(at)["step"] >= 0
+    if page in LINKED:
+        assert view(at)["step"] >= 0
     if params not in ({"step": "0"}, {"source": "-7"}):
         assert said(at)
 
@@ -189,7 +193,7 @@ def test_back_restores_the_earlier_state():
 def test_links_of_the_menu_carry_the_state():
     at = run(step="2", decoder="1.2")
     queries = [each.proto.query_string for each in at.get("page_link")]
-    assert len(queries) == len(PAGES)
+    assert len(queries) == len(frame.PAGES)
     assert all("step=2" in query and "decoder=1.2" in query for query in queries)
 
 
@@ -219,7 +223,7 @@ def test_without_any_model_the_page_says_what_to_do(tmp_path: Path, monkeypatch:
     assert "python -m transformer train" in said(at)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", LINKED)
 def test_a_long_text_is_drawn_in_windows(page: str):
     text = " ".join(["one two three four five six eight nine ten"] * 12)
     at = run(page, model="random", text=text, step="90")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ui import frame
+
 from .conftest import PATIENCE, Visitor
 
 HOSTILE = {
@@ -64,4 +66,5 @@ def test_texts_that_cannot_be_translated_get_a_sentence(visitor: Visitor, text: 
     visitor.page.wait_for_selector("[data-testid=stAlert]", timeout=PATIENCE)
     assert sentence in visitor.page.inner_text("[data-testid=stAlert]")
     assert visitor.page.locator(".stException").count() == 0
-    visitor.until("document.querySelectorAll('[data-testid=stSidebar] a').length === 4")
+    links = "document.querySelectorAll('[data-testid=stSidebar] a').length"
+    visitor.until(f"{links} === {len(frame.PAGES)}")

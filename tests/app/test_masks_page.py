@@ -1,0 +1,135 @@
+"""The page of masks without a browser: a known mask, what leaks, and a batch with its padding."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+from closed_form import CASES
+from test_app import own_models, run  # noqa: F401
+
+PAGE = "pages/masks.py"
+
+
+def charts(at: object) -> dict[str, dict]:
+    """The figures by the text that stands for them."""
+    return {each.proto.alt: json.loads(each.proto.spec) for each in at.get("plotly_chart")}  # type: ignore[attr-defined]
+
+
+def words(at: object) -> str:
+    return " ".join(each.value for each in (*at.markdown, *at.caption))  # type: ignore[attr-defined]
+
+
+def cells(spec: dict, name: str) -> np.ndarray:
+    """An array of the first trace; arrays travel as base64."""
+    packed = spec["data"][0][name]
+    shape = [int(side) for side in packed["shape"].split(",")]
+    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"]).reshape(shape)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_zeros_of_a_known_causal_mask_are_counted(name: str):
+    at = run(PAGE, model=name, text=CASES[name].sentence)
+    assert not at.exception
+    size = len(CASES[name].target_tokens)
+    masked = size * (size - 1) // 2
+    assert f"{masked} of {size * size} cells are masked" in words(at)
+    zeros = re.search(rf"(\d+) of {size * size} weights are exactly 0", words(at))
+    assert zeros is not None
+    assert int(zeros[1]) >= masked
+    assert "every row sums to 1" in words(at)
+
+
+def test_one_sentence_alone_has_no_padding():
+    at = run(PAGE, kind="encoder")
+    assert "one sentence alone has no padding" in words(at)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_score_of_zero_leaks_and_the_last_row_says_how_much(name: str):
+    at = run(PAGE, model=name, text=CASES[name].sentence, mask="zero")
+    assert not at.exception
+    assert "Every row still sums to 1" in words(at)
+    assert "not the model's computation" in words(at)
+    drawn = charts(at)
+    what_if = next(spec for alt, spec in drawn.items() if "0 before the softmax" in alt)
+    true = next(spec for alt, spec in drawn.items() if "as the model computed" in alt)
+    size = len(CASES[name].target_tokens)
+    later = ~np.tri(size, dtype=bool)
+    weights, own = cells(what_if, "customdata"), cells(true, "customdata")[..., 0]
+    assert weights[0, 1:] == pytest.approx(weights[0, 1])
+    assert weights[0, 1] > 0
+    assert weights.sum(-1) == pytest.approx(1, abs=1e-5)
+    assert (own[later] == 0).all()
+    keys = CASES[name].keys("decoder", 0)
+    assert all(own[row, key] > 0.99 for row, key in enumerate(keys))
+
+
+def test_with_ordinary_scores_much_leaks_where_little_is_visible():
+    at = run(PAGE, model="random", text="one two three four", mask="zero")
+    drawn = charts(at)
+    weights = cells(next(spec for alt, spec in drawn.items() if "0 before the softmax" in alt), "customdata")
+    share = weights[0, 1:].sum()
+    assert share > 0.2
+    assert re.search(rf"the first row .* loses {share:.2f}, the last row .* \*\*0.00\*\*", words(at))
+
+
+def test_zeros_after_the_softmax_make_rows_fall_short():
+    at = run(PAGE, mask="after", model="random", text="one two three four")
+    assert "rows no longer sum to 1" in words(at)
+
+
+def test_a_batch_shows_the_padding_of_each_sentence():
+    at = run(PAGE, view="batch", sentences="one two\nnine ten eight six five", member="1", kind="cross")
+    assert not at.exception
+    assert "2 sentences × 6 tokens make a rectangle of 12 places; **3 of them" in words(at)
+    drawn = charts(at)
+    masked = [alt for alt in drawn if alt.startswith("Padding mask of the encoder")]
+    assert masked == ["Padding mask of the encoder: 6 queries by 6 keys, 18 cells masked"]
+    assert any("Causal and padding combined" in alt for alt in drawn)
+    assert "0 of them in rows of tokens" in words(at)
+
+
+def test_a_batch_takes_at_most_six_sentences_and_keeps_them_in_the_address():
+    at = run(PAGE, view="batch")
+    at.text_area[0].set_value("\n".join(["one two"] * 8)).run()
+    assert not at.exception
+    assert at.query_params["sentences"] in ("\n".join(["one two"] * 6), ["\n".join(["one two"] * 6)])
+    assert "6 sentences ×" in words(at)
+
+
+def test_a_sentence_that_is_too_long_for_a_batch_is_named():
+    at = run(PAGE, model="random", view="batch", sentences="one two\n" + "one " * 200)
+    assert "at most 128" in " ".join(each.value for each in at.error).replace("\\", "")
+
+
+@pytest.mark.parametrize("params", [{"mask": "x"}, {"kind": "y"}, {"member": "z", "view": "batch"}], ids=str)
+def test_values_that_mean_nothing_are_named(params: dict[str, str]):
+    at = run(PAGE, **params)
+    assert not at.exception
+    assert "Not readable in the address" in " ".join(each.value for each in at.info).replace("\\", "")
+
+
+def test_a_member_beyond_the_batch_becomes_the_last():
+    at = run(PAGE, view="batch", sentences="one\ntwo three", member="9")
+    assert not at.exception
+    assert "sentence 2 of the batch" in words(at)
+
+
+def test_a_long_text_is_drawn_in_windows_that_say_so():
+    text = " ".join(["one two three four five six eight nine ten"] * 12)
+    at = run(PAGE, model="random", text=text, mask="zero", step="90")
+    assert not at.exception
+    assert "queries " in words(at)
+    assert sum(len(each.proto.spec) for each in at.get("plotly_chart")) < 1_000_000
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "</s> <pad> #000001", "‮ %{x} $\\frac$"])
+def test_hostile_sentences_are_shown_as_text(text: str):
+    at = run(PAGE, model="random", text=text, view="batch", mask="zero", sentences=text + "\none")
+    assert not at.exception
+    for spec in charts(at).values():
+        assert "<script" not in json.dumps(spec)
