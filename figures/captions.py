@@ -25,6 +25,8 @@ class AuditLike(Protocol):
     @property
     def passed(self) -> bool: ...
     @property
+    def imported(self) -> bool: ...
+    @property
     def row_sum_error(self) -> float: ...
     @property
     def output_error(self) -> float: ...
@@ -161,13 +163,15 @@ def badge(audit: AuditLike, derived: bool = False) -> dict[str, object]:
         audit: the checks of the trace.
         derived: whether the picture shows what was read from the trace, not the model's own arrays.
     """
-    verified = "✓ from a verified trace" if derived else "✓ verified"
+    origin = "imported file, " if audit.imported else ""
+    verified = f"✓ {origin}from a verified trace" if derived else f"✓ {origin}verified"
+    file = "a file (log-probabilities as recorded)"
     title = (
-        f"Recomputed from what the model recorded. Largest row-sum error {audit.row_sum_error:.1e}; "
+        f"Recomputed from {file if audit.imported else 'what the model recorded'}. Largest row-sum error {audit.row_sum_error:.1e}; "
         f"largest difference between recomputed and used output {audit.output_error:.1e}."
     )
     return {
         "passed": bool(audit.passed),
-        "text": verified if audit.passed else "✗ not verified",
+        "text": verified if audit.passed else f"✗ {origin}not verified",
         "title": title,
     }

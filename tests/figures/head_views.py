@@ -16,6 +16,7 @@ class Audit:
     passed: bool = True
     row_sum_error: float = 1e-7
     output_error: float = 2e-6
+    imported: bool = False
 
 
 @dataclass(frozen=True)
