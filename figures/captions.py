@@ -165,9 +165,9 @@ def badge(audit: AuditLike, derived: bool = False) -> dict[str, object]:
     """
     origin = "imported file, " if audit.imported else ""
     verified = f"✓ {origin}from a verified trace" if derived else f"✓ {origin}verified"
-    file = "a file (log-probabilities as recorded)"
+    recorded = "a file (log-probabilities as recorded)" if audit.imported else "what the model recorded"
     title = (
-        f"Recomputed from {file if audit.imported else 'what the model recorded'}. Largest row-sum error {audit.row_sum_error:.1e}; "
+        f"Recomputed from {recorded}. Largest row-sum error {audit.row_sum_error:.1e}; "
         f"largest difference between recomputed and used output {audit.output_error:.1e}."
     )
     return {

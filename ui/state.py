@@ -280,6 +280,12 @@ def take_notices() -> list[str]:
     return list(dict.fromkeys(st.session_state.pop("notices", [])))
 
 
+def imported() -> dict[str, Any]:
+    """What this visitor opened from files, by name, oldest first."""
+    files: dict[str, Any] = st.session_state.setdefault("imported", {})
+    return files
+
+
 def control(name: str, value: object) -> str:
     """The session key of a widget, new whenever something else than the widget changed its value.
 
