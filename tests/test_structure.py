@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 GROUPS = (
-    "config presets masks biases positions scores cache capture search_rules hooks recorder tokenizer words reading "
+    "config presets masks biases positions bootstrap scores cache capture search_rules hooks recorder tokenizer words reading "
     "function_words loss dropout",
     "attention data augment mask_variants",
     "layers",
@@ -20,7 +20,7 @@ GROUPS = (
     "audit translation inside what_if_head anatomy alignment patterns roles heads probe_data run_record trace_file trace_json marian training "
     "progress run_files",
     "translator batch survey probes retrace",
-    "commands train_command __main__",
+    "commands train_command experiments profiles positions_command __main__",
 )
 """Modules of the package: each imports from its own group and those before it, never in a circle."""
 RANK = {name: rank for rank, group in enumerate(GROUPS) for name in group.split()}

@@ -19,6 +19,8 @@ from .checkpoint import HEADS_FILE, write_atomically, write_json
 from .data import DataError, SentencePair, encode_pairs, read_pairs
 from .heads import CrossAlignments, measure_heads
 from .patterns import output_projections
+from .probe_data import read_pronouns, read_trees
+from .probes import PROBES_FILE, dependencies, pronouns
 from .tokenizer import Tokenizer
 from .train_command import choose_device
 from .training import evaluate_loss
@@ -61,6 +63,18 @@ def add_commands(commands: Any) -> None:
         "--alignments", metavar="FILE", help="source<TAB>target<TAB>links lines, for the errors"
     )
     heads.add_argument("--sentences", type=int, default=500, help="use the first N pairs of --data")
+    probes = _command(
+        commands,
+        "probes",
+        write_probes,
+        "measure which relations heads follow and write the model's probes.json",
+    )
+    probes.add_argument(
+        "--probes",
+        required=True,
+        metavar="DIR",
+        help="folder with pud-en.conllu.gz, pud-de.conllu.gz, winomt-en.tsv.gz",
+    )
 
 
 def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
@@ -345,6 +359,29 @@ def write_heads(arguments: argparse.Namespace) -> int:
     } | found
     write_json(Path(arguments.model) / HEADS_FILE, values)
     _write(arguments, values["default"], f"Wrote {Path(arguments.model) / HEADS_FILE}.")
+    return 0
+
+
+def write_probes(arguments: argparse.Namespace) -> int:
+    """`probes`: arcs and antecedents that heads follow, as `probes.json` in the model directory."""
+    folder = Path(arguments.probes)
+    english, german = (read_trees(folder / f"pud-{language}.conllu.gz") for language in ("en", "de"))
+    cases, left_out = read_pronouns(folder / "winomt-en.tsv.gz")
+    translator = _load(arguments)
+    found = {
+        "encoder": dependencies(translator, english, AttentionKind.ENCODER),
+        "decoder": dependencies(translator, german, AttentionKind.DECODER),
+        "pronouns": pronouns(translator, cases, left_out),
+    }
+    values = {
+        "model": translator.name,
+        "data": f"encoder: {len(english):,} English sentences of PUD; decoder: the German ones, forced as "
+        f"translations of the English ones; pronouns: {len(cases) + left_out:,} sentences of WinoMT",
+        "command": f"python -m transformer probes --model {arguments.model} --probes {arguments.probes}",
+        "date": date.today().isoformat(),
+    } | found
+    write_json(Path(arguments.model) / PROBES_FILE, values)
+    _write(arguments, values, f"Wrote {Path(arguments.model) / PROBES_FILE}.")
     return 0
 
 
