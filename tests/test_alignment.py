@@ -4,18 +4,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from closed_form import CASES
 
 from transformer.alignment import (
     GoldPair,
+    Links,
     attention_links,
     diagonal,
     link_words,
     merge_words,
     read_gold,
     score,
+    text_words,
+    word_weights,
 )
 from transformer.data import DataError
-from transformer.words import word_groups
+from transformer.translator import Translator
+from transformer.words import reading_groups, word_groups
 
 SOURCE = ("▁a", "▁b", "b", "▁c", "</s>")
 TARGET = ("▁x", "x", "▁y", "</s>")
@@ -109,3 +114,80 @@ def test_attention_on_the_end_of_the_source_links_nothing_to_it() -> None:
     weights = peaked([4, 4, 4, 4])
     weights[0, :, 1] = 0.02
     assert attention_links(weights, SOURCE, TARGET, reading=False) == [{(1, 0), (1, 1)}]
+
+
+WORDS = np.array([[[0.6, 0.3, 0.1], [0.5, 0.1, 0.4], [0.0, 0.0, 0.0]]], dtype=np.float32)
+
+
+def test_mutual_links_are_those_that_both_directions_choose() -> None:
+    assert link_words(WORDS) == [{(0, 0), (0, 1)}]
+    assert link_words(WORDS, "mutual") == [{(0, 0)}]
+
+
+def test_a_threshold_links_every_pair_that_reaches_it() -> None:
+    assert link_words(WORDS, "above", 0.4) == [{(0, 0), (0, 1), (2, 1)}]
+    assert link_words(WORDS, "above", 0.0) == [{(i, j) for i in range(3) for j in range(2)}]
+
+
+def test_the_last_word_of_a_cut_translation_has_no_row_that_reads_it() -> None:
+    groups = word_groups(("▁x", "▁y"))
+    weights = np.array([[[0.9, 0.1], [0.2, 0.8]]], dtype=np.float32)
+    merged = word_weights(weights, word_groups(("▁a", "▁b")), groups, reading=True)
+    assert merged.tolist() == [[weights[0, 1].tolist(), [0, 0]]]
+    assert link_words(merged) == [{(1, 0)}]
+
+
+def drawn(seed: int) -> tuple[Links, GoldPair]:
+    """Random links over 5 x 4 words: some found, some sure, some possible."""
+    generator = np.random.default_rng(seed)
+    cells = [(i, j) for i in range(5) for j in range(4)]
+    found, sure, possible = (
+        frozenset(cell for cell in cells if generator.random() < share) for share in (0.3, 0.2, 0.2)
+    )
+    return found, GoldPair(("a",) * 5, ("x",) * 4, sure, sure | possible)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_scores_follow_their_definition(seed: int) -> None:
+    found, pair = drawn(seed)
+    sure = sum(link in found for link in pair.sure)
+    possible = sum(link in pair.possible for link in found)
+    scored = score([found], [pair])
+    if found and pair.sure:
+        assert scored.aer == pytest.approx(1 - (sure + possible) / (len(found) + len(pair.sure)))
+        assert scored.precision == pytest.approx(possible / len(found))
+        assert scored.recall == pytest.approx(sure / len(pair.sure))
+    assert 0 <= scored.aer <= 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_with_sure_links_only_the_error_is_one_less_f(seed: int) -> None:
+    found, pair = drawn(seed)
+    scored = score([found], [GoldPair(pair.source, pair.target, pair.sure, pair.sure)])
+    both = scored.precision + scored.recall
+    f = 2 * scored.precision * scored.recall / both if both else 0
+    assert scored.aer == pytest.approx(1 - f)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_merging_keeps_the_sum_of_rows_and_the_links_of_single_pieces(seed: int) -> None:
+    weights = np.random.default_rng(seed).dirichlet(np.ones(5), size=(2, 4)).astype(np.float32)
+    merged = merge_words(weights, word_groups(TARGET), word_groups(SOURCE))
+    assert merged.sum(-1) == pytest.approx(1)
+    single = [f"▁{i}" for i in range(5)], [f"▁{i}" for i in range(4)]
+    alone = word_weights(weights, word_groups(single[0]), word_groups(single[1]), reading=False)
+    assert (alone == weights).all()
+
+
+@pytest.mark.parametrize("rule", ["strongest", "mutual", "above"])
+def test_the_head_that_translates_has_no_error_against_its_known_links(solved: Translator, rule: str) -> None:
+    case = CASES[solved.name]
+    translation = solved.translate(case.sentence)
+    source, target = (text_words(reading_groups(t)) for t in (case.source_tokens, case.target_tokens))
+    assert translation.attention is not None
+    weights = translation.attention.weights("cross", 0)
+    links = link_words(word_weights(weights, source, target, reading=False), rule, 0.5)  # type: ignore[arg-type]
+    known = frozenset((key, row) for row, key in enumerate(case.keys("cross", 0)[: len(target)]))
+    pair = GoldPair(("",) * len(source), ("",) * len(target), known, known)
+    assert score([links[0]], [pair]).aer == 0
+    assert score([links[1]], [pair]).aer > 0

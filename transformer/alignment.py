@@ -1,7 +1,7 @@
 """Word alignments read from cross-attention, and their error against links made by hand.
 
-A target word is aligned to the source word that gets most of its attention. Attention on the source's `</s>`
-is left out. The weight of a word pair is the sum over the source word's pieces and the mean over the target
+By default a target word is aligned to the source word that gets most of its attention. Attention on the
+source's `</s>` is left out. The weight of a word pair is the sum over the source word's pieces and the mean over the target
 word's.
 """
 
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from .data import DataError, read_lines
 from .words import Group, is_special, word_groups
 
 Links = frozenset[tuple[int, int]]
+Rule = Literal["strongest", "mutual", "above"]
 _LINK = re.compile(r"(\d+)([-p])(\d+)")
 
 
@@ -128,36 +130,73 @@ def merge_words(
     return np.stack(rows, axis=-2)
 
 
-def link_words(weights: NDArray[np.float32]) -> list[Links]:
-    """Links every target word to its strongest source word.
+def word_weights(
+    weights: NDArray[np.float32], source: Sequence[Group], target: Sequence[Group], *, reading: bool
+) -> NDArray[np.float32]:
+    """Cross-attention between words.
+
+    Args:
+        weights: (…, queries, keys) cross-attention; row t reads the decoder input t and predicts target
+            token t.
+        source: Words of the source, as groups of its pieces.
+        target: Words of the target, as groups of its pieces.
+        reading: False: a target word's attention is that of the rows that predict its pieces; True: of the
+            rows that read them, one later. Where no row reads a word (the last piece of a translation that
+            was cut), it has no weight.
+
+    Returns:
+        (…, target words, source words).
+    """
+    if reading:
+        unread = np.zeros_like(weights[..., :1, :])
+        weights = np.concatenate([weights[..., 1:, :], unread], axis=-2)
+    return merge_words(weights, target, source)
+
+
+def text_words(groups: Iterable[Group]) -> list[Group]:
+    """The groups that stand for text: what an alignment may link."""
+    return [group for group in groups if not is_special(group.text)]
+
+
+def link_words(weights: NDArray[np.float32], rule: Rule = "strongest", least: float = 0.0) -> list[Links]:
+    """The links that attention between words implies.
 
     Args:
         weights: (heads, target words, source words).
+        rule: "strongest": every target word to its strongest source word; "mutual": only where the source
+            word's strongest target word is that one too (the intersection of both directions); "above":
+            every pair with at least the weight `least`.
+        least: From 0 to 1.
 
     Returns:
-        One alignment per head.
+        One alignment per head; a target word without any weight has no link.
     """
-    return [frozenset((int(i), j) for j, i in enumerate(head)) for head in weights.argmax(-1)]
+    chosen = weights >= least if rule == "above" else _strongest(weights, -1)
+    if rule == "mutual":
+        chosen &= _strongest(weights, -2)
+    return [frozenset((int(i), int(j)) for j, i in np.argwhere(head)) for head in chosen & (weights > 0)]
+
+
+def _strongest(weights: NDArray[np.float32], axis: int) -> NDArray[np.bool_]:
+    """Marks the first largest weight along an axis."""
+    chosen = np.zeros(weights.shape, dtype=bool)
+    np.put_along_axis(chosen, np.expand_dims(weights.argmax(axis), axis), True, axis)
+    return chosen
 
 
 def attention_links(
     weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str], *, reading: bool
 ) -> list[Links]:
-    """Alignments of one layer's heads.
+    """Alignments of one layer's heads, each target word to its strongest source word.
 
     Args:
-        weights: (heads, queries, keys) cross-attention; row t reads the decoder input t and predicts target
-            token t.
+        weights: (heads, queries, keys) cross-attention.
         source_tokens: Pieces of the source, ending in `</s>`.
         target_tokens: Pieces of the target, ending in `</s>`.
-        reading: False: a target word's attention is that of the rows that predict its pieces; True: of the
-            rows that read them, one later.
+        reading: As in `word_weights`.
 
     Returns:
-        One alignment per head; words count from 0.
+        One alignment per head; words are what spaces part, and count from 0.
     """
-    shift = 1 if reading else 0
-    source = [group for group in word_groups(source_tokens) if not is_special(group.text)]
-    target = [group for group in word_groups(target_tokens) if not is_special(group.text)]
-    rows = [Group(group.start + shift, group.stop + shift, group.text) for group in target]
-    return link_words(merge_words(weights, rows, source))
+    source, target = (text_words(word_groups(tokens)) for tokens in (source_tokens, target_tokens))
+    return link_words(word_weights(weights, source, target, reading=reading))
