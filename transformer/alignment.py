@@ -1,8 +1,8 @@
 """Word alignments read from cross-attention, and their error against links made by hand.
 
 By default a target word is aligned to the source word that gets most of its attention. Attention on the
-source's `</s>` is left out. The weight of a word pair is the sum over the source word's pieces and the mean over the target
-word's.
+source's `</s>` is left out. The weight of a word pair is the sum over the source word's pieces and the mean
+over the target word's.
 """
 
 from __future__ import annotations
