@@ -16,12 +16,13 @@ import streamlit as st
 
 from figures import Tile
 from figures.heatmap import LARGEST
-from transformer import Sampling, Translation, Translator, Window, load_translator
+from transformer import Sampling, TransformerConfig, Translation, Translator, Window, load_translator
 from transformer.batch import BatchEntry, run_batch
 from transformer.capture import AttentionKind, HeadView
 from transformer.inside import InsideHead, look_inside
 from transformer.retrace import retrace
 from transformer.tokenizer import clean
+from ui import imported
 from ui.linked_view import Head, window_around
 from ui.state import BEAM, SAMPLE, State
 
@@ -30,6 +31,8 @@ BUNDLED = ROOT / "assets" / "models"
 DEFAULT = "en-de"
 KINDS = tuple(str(kind) for kind in AttentionKind)
 TEMPERATURE = 0.8
+MOST_BYTES = 512 * 2**20
+"""Most bytes of translations that the server keeps for all visitors together, the newest one aside."""
 LONGEST_IN_BATCH = 128
 """Most tokens of a sentence in a batch: six such sentences take about 60 MB."""
 
@@ -37,10 +40,16 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """A small store shared by all visitors: keeps the values used last, safe between threads."""
+    """A small store shared by all visitors: keeps the values used last, safe between threads.
 
-    def __init__(self, entries: int) -> None:
+    Args:
+        entries: most values kept.
+        size: bytes of a value; where it is given, at most `MOST_BYTES` are kept.
+    """
+
+    def __init__(self, entries: int, size: Callable[[V], int] | None = None) -> None:
         self._entries, self._values, self._lock = entries, OrderedDict[Hashable, V](), threading.Lock()
+        self._size = size
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
         """The value of a key, made where it is missing; two visitors may make the same one."""
@@ -51,9 +60,14 @@ class Recent(Generic[V]):
         value = make()
         with self._lock:
             self._values[key] = value
-            while len(self._values) > self._entries:
+            while len(self._values) > 1 and self._full():
                 self._values.popitem(last=False)
         return value
+
+    def _full(self) -> bool:
+        if len(self._values) > self._entries:
+            return True
+        return self._size is not None and sum(map(self._size, self._values.values())) > MOST_BYTES
 
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:
@@ -67,12 +81,12 @@ def _translator(path: str, changed: int) -> Translator:
 
 @st.cache_resource(show_spinner=False)
 def _translations() -> Recent[Translation]:
-    return Recent(64)
+    return Recent(64, held)
 
 
 @st.cache_resource(show_spinner=False)
 def _traced() -> Recent[Translation]:
-    return Recent(8)
+    return Recent(8, held)
 
 
 @st.cache_resource(show_spinner=False)
@@ -83,6 +97,16 @@ def _overviews() -> Recent[list[list[Tile]]]:
 @st.cache_resource(show_spinner=False)
 def _batches() -> Recent[tuple[BatchEntry, ...]]:
     return Recent(6)
+
+
+def held(translation: Translation) -> int:
+    """Bytes that a translation holds in memory: the trace, and the residual stream where it was recorded."""
+    trace = translation.attention
+    if trace is None:
+        return 0
+    records = [*trace.embeddings.values(), *trace.residuals.values()]
+    tensors = [tensor for record in records for tensor in vars(record).values() if tensor is not None]
+    return trace.nbytes + sum(tensor.nbytes for tensor in tensors)
 
 
 def _own_models() -> Path:
@@ -109,10 +133,24 @@ def translator(name: str) -> Translator:
 
     Raises:
         KeyError: there is no model of that name; a path is no name.
+        NoModelError: the name is that of a file, which holds a run without its model.
         ValueError: the directory is damaged.
     """
+    if imported.is_imported(name):
+        raise NoModelError(
+            "This needs the model, and an imported file holds a run without it: choose a model on the left."
+        )
     path = available()[name]
     return _translator(str(path), max(each.stat().st_mtime_ns for each in path.iterdir()))
+
+
+class NoModelError(ValueError):
+    """A view needs the model, and the run was opened from a file."""
+
+
+def has_model(name: str) -> bool:
+    """Whether a name among the models is that of a model, not of a file."""
+    return not imported.is_imported(name)
 
 
 @dataclass(frozen=True)
@@ -153,6 +191,8 @@ def translate(asked: Request, progress: Callable[[int, str], None]) -> Translati
     Raises:
         ValueError: the text cannot be translated; the message says why.
     """
+    if not has_model(asked.model):
+        return imported.run_of(asked.model, asked.text, asked.decode, asked.target)
     model = translator(asked.model)
     return _translations().get((asked, id(model)), lambda: _decode(model, asked, progress))
 
@@ -193,19 +233,24 @@ def inside(asked: Request, translation: Translation, kind: str, chosen: Head, ro
 
 def sizes(name: str) -> dict[str, Head]:
     """Number of layers and heads by kind."""
-    config = translator(name).config
+    config = _config(name)
     layers = {"encoder": config.n_encoder_layers}
     return {kind: (layers.get(kind, config.n_decoder_layers), config.n_heads) for kind in KINDS}
 
 
+def _config(name: str) -> TransformerConfig:
+    return translator(name).config if has_model(name) else imported.find(name).translation.config
+
+
 def facts(name: str) -> dict[str, Any]:
     """What `heads.json` says; empty where the model has none."""
-    return translator(name).heads or {}
+    return (translator(name).heads or {}) if has_model(name) else {}
 
 
 def default_head(name: str, kind: str) -> Head:
     """The head that opens first: as `heads.json` says, else the first head of the last layer."""
-    chosen = facts(name).get("default", {}).get(kind)
+    known = name if has_model(name) else imported.find(name).translation.model
+    chosen = facts(known).get("default", {}).get(kind) if known in available() else None
     layers, heads = sizes(name)[kind]
     if chosen is None:
         return layers - 1, 0
@@ -244,21 +289,18 @@ def followed(translation: Translation, chosen: Head) -> list[int]:
     return [int(column) for column in np.argmax(words, axis=1)]
 
 
-def overview(asked: Request, translation: Translation, kind: str) -> list[list[Tile]]:
-    """All heads of a kind, pooled for one tiled map."""
-    return _overviews().get((asked, kind, id(translation)), lambda: _tiles(translation, kind))
+def overview(
+    asked: Request, translation: Translation, what: Hashable, make: Callable[[], list[list[Tile]]]
+) -> list[list[Tile]]:
+    """All heads of a kind, pooled for one tiled map, made once and then kept.
 
-
-def _tiles(translation: Translation, kind: str) -> list[list[Tile]]:
-    config = translation.config
-    layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
-    return [[_tile(translation, kind, layer, h) for h in range(config.n_heads)] for layer in range(layers)]
-
-
-def _tile(translation: Translation, kind: str, layer: int, chosen: int) -> Tile:
-    assert translation.attention is not None
-    trace = translation.attention
-    return Tile.of(trace.weights(kind, layer, chosen), trace.mask(kind, layer, chosen))
+    Args:
+        asked: what identifies the translation.
+        translation: whose attention.
+        what: which heads, and how they are read and coloured.
+        make: makes the tiles.
+    """
+    return _overviews().get((asked, id(translation), what), make)
 
 
 def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray, np.ndarray]:
@@ -266,11 +308,6 @@ def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray
     assert translation.attention is not None
     trace = translation.attention
     return trace.weights(kind, *chosen), trace.mask(kind, *chosen)
-
-
-def is_long(translation: Translation) -> bool:
-    """Whether maps are drawn in windows."""
-    return max(len(translation.source_tokens), len(translation.target_tokens)) > LARGEST
 
 
 def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from figures import labels
+from ui.imported import is_imported
 from ui.linked_view import Head
 from ui.state import State
 
@@ -20,6 +21,8 @@ def fit_model(asked: str | None, names: Iterable[str]) -> tuple[str, list[str]]:
     if asked in known:
         return str(asked), []
     notes = [] if asked is None else [f"There is no model of the name in the address; this is {known[0]}."]
+    if is_imported(asked):
+        notes = [f"The address speaks of a file that is not open here: open it again. This is {known[0]}."]
     return known[0], notes
 
 
