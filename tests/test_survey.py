@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from transformer.capture import AttentionKind
 from transformer.data import DataError
 from transformer.heads import head_statistics
 from transformer.survey import MOST_BYTES, MOST_SENTENCES, MOST_TOKENS, Line, Surveyor, read_upload
-from transformer.translator import Translator
+from transformer.translator import Translator, load_translator
 
 ENCODER, DECODER, CROSS = AttentionKind
 NUMBERS = [Line("one two three four"), Line("five six"), Line("one two three", "eins zwei")]
@@ -68,6 +69,13 @@ def test_a_survey_can_be_read_while_it_runs_and_stopped(translator: Translator) 
     assert surveyor.survey().lines == (NUMBERS[0],)
     running.close()
     assert surveyor.survey().lines == (NUMBERS[0],)
+
+
+def test_a_sentence_that_the_model_cannot_read_is_left_out(closed_form_models: dict[str, Path]) -> None:
+    model = load_translator(closed_form_models["copy"])
+    survey = surveyed(model, [Line("one two"), Line("one " * 70), Line("two one")]).survey()
+    assert [line.source for line in survey.lines] == ["one two", "two one"]
+    assert survey.skipped == 1
 
 
 def test_two_threads_agree_on_what_was_read(translator: Translator) -> None:

@@ -70,6 +70,11 @@ def _line(number: int, line: str, translator: Translator) -> Line:
     return Line(*columns)
 
 
+def as_line(pair: GoldPair) -> Line:
+    """A gold pair as it is run: its words, parted by spaces."""
+    return Line(" ".join(pair.source), " ".join(pair.target))
+
+
 @dataclass(frozen=True)
 class Example:
     """A sentence as it was run, and how strongly it shows a head's role: 1 at the threshold."""
@@ -90,6 +95,7 @@ class Survey:
         by_line: The same per sentence, (sentences, layers, heads); NaN where a sentence has no value.
         gold: The gold pairs.
         gold_errors: (pairs, layers, heads) alignment error of each pair.
+        skipped: Number of sentences that the model cannot read: too long for it.
     """
 
     model: str
@@ -98,6 +104,7 @@ class Survey:
     by_line: dict[AttentionKind, dict[str, Floats]]
     gold: tuple[GoldPair, ...]
     gold_errors: Floats
+    skipped: int = 0
 
     def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
         """(layers, heads) role of every head."""
@@ -115,7 +122,7 @@ class Survey:
         role, shown = self._shown(kind, layer, head)
         lines = self.lines
         if role == roles.ALIGNMENT:
-            lines = tuple(Line(" ".join(pair.source), " ".join(pair.target)) for pair in self.gold)
+            lines = tuple(map(as_line, self.gold))
         usable = [i for i, line in enumerate(lines) if len(line.source.split()) >= SHORTEST_EXAMPLE]
         order = sorted((i for i in usable if not np.isnan(shown[i])), key=lambda i: -shown[i])
         found = [Example(lines[i], float(shown[i])) for i in order]
@@ -150,10 +157,11 @@ class Surveyor:
         self._projections = output_projections(translator.model)
         self._lock = threading.Lock()
         self._totals = dict.fromkeys(AttentionKind, Totals({}, {}))
-        self._found: list[dict[AttentionKind, Totals]] = []
+        self._found: list[tuple[Line, dict[AttentionKind, Totals]]] = []
+        self._skipped = 0
         config = translator.config
         self._alignments = CrossAlignments(config.n_decoder_layers, config.n_heads)
-        self._aligned = 0
+        self._aligned: list[GoldPair] = []
 
     @property
     def total(self) -> int:
@@ -165,26 +173,29 @@ class Surveyor:
 
         To stop, do not ask for the next.
         """
-        for pair in self._gold:
-            traced = self._translator.force(" ".join(pair.source), " ".join(pair.target))
-            with self._lock:
-                self._alignments.add(traced, pair)
-                self._aligned += 1
-            yield self._aligned
-        for line in self._lines:
-            found = self._measure(line)
-            with self._lock:
-                self._found.append(found)
-                self._totals = {kind: total + found[kind] for kind, total in self._totals.items()}
-            yield self._aligned + len(self._found)
+        todos: list[GoldPair | Line] = [*self._gold, *self._lines]
+        for number, todo in enumerate(todos, start=1):
+            try:
+                self._take(todo)
+            except InputError:
+                self._skipped += 1
+            yield number
 
-    def _measure(self, line: Line) -> dict[AttentionKind, Totals]:
-        translator = self._translator
+    def _take(self, todo: GoldPair | Line) -> None:
+        line = as_line(todo) if isinstance(todo, GoldPair) else todo
         if line.target is None:
-            traced = translator.translate(line.source)
+            traced = self._translator.translate(line.source)
         else:
-            traced = translator.force(line.source, line.target)
-        return {kind: sentence_totals(traced, kind, self._projections) for kind in AttentionKind}
+            traced = self._translator.force(line.source, line.target)
+        if isinstance(todo, GoldPair):
+            with self._lock:
+                self._alignments.add(traced, todo)
+                self._aligned.append(todo)
+            return
+        found = {kind: sentence_totals(traced, kind, self._projections) for kind in AttentionKind}
+        with self._lock:
+            self._found.append((line, found))
+            self._totals = {kind: total + found[kind] for kind, total in self._totals.items()}
 
     def survey(self) -> Survey:
         """What was found so far.
@@ -194,7 +205,7 @@ class Surveyor:
         """
         with self._lock:
             found, totals = list(self._found), self._totals
-            gold = self._gold[: self._aligned]
+            gold = tuple(self._aligned)
             errors, pairs = self._alignments.errors() if gold else {}, self._alignments.pair_errors()
         if not found:
             raise ValueError("No sentence was read yet.")
@@ -202,11 +213,12 @@ class Surveyor:
         means[AttentionKind.CROSS] |= errors
         return Survey(
             self._translator.name,
-            self._lines[: len(found)],
+            tuple(line for line, _ in found),
             means,
-            {kind: _stacked([each[kind].means() for each in found]) for kind in AttentionKind},
+            {kind: _stacked([totals[kind].means() for _, totals in found]) for kind in AttentionKind},
             gold,
             pairs,
+            self._skipped,
         )
 
 
