@@ -17,7 +17,7 @@ GROUPS = (
     "layers",
     "model",
     "decoding beam checkpoint card",
-    "audit translation inside what_if_head anatomy alignment patterns roles heads probe_data run_record trace_file trace_json marian training "
+    "audit translation inside what_if_head anatomy alignment patterns roles heads probe_data run_record trace_file trace_json marian marian_rules marian_tokenizer marian_weights training "
     "progress run_files",
     "translator batch survey probes retrace",
     "commands train_command experiments profiles positions_command __main__",

@@ -18,7 +18,9 @@ from torch.overrides import TorchFunctionMode
 
 from .config import TransformerConfig
 from .model import Transformer
-from .tokenizer import Tokenizer, TokenizerError
+from .positions import make_positions
+from .search_rules import FREE, SearchRules
+from .tokenizer import Tokenizer, TokenizerError, Vocabulary
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
@@ -43,13 +45,17 @@ class Checkpoint:
         tokenizer: Its vocabulary.
         heads: Head statistics (`heads.json`), or None.
         card: Text of the model card; empty where there is none.
+        rules: How the model wants to be searched.
+        notes: Sentences that a reader of every translation should see.
     """
 
     config: TransformerConfig
     model: Transformer
-    tokenizer: Tokenizer
+    tokenizer: Vocabulary
     heads: dict[str, Any] | None
     card: str
+    rules: SearchRules = FREE
+    notes: tuple[str, ...] = ()
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -141,10 +147,22 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     config = read_config(directory)
     tokenizer = _read_tokenizer(directory, config)
     model = _read_weights(directory, config)
-    heads = read_json(directory / HEADS_FILE) if (directory / HEADS_FILE).exists() else None
+    return Checkpoint(config, model, tokenizer, read_heads(directory), read_card(directory))
+
+
+def read_heads(directory: Path) -> dict[str, Any] | None:
+    """What `heads.json` holds; None where there is none.
+
+    Raises:
+        CheckpointError: It is no JSON object.
+    """
+    return read_json(directory / HEADS_FILE) if (directory / HEADS_FILE).exists() else None
+
+
+def read_card(directory: Path) -> str:
+    """Text of the model card; empty where there is none."""
     card = directory / CARD_FILE
-    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
-    return Checkpoint(config, model, tokenizer, heads, text)
+    return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
 
 
 def read_config(directory: Path) -> TransformerConfig:
@@ -165,12 +183,21 @@ def read_config(directory: Path) -> TransformerConfig:
         config = TransformerConfig.from_dict(values)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
+    check_parameters(directory / CONFIG_FILE, config)
+    return config
+
+
+def check_parameters(path: Path, config: TransformerConfig) -> None:
+    """Refuses a config of more than ``MAX_PARAMETERS`` parameters.
+
+    Raises:
+        CheckpointError: It has more; ``path`` is named.
+    """
     if parameter_count(config) > MAX_PARAMETERS:
         raise CheckpointError(
-            f"{directory / CONFIG_FILE} describes a model of {parameter_count(config):,} parameters; "
+            f"{path} describes a model of {parameter_count(config):,} parameters; "
             f"at most {MAX_PARAMETERS:,} are opened."
         )
-    return config
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -222,10 +249,10 @@ def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:
     return tokenizer
 
 
-class _WithoutInitialValues(TorchFunctionMode):
-    """New parameters keep whatever their memory holds: no time spent, no random number drawn.
+class _WithoutMemory(TorchFunctionMode):
+    """New parameters lie on the meta device, and nothing is drawn for them.
 
-    (`torch.device("meta")` would do, but the first tensor it makes imports 800 modules, 1.5 s, *measured*.)
+    (With `torch.device("meta")` the first draw or `arange` imports 800 modules, 1.5 s, *measured*.)
     """
 
     def __torch_function__(
@@ -234,6 +261,8 @@ class _WithoutInitialValues(TorchFunctionMode):
         kwargs = kwargs or {}
         if getattr(func, "__module__", None) == "torch.nn.init" or func in _RANDOM_FILLS:
             return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        if func is torch.empty and kwargs.get("device") is None:
+            kwargs["device"] = "meta"
         return func(*args, **kwargs)
 
 
@@ -247,8 +276,8 @@ def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
     try:
         with safe_open(path, framework="pt") as file:
             found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-            _compare_sizes(path, config, found)
-            model = _empty_model(directory, config)
+            check_sizes(path, config, found)
+            model = empty_model(directory, config)
             _compare_shapes(path, {name: tuple(t.shape) for name, t in model.state_dict().items()}, found)
             state = {name: file.get_tensor(name).to(torch.float32) for name in found}
     except (SafetensorError, OSError) as error:
@@ -259,16 +288,28 @@ def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
     return model.requires_grad_(False).eval()
 
 
-def _empty_model(directory: Path, config: TransformerConfig) -> Transformer:
+def empty_model(directory: Path, config: TransformerConfig) -> Transformer:
+    """A model whose parameters have shapes and no memory (they are on the meta device); its tables are real.
+
+    Raises:
+        CheckpointError: The config describes no model that can be built.
+    """
     try:
-        with _WithoutInitialValues():
-            return Transformer(config)
+        with _WithoutMemory():
+            model = Transformer(config)
+        model.encoder.positions = make_positions(config, n_layers=config.n_encoder_layers)
+        model.decoder.positions = make_positions(config, n_layers=config.n_decoder_layers, causal=True)
     except (RuntimeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
+    return model
 
 
-def _compare_sizes(path: Path, config: TransformerConfig, found: dict[str, tuple[int, ...]]) -> None:
-    """Refuses a config far larger than the weights before memory is taken for it."""
+def check_sizes(path: Path, config: TransformerConfig, found: dict[str, tuple[int, ...]]) -> None:
+    """Refuses a config far larger than the weights before memory is taken for it.
+
+    Raises:
+        CheckpointError: It is; ``found`` are the shapes of the stored weights by name.
+    """
     held, described = sum(map(math.prod, found.values())), parameter_count(config)
     if described > 4 * held + 10_000_000:
         raise CheckpointError(

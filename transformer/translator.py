@@ -30,6 +30,7 @@ from .decoding import (
     replay,
 )
 from .hooks import Hook, HookFunction, as_hooks
+from .marian import is_marian, load_marian
 from .model import Transformer
 from .recorder import Recorder
 from .search_rules import FREE, SearchRules
@@ -351,22 +352,20 @@ def _replayed(
 
 
 def load_translator(path: str | Path, device: str | torch.device = "cpu") -> Translator:
-    """Opens a checkpoint directory.
-
-    Args:
-        path: A directory that ``train`` wrote, or a bundled one such as ``assets/models/en-de``.
-        device: Where to compute.
+    """Opens a model directory: one that ``train`` wrote, a bundled one, or a Marian model (OPUS-MT).
 
     Raises:
-        CheckpointError: The directory is missing, damaged, or not of this package.
+        CheckpointError: The directory is missing, damaged, or of a model that this package lacks.
     """
-    checkpoint = load_checkpoint(path)
+    checkpoint = load_marian(path) if is_marian(path) else load_checkpoint(path)
     return Translator(
         checkpoint.model.to(device),
         checkpoint.tokenizer,
         name=Path(path).resolve().name,
         heads=checkpoint.heads,
         card=checkpoint.card,
+        rules=checkpoint.rules,
+        notes=checkpoint.notes,
     )
 
 
