@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import commands, train_command
+from . import commands, positions_command, train_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     train_command.add_arguments(train)
     train.set_defaults(run=train_command.run)
     commands.add_commands(subparsers)
+    positions_command.add_command(subparsers)
     return parser
 
 

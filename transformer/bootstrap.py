@@ -1,0 +1,96 @@
+"""BLEU, loss and shares with bootstrap intervals, all models resampled with the same sentences (paired)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Cell = dict[str, float]
+"""A value with the ends of its 95 % interval: value, low, high."""
+Measure = Callable[[Floats], Floats]
+"""(…, columns) sums over sentences → (…) values."""
+
+SAMPLES = 1000
+SEED = 1
+ORDERS = 4
+
+
+@lru_cache(maxsize=4)
+def resamples(sentences: int, samples: int = SAMPLES, seed: int = SEED) -> Floats:
+    """(samples, sentences): how often each sentence is drawn when as many are drawn with replacement."""
+    draws = np.random.default_rng(seed).integers(0, sentences, (samples, sentences))
+    drawn = np.stack([np.bincount(row, minlength=sentences) for row in draws]).astype(np.float64)
+    drawn.flags.writeable = False
+    return drawn
+
+
+def bleu_statistics(outputs: Sequence[str], references: Sequence[str]) -> Floats:
+    """(sentences, 10) from sacreBLEU: matching and all n-grams of 1 to 4 words, lengths of both sides."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    metric = BLEU(effective_order=True)
+    scores = (metric.sentence_score(output, [ref]) for output, ref in zip(outputs, references, strict=True))
+    return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores], np.float64)
+
+
+def bleu(sums: Floats) -> Floats:
+    """Corpus BLEU of summed statistics (…, 10) → (…), as sacreBLEU with its default smoothing."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    def one(row: Floats) -> float:
+        counts = [int(n) for n in row]
+        correct, total, (length, wanted) = counts[:ORDERS], counts[ORDERS : 2 * ORDERS], counts[2 * ORDERS :]
+        return float(BLEU.compute_bleu(correct, total, length, wanted, smooth_method="exp").score)
+
+    return np.apply_along_axis(one, -1, sums)
+
+
+def unigram_precision(sums: Floats) -> Floats:
+    """Share of the output's words that the reference has, of summed statistics (…, 10) → (…)."""
+    return sums[..., 0] / np.maximum(sums[..., ORDERS], 1)
+
+
+def ratio(sums: Floats) -> Floats:
+    """First column over second (…, 2) → (…): a loss per token, a share."""
+    return sums[..., 0] / np.maximum(sums[..., 1], 1)
+
+
+def compare(
+    statistics: dict[str, Floats], measure: Measure, baseline: str | None = None, samples: int = SAMPLES
+) -> dict[str, dict[str, Cell]]:
+    """A value per model, and its difference from the baseline's, with intervals over the same resamples.
+
+    Args:
+        statistics: (sentences, columns) per model, the same sentences in the same order.
+        measure: From sums to a value.
+        baseline: The model that others are compared with; None, or one that is not there, compares with none.
+        samples: Number of resamples.
+
+    Returns:
+        Per model "value", and "difference" where there is a baseline, other than the model itself.
+    """
+    weights = resamples(len(next(iter(statistics.values()))), samples)
+    points = {name: float(measure(table.sum(0))) for name, table in statistics.items()}
+    draws = {name: measure(weights @ table) for name, table in statistics.items()}
+    found = {name: {"value": cell(points[name], draws[name])} for name in statistics}
+    for name in statistics if baseline in statistics else ():
+        if name != baseline:
+            gap = cell(points[name] - points[str(baseline)], draws[name] - draws[str(baseline)])
+            found[name]["difference"] = gap
+    return found
+
+
+def cell(value: float, draws: Floats) -> Cell:
+    """A value with its 95 % interval: the 2.5th and 97.5th percentile of the resamples."""
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
+
+
+def rounded(value: Any, digits: int = 5) -> float:
+    """A number as it is stored: five significant digits."""
+    return float(f"{float(value):.{digits}g}")
