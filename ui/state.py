@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 from urllib.parse import quote
+from uuid import uuid4
 
 import streamlit as st
 
+from transformer import patterns
 from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
 
 LONGEST_LINK = 4_000
@@ -22,6 +24,9 @@ BEAM = "beam-"
 LARGEST_BEAM = 8
 ORDERS = ("aer", "previous", "same", "next", "first", "eos_mass", "entropy")
 """Statistics of `heads.json` by which a grid of heads can be ordered."""
+
+STATISTICS = (*(each.name for each in patterns.STATISTICS), "aer", "aer_read", "keeps")
+"""Everything that is known of a head over many sentences."""
 
 WhatIf = tuple[str, float | None]
 WHAT_IFS: dict[str, tuple[float, float] | None] = {
@@ -54,6 +59,7 @@ class State:
         order: the statistic by which the grids of heads are ordered.
         kind: the attention that a page of all three shows: encoder, decoder or cross.
         mask: what the mask of the Masks page could have been: `zero`, `after`; None for what it is.
+        statistic: what the page of heads over many sentences colours by, as in `heads.json`.
         sentences: the batch of the Masks page, one sentence a line.
         member: the sentence of that batch which is shown.
         key: the key that "Inside a head" looks at in self-attention.
@@ -74,6 +80,7 @@ class State:
     order: str | None = None
     kind: str | None = None
     mask: str | None = None
+    statistic: str | None = None
     sentences: str | None = None
     member: int | None = None
     key: int | None = None
@@ -82,7 +89,7 @@ class State:
 
 TEXTS = ("text", "target", "batch", "sentences")
 """Values that may be too long for an address."""
-PAGE_OWN = ("view", "kind", "mask", "sentences", "member", "key", "what_if")
+PAGE_OWN = ("view", "kind", "mask", "statistic", "sentences", "member", "key", "what_if")
 """Values that one page alone reads; links of the menu leave them out."""
 
 
@@ -168,13 +175,14 @@ PARAMETERS: dict[str, Parameter] = {
     "encoder": _HEAD,
     "decoder": _HEAD,
     "cross": _HEAD,
-    "view": Parameter(_one_of("batch", "trained")),
+    "view": Parameter(_one_of("batch", "trained", "relations")),
     "decode": Parameter(_read_decode),
     "target": Parameter(),
     "batch": Parameter(),
     "order": Parameter(_one_of(*ORDERS)),
     "kind": Parameter(_one_of("encoder", "decoder", "cross")),
     "mask": Parameter(_one_of("zero", "after")),
+    "statistic": Parameter(_one_of(*STATISTICS)),
     "sentences": Parameter(),
     "member": _POSITION,
     "key": _POSITION,
@@ -284,6 +292,29 @@ def imported() -> dict[str, Any]:
     """What this visitor opened from files, by name, oldest first."""
     files: dict[str, Any] = st.session_state.setdefault("imported", {})
     return files
+
+
+def visitor() -> str:
+    """A name for this session, so that shared work knows who waits for it."""
+    name: str = st.session_state.setdefault("visitor", uuid4().hex)
+    return name
+
+
+def own_sentences() -> tuple[str, tuple[Any, ...]] | None:
+    """The visitor's own file for the page of heads over many sentences: its name and its lines."""
+    kept: tuple[str, tuple[Any, ...]] | None = st.session_state.get("own_sentences")
+    return kept
+
+
+def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
+    """Keeps such a file for this visit; without lines the bundled sample comes back."""
+    st.session_state["own_sentences"] = (name, lines) if lines else None
+
+
+def link(**values: Any) -> dict[str, str]:
+    """The parameters of a link to another page that shows the same with other values."""
+    left_out: dict[str, Any] = dict.fromkeys(PAGE_OWN)
+    return as_params(replace(current(), **left_out | values))
 
 
 def control(name: str, value: object) -> str:
