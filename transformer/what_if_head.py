@@ -54,7 +54,7 @@ def saturation(weights: Floats, mask: BoolArray) -> Saturation:
     inner = squares - 2 * float((w**3).sum()) + squares**2
     seen = w[w > 0]
     visible = int(mask.sum())
-    entropy = -float((seen * np.log(seen)).sum()) / np.log(visible) if visible > 1 else 0.0
+    entropy = float((seen * np.log(1 / seen)).sum()) / np.log(visible) if visible > 1 else 0.0
     return Saturation(float(w.max(initial=0.0)), entropy, float(np.sqrt(max(inner, 0.0))))
 
 

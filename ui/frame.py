@@ -12,6 +12,7 @@ PAGES = (
     ("pages/encoder_self_attention.py", "Encoder self-attention", ":material/input:"),
     ("pages/decoder_self_attention.py", "Decoder self-attention", ":material/output:"),
     ("pages/cross_attention.py", "Cross-attention", ":material/compare_arrows:"),
+    ("pages/inside_a_head.py", "Inside a head", ":material/function:"),
     ("pages/masks.py", "Masks", ":material/grid_off:"),
 )
 _ICON = models.ROOT / "assets" / "icon.png"
@@ -23,6 +24,10 @@ _STYLE = """
 .stSidebarHeader { height: 1.2rem; min-height: 1.2rem; padding-bottom: 0; }
 .stSidebar .stVerticalBlock { gap: .35rem; }
 .st-key-feeders { display: none; }
+.stMainBlockContainer hr { margin: .3rem 0; }
+.st-key-inside-ledger { overflow-x: auto; }
+.st-key-inside-ledger .stPlotlyChart { min-width: 560px; }
+.stMainBlockContainer h5 { padding: 0 0 .2rem; }
 .stElementContainer:has(> .stHtml > style:only-child) { display: none; }
 .st-key-page-encoder a span[data-testid="stIconMaterial"] { color: #0072B2; }
 .st-key-page-decoder a span[data-testid="stIconMaterial"] { color: #009E73; }

@@ -19,6 +19,7 @@ LINKED = (
     "pages/encoder_self_attention.py",
     "pages/decoder_self_attention.py",
     "pages/cross_attention.py",
+    "pages/inside_a_head.py",
 )
 """Pages with a linked view."""
 PAGES = (*LINKED, "pages/masks.py")

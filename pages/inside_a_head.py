@@ -1,0 +1,10 @@
+"""Inside a head: one query step by step, from the residual stream and back into it."""
+
+from __future__ import annotations
+
+from ui import inside_view
+from ui.sentence_page import open_sentence_page
+
+opened = open_sentence_page("Inside a head", inside_view.controls)
+if opened is not None:
+    inside_view.show(opened)
