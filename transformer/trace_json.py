@@ -32,7 +32,7 @@ from .translation import Translation
 
 FORMAT = "attention-explorer/view"
 VERSION = 1
-LARGEST = 128
+LARGEST = 64
 """Most rows and columns of the matrix."""
 NOTE = "Imported file: tokens, steps and one matrix are shown as recorded."
 Source = Path | str | IO[bytes]
@@ -95,7 +95,7 @@ def save_view(
 
     Args:
         translation: The run.
-        view: One of its heads, or a window of it, at most 128 × 128 cells.
+        view: One of its heads, or a window of it, at most 64 × 64 cells.
         target: A path, or an open binary file.
         selection: Where the visitor stands.
 

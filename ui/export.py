@@ -25,7 +25,7 @@ _buttons = st.components.v2.component(
     html='<div class="export-row"></div>',
     js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);",
     css=".export-row { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }\n"
-    ".export-row button { font: inherit; color: var(--st-text-color); cursor: pointer; "
+    ".export-row button { font: inherit; font-size: .875rem; color: var(--st-text-color); cursor: pointer; "
     "background: var(--st-background-color); border: 1px solid var(--st-border-color); "
     "border-radius: var(--st-button-radius); min-height: 2.5rem; padding: .25rem .75rem; }\n"
     ".export-row button:hover, .export-row button:focus-visible { border-color: var(--st-primary-color); }",
@@ -78,17 +78,18 @@ def pictures(name: str, choice: dict[str, Picture]) -> None:
     )
     if box.open:
         with box:
-            _offer(name, choice)
+            offer(name, choice)
 
 
-def _offer(name: str, choice: dict[str, Picture]) -> None:
+def offer(name: str, choice: dict[str, Picture]) -> None:
+    """The buttons of one of several figures, with the choice; arguments as in `pictures`."""
     chosen = next(iter(choice))
     if len(choice) > 1:
         chosen = st.segmented_control(
-            "Figure", list(choice), default=chosen, required=True, key=f"export.{name}.choice"
+            "Figure", list(choice), default=chosen, required=True, key=f"export.{name}.{'.'.join(choice)}"
         )
     figure, file = choice[chosen].printed(), file_name(name if len(choice) == 1 else f"{name}-{chosen}")
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         _buttons(
             key=f"export.{name}.buttons", data={"figure": figure.to_json(), "name": file}, width="content"
         )

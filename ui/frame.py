@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui import models, state
+from ui import imported, models, state
 from ui.opening import fit_model
 
 PAGES = (
@@ -14,6 +14,7 @@ PAGES = (
     ("pages/cross_attention.py", "Cross-attention", ":material/compare_arrows:"),
     ("pages/inside_a_head.py", "Inside a head", ":material/function:"),
     ("pages/masks.py", "Masks", ":material/grid_off:"),
+    ("pages/open_file.py", "Open a file", ":material/folder_open:"),
 )
 _ICON = models.ROOT / "assets" / "icon.png"
 _STYLE = """
@@ -53,7 +54,7 @@ def open_page(title: str) -> None:
 
 def pick_model() -> str | None:
     """Draws the model picker in the sidebar and gives the name of the model; None where there is none."""
-    names = list(models.available())
+    names = [*models.available(), *imported.traces()]
     if not names:
         st.error(
             "There is no model here. Put one under assets/models, or train one into models/ with "
@@ -80,7 +81,8 @@ def pick_model() -> str | None:
 
 
 def _take_model(name: str) -> None:
-    state.change(model=name, step=None, source=None, encoder=None, decoder=None, cross=None)
+    run = imported.find(name).selection if imported.is_imported(name) else {}
+    state.change(model=name, step=None, source=None, encoder=None, decoder=None, cross=None, **run)
 
 
 def menu() -> None:
