@@ -118,6 +118,7 @@ def _step_to_dict(step: DecodeStep) -> dict[str, Any]:
         "token_id": step.token_id,
         "log_prob": step.log_prob,
         "parent": step.parent,
+        "forced": step.forced,
         "alternatives": alternatives,
     }
 
@@ -168,6 +169,7 @@ def _step(values: Any) -> DecodeStep:
         log_prob=_log_probability(values["log_prob"]),
         alternatives=tuple(alternatives),
         parent=whole(values["parent"]),
+        forced=values.get("forced", False) is True,
     )
 
 
