@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,6 +21,15 @@ _WIDTH, _HEIGHT = 900, 450
 _LINE, _LETTER, _EDGE = 13, 5.3, 8
 _LONGEST_LINE = 400
 _STEERING = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
+
+
+class GroupLike(Protocol):
+    """Pieces that are one row or column: the first, and one past the last."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def stop(self) -> int: ...
 
 
 def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
@@ -83,29 +93,44 @@ def _plain(text: str) -> str:
 
 
 def marked(
-    view: HeadLike, row: int | None, column: int | None = None, later: bool = True, size: int = SIZE
+    view: HeadLike,
+    row: int | None = None,
+    column: int | None = None,
+    later: bool = True,
+    size: int = SIZE,
+    scale: str = "linear",
 ) -> go.Figure:
     """A head's map with the mark of the cursor, as the linked view shows it.
 
     Args:
-        view: the head, at most 64 x 64 cells.
+        view: the head, or what was read from it, at most 64 x 64 cells.
         row: the query at the cursor (position in the sentence, from 0); None marks nothing.
         column: the key at the cursor (from 0), or None.
         later: whether rows after the cursor are faded to a quarter.
         size: width and height in px.
+        scale: how weights become colours, one of `style.SCALES`.
     """
-    figure = heatmap(view, size)
-    window = view.window
-    if row is None or not window.query_start <= row < window.query_stop:
+    figure = heatmap(view, size, scale)
+    at = _place(getattr(view, "rows", None), view.window.query_start, len(view.query_tokens), row)
+    if at is None:
         return figure
-    at = row - window.query_start
     if later and at + 1 < len(view.weights):
         _fade(figure, at)
     _ring(figure, (-0.5, view.weights.shape[1] - 0.5), at)
-    if column is not None and window.key_start <= column < window.key_stop:
-        key = column - window.key_start
+    key = _place(getattr(view, "columns", None), view.window.key_start, len(view.key_tokens), column)
+    if key is not None:
         _ring(figure, (key - 0.5, key + 0.5), at)
     return figure
+
+
+def _place(groups: Sequence[GroupLike] | None, start: int, length: int, position: int | None) -> int | None:
+    """Which row or column of a map holds a position of the sentence; None where none does."""
+    if position is None:
+        return None
+    if groups is None:
+        return position - start if start <= position < start + length else None
+    found = (i for i, group in enumerate(groups) if group.start <= position < group.stop)
+    return next(found, None)
 
 
 def _fade(figure: go.Figure, row: int) -> None:
@@ -115,7 +140,7 @@ def _fade(figure: go.Figure, row: int) -> None:
     for trace, rows in ((cells, slice(0, row + 1)), (rest, slice(row + 1, None))):
         trace.z, trace.customdata = np.asarray(trace.z)[rows], np.asarray(trace.customdata)[rows]
         trace.text = cells.text[rows] if trace is rest else trace.text
-    rest.update(y0=row + 1, dy=1, opacity=0.25)
+    rest.update(y0=row + 1, dy=1, opacity=0.25, showscale=False)
     figure.add_trace(rest)
     figure.data = (figure.data[0], figure.data[-1], *figure.data[1:-1])
 
