@@ -2,6 +2,14 @@
 
 A function named `…_spec` gives the same figure as plain values: the linked view draws those, without
 Plotly's Python side checking each of them again.
+
+In a notebook, without a network:
+
+    import plotly.io; plotly.io.renderers.default = "notebook"
+    from figures import heatmap
+    from transformer import load_translator
+    view = load_translator("assets/models/en-de").translate("The house is old.").head("cross", 2, 3)
+    heatmap(view)
 """
 
 from __future__ import annotations
