@@ -24,6 +24,7 @@ LOOKS = {
 """Colour, line and symbol of each twin: no kind's hue, and told apart without colours."""
 _OTHER = ("#999999", "dashdot", "cross")
 SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
+Values = Sequence[float] | np.ndarray
 _GRID = "rgba(128,128,128,.22)"
 _SMALL = {"size": 11}
 
@@ -95,8 +96,8 @@ def table_map(table: np.ndarray, first: int, down: str, across: str, height: int
 
 
 def lines(
-    x: Sequence[float],
-    series: Mapping[str, Sequence[float] | np.ndarray],
+    x: Values,
+    series: Mapping[str, Values],
     titles: tuple[str, str],
     looks: Mapping[str, tuple[str, str]] | None = None,
     **layout: Any,
@@ -129,8 +130,8 @@ def lines(
 
 
 def twin_lines(
-    x: Sequence[float],
-    series: Mapping[str, Sequence[float] | np.ndarray],
+    x: Values,
+    series: Mapping[str, Values],
     titles: tuple[str, str],
     **layout: Any,
 ) -> go.Figure:
@@ -139,7 +140,7 @@ def twin_lines(
 
 
 def measured_lines(
-    x: Sequence[float],
+    x: Values,
     series: Mapping[str, Sequence[Interval | None]],
     titles: tuple[str, str],
     **layout: Any,

@@ -7,6 +7,7 @@ Back), and written once per change. Programs count from 0; the address counts fr
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -15,18 +16,39 @@ from uuid import uuid4
 
 import streamlit as st
 
+from figures.style import SCALES
 from transformer import patterns
+from transformer.positions import REGISTRY
 from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
 
 LONGEST_LINK = 4_000
 SAMPLE = "sample-"
 BEAM = "beam-"
+ABOVE = "above-"
+GOLD = ("sample", "file")
 LARGEST_BEAM = 8
-ORDERS = ("aer", "previous", "same", "next", "first", "eos_mass", "entropy")
-"""Statistics of `heads.json` by which a grid of heads can be ordered."""
+ORDERS = (
+    "entropy",
+    "mean_distance",
+    "previous_mass",
+    "same_mass",
+    "next_mass",
+    "first_mass",
+    "eos_mass",
+    "contribution",
+    "aer",
+)
+"""Statistics by which a grid of heads can be ordered and coloured."""
+HIDEABLE = ("special", "punctuation")
+"""What can be left out of a map."""
+WINDOWS = (64, 32, 16)
+"""Rows and columns that a map shows at most."""
 
 STATISTICS = (*(each.name for each in patterns.STATISTICS), "aer", "aer_read", "keeps")
 """Everything that is known of a head over many sentences."""
+
+WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
+"""Smallest and largest d_model, base, number of positions and offset of the page of positions."""
 
 WhatIf = tuple[str, float | None]
 WHAT_IFS: dict[str, tuple[float, float] | None] = {
@@ -36,6 +58,11 @@ WHAT_IFS: dict[str, tuple[float, float] | None] = {
     "pair": (1.0, 256.0),
 }
 """Other arithmetic of "Inside a head", and from where to where its number goes; None where it has none."""
+
+HandLinks = frozenset[tuple[int, int, bool]]
+"""Word links: source word, target word (from 0), and whether the link is sure or only possible."""
+MOST_PAIRS = 1_000
+_PAIR = re.compile(r"(\d{1,4})([-p])(\d{1,4})")
 
 T = TypeVar("T")
 
@@ -52,18 +79,41 @@ class State:
         encoder: the chosen head of encoder self-attention.
         decoder: the chosen head of masked decoder self-attention.
         cross: the chosen head of cross-attention.
-        view: the variant of a page: `batch`, `trained`.
+        view: the variant of a page: `batch`, `trained`, `alignment`.
         decode: `greedy`, `beam-4`, `sample-7`.
         target: a translation of the visitor's own.
         batch: the second sentence on the encoder page.
         order: the statistic by which the grids of heads are ordered.
+        words: whether sub-words are merged into words.
+        hide: what is left out of the maps, of `HIDEABLE`.
+        rows: whether decoder rows are named by the token `read` or `predicted`; None: as usual for the kind.
+        scale: how weights become colours: `linear`, `sqrt`, `log`.
+        window: rows and columns that a map shows at most.
+        show: how the pages of a kind draw a head: `matrix`, `lines`, `strongest`.
+        links: which lines are drawn: `mass-70`, the links that carry 70 % of each row; `weight-10`, those
+            of at least 0.10.
+        more: heads of the same kind that are drawn with the chosen one as lines.
+        color: the statistic that colours the grids of heads.
         kind: the attention that a page of all three shows: encoder, decoder or cross.
         mask: what the mask of the Masks page could have been: `zero`, `after`; None for what it is.
         statistic: what the page of heads over many sentences colours by, as in `heads.json`.
         sentences: the batch of the Masks page, one sentence a line.
         member: the sentence of that batch which is shown.
+        mean: the layers (first and last, from 0) over whose heads an alignment averages; None for one head.
+        rule: how attention becomes links: `mutual`, `above-0.3`; None for each word's strongest.
+        pairs: word links made by hand.
+        gold: where those links come from, as `sample-3`; None where the visitor drew them.
         key: the key that "Inside a head" looks at in self-attention.
         what_if: the other arithmetic of that page, and its number: a temperature, a radius, a head (from 0).
+        encoding: the positional encoding that the page of positions explains.
+        d_model: dimensions of the table shown there.
+        base: of its wavelengths.
+        positions: how many positions it shows.
+        first: the first of them, where they do not fit into one picture.
+        dimension: the dimension drawn as a curve.
+        offset: by how many positions the sentence, or the table, is moved.
+        swap: the two words (from 0) that change places.
+        twin_head: the head of all twins that is shown; None for each one's own previous-token head.
     """
 
     text: str | None = None
@@ -78,19 +128,66 @@ class State:
     target: str | None = None
     batch: str | None = None
     order: str | None = None
+    words: bool = False
+    hide: tuple[str, ...] = ()
+    rows: str | None = None
+    scale: str = "linear"
+    window: int = WINDOWS[0]
+    show: str = "matrix"
+    links: str = "mass-70"
+    more: tuple[Head, ...] | None = None
+    color: str | None = None
     kind: str | None = None
     mask: str | None = None
     statistic: str | None = None
     sentences: str | None = None
     member: int | None = None
+    mean: tuple[int, int] | None = None
+    rule: str | None = None
+    pairs: HandLinks = frozenset()
+    gold: str | None = None
     key: int | None = None
     what_if: WhatIf | None = None
+    encoding: str | None = None
+    d_model: int = 112
+    base: int = 10_000
+    positions: int = 64
+    first: int | None = None
+    dimension: int | None = None
+    offset: int = 10
+    swap: Head | None = None
+    twin_head: Head | None = None
 
 
 TEXTS = ("text", "target", "batch", "sentences")
 """Values that may be too long for an address."""
-PAGE_OWN = ("view", "kind", "mask", "statistic", "sentences", "member", "key", "what_if")
+PAGE_OWN = (
+    "view",
+    "more",
+    "kind",
+    "mask",
+    "statistic",
+    "sentences",
+    "member",
+    "mean",
+    "rule",
+    "key",
+    "what_if",
+    "encoding",
+    "d_model",
+    "base",
+    "positions",
+    "first",
+    "dimension",
+    "offset",
+    "swap",
+    "twin_head",
+)
 """Values that one page alone reads; links of the menu leave them out."""
+
+
+FRESH: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None}
+"""What belongs to one translation: another one starts without it."""
 
 
 class _UnreadableError(ValueError):
@@ -128,6 +225,39 @@ def _read_decode(value: str) -> str:
     raise _UnreadableError
 
 
+def _read_layers(value: str) -> tuple[int, int]:
+    first, _, last = value.partition("-")
+    ends = _read_position(first), _read_position(last or first)
+    return min(ends), max(ends)
+
+
+def _read_rule(value: str) -> str:
+    least = value.removeprefix(ABOVE)
+    if value == "mutual":
+        return value
+    if value == least or not math.isfinite(share := float(least)):
+        raise _UnreadableError
+    return f"{ABOVE}{min(max(share, 0.01), 1):.2f}"
+
+
+def _read_pairs(value: str) -> HandLinks:
+    found = [_PAIR.fullmatch(each) for each in value.split(",")][:MOST_PAIRS]
+    if not all(found):
+        raise _UnreadableError
+    return frozenset((_read_position(m[1]), _read_position(m[3]), m[2] == "-") for m in found if m)
+
+
+def _write_pairs(pairs: HandLinks) -> str:
+    return ",".join(f"{i + 1}{'-' if sure else 'p'}{j + 1}" for i, j, sure in sorted(pairs))
+
+
+def _read_gold(value: str) -> str:
+    name, _, number = value.partition("-")
+    if name not in GOLD:
+        raise _UnreadableError
+    return f"{name}-{_read_position(number) + 1}"
+
+
 def _one_of(*names: str) -> Callable[[str], str]:
     """Reads one of the given names."""
 
@@ -137,6 +267,35 @@ def _one_of(*names: str) -> Callable[[str], str]:
         return value
 
     return read
+
+
+def _whole(low: int, high: int, step: int = 1) -> Callable[[str], int]:
+    """Reads a whole number, moved between two ends and down to a multiple of a step."""
+
+    def read(value: str) -> int:
+        if math.isnan(number := float(value)):
+            raise _UnreadableError
+        return int(min(max(number, low), high)) // step * step
+
+    return read
+
+
+def _read_hide(value: str) -> tuple[str, ...]:
+    asked = value.split(".")
+    if not set(asked) <= set(HIDEABLE):
+        raise _UnreadableError
+    return tuple(name for name in HIDEABLE if name in asked)
+
+
+def _read_links(value: str) -> str:
+    name, _, number = value.partition("-")
+    if name not in {"mass", "weight"} or not (number.isascii() and number.isdigit()):
+        raise _UnreadableError
+    return f"{name}-{min(int(number[:4]), 100)}"
+
+
+def _read_more(value: str) -> tuple[Head, ...]:
+    return tuple(dict.fromkeys(map(_read_head, value.split("_"))))[:3]
 
 
 def _read_what_if(value: str) -> WhatIf:
@@ -175,18 +334,40 @@ PARAMETERS: dict[str, Parameter] = {
     "encoder": _HEAD,
     "decoder": _HEAD,
     "cross": _HEAD,
-    "view": Parameter(_one_of("batch", "trained", "relations")),
+    "view": Parameter(_one_of("batch", "trained", "alignment", "relations", "sentence", "results")),
     "decode": Parameter(_read_decode),
     "target": Parameter(),
     "batch": Parameter(),
     "order": Parameter(_one_of(*ORDERS)),
+    "words": Parameter(lambda value: _one_of("yes", "no")(value) == "yes", lambda value: "yes"),
+    "hide": Parameter(_read_hide, ".".join),
+    "rows": Parameter(_one_of("read", "predicted")),
+    "scale": Parameter(_one_of(*SCALES)),
+    "window": Parameter(lambda value: int(_one_of(*map(str, WINDOWS))(value)), str),
+    "show": Parameter(_one_of("matrix", "lines", "strongest")),
+    "links": Parameter(_read_links),
+    "more": Parameter(_read_more, lambda heads: "_".join(map(_write_head, heads))),
+    "color": Parameter(_one_of(*ORDERS)),
     "kind": Parameter(_one_of("encoder", "decoder", "cross")),
     "mask": Parameter(_one_of("zero", "after")),
     "statistic": Parameter(_one_of(*STATISTICS)),
     "sentences": Parameter(),
     "member": _POSITION,
+    "mean": Parameter(_read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}"),
+    "rule": Parameter(_read_rule),
+    "pairs": Parameter(_read_pairs, _write_pairs),
+    "gold": Parameter(_read_gold),
     "key": _POSITION,
     "what_if": Parameter(_read_what_if, _write_what_if),
+    "encoding": Parameter(_one_of(*REGISTRY)),
+    "d_model": Parameter(_whole(*WIDTHS, step=2), str),
+    "base": Parameter(_whole(*BASES), str),
+    "positions": Parameter(_whole(*COUNTS), str),
+    "first": _POSITION,
+    "dimension": _POSITION,
+    "offset": Parameter(_whole(*OFFSETS), str),
+    "swap": _HEAD,
+    "twin_head": _HEAD,
 }
 
 
@@ -346,6 +527,32 @@ def on_control(name: str, key: str, apply: Callable[[Any], object]) -> None:
     value = st.session_state[key]
     st.session_state["shown"][name] = (version, value)
     apply(value)
+
+
+def on_pick(key: str, apply: Callable[[Any], object]) -> None:
+    """Callback of a chart or table that answers clicks: passes on what was picked; nothing picked is ignored.
+
+    Args:
+        key: its session key.
+        apply: gets the `customdata` of the point, or the number of the row (from 0).
+    """
+    picked = st.session_state.get(key, {}).get("selection", {})
+    points, rows = picked.get("points") or [], picked.get("rows") or []
+    if points:
+        apply(points[0].get("customdata"))
+    elif rows:
+        apply(rows[0])
+
+
+def opened_gold() -> list[Any]:
+    """The gold alignments that this visitor opened from a file."""
+    pairs: list[Any] = st.session_state.setdefault("gold", [])
+    return pairs
+
+
+def keep_gold(pairs: list[Any]) -> None:
+    """Keeps the gold alignments of a file for this visit."""
+    st.session_state["gold"] = pairs
 
 
 # --- the cursor ---------------------------------------------------------------------------------------------
