@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from transformer.masks import AttentionMask, causal_mask, padding_mask
+from transformer.masks import AttentionMask, causal_mask, padding_mask, token_mask
 
 
 def test_a_causal_mask_lets_row_i_see_keys_up_to_i():
@@ -38,3 +38,9 @@ def test_one_new_query_sees_every_cached_key_without_a_mask():
 
 def test_without_padding_or_causality_there_is_no_mask():
     assert AttentionMask().dense(3, 5) is None
+
+
+def test_padding_stands_at_the_end_only():
+    ids = torch.tensor([[5, 0, 6, 0, 0], [0, 0, 7, 0, 8]])
+    assert token_mask(ids, 0).tolist() == [[True, True, True, False, False], [True] * 5]
+    assert padding_mask(ids[1:], 0) is None

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .audit import audit
 from .capture import AttentionKind, AttentionTrace, AuditReport, BoolArray, Capture, HeadView, Place, Window
 from .decoding import Hypothesis, Request, decode, finish
+from .masks import token_mask
 from .recorder import Recorder
 from .translation import HeadLabels, head_view, read_only
 from .translator import Translator, padded
@@ -67,7 +69,7 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry,
     recorder = Recorder(Capture())
     request = Request(translator.model, src_ids, recorder)
     limits = [translator.limit(len(row)) for row in sources]
-    hypotheses = finish(decode(request, limits))
+    hypotheses = finish(decode(request, limits, rules=translator.rules))
     written = padded([each.token_ids for each in hypotheses], config.pad_id, translator.device)
     inputs = [(config.bos_id, *each.token_ids[:-1]) for each in hypotheses]
     read = padded(inputs, config.pad_id, translator.device)
@@ -105,9 +107,9 @@ def _entry(
 
     trace = recorder.trace(auditor, row)
     assert trace is not None
-    source, read, written = (translator.pieces(each.tolist()) for each in ids)
-    source_mask, target_mask = (
-        read_only((each != translator.config.pad_id).cpu()).astype(bool) for each in ids[:2]
-    )
+    source = translator.source_pieces(ids[0].tolist())
+    read, written = (translator.pieces(each.tolist()) for each in ids[1:])
+    source_mask = read_only(token_mask(ids[0], translator.config.pad_id).cpu()).astype(bool)
+    target_mask = np.arange(len(read)) < len(decoded)
     config = translator.config
     return BatchEntry(source, read, written, source_mask, target_mask, trace, translator.name, config.norm)

@@ -206,9 +206,9 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: The file is missing, unreadable, or holds something else.
     """
+    if path.is_file() and path.stat().st_size > MAX_JSON_BYTES:
+        raise CheckpointError(f"{path} is larger than 16 MiB; no such file of a model is.")
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise CheckpointError(f"{path} is larger than 16 MiB, so it is not a file this package wrote.")
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a model directory.") from None

@@ -100,15 +100,15 @@ class TransformerConfig:
                 "so it cannot be divided into heads."
             )
         if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout!r}; it must be a number from 0 to below 1.")
+            raise ValueError(f"dropout is {self.dropout!r:.80}; it must be a number from 0 to below 1.")
         _check_choice("norm", self.norm, get_args(Norm))
         _check_choice("activation", self.activation, get_args(Activation))
         _check_choice("sine_layout", self.sine_layout, get_args(SineLayout))
         if not isinstance(self.positions, str):
-            raise ValueError(f"positions is {self.positions!r}; it must be the name of an encoding.")
+            raise ValueError(f"positions is {self.positions!r:.80}; it must be the name of an encoding.")
         for name in ("tied_embeddings", "shared_embeddings", "scaled_embeddings", "output_bias"):
             if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be true or false.")
+                raise ValueError(f"{name} is {getattr(self, name)!r:.80}; it must be true or false.")
         if self.shared_embeddings and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
                 f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
@@ -169,9 +169,9 @@ def paper_big(vocab_size: int = 37_000) -> TransformerConfig:
 
 def _check_whole(name: str, value: object, low: int, high: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number from {low:,} to {high:,}.")
+        raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {low:,} to {high:,}.")
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
+        raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(choices)}.")

@@ -152,7 +152,7 @@ def marian_config(values: Json, path: Path) -> TransformerConfig:
                 f"{values.get(twin, default)!r:.80}; only models with equal numbers are known."
             )
     activation = values.get("activation_function", "gelu")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise CheckpointError(
             f"{path} has the activation {activation!r:.80}; known are {', '.join(ACTIVATIONS)}."
         )

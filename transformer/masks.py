@@ -33,6 +33,12 @@ class AttentionMask:
         return mask
 
 
+def token_mask(token_ids: Tensor, pad_id: int) -> Tensor:
+    """(…, length) bool: False for the padding at the end; ``pad_id`` before a token is a token itself."""
+    tokens = token_ids != pad_id
+    return tokens.flip(-1).cumsum(-1).flip(-1) > 0
+
+
 def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
     """Marks the tokens of a padded batch.
 
@@ -43,7 +49,7 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
     Returns:
         (batch, length) bool, True for tokens; None where nothing is padded.
     """
-    mask = token_ids != pad_id
+    mask = token_mask(token_ids, pad_id)
     return None if bool(mask.all()) else mask
 
 
