@@ -13,7 +13,7 @@ from figures.shape import HeadLike, hidden, named
 
 LARGEST = 64
 LEGEND = 34
-_SUMS = 58
+_SUMS = 76
 _HOVER = "%{text}<br>weight %{customdata[0]:.3f}"
 _SCORE = " · score before the mask %{customdata[1]:.2f}"
 
@@ -177,7 +177,7 @@ def _row_ends(view: HeadLike, layout: dict[str, Any]) -> dict[str, Any]:
     ends = row_sums(view)
     axis = {key: value for key, value in rows.items() if key != "ticktext"}
     axis |= {"overlaying": "y", "side": "right", "ticktext": [ends[i] for i in rows["tickvals"]]}
-    heading = {"text": "Σ shown + hidden" if hidden(view).any() else "Σ", "showarrow": False}
+    heading: dict[str, Any] = {"text": "Σ + hidden" if hidden(view).any() else "Σ", "showarrow": False}
     heading |= {"xref": "x domain", "yref": "paper", "x": 1, "y": 1, "xanchor": "left", "yanchor": "bottom"}
     return {
         "yaxis2": axis,

@@ -149,5 +149,6 @@ def _frame(view: HeadLike, height: int) -> dict[str, object]:
         "yaxis2": {**other, **span, "overlaying": "y", "side": "right"},
         "height": height,
         "margin": {"l": 96, "r": 96, "t": 24, "b": 6},
+        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
         "dragmode": False,
     }

@@ -120,7 +120,7 @@ def overview_spec(
     """The same figure as plain values."""
     rows, columns = tiles[0][0].values.shape
     plain = order is None and measure is None
-    gap = max(1, round((GAP if plain else 2.5 * GAP) * max(rows, columns)))
+    gap = max(1, round((GAP if plain else 3 * GAP) * max(rows, columns)))
     numbers = order or [range(len(layer)) for layer in tiles]
     placed = [[layer[head] for head in line] for layer, line in zip(tiles, numbers, strict=True)]
     xs = [head * (columns + gap) + (columns - 1) / 2 for head in range(len(tiles[0]))]

@@ -93,6 +93,7 @@ def token_axis(labels: Sequence[str], size: int = SIZE) -> dict[str, Any]:
         "tickvals": list(shown),
         "ticktext": [labels[i] for i in shown],
         "tickfont": {"size": label_size(len(labels), size)},
+        "ticklabelstandoff": 3,
         "range": [-0.5, len(labels) - 0.5],
         "showgrid": False,
         "zeroline": False,
@@ -125,6 +126,11 @@ def to_json(values: dict[str, Any]) -> str:
 def _array(values: object) -> object:
     if not isinstance(values, np.ndarray):
         raise TypeError(f"{type(values).__name__} cannot be written as JSON.")
+    return packed(values)
+
+
+def packed(values: np.ndarray) -> dict[str, str]:
+    """An array as plotly.js reads it: its type, its bytes in base64, and its shape."""
     dtype = f"{values.dtype.kind}{values.dtype.itemsize}"
     written = {"dtype": dtype, "bdata": base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()}
     return written if values.ndim == 1 else written | {"shape": ", ".join(map(str, values.shape))}

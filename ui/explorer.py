@@ -14,7 +14,8 @@ import streamlit as st
 
 from figures.labels import is_special
 from transformer.capture import HeadView
-from ui import examples, frame, linked_view, models, state
+from transformer.reading import Reading, ReadView, read_view
+from ui import examples, frame, linked_view, models, reading, state
 from ui.linked_view import Head, Layout, Limits
 from ui.widgets import Opened
 
@@ -26,18 +27,19 @@ class Scene:
     """One page's linked view.
 
     Attributes:
-        layout: what the view holds.
+        layout: what the view holds; or gives it, where that depends on the state.
         opened: the sentence.
         kinds: the kinds of which one head is drawn as a map.
         extra: makes the payloads of the other figures, by name.
         below: draws the controls under the view.
+        above: draws the controls over the view.
         tour: stops of the tour.
         fade: whether rows still to come are faded.
         largest: the largest side of a map, in px.
         follows: whether what stands below shows the cursor's place, and is drawn again when it moves.
     """
 
-    layout: Layout
+    layout: Layout | Callable[[], Layout]
     opened: Opened
     kinds: tuple[str, ...]
     extra: Callable[[], dict[str, dict[str, Any]]]
@@ -46,6 +48,12 @@ class Scene:
     fade: bool = True
     largest: int = 360
     follows: bool = False
+    above: Callable[[], None] | None = None
+
+    @property
+    def now(self) -> Layout:
+        """What the view holds now."""
+        return self.layout if isinstance(self.layout, Layout) else self.layout()
 
     @property
     def limits(self) -> Limits:
@@ -58,26 +66,29 @@ class Scene:
 def explorer(scene: Scene) -> None:
     """Draws the view, the controls under it, and sends the figures."""
     with st.container(key="linked"):
+        if scene.above is not None:
+            scene.above()
         _view(scene)
         scene.below()
     with st.container(key="feeders"):
-        linked_view.feed(scene.layout, "strips", _strips(scene))
+        linked_view.feed(scene.now, "strips", _strips(scene))
         for kind in scene.kinds:
-            linked_view.feed(scene.layout, kind, _map(scene, kind))
+            if kind in (*scene.now.plots, scene.now.focus):
+                linked_view.feed(scene.now, kind, _map(scene, kind))
         for name, payload in scene.extra().items():
-            linked_view.feed(scene.layout, name, payload)
+            linked_view.feed(scene.now, name, payload)
 
 
 @st.fragment
 def _view(scene: Scene) -> None:
-    key = state.view_key(scene.layout.view)
-    linked_view.mount(scene.layout, scene.opened.trace, state.cursor(), key, lambda: _moved(scene))
+    key = state.view_key(scene.now.view)
+    linked_view.mount(scene.now, scene.opened.trace, state.cursor(), key, lambda: _moved(scene))
     frame.menu()
 
 
 def _moved(scene: Scene) -> None:
     before = _drawn(scene)
-    state.on_linked_view(scene.layout.view, scene.limits, models.sizes(scene.opened.asked.model))
+    state.on_linked_view(scene.now.view, scene.limits, models.sizes(scene.opened.asked.model))
     if _drawn(scene) != before:
         st.rerun(_KEY)
 
@@ -86,7 +97,7 @@ def _drawn(scene: Scene) -> list[object]:
     """What the maps show, the heads and their windows, and the cursor where something follows it."""
     translation, cursor = scene.opened.translation, state.cursor()
     shown: list[object] = [
-        (chosen(kind), models.window(translation, kind, place(scene.opened, kind))) for kind in scene.kinds
+        (chosen(kind), reading.window(translation, kind, place(scene.opened, kind))) for kind in scene.kinds
     ]
     return [*shown, (cursor.step, cursor.source)] if scene.follows else shown
 
@@ -114,8 +125,24 @@ def head(opened: Opened, kind: str) -> HeadView:
     return models.head(opened.translation, kind, chosen(kind), place(opened, kind))
 
 
+def read_head(opened: Opened, kind: str) -> ReadView:
+    """The same head as the visitor reads it: in words, with tokens hidden, in a window of their choice."""
+    return reading.view(opened.translation, kind, chosen(kind), place(opened, kind))
+
+
 def _map(scene: Scene, kind: str) -> dict[str, Any]:
-    payload = linked_view.map_feed(scene.opened.trace, head(scene.opened, kind), scene.largest)
+    """The feed of a map; where none is drawn, and the head is only spoken of, as the model has it."""
+    opened = scene.opened
+    drawn = kind in scene.now.plots
+    view = read_head(opened, kind) if drawn else read_view(head(opened, kind), Reading())
+    payload = linked_view.map_feed(
+        opened.trace,
+        view,
+        scene.largest,
+        state.current().scale,
+        models.lengths(opened.translation, kind),
+        sums=scene.now.style == "page",
+    )
     payload["fade"] = scene.fade and kind != "encoder"
     return payload
 

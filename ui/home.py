@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from figures import next_token_spec
-from ui import linked_view, models, widgets
+from ui import display, linked_view, models, widgets
 from ui.explorer import Scene, explorer
 from ui.linked_view import Layout
 from ui.widgets import Opened
@@ -56,7 +56,8 @@ def show(opened: Opened) -> None:
         for kind, column in zip(models.KINDS, columns, strict=False):
             with column:
                 widgets.head_picker(kind, opened.asked.model)
-        with columns[-1]:
+        with columns[-1], st.container(horizontal=True):
+            display.popover(models.KINDS)
             widgets.seen("What am I seeing?", _SEEING, _FORMULA)
 
     explorer(Scene(LAYOUT, opened, models.KINDS, lambda: {"next": _next(opened)}, below, _TOUR))

@@ -15,11 +15,14 @@ import numpy as np
 import streamlit as st
 
 from figures import Tile
-from figures.heatmap import LARGEST
 from transformer import Sampling, TransformerConfig, Translation, Translator, Window, load_translator
 from transformer.batch import BatchEntry, run_batch
 from transformer.capture import AttentionKind, HeadView
+from transformer.checkpoint import read_json
+from transformer.heads import Grid, grid
 from transformer.inside import InsideHead, look_inside
+from transformer.patterns import output_projections, sentence_totals
+from transformer.positions import REGISTRY
 from transformer.retrace import retrace
 from transformer.tokenizer import clean
 from ui import imported
@@ -29,6 +32,8 @@ from ui.state import BEAM, SAMPLE, State
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLED = ROOT / "assets" / "models"
 DEFAULT = "en-de"
+TWINS = "positions"
+"""Folder of the models that differ in their positional encoding only."""
 KINDS = tuple(str(kind) for kind in AttentionKind)
 TEMPERATURE = 0.8
 MOST_BYTES = 512 * 2**20
@@ -79,6 +84,16 @@ def _translator(path: str, changed: int) -> Translator:
     return load_translator(path)
 
 
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _twin(path: str, changed: int) -> Translator:
+    return load_translator(path)
+
+
+@st.cache_resource(show_spinner=False)
+def _rearranged() -> Recent[Any]:
+    return Recent(64)
+
+
 @st.cache_resource(show_spinner=False)
 def _translations() -> Recent[Translation]:
     return Recent(64, held)
@@ -91,6 +106,11 @@ def _traced() -> Recent[Translation]:
 
 @st.cache_resource(show_spinner=False)
 def _overviews() -> Recent[list[list[Tile]]]:
+    return Recent(64)
+
+
+@st.cache_resource(show_spinner=False)
+def _statistics() -> Recent[Grid]:
     return Recent(64)
 
 
@@ -120,12 +140,35 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def available() -> dict[str, Path]:
-    """The models a visitor can choose, by name: the bundled ones, then those that `train` wrote."""
+    """The models a visitor can choose, by name: the bundled ones, those that `train` wrote, the twins last."""
     found = {path.name: path for path in _checkpoints(BUNDLED)}
     for path in _checkpoints(_own_models()):
         found.setdefault(path.name, path)
     first = {DEFAULT: found[DEFAULT]} if DEFAULT in found else {}
-    return first | found
+    return first | found | twins()
+
+
+def twins() -> dict[str, Path]:
+    """The positional twins by name, `positions/rotary`: in the order of the registry, then what else is there."""
+    found = {path.name: path for path in _checkpoints(BUNDLED / TWINS)}
+    for path in _checkpoints(_own_models() / TWINS):
+        found.setdefault(path.name, path)
+    names = [*(name for name in REGISTRY if name in found), *(name for name in found if name not in REGISTRY)]
+    return {f"{TWINS}/{name}": found[name] for name in names}
+
+
+def position_results() -> dict[str, Any] | None:
+    """What `python -m transformer positions` measured on the twins; None where it was not run."""
+    for folder in (BUNDLED, _own_models()):
+        if (path := folder / TWINS / "results.json").is_file():
+            return read_json(path)
+    return None
+
+
+def rearranged(key: Hashable, make: Callable[[], V]) -> V:
+    """What a twin computes for a moved or changed sentence, made once and then kept."""
+    made: V = _rearranged().get(key, make)
+    return made
 
 
 def translator(name: str) -> Translator:
@@ -141,7 +184,8 @@ def translator(name: str) -> Translator:
             "This needs the model, and an imported file holds a run without it: choose a model on the left."
         )
     path = available()[name]
-    return _translator(str(path), max(each.stat().st_mtime_ns for each in path.iterdir()))
+    load = _twin if name in twins() else _translator
+    return load(str(path), max(each.stat().st_mtime_ns for each in path.iterdir()))
 
 
 class NoModelError(ValueError):
@@ -308,6 +352,16 @@ def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray
     assert translation.attention is not None
     trace = translation.attention
     return trace.weights(kind, *chosen), trace.mask(kind, *chosen)
+
+
+def statistics(asked: Request, translation: Translation, kind: str) -> Grid:
+    """Statistics of every head of a kind over this sentence, by layer and head."""
+
+    def make() -> Grid:
+        parts = output_projections(translator(asked.model).model) if has_model(asked.model) else None
+        return grid(sentence_totals(translation, AttentionKind(kind), parts))
+
+    return _statistics().get((asked, id(translation), kind), make)
 
 
 def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:

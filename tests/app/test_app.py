@@ -232,8 +232,8 @@ def test_a_long_text_is_drawn_in_windows(page: str):
     maps = [data for data in feeds(at).values() if data.get("rows")]
     assert maps
     for data in maps:
-        top, bottom, left, right = data["window"]
-        assert max(bottom - top, right - left) <= 64
+        if data["name"] != "whole":
+            assert max(map(len, data["spans"].values())) <= 64
         assert len(str(data["figure"])) < 120_000
     assert any("queries" in str(data["caption"]) for data in maps)
 
@@ -241,8 +241,7 @@ def test_a_long_text_is_drawn_in_windows(page: str):
 def test_a_long_text_has_an_overview_of_the_whole_matrix():
     text = " ".join(["one two three four five six eight nine ten"] * 12)
     at = run("pages/cross_attention.py", model="random", text=text)
-    assert len(at.get("plotly_chart")) == 1
-    assert "maximum over" in at.get("plotly_chart")[0].proto.spec
+    assert "maximum over" in str(feeds(at)["whole"]["caption"])
 
 
 def test_the_heads_that_open_first_come_from_the_facts():
@@ -257,9 +256,9 @@ def test_the_heads_that_open_first_come_from_the_facts():
 def test_the_grid_of_heads_can_be_ordered_by_a_fact():
     at = run("pages/cross_attention.py", model="random")
     order = next(each for each in at.selectbox if each.label == "Order of the heads")
-    order.select_index(1).run()
+    order.select_index(len(order.options) - 1).run()
     assert not at.exception
-    assert at.query_params["order"] == "aer"
+    assert at.query_params["order"] == ["aer"]
     carried = feeds(at)["overview"]
     assert "by alignment error" in str(carried["caption"])
     assert json.loads(str(carried["figure"]))["data"][1]["customdata"][:2] == [[0, 3], [0, 2]]

@@ -1,4 +1,4 @@
-"""Strips, cursor, maps and bars that move together: one component, drawn by `static/linked_view-1.js`.
+"""Strips, cursor, maps and bars that move together: one component, drawn by `static/linked_view-2.js`.
 
 Python sends every figure once through a feeder and the cursor with every run; a step in the browser comes
 back as an event, which `reduce` turns into the next cursor.
@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from ui.linked_view.component import Layout, feed, mount
 from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
-from ui.linked_view.feeds import bars_feed, map_feed, overview_feed, strips_feed, window_around
+from ui.linked_view.feeds import (
+    bars_feed,
+    colour_note,
+    head_feed,
+    lines_feed,
+    map_feed,
+    overview_feed,
+    strips_feed,
+    strongest_feed,
+    whole_feed,
+    window_around,
+)
 
 __all__ = [
     "Cursor",
@@ -16,12 +27,17 @@ __all__ = [
     "Layout",
     "Limits",
     "bars_feed",
+    "colour_note",
     "feed",
+    "head_feed",
+    "lines_feed",
     "map_feed",
     "mount",
     "overview_feed",
     "picked_head",
     "reduce",
     "strips_feed",
+    "strongest_feed",
+    "whole_feed",
     "window_around",
 ]

@@ -6,10 +6,15 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from figures import captions, heatmap_spec, labels, to_json
-from figures.captions import CheckedHead
-from figures.heatmap import LARGEST
+import numpy as np
+
+from figures import captions, heatmap_spec, labels, pooled_spec, style, to_json
+from figures.heatmap import LARGEST, levels, row_tokens
+from figures.lines import Link, looks
+from figures.pooled import pooled_note
 from transformer import words
+from transformer.reading import Axis, ReadView
+from transformer.words import Group
 
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
 ABOUT = {
@@ -83,27 +88,178 @@ def strips_feed(
     }
 
 
-def map_feed(trace: str, view: CheckedHead, largest: int = 360) -> dict[str, Any]:
-    """One attention map with everything that is said about it."""
+def head_feed(
+    trace: str, view: ReadView, scale: str | None = "linear", whole: tuple[int, int] | None = None
+) -> dict[str, Any]:
+    """What every way of drawing a head needs: its rows and columns, and everything that is said about it.
+
+    Args:
+        trace: the name of the translation.
+        view: the head as it is read.
+        scale: how weights become colours; None where none do.
+        whole: queries and keys of the whole matrix.
+    """
     kind = str(view.kind)
     rows, columns = AXES[kind]
-    window = view.window
     return {
         "trace": trace,
-        "figure": to_json(heatmap_spec(view, largest)),
+        "kind": kind,
         "hue": kind,
         "rows": rows,
         "columns": columns,
-        "window": [window.query_start, window.query_stop, window.key_start, window.key_stop],
+        "spans": {"rows": spans(view.rows), "columns": spans(view.columns)},
+        "names": {
+            "rows": labels.row_names(view.query_tokens, view.predicted_tokens),
+            "columns": labels.key_names(view.key_tokens),
+        },
         "title": f"{SHORT_NAMES[kind]} {labels.head_name(view.layer, view.head)}",
         "about": ABOUT[kind],
-        "caption": captions.caption(view),
-        "badge": captions.badge(view.audit),
+        "caption": captions.caption(view, scale, whole),
+        "badge": captions.badge(view.audit, view.derived),
         "sentences": captions.sentences(view),
-        "rests": captions.rests(view),
-        "fade": kind != "encoder",
-        "square": True,
+        "absent": "The token of this place is hidden, so its row is not drawn.",
+        "notes": captions.notes(view),
+        "alt": captions.summary(view),
+        "legend": None if scale is None else weight_legend(kind, scale),
+    }
+
+
+def spans(groups: Sequence[Group]) -> list[tuple[int, int]]:
+    """The tokens that each row or column stands for: first, and one past the last."""
+    return [(group.start, group.stop) for group in groups]
+
+
+def weight_legend(kind: str, scale: str) -> dict[str, Any]:
+    """A few weights with their colours."""
+    faint = style.FAINTEST
+    marks = [
+        (text, style.rgba(style.HUES[kind], faint + (1 - faint) * share))
+        for text, share in style.stops(scale)
+    ]
+    return {"title": "weight", "marks": marks}
+
+
+def map_feed(
+    trace: str,
+    view: ReadView,
+    largest: int = 360,
+    scale: str = "linear",
+    whole: tuple[int, int] | None = None,
+    sums: bool = False,
+) -> dict[str, Any]:
+    """One attention map with everything that is said about it; arguments as in `head_feed`.
+
+    Args:
+        largest: its largest side in px; where its cells would be too small, it scrolls in its frame.
+        sums: whether the sum of each row stands at its end.
+    """
+    figure = heatmap_spec(view, largest, scale, sums)
+    figure["layout"].pop("meta")
+    return head_feed(trace, view, scale, whole) | {
+        "figure": to_json(figure),
+        "fade": view.kind != "encoder",
         "largest": largest,
+    }
+
+
+def lines_feed(
+    trace: str,
+    views: Sequence[ReadView],
+    links: Sequence[Sequence[Link]],
+    chosen: str,
+    largest: int = 440,
+    whole: tuple[int, int] | None = None,
+) -> dict[str, Any]:
+    """One head or several of one kind as lines; what is said speaks of the first.
+
+    Args:
+        trace: the name of the translation.
+        views: the heads, over one window.
+        links: for each head the links that are drawn.
+        chosen: says which links these are.
+        largest: the largest side in px.
+        whole: queries and keys of the whole matrix.
+    """
+    first = views[0]
+    feed = head_feed(trace, first, None, whole)
+    heads = [
+        {"name": labels.head_name(view.layer, view.head), "color": color, "dash": _DASHES[dash]}
+        for view, (color, dash) in zip(views, looks(views), strict=False)
+    ]
+    others = "" if len(views) == 1 else f" with {', '.join(str(head['name']) for head in heads[1:])}"
+    return feed | {
+        "title": feed["title"] + others,
+        "caption": f"{feed['caption']} · {chosen}, thickness = weight",
+        "labels": tick_names(first),
+        "values": style.packed(first.weights),
+        "links": [
+            (link.query, link.key, round(link.weight, 4), i)
+            for i, found in enumerate(links)
+            for link in found
+        ],
+        "heads": heads,
+        "fade": first.kind != "encoder",
+        "largest": largest,
+    }
+
+
+_DASHES = {"solid": "", "dash": "9 5", "dot": "3 4", "dashdot": "10 4 2 4"}
+
+
+def strongest_feed(
+    trace: str, view: ReadView, scale: str = "linear", whole: tuple[int, int] | None = None
+) -> dict[str, Any]:
+    """The keys of a query and the queries of a key as lists, and the keys as shaded text."""
+    return head_feed(trace, view, scale, whole) | {
+        "labels": tick_names(view),
+        "values": style.packed(view.weights),
+        "shades": style.packed(levels(view.weights, view.mask, scale)),
+        "direction": direction(view.key_tokens),
+    }
+
+
+def colour_note(scale: str) -> str:
+    """How weights become colours, for a caption."""
+    return f"colour from 0 to 1, {style.SCALE_NAMES[scale]}"
+
+
+def tick_names(view: ReadView) -> dict[str, list[str]]:
+    """Short names of rows and columns."""
+    return {"rows": labels.names(row_tokens(view)), "columns": labels.names(view.key_tokens)}
+
+
+def whole_feed(
+    trace: str,
+    kind: str,
+    arrays: tuple[np.ndarray, np.ndarray],
+    axes: tuple[Axis, Axis],
+    scale: str = "linear",
+) -> dict[str, Any]:
+    """The whole matrix of a head, pooled, on which the view marks the part that is drawn in full.
+
+    Args:
+        trace: the name of the translation.
+        kind: encoder, decoder or cross.
+        arrays: weights and mask (rows, columns), as they are read.
+        axes: what the rows and the columns stand for.
+        scale: how weights become colours.
+    """
+    weights, mask = arrays
+    rows, columns = AXES[kind]
+    return {
+        "trace": trace,
+        "kind": kind,
+        "hue": kind,
+        "rows": rows,
+        "columns": columns,
+        "spans": {"rows": spans(axes[0].visible), "columns": spans(axes[1].visible)},
+        "figure": to_json(pooled_spec(weights, mask, kind, 330, scale)),
+        "title": "The whole matrix",
+        "about": "the frame is the part drawn in full; click to move it, or move the cursor",
+        "caption": f"{pooled_note(weights)} · {weights.shape[0]} queries, {weights.shape[1]} keys · "
+        f"colour from 0 to 1, {style.SCALE_NAMES[scale]} · from a verified trace",
+        "alt": f"Overview of the whole matrix, {pooled_note(weights)}",
+        "largest": 330,
     }
 
 
@@ -115,6 +271,7 @@ def bars_feed(
     about: str,
     caption: str,
     height: int | None = None,
+    places: Sequence[Group] | None = None,
 ) -> dict[str, Any]:
     """Bars whose frames follow the step or the source token.
 
@@ -126,6 +283,7 @@ def bars_feed(
         about: second line; `{reads}`, `{predicts}`, `{source}` are filled in.
         caption: what it shows.
         height: in px; None takes the width.
+        places: the tokens that each frame stands for; None where each stands for one.
     """
     return {
         "trace": trace,
@@ -136,11 +294,18 @@ def bars_feed(
         "caption": caption,
         "height": height,
         "largest": 360,
-        "square": False,
+        "spans": None if places is None else spans(places),
     }
 
 
-def overview_feed(trace: str, figure: dict[str, Any], kind: str, title: str, caption: str) -> dict[str, Any]:
+def overview_feed(
+    trace: str,
+    figure: dict[str, Any],
+    kind: str,
+    title: str,
+    caption: str,
+    legend: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     """The grid of all heads of a kind, whose tiles answer clicks."""
     return {
         "trace": trace,
@@ -151,8 +316,7 @@ def overview_feed(trace: str, figure: dict[str, Any], kind: str, title: str, cap
         "about": "",
         "caption": caption,
         "height": figure["layout"]["height"],
-        "largest": 900,
-        "square": False,
+        "legend": legend,
     }
 
 
