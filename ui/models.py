@@ -140,7 +140,7 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def available() -> dict[str, Path]:
-    """The models a visitor can choose, by name: the bundled ones, those that `train` wrote, the twins last."""
+    """The models a visitor can choose, by name: bundled ones, those that `train` wrote, the twins last."""
     found = {path.name: path for path in _checkpoints(BUNDLED)}
     for path in _checkpoints(_own_models()):
         found.setdefault(path.name, path)
@@ -149,7 +149,7 @@ def available() -> dict[str, Path]:
 
 
 def twins() -> dict[str, Path]:
-    """The positional twins by name, `positions/rotary`: in the order of the registry, then what else is there."""
+    """The positional twins by name, `positions/rotary`, in the order of the registry, then others."""
     found = {path.name: path for path in _checkpoints(BUNDLED / TWINS)}
     for path in _checkpoints(_own_models() / TWINS):
         found.setdefault(path.name, path)
