@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ui import kind_page
+from ui import alignment_view, kind_page, state, widgets
 from ui.sentence_page import open_sentence_page
 
 PAGE = kind_page.KindPage(
@@ -23,6 +23,10 @@ PAGE = kind_page.KindPage(
     r"V_{\text{encoder}}",
 )
 
-opened = open_sentence_page("Cross-attention")
-if opened is not None:
+_VARIANTS = {"attention": "attention", "alignment": "word alignment"}
+
+opened = open_sentence_page("Cross-attention", lambda: widgets.variants(_VARIANTS))
+if opened is not None and state.current().view == "alignment":
+    alignment_view.show(opened)
+elif opened is not None:
     kind_page.show(PAGE, opened)

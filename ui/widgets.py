@@ -48,7 +48,7 @@ def control(name: str, value: object, apply: Callable[[Any], object]) -> dict[st
 
 def new_text(text: str) -> None:
     """Takes another sentence; the cursor opens where the app chooses."""
-    state.change(text=text, step=None, source=None, target=None)
+    state.change(text=text, target=None, **state.FRESH)
 
 
 def sentence_box() -> None:
@@ -89,7 +89,7 @@ def _method_name(method: str) -> str:
 
 
 def _take_decoding(method: str) -> None:
-    state.change(decode=method, step=None, source=None, target=None)
+    state.change(decode=method, target=None, **state.FRESH)
 
 
 def _sample_again() -> None:
@@ -134,7 +134,7 @@ def own_translation(target: str | None) -> None:
 
 
 def _take_target(target: str) -> None:
-    state.change(target=target.strip() or None, step=None, source=None)
+    state.change(target=target.strip() or None, **state.FRESH)
 
 
 def open_sentence(model: str) -> Opened | None:

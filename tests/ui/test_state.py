@@ -106,3 +106,46 @@ def test_positions_beyond_the_sentence_are_named():
 def test_the_last_step_that_writes_text_opens_first():
     assert default_step(("▁a", "▁b", "</s>")) == 1
     assert default_step(("</s>",)) == 0
+
+
+def test_word_links_travel_in_the_address():
+    state, unreadable = read(pairs="1-1,3p2,1-1")
+    assert (state.pairs, unreadable) == (frozenset({(0, 0, True), (2, 1, False)}), [])
+    assert as_params(state) == {"pairs": "1-1,3p2"}
+    assert as_params(State()) == {}
+
+
+@pytest.mark.parametrize("value", ["1", "1-", "a-1", "1-1;2-2", "1-1,", "99999-1"])
+def test_unreadable_pairs_are_named(value: str):
+    assert read(pairs=value) == (State(), ["pairs"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "held"),
+    [
+        ("mean", "2-3", (1, 2)),
+        ("mean", "3-2", (1, 2)),
+        ("mean", "2", (1, 1)),
+        ("rule", "mutual", "mutual"),
+        ("rule", "above-0.3", "above-0.30"),
+        ("rule", "above-7", "above-1.00"),
+        ("gold", "sample-3", "sample-3"),
+    ],
+)
+def test_choices_of_an_alignment_are_read(name: str, value: str, held: object):
+    assert getattr(read(**{name: value})[0], name) == held
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("mean", "x"),
+        ("rule", "above-"),
+        ("rule", "above-nan"),
+        ("rule", "below"),
+        ("gold", "../x"),
+        ("rows", "x"),
+    ],
+)
+def test_choices_that_mean_nothing_are_named(name: str, value: str):
+    assert read(**{name: value}) == (State(), [name])
