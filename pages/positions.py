@@ -1,0 +1,7 @@
+"""Positions: what each positional encoding is, what it does to a sentence, and what it buys."""
+
+from __future__ import annotations
+
+from ui import positions_view
+
+positions_view.show()

@@ -1,0 +1,366 @@
+"""What positional encodings do to the visitor's sentence: in one model, and in all twins side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from figures import captions, heatmap, labels
+from figures.positions import Interval, dots, token_norms, twin_lines
+from transformer import Translation, Window
+from transformer.capture import AttentionTrace
+from transformer.profiles import REACH, by_distance
+from transformer.rearranged import Swapped, encode_moved, swap_words, words_of
+from ui import frame, models, state, widgets
+from ui.linked_view import Head, window_around
+from ui.models import Request
+from ui.positions_encodings import CROSS, draw
+from ui.widgets import Opened
+
+_KINDS = {"encoder": "encoder", "decoder": "masked decoder"}
+_CELLS = 32
+_MAP = 300
+_COLUMNS = 4
+_SWAP = (1, 5)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One twin's translation of the sentence.
+
+    Attributes:
+        name: of the twin, without its folder.
+        translation: greedy.
+    """
+
+    name: str
+    translation: Translation
+
+
+@st.fragment
+def show(opened: Opened) -> None:
+    """Draws the part."""
+    _input(opened)
+    st.divider()
+    runs = _translations(opened)
+    if runs:
+        _maps(runs)
+        st.divider()
+        left, right = st.columns(2, gap="large")
+        with left:
+            _swap(opened, runs)
+        with right:
+            _shift(opened, runs)
+    frame.menu()
+
+
+def _input(opened: Opened) -> None:
+    translation = opened.translation
+    side = _KINDS_SIDE[_kind()]
+    tokens = translation.source_tokens if side == "encoder" else translation.decoder_input_tokens
+    words, encoding = translation.embeddings(side), translation.positions(side)
+    shown = slice(0, 64)
+    norms = {"token embedding × √d_model": _norms(words)[shown]}
+    if encoding is not None:
+        norms |= {"encoding": _norms(encoding)[shown], "their sum": _norms(words + encoding)[shown]}
+    st.markdown(f"##### What goes into the {side}")
+    _kind_switch()
+    st.markdown(_input_sentence(translation, encoding, words))
+    more = f", first 64 of {len(tokens)} tokens" if len(tokens) > 64 else ""
+    audit = translation.attention.audit() if translation.attention is not None else None
+    verdict = "" if audit is None else f" · {captions.badge(audit)['text']}"
+    draw(
+        "norms",
+        lambda: token_norms(tokens[shown], norms, "norm"),
+        f"Norms of the input of the first layer of the {side}{more} · {translation.model}, "
+        f"{translation.config.positions} positions{verdict}",
+        "; ".join(f"{name}: {values.mean():.2f} on average" for name, values in norms.items()),
+        audit,
+    )
+
+
+def _input_sentence(translation: Translation, encoding: Any, words: Any) -> str:
+    name = translation.config.positions
+    if encoding is None:
+        acts = "nowhere" if name == "none" else "later, inside every self-attention"
+        return f"This model's encoding ({name}) adds nothing here: it acts {acts}. {CROSS}"
+    share = float(_norms(encoding).mean() / _norms(words).mean())
+    return (
+        "Token embedding × √d_model plus encoding gives the first layer's input. On this sentence the "
+        "encoding "
+        f"is {share:.0%} as long as the embedding on average. {CROSS}"
+    )
+
+
+def _norms(table: np.ndarray) -> np.ndarray:
+    norms: np.ndarray = np.linalg.norm(table, axis=1)
+    return norms
+
+
+_KINDS_SIDE: dict[str, Any] = {"encoder": "encoder", "decoder": "decoder"}
+
+
+def _kind() -> str:
+    now = state.current().kind
+    return now if now in _KINDS else "encoder"
+
+
+def _kind_switch() -> None:
+    now = _kind()
+
+    def take(kind: str) -> None:
+        state.change(kind=None if kind == "encoder" else kind)
+
+    st.segmented_control(
+        "Stack",
+        list(_KINDS),
+        default=now,
+        format_func=_KINDS.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        **widgets.control("positions.kind", now, take),
+    )
+
+
+def _translations(opened: Opened) -> list[Run]:
+    st.markdown("##### The same sentence through the twins")
+    names = list(models.twins())
+    if not names:
+        st.info("No twins are here yet: they belong into assets/models/positions.", icon=":material/info:")
+        return []
+    runs, rows = [], []
+    results = models.position_results() or {"scores": {}}
+    for full in names:
+        name = full.partition("/")[2]
+        asked = Request(full, opened.asked.text, "greedy", None)
+        try:
+            translation = models.translate(asked, lambda *_: None)
+        except ValueError as error:
+            rows.append({"twin": name, "translation": str(error), "BLEU on the test": None})
+            continue
+        runs.append(Run(name, translation))
+        score = results["scores"].get(name, {}).get("bleu", {}).get("value", {}).get("value")
+        rows.append({"twin": name, "translation": translation.text, "BLEU on the test": score})
+    st.caption(
+        f"{len(runs)} small models (1.4 million parameters) that share data, vocabulary, order of batches "
+        "and steps, "
+        "and differ in their encoding only (postnorm: in where LayerNorm stands). Greedy."
+    )
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={"BLEU on the test": st.column_config.NumberColumn(format="%.1f")},
+        width="stretch",
+        height=38 + 35 * len(rows),
+    )
+    return runs
+
+
+def _shape(runs: list[Run], kind: str) -> Head:
+    config = runs[0].translation.config
+    return (config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers), config.n_heads
+
+
+def previous_head(trace: AttentionTrace, kind: str) -> Head:
+    """The head (from 0) that puts the most weight on the token before, on average over a sentence."""
+    layers = range(len(trace.layers[kind]))  # type: ignore[index]
+    weights = np.stack([trace.weights(kind, layer) for layer in layers])
+    shares = weights.diagonal(-1, -2, -1).mean(-1) if weights.shape[-1] > 1 else weights[..., 0, 0]
+    layer, head = np.unravel_index(int(shares.argmax()), shares.shape)
+    return int(layer), int(head)
+
+
+def _heads(runs: list[Run], kind: str) -> dict[str, Head]:
+    """The head that is shown of each twin."""
+    layers, heads = _shape(runs, kind)
+    asked = state.current().twin_head
+    if asked is not None:
+        fitted = min(asked[0], layers - 1), min(asked[1], heads - 1)
+        return {run.name: fitted for run in runs}
+    return {run.name: previous_head(_trace(run.translation), kind) for run in runs}
+
+
+def _trace(translation: Translation) -> AttentionTrace:
+    assert translation.attention is not None
+    return translation.attention
+
+
+def _head_picker(runs: list[Run], kind: str) -> None:
+    layers, heads = _shape(runs, kind)
+    options = [None, *((layer, head) for layer in range(layers) for head in range(heads))]
+    asked = state.current().twin_head
+    now = None if asked is None else (min(asked[0], layers - 1), min(asked[1], heads - 1))
+
+    def name(option: Head | None) -> str:
+        if option is None:
+            return "each twin's head that looks most at the token before"
+        return f"{labels.head_phrase(*option)} of every twin"
+
+    st.selectbox(
+        "Head",
+        options,
+        index=options.index(now),
+        format_func=name,
+        label_visibility="collapsed",
+        **widgets.control("positions.twin_head", now, lambda each: state.change(twin_head=each)),
+    )
+
+
+def _maps(runs: list[Run]) -> None:
+    kind = _kind()
+    switch, picker = st.columns([1, 2], vertical_alignment="center")
+    with switch:
+        st.markdown(f"**One head of the {_KINDS[kind]} in each twin**")
+    with picker:
+        _head_picker(runs, kind)
+    chosen = _heads(runs, kind)
+    for start in range(0, len(runs), _COLUMNS):
+        columns = st.columns(_COLUMNS)
+        for column, run in zip(columns, runs[start : start + _COLUMNS], strict=False):
+            with column:
+                _map(run, kind, chosen[run.name])
+    profiles = {run.name: profile(_trace(run.translation), kind, chosen[run.name]) for run in runs}
+    reach = min(REACH, max(len(run.translation.source_tokens) for run in runs))
+    span = slice(REACH - reach, (REACH if kind == "decoder" else REACH + reach) + 1)
+    distances = list(range(-REACH, REACH + 1))[span]
+    draw(
+        "distance",
+        lambda: twin_lines(
+            distances,
+            {name: each[span] for name, each in profiles.items()},
+            ("distance, key − query", "weight"),
+        ),
+        "Attention by distance, averaged over the rows of those heads; −1 is the token before · "
+        f"{_KINDS[kind]}, "
+        "all twins · from verified traces",
+        "; ".join(f"{name}: {each[REACH - 1]:.2f} on the token before" for name, each in profiles.items()),
+    )
+
+
+def profile(trace: AttentionTrace, kind: str, head: Head) -> np.ndarray:
+    """Mean weight of a row at each distance from −REACH to REACH."""
+    weights = trace.weights(kind, *head)
+    found: np.ndarray = by_distance(weights) / len(weights)
+    return found
+
+
+def _map(run: Run, kind: str, head: Head) -> None:
+    length = len(run.translation.source_tokens if kind == "encoder" else run.translation.target_tokens)
+    span = window_around(length, 0, _CELLS)
+    view = run.translation.head(kind, *head, window=Window(*span, *span))
+    st.markdown(f"**{run.name}** · {labels.head_name(*head)}")
+    caption = captions.caption(view, whole=(length, length)).replace("{step}", "")
+    verdict = captions.badge(view.audit)["text"]
+    draw(
+        f"map-{run.name}",
+        lambda: heatmap(view, _MAP),
+        f"{caption} · {verdict}",
+        captions.summary(view),
+        view.audit,
+    )
+
+
+def _swap(opened: Opened, runs: list[Run]) -> None:
+    st.markdown("##### Exchange two words: which encodings notice?")
+    some = runs[0].translation
+    words = [word.text for word in words_of(some.source_tokens)]
+    if len(words) < 2:
+        st.info("The sentence needs two words.", icon=":material/info:")
+        return
+    asked = state.current().swap or _SWAP
+    pair = [min(each, len(words) - 1) for each in asked]
+    if pair[0] == pair[1]:
+        pair[0] = 0 if pair[1] else 1
+    for place, column in enumerate(st.columns(2)):
+        with column:
+            _word(words, pair, place)
+    found, refused = {}, []
+    for run in runs:
+        try:
+            found[run.name] = _swapped(run.name, opened.asked.text, pair[0], pair[1])
+        except ValueError as error:
+            refused.append(f"{run.name}: {error}")
+    if refused:
+        st.info(frame.plain(" ".join(dict.fromkeys(refused))), icon=":material/info:")
+    if not found:
+        return
+    changes = {
+        name: Interval(float(np.mean(s.change)), min(s.change), max(s.change)) for name, s in found.items()
+    }
+    draw(
+        "swap",
+        lambda: dots(changes, "how far the encoder's output of a word moved, as a share of its length", 2),
+        "Same words, two of them exchanged: change of each word's encoder output; dot: mean, line: "
+        "smallest to "
+        f"largest over {len(some.source_tokens)} tokens. 0 means that the encoder cannot tell",
+        "; ".join(f"{name}: {cell.value:.2f}" for name, cell in changes.items()),
+    )
+    rows = [{"twin": name, "translation now": s.translation.text} for name, s in found.items()]
+    st.dataframe(rows, hide_index=True, width="stretch", height=38 + 35 * len(rows))
+
+
+def _word(words: list[str], pair: list[int], place: int) -> None:
+    def take(position: int) -> None:
+        other = pair[1 - place]
+        state.change(swap=(position, other) if place == 0 else (other, position))
+
+    st.selectbox(
+        ("Word", "and word")[place],
+        range(len(words)),
+        index=pair[place],
+        format_func=lambda each: f"{labels.count(each)}: {words[each]}",
+        **widgets.control(f"positions.swap.{place}", pair[place], take),
+    )
+
+
+def _swapped(name: str, text: str, one: int, other: int) -> Swapped:
+    twin = models.translator(f"{models.TWINS}/{name}")
+    key = ("swap", name, id(twin), text, one, other)
+    return models.rearranged(key, lambda: swap_words(twin, text, one, other))
+
+
+def _shift(opened: Opened, runs: list[Run]) -> None:
+    st.markdown("##### Move the sentence: which maps move?")
+    now = state.current().offset
+    st.slider(
+        "start this many positions later (nothing stands before)",
+        0,
+        max(200, now),
+        now,
+        **widgets.control("positions.offset", now, lambda each: state.change(offset=int(each))),
+    )
+    changes, refused = {}, []
+    for run in runs:
+        try:
+            changes[run.name] = _moved(run.name, opened.asked.text, now)
+        except ValueError as error:
+            refused.append(f"{run.name}: {error}")
+    if refused:
+        st.info(frame.plain(" ".join(refused)), icon=":material/info:")
+    if changes:
+        draw(
+            "shift",
+            lambda: dots(changes, "change of an attention weight", 3),
+            f"The sentence at positions {now + 1}, {now + 2}, … instead of 1, 2, …: change of the "
+            "encoder's weights; "
+            "dot: mean of the largest change in each head, line: smallest to largest head. 0 means that only "
+            "distances count",
+            "; ".join(f"{name}: {cell.value:.3f}" for name, cell in changes.items()),
+        )
+
+
+def _moved(name: str, text: str, offset: int) -> Interval:
+    twin = models.translator(f"{models.TWINS}/{name}")
+
+    def weights(by: int) -> np.ndarray:
+        trace = encode_moved(twin, text, by)
+        return np.stack([trace.weights("encoder", layer) for layer in range(twin.config.n_encoder_layers)])
+
+    def change() -> Interval:
+        largest = np.abs(weights(offset) - weights(0)).max((-2, -1))
+        return Interval(float(largest.mean()), float(largest.min()), float(largest.max()))
+
+    return models.rearranged(("move", name, id(twin), text, offset), change)
