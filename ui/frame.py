@@ -14,7 +14,6 @@ PAGES = (
     ("pages/cross_attention.py", "Cross-attention", ":material/compare_arrows:"),
     ("pages/inside_a_head.py", "Inside a head", ":material/function:"),
     ("pages/masks.py", "Masks", ":material/grid_off:"),
-    ("pages/positions.py", "Positions", ":material/straighten:"),
     ("pages/heads.py", "Heads over sentences", ":material/library_books:"),
     ("pages/open_file.py", "Open a file", ":material/folder_open:"),
 )
@@ -29,7 +28,7 @@ _STYLE = """
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }
 .st-key-inside-ledger { overflow-x: auto; }
-.st-key-inside-scores { min-width: 600px; }
+.st-key-inside-ledger .stPlotlyChart { min-width: 560px; }
 .stMainBlockContainer h5 { padding: 0 0 .2rem; }
 .stElementContainer:has(> .stHtml > style:only-child) { display: none; }
 .st-key-page-encoder a span[data-testid="stIconMaterial"] { color: #0072B2; }
