@@ -32,7 +32,6 @@ class Role:
         statistic: How it is measured, from the means of `transformer.patterns`, all heads at once; NaN where
             a head cannot have it.
         threshold: The value from which a head has the role.
-        origin: Where the threshold comes from.
         at_most: Whether small values show the role.
         share: Whether the value is a share of 1.
     """
@@ -42,7 +41,6 @@ class Role:
     definition: str
     statistic: Callable[[Means], Floats]
     threshold: float
-    origin: str
     at_most: bool = False
     share: bool = True
 
@@ -86,11 +84,10 @@ def _alignment(means: Means) -> Floats:
     )
 
 
-_MAJORITY = (
-    "chosen here: most rows; Voita et al. (2019) call a head positional from 90 % (as remembered, not "
-    "checked against the paper)"
+THRESHOLDS = (
+    "All thresholds are chosen here: 50 % is most rows. Voita et al. (2019) call a head positional from 90 % "
+    "(as remembered, not checked against the paper)."
 )
-_CHOSEN = "chosen here"
 ROLES = (
     Role(
         ALIGNMENT,
@@ -98,7 +95,6 @@ ROLES = (
         "The word alignment that it implies has an error (AER) of at most 0.8 times that of the diagonal.",
         _alignment,
         0.8,
-        _CHOSEN,
         at_most=True,
         share=False,
     ),
@@ -108,7 +104,6 @@ ROLES = (
         "Its largest weight is one key earlier in at least 50 % of the rows.",
         _value("previous"),
         0.5,
-        _MAJORITY,
     ),
     Role(
         "next token",
@@ -116,7 +111,6 @@ ROLES = (
         "Its largest weight is one key later in at least 50 % of the rows.",
         _value("next"),
         0.5,
-        _MAJORITY,
     ),
     Role(
         "same word",
@@ -124,7 +118,6 @@ ROLES = (
         "Its largest weight is on a piece of the row's own word in at least 50 % of the rows.",
         _value("same_word"),
         0.5,
-        _CHOSEN,
     ),
     Role(
         "first or last",
@@ -132,7 +125,6 @@ ROLES = (
         "Its largest weight is on the first key, or on the last one with text, in at least 50 % of the rows.",
         _first_or_last,
         0.5,
-        _CHOSEN,
     ),
     Role(
         "sink",
@@ -140,7 +132,6 @@ ROLES = (
         "It rests: at least 50 % of its weight is on <s>, </s> and punctuation.",
         _sink,
         0.5,
-        _CHOSEN,
     ),
     Role(
         "content",
@@ -148,7 +139,6 @@ ROLES = (
         "It puts at least 1.33 times as much weight on content words as even weights would.",
         _content,
         4 / 3,
-        _CHOSEN,
         share=False,
     ),
 )
