@@ -140,17 +140,17 @@ class Translator:
     def force(
         self,
         text: str,
-        target: str,
+        target: str | tuple[int, ...],
         capture: bool | Capture = True,
         hooks: Iterable[Hook | HookFunction] = (),
     ) -> Translation:
-        """Runs a given translation through the model (teacher forcing); decodes nothing.
+        """Runs a given translation (a text, or the ids of its tokens) through the model; decodes nothing.
 
         Raises:
             InputError: A text is empty or too long.
         """
         run = _Run(self, text, _capture(capture), as_hooks(hooks))
-        target_ids = (*self.target_ids(target), self.config.eos_id)
+        target_ids = (*self.target_ids(target), self.config.eos_id) if isinstance(target, str) else target
         request = run.request(record_steps=True)
         distribution = replay(self.model, request.memory, target_ids, recorder=request.step_recorder)
         chosen = distribution.gather(1, torch.tensor(target_ids, device=distribution.device)[:, None])

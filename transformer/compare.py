@@ -1,0 +1,168 @@
+"""Two attention maps against each other: tokens aligned by edit distance, then cell by cell.
+
+What stands on one side only is never differenced; it is told apart instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+Number = TypeVar("Number", np.float32, np.bool_)
+Pair = tuple[int | None, int | None]
+"""A place on the first side and one on the second, from 0; None where a side has nothing there."""
+
+
+def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...]:
+    """Pairs the tokens of two sequences with the fewest insertions, deletions and replacements (Levenshtein).
+
+    Of several such alignments, one that keeps the common beginning is taken.
+
+    Returns:
+        Pairs in the order of both; replaced tokens are a pair too.
+    """
+    start = 0
+    while start < min(len(first), len(second)) and first[start] == second[start]:
+        start += 1
+    a, b = first[start:], second[start:]
+    common: list[Pair] = [(i, i) for i in range(start)]
+    return (*common, *((_moved(i, start), _moved(j, start)) for i, j in _backtrack(_costs(a, b), a, b)))
+
+
+def _moved(place: int | None, by: int) -> int | None:
+    return None if place is None else place + by
+
+
+def _costs(a: Sequence[str], b: Sequence[str]) -> list[list[int]]:
+    """Edits between every two beginnings, (len(a) + 1, len(b) + 1)."""
+    costs = [list(range(len(b) + 1))]
+    for i, token in enumerate(a, start=1):
+        above, line = costs[-1], [i]
+        for j, other in enumerate(b, start=1):
+            line.append(min(above[j - 1] + (token != other), above[j] + 1, line[-1] + 1))
+        costs.append(line)
+    return costs
+
+
+def _backtrack(costs: list[list[int]], a: Sequence[str], b: Sequence[str]) -> list[Pair]:
+    i, j = len(a), len(b)
+    pairs: list[Pair] = []
+    while i or j:
+        here = costs[i][j]
+        if i and j and here == costs[i - 1][j - 1] + (a[i - 1] != b[j - 1]):
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+        elif i and here == costs[i - 1][j] + 1:
+            i -= 1
+            pairs.append((i, None))
+        else:
+            j -= 1
+            pairs.append((None, j))
+    return pairs[::-1]
+
+
+@dataclass(frozen=True)
+class Map:
+    """A whole attention map with what names its rows and columns.
+
+    Attributes:
+        rows: Tokens of the queries.
+        columns: Tokens of the keys.
+        weights: (queries, keys).
+        mask: (queries, keys), True where a query may attend.
+    """
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    weights: Floats
+    mask: Bools
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first map minus the second, over the rows and columns of both.
+
+    Attributes:
+        rows: Aligned rows.
+        columns: Aligned columns.
+        first: (rows, columns) the weights of the first map; 0 where it has none.
+        second: The same of the second map.
+        compared: (rows, columns), True where both have the cell and a query of either may attend.
+        values: (rows, columns) first − second where compared, else 0.
+        distances: (rows,) total variation distance ½ Σ |first − second| of the rows that both have, from 0
+            (equal) to 1 (no weight in common); NaN for other rows. Weight on columns of one side counts as
+            not in common.
+    """
+
+    rows: tuple[Pair, ...]
+    columns: tuple[Pair, ...]
+    first: Floats
+    second: Floats
+    compared: Bools
+    values: Floats
+    distances: Floats
+
+    @property
+    def mean(self) -> float:
+        """Mean |difference| over the cells compared; 0 where there are none."""
+        return float(np.abs(self.values[self.compared]).mean()) if self.compared.any() else 0.0
+
+    @property
+    def most(self) -> float:
+        """Largest |difference|."""
+        return float(np.abs(self.values).max(initial=0.0))
+
+    @property
+    def distance(self) -> float:
+        """Mean total variation distance over the rows that both have; NaN where there are none."""
+        both = self.distances[~np.isnan(self.distances)]
+        return float(both.mean()) if both.size else float("nan")
+
+    @property
+    def farthest(self) -> int | None:
+        """The row with the largest distance, from 0; None where no row is on both sides."""
+        return None if np.isnan(self.distances).all() else int(np.nanargmax(self.distances))
+
+
+def difference(first: Map, second: Map) -> Difference:
+    """Aligns two maps and takes the second from the first."""
+    rows = align_tokens(first.rows, second.rows)
+    columns = align_tokens(first.columns, second.columns)
+    a, b = (_spread(side.weights, rows, columns, at) for at, side in enumerate((first, second)))
+    seen = [_spread(side.mask, rows, columns, at) for at, side in enumerate((first, second))]
+    both_rows, both_columns = (
+        np.array([None not in pair for pair in axis], bool) for axis in (rows, columns)
+    )
+    compared = both_rows[:, None] & both_columns & (seen[0] | seen[1])
+    distances = np.where(both_rows, np.abs(a - b).sum(-1) / 2, np.nan)
+    values = np.where(compared, a - b, 0)
+    return Difference(rows, columns, a, b, compared, values.astype(np.float32), distances.astype(np.float32))
+
+
+def _spread(
+    values: NDArray[Number], rows: tuple[Pair, ...], columns: tuple[Pair, ...], side: int
+) -> NDArray[Number]:
+    """A map of one side on the rows and columns of both; 0 where the side has none."""
+    spread = np.zeros((len(rows), len(columns)), values.dtype)
+    to_rows, from_rows = _places(rows, side)
+    to_columns, from_columns = _places(columns, side)
+    spread[np.ix_(to_rows, to_columns)] = values[np.ix_(from_rows, from_columns)]
+    return spread
+
+
+def _places(pairs: tuple[Pair, ...], side: int) -> tuple[list[int], list[int]]:
+    """Where a side's tokens stand among the pairs, and which ones they are."""
+    held = [(place, pair[side]) for place, pair in enumerate(pairs)]
+    return [place for place, i in held if i is not None], [i for _, i in held if i is not None]
+
+
+def uniform_weights(mask: Bools) -> Floats:
+    """The control that knows nothing: every visible key of a row gets the same weight; no key, no weight."""
+    visible = mask.sum(-1, keepdims=True)
+    return np.divide(mask, visible, out=np.zeros(mask.shape, np.float32), where=visible > 0, dtype=np.float32)
