@@ -15,6 +15,7 @@ from figures.shape import HeadLike
 from figures.strips import frame, largest, signed
 
 NUMBERS_UP_TO = 18
+STRONG = 0.5
 LECTURE_KEYS = 4
 WHAT_IF = "#767676"
 _STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "automargin": False}
@@ -67,7 +68,7 @@ def ledger_spec(
         if hatched is not None:
             traces.append(hatched | {"y": [None if y is None else y + place for y in hatched["y"]]})
     if count <= NUMBERS_UP_TO:
-        traces.append(_numbers(rows, places, mask))
+        traces += _numbers(rows, places, mask)
     bottom = places[-1] + 0.5
     across = style.token_axis(labels.ticks(tokens), style.LARGE) | {"side": "top", "tickangle": -90}
     layout = {
@@ -93,21 +94,29 @@ def _places(rows: Sequence[LedgerRow]) -> list[float]:
     return [i + 0.6 * row.what_if for i, row in enumerate(rows)]
 
 
-def _numbers(rows: Sequence[LedgerRow], places: Sequence[float], mask: np.ndarray) -> dict[str, Any]:
-    """The numbers in the cells, as a trace of their own: in the page's text colour, light or dark."""
-    cells = [
-        (column, place, float(row.values[column]))
-        for row, place in zip(rows, places, strict=True)
-        for column in range(len(mask))
-        if mask[column] or not row.masked
-    ]
+def _numbers(rows: Sequence[LedgerRow], places: Sequence[float], mask: np.ndarray) -> list[dict[str, Any]]:
+    """The numbers in the cells: white where the colour is strong, else in the page's text colour."""
+    strong, faint = _written("#ffffff"), _written(None)
+    for row, place in zip(rows, places, strict=True):
+        end = 1.0 if row.share else largest(row.values[mask] if row.masked else row.values)
+        for column in np.flatnonzero(mask | (not row.masked)):
+            value = float(row.values[column])
+            trace = strong if abs(value) > STRONG * end else faint
+            trace["x"].append(int(column))
+            trace["y"].append(place)
+            trace["text"].append(f"{value:.2f}")
+    return [trace for trace in (strong, faint) if trace["x"]]
+
+
+def _written(colour: str | None) -> dict[str, Any]:
+    font: dict[str, Any] = {"size": 10} if colour is None else {"size": 10, "color": colour}
     return {
         "type": "scatter",
         "mode": "text",
-        "x": [column for column, _, _ in cells],
-        "y": [place for _, place, _ in cells],
-        "text": [f"{value:.2f}" for *_, value in cells],
-        "textfont": {"size": 10},
+        "x": [],
+        "y": [],
+        "text": [],
+        "textfont": font,
         "hoverinfo": "skip",
     }
 

@@ -28,6 +28,10 @@ _STYLE = """
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }
 .st-key-inside-ledger { overflow-x: auto; }
+.st-key-inside-scores { min-width: 600px; }
+.stMainBlockContainer h5 { padding: 0 0 .2rem; }
+.stMainBlockContainer hr { margin: .3rem 0; }
+.st-key-inside-ledger { overflow-x: auto; }
 .st-key-inside-ledger .stPlotlyChart { min-width: 560px; }
 .stMainBlockContainer h5 { padding: 0 0 .2rem; }
 .stElementContainer:has(> .stHtml > style:only-child) { display: none; }

@@ -15,7 +15,7 @@ from figures.captions import KIND_NAMES
 from figures.strips import Strip
 from transformer.capture import HeadView
 from transformer.inside import InsideHead
-from ui import frame
+from ui import export, frame
 from ui.widgets import Opened
 
 CONFIG = {"displayModeBar": False}
@@ -99,11 +99,32 @@ class Look:
         return f"{self.where()} · {quantity} · {self.view.model} ({captions.norm_name(self.view.norm)})"
 
 
-def draw(look: Look, name: str, make: Callable[[], go.Figure], quantity: str, alt: str) -> None:
-    """A figure of the model's own numbers, its caption and the badge."""
+Drawn = dict[str, export.Picture]
+"""The figures of a section by name, to be taken home."""
+
+
+def draw(
+    look: Look,
+    to: Drawn,
+    name: str,
+    make: Callable[[], go.Figure],
+    quantity: str,
+    alt: str,
+) -> None:
+    """A figure of the model's own numbers, its caption and the badge.
+
+    Args:
+        look: what is looked at.
+        to: the figures of the section.
+        name: of the figure, unique on the page.
+        make: draws it.
+        quantity: what it shows, for the caption.
+        alt: what it shows, for those who cannot see it.
+    """
     st.plotly_chart(make(), key=f"inside.{name}", alt=alt, config=CONFIG)
-    badge = captions.badge(look.inside.audit)
-    st.caption(frame.plain(f"{look.caption(quantity)} · {badge['text']}"), help=proof(look.inside))
+    caption, badge = look.caption(quantity), captions.badge(look.inside.audit)
+    st.caption(frame.plain(f"{caption} · {badge['text']}"), help=proof(look.inside))
+    to[name] = export.Picture(make, caption, look.inside.audit)
 
 
 def proof(inside: InsideHead) -> str:
@@ -116,8 +137,8 @@ def proof(inside: InsideHead) -> str:
 
 
 @contextmanager
-def section(number: int, title: str, text: str, *formulas: str) -> Iterator[None]:
-    """A numbered step: words and formulas at the left, what is drawn inside at the right."""
+def section(number: int, title: str, text: str, *formulas: str) -> Iterator[Drawn]:
+    """A numbered step: words, formulas and export at the left, what is drawn inside at the right."""
     st.divider()
     left, right = st.columns([1, 2], gap="medium")
     with left:
@@ -125,8 +146,11 @@ def section(number: int, title: str, text: str, *formulas: str) -> Iterator[None
         for formula in formulas:
             st.latex(formula)
         st.markdown(text)
+    drawn: Drawn = {}
     with right:
-        yield
+        yield drawn
+    with left:
+        export.pictures(f"inside-{number}", drawn)
 
 
 def norm(vector: np.ndarray) -> str:

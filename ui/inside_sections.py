@@ -9,7 +9,7 @@ from figures import captions, labels
 from figures.bars import percent
 from figures.inside import LedgerRow, form, lecture, lecture_keys, ledger
 from figures.strips import Strip, matrices, strips, vectors
-from ui.inside_look import Look, alt, draw, norm, raised, section
+from ui.inside_look import Drawn, Look, alt, draw, norm, raised, section
 from ui.what_if import BADGE, Outcome
 
 # --- the steps ----------------------------------------------------------------------------------------------
@@ -31,8 +31,8 @@ def read(look: Look) -> None:
         Strip("x", inside.read, norm(inside.read)),
         Strip(f"a of {look.key_label}", inside.sources[look.key], norm(inside.sources[look.key])),
     ]
-    with section(1, "The input", text, formula):
-        draw(look, "read", lambda: strips(rows), "vectors, each on its own scale", alt(rows))
+    with section(1, "The input", text, formula) as to:
+        draw(look, to, "read", lambda: strips(rows), "vectors, each on its own scale", alt(rows))
 
 
 def projections(look: Look) -> None:
@@ -61,15 +61,16 @@ def projections(look: Look) -> None:
     ]
     weights = (("Q", inside.w_q), ("K", inside.w_k), ("V", inside.w_v))
     named = [(f"W<sub>{name}</sub>", each.weight) for name, each in weights]
-    with section(2, "Query, key, value", text, *formulas):
+    with section(2, "Query, key, value", text, *formulas) as to:
         draw(
             look,
+            to,
             "weights",
             lambda: matrices(named),
             "weight matrices, each on its own scale",
             "W_Q, W_K and W_V",
         )
-        draw(look, "vectors", lambda: strips(rows), "vectors, each on its own scale", alt(rows))
+        draw(look, to, "vectors", lambda: strips(rows), "vectors, each on its own scale", alt(rows))
 
 
 def drawing(look: Look) -> None:
@@ -82,9 +83,10 @@ def drawing(look: Look) -> None:
         f"thicker a line, the larger the weight.{_others(look)}"
     )
     query = view.query_tokens[0], look.inside.row
-    with section(3, f"From a to b{raised(position)}", text, r"b = \sum_j \hat\alpha_j\, v_j"):
+    with section(3, f"From a to b{raised(position)}", text, r"b = \sum_j \hat\alpha_j\, v_j") as to:
         draw(
             look,
+            to,
             "drawing",
             lambda: lecture(look.kind, query, view.key_tokens, view.scores[0], view.weights[0], view.mask[0]),
             "scores α before the mask, weights α̂",
@@ -117,11 +119,12 @@ def products(look: Look) -> None:
         Strip(f"k of {look.key_label}", key),
         Strip("q × k", each, f"Σ = {each.sum():.2f}", True),
     ]
-    with section(4, "Query against keys", text, r"q \cdot k_j = \sum_i q_i\, k_{j,i}"):
-        draw(look, "product", lambda: strips(rows), "vectors, each on its own scale", alt(rows))
+    with section(4, "Query against keys", text, r"q \cdot k_j = \sum_i q_i\, k_{j,i}") as to:
+        draw(look, to, "product", lambda: strips(rows), "vectors, each on its own scale", alt(rows))
         keys = view.key[look.keys]
         draw(
             look,
+            to,
             "keys",
             lambda: vectors(keys, look.tokens, query[None], ("k", "q"), look.selected),
             f"keys, one per row{window_note(look)}",
@@ -171,17 +174,23 @@ def scores(look: Look, outcome: Outcome | None) -> None:
         "Scores and weights",
         text,
         r"w = \mathrm{softmax}\!\left(\frac{q K^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)",
-    ):
+    ) as to:
         with st.container(key="inside-ledger"):
             draw(
                 look,
+                to,
                 "scores",
                 lambda: ledger(look.kind, look.tokens, mask, rows, look.selected),
-                f"products, scores and weights, one column per key{window_note(look)}",
+                f"one column per key{window_note(look)}{_lower(outcome, 'lines')}",
                 f"Products, scores and weights of {look.stop - look.start} keys",
             )
         if outcome is not None:
             st.badge(f"lower lines: {BADGE}", color="gray", icon=":material/science:")
+
+
+def _lower(outcome: Outcome | None, what: str) -> str:
+    """Says in a caption what is not the model's."""
+    return "" if outcome is None else f" · lower {what}: {BADGE}"
 
 
 def _cut(look: Look, outcome: Outcome | None) -> list[LedgerRow]:
@@ -204,12 +213,20 @@ def weighted_sum(look: Look, outcome: Outcome | None) -> None:
     if outcome is not None:
         rows.append(Strip("b, what if", outcome.output, norm(outcome.output)))
     values, factors = view.value[look.keys], weights[look.keys, None]
-    with section(6, "Weighted sum of values", text, r"b = \sum_j w_j\, v_j"):
-        draw(look, "sum", lambda: strips(rows, joint=True), "vectors, one scale for all", alt(rows))
+    with section(6, "Weighted sum of values", text, r"b = \sum_j w_j\, v_j") as to:
+        draw(
+            look,
+            to,
+            "sum",
+            lambda: strips(rows, joint=True),
+            f"one scale for all{_lower(outcome, 'strip')}",
+            alt(rows),
+        )
         if outcome is not None:
             st.badge(f"last strip: {BADGE}", color="gray", icon=":material/science:")
         draw(
             look,
+            to,
             "values",
             lambda: vectors(values, look.tokens, factors, ("v", "weight"), look.selected),
             f"values, one per row{window_note(look)}",
@@ -227,28 +244,29 @@ def matrix_form(look: Look, _outcome: Outcome | None) -> None:
     )
     rows = r"B = \mathrm{softmax}\!\left(\tfrac{QK^{\top}}{\sqrt{d_k}}\right) V"
     columns = r"B = V\, \mathrm{softmax}\!\left(\tfrac{K^{\top}Q}{\sqrt{d_k}}\right)"
-    with section(7, "The matrix form", text):
+    with section(7, "The matrix form", text) as to:
         left, right = st.columns(2)
         with left:
             st.latex(rows)
             st.caption(
                 f"in rows: ({queries} × {keys}) · ({keys} × {d_k}) = {queries} × {d_k}; each row sums to 1"
             )
-            _form(look, "in rows")
+            _form(look, to, "in rows")
         with right:
             st.latex(columns)
             st.caption(
                 f"in columns: ({d_k} × {keys}) · ({keys} × {queries}) = {d_k} × {queries}; "
                 "each column sums to 1"
             )
-            _form(look, "in columns")
+            _form(look, to, "in columns")
 
 
-def _form(look: Look, name: str) -> None:
+def _form(look: Look, to: Drawn, name: str) -> None:
     view = look.map
     row = look.inside.row - view.window.query_start
     draw(
         look,
+        to,
         name,
         lambda: form(view, row, name == "in columns"),
         f"weights, {name}, colour from 0 to 1{captions.window_note(view.window)}",
@@ -277,10 +295,11 @@ def all_heads(look: Look, _outcome: Outcome | None) -> None:
         Strip("bias", inside.w_o.bias, norm(inside.w_o.bias)),
         Strip("= update", inside.update, norm(inside.update)),
     ]
-    with section(8, "All heads, and the output matrix", text, *formulas):
-        draw(look, "together", lambda: strips(together), f"{heads} × {d_k} numbers", alt(together))
+    with section(8, "All heads, and the output matrix", text, *formulas) as to:
+        draw(look, to, "together", lambda: strips(together), f"{heads} × {d_k} numbers", alt(together))
         draw(
             look,
+            to,
             "heads",
             lambda: strips(rows, joint=True),
             "what each head adds, one scale for all",
@@ -310,8 +329,8 @@ def stream(look: Look, _outcome: Outcome | None) -> None:
     ]
     if post:
         rows.append(Strip("LayerNorm", inside.next_stream, norm(inside.next_stream)))
-    with section(9, "Back into the residual stream", text, formula):
-        draw(look, "stream", lambda: strips(rows, joint=True), "vectors, one scale for all", alt(rows))
+    with section(9, "Back into the residual stream", text, formula) as to:
+        draw(look, to, "stream", lambda: strips(rows, joint=True), "vectors, one scale for all", alt(rows))
 
 
 FIRST = (read, projections, drawing, products)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from figures import labels
 from figures.inside import saturation
 from transformer import what_if_head as what_if
 from transformer.inside import InsideHead
-from ui import models, state, widgets
+from ui import export, frame, models, state, widgets
 from ui.inside_look import CONFIG, Look
 from ui.what_if import ARITHMETIC, BADGE, RADII, TEMPERATURES, Outcome, usual
 
@@ -121,10 +122,13 @@ def _curve(look: Look, factor: float) -> None:
         ("largest weight", np.array([each.largest for each in found])),
         ("gradient ‖∂w/∂s‖", np.array([each.gradient for each in found])),
     ]
-    st.plotly_chart(
-        saturation(_FACTORS, curves, [("the model", 1.0), ("what if", factor)]),
-        key="inside.saturation",
-        alt="Largest weight and gradient of the softmax as the scores grow",
-        config=CONFIG,
-    )
-    st.caption(f"This row's scores times a factor, then the softmax · {BADGE}, except at 1")
+    caption = look.caption(f"softmax of this row's scores times a factor; {BADGE}, except at 1")
+
+    def make() -> go.Figure:
+        return saturation(_FACTORS, curves, [("the model", 1.0), ("what if", factor)])
+
+    alt = "Largest weight and gradient of the softmax as the scores grow"
+    st.plotly_chart(make(), key="inside.saturation", alt=alt, config=CONFIG)
+    with st.container(horizontal=True, gap="small"):
+        st.caption(frame.plain(caption), width="stretch")
+        export.picture("inside-saturation", make, caption)

@@ -19,9 +19,9 @@ def test_lines_of_the_calculation_keep_their_numbers_and_masked_cells_have_none(
     np.testing.assert_array_equal(data[0]["z"][0], np.arange(6))
     assert np.isnan(data[1]["z"][0, 5])
     np.testing.assert_allclose(data[1]["z"][0, :5], WEIGHTS[:5], atol=1e-7)
-    numbers = next(each for each in data if each.get("mode") == "text")
-    assert numbers["text"].count("0.40") == 1
-    assert len(numbers["text"]) == 11
+    numbers = [text for each in data if each.get("mode") == "text" for text in each["text"]]
+    assert numbers.count("0.40") == 1
+    assert len(numbers) == 11
 
 
 def test_lines_that_are_not_the_model_s_stand_apart_in_grey():
