@@ -30,10 +30,6 @@ _STYLE = """
 .st-key-inside-ledger { overflow-x: auto; }
 .st-key-inside-scores { min-width: 600px; }
 .stMainBlockContainer h5 { padding: 0 0 .2rem; }
-.stMainBlockContainer hr { margin: .3rem 0; }
-.st-key-inside-ledger { overflow-x: auto; }
-.st-key-inside-ledger .stPlotlyChart { min-width: 560px; }
-.stMainBlockContainer h5 { padding: 0 0 .2rem; }
 .stElementContainer:has(> .stHtml > style:only-child) { display: none; }
 .st-key-page-encoder a span[data-testid="stIconMaterial"] { color: #0072B2; }
 .st-key-page-decoder a span[data-testid="stIconMaterial"] { color: #009E73; }
