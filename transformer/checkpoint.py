@@ -18,7 +18,6 @@ from torch.overrides import TorchFunctionMode
 
 from .config import TransformerConfig
 from .model import Transformer
-from .positions import make_positions
 from .search_rules import FREE, SearchRules
 from .tokenizer import Tokenizer, TokenizerError, Vocabulary
 
@@ -250,7 +249,7 @@ def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:
 
 
 class _WithoutMemory(TorchFunctionMode):
-    """New parameters lie on the meta device, and nothing is drawn for them.
+    """New parameters (which are made without a type) lie on the meta device, and nothing is drawn for them.
 
     (With `torch.device("meta")` the first draw or `arange` imports 800 modules, 1.5 s, *measured*.)
     """
@@ -261,7 +260,7 @@ class _WithoutMemory(TorchFunctionMode):
         kwargs = kwargs or {}
         if getattr(func, "__module__", None) == "torch.nn.init" or func in _RANDOM_FILLS:
             return kwargs["tensor"] if "tensor" in kwargs else args[0]
-        if func is torch.empty and kwargs.get("device") is None:
+        if func is torch.empty and kwargs.get("device") is None and kwargs.get("dtype") is None:
             kwargs["device"] = "meta"
         return func(*args, **kwargs)
 
@@ -289,19 +288,16 @@ def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
 
 
 def empty_model(directory: Path, config: TransformerConfig) -> Transformer:
-    """A model whose parameters have shapes and no memory (they are on the meta device); its tables are real.
+    """A model whose parameters have shapes and no memory (they are on the meta device); its sines are real.
 
     Raises:
         CheckpointError: The config describes no model that can be built.
     """
     try:
         with _WithoutMemory():
-            model = Transformer(config)
-        model.encoder.positions = make_positions(config, n_layers=config.n_encoder_layers)
-        model.decoder.positions = make_positions(config, n_layers=config.n_decoder_layers, causal=True)
+            return Transformer(config)
     except (RuntimeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
-    return model
 
 
 def check_sizes(path: Path, config: TransformerConfig, found: dict[str, tuple[int, ...]]) -> None:

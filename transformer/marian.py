@@ -7,6 +7,7 @@ the start token (``<pad>``), a bias on the logits, one embedding table or severa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -334,10 +335,9 @@ def _copied(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
         CheckpointError: A number is NaN or infinite.
     """
     for name, tensor in read_tensors(stored):
-        copy = torch.empty(tensor.shape, dtype=torch.float32)
-        copy.copy_(tensor)
+        copy = torch.empty(tensor.shape, dtype=torch.float32).copy_(tensor)
         low, high = torch.aminmax(copy)
-        if not bool(torch.isfinite(low + high)):
+        if not math.isfinite(low.item() + high.item()):
             raise CheckpointError(f"{stored[name].path} holds values that are not numbers (NaN or infinite).")
         yield name, copy
 

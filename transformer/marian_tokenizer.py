@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,29 +27,26 @@ _LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
 _LANGUAGE_PIECE = re.compile(r">>[^\s<>]+<<")
 
 
-@dataclass(frozen=True)
 class PieceTable:
     """Pieces and their numbers.
 
     Attributes:
         ids: The number of each piece.
-        size: How many numbers the model has; some may stand for no piece.
+        pieces: The piece of each number; a number without one is called `<unused 7>`.
+
+    Args:
+        ids: The numbers, each below ``size``.
+        size: How many numbers the model has.
     """
 
-    ids: dict[str, int]
-    size: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_pieces", {number: piece for piece, number in self.ids.items()})
+    def __init__(self, ids: dict[str, int], size: int) -> None:
+        self.ids = ids
+        names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
+        self.pieces = tuple(names[number] or f"<unused {number}>" for number in range(size))
 
     def number(self, piece: str) -> int:
         """The piece's number, or that of `<unk>`."""
         return self.ids.get(piece, self.ids[UNK])
-
-    def piece(self, number: int) -> str:
-        """The piece of a number; a number without one as `<unused 7>`."""
-        pieces: dict[int, str] = self._pieces  # type: ignore[attr-defined]
-        return pieces.get(number, f"<unused {number}>")
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -82,12 +78,12 @@ class MarianVocabulary:
     @property
     def vocab_size(self) -> int:
         """Number of source pieces."""
-        return self.source.size
+        return len(self.source.pieces)
 
     @property
     def target_size(self) -> int:
         """Number of target pieces."""
-        return self.target.size
+        return len(self.target.pieces)
 
     def read(self, text: str) -> str:
         """The text itself (sentencepiece normalises it), without lone surrogates."""
@@ -104,16 +100,16 @@ class MarianVocabulary:
     def decode(self, ids: Iterable[int]) -> str:
         """Target ids as text; `</s>`, `<unk>` and `<pad>` are left out."""
         special = {self.target.ids.get(piece) for piece in (EOS, UNK, PAD)}
-        pieces = [self.target.piece(number) for number in ids if number not in special]
+        pieces = [self.target.pieces[number] for number in ids if number not in special]
         return str(self._target_processor.DecodePieces(pieces)).replace("▁", " ").strip()
 
     def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of source ids, `▁` kept."""
-        return tuple(map(self.source.piece, ids))
+        return tuple(self.source.pieces[number] for number in ids)
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of target ids, `▁` kept."""
-        return tuple(map(self.target.piece, ids))
+        return tuple(self.target.pieces[number] for number in ids)
 
 
 def _cut(text: str, processor: Any) -> list[str]:
