@@ -40,16 +40,18 @@ class Picture:
     Attributes:
         make: draws it; called only when it is asked for.
         caption: kind, layer, head, step, quantity, model.
-        audit: what was checked, where the figure shows a model's own arrays.
+        audit: what was checked; None where the caption says so itself.
+        derived: whether the figure shows what was read from a trace, not the model's own arrays.
     """
 
     make: Callable[[], go.Figure]
     caption: str
     audit: AuditLike | None = None
+    derived: bool = False
 
     def printed(self) -> go.Figure:
         """The figure with caption and provenance inside."""
-        verdict = "" if self.audit is None else f" · {badge(self.audit)['text']}"
+        verdict = "" if self.audit is None else f" · {badge(self.audit, self.derived)['text']}"
         return printed(self.make(), [f"{self.caption}{verdict}", provenance()])
 
 

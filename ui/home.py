@@ -10,6 +10,7 @@ from figures import next_token_spec
 from ui import display, linked_view, models, widgets
 from ui.explorer import Scene, explorer
 from ui.linked_view import Layout
+from ui.take_home import take_home
 from ui.widgets import Opened
 
 LAYOUT = Layout(
@@ -59,8 +60,10 @@ def show(opened: Opened) -> None:
         with columns[-1], st.container(horizontal=True):
             display.popover(models.KINDS)
             widgets.seen("What am I seeing?", _SEEING, _FORMULA)
+            take_home(scene)
 
-    explorer(Scene(LAYOUT, opened, models.KINDS, lambda: {"next": _next(opened)}, below, _TOUR))
+    scene = Scene(LAYOUT, opened, models.KINDS, lambda: {"next": _next(opened)}, below, _TOUR)
+    explorer(scene)
 
 
 def _next(opened: Opened) -> dict[str, Any]:

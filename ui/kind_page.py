@@ -8,12 +8,14 @@ from typing import Any
 
 import streamlit as st
 
-from figures import row_bars_spec
+from figures import labels, lines, row_bars_spec, strongest
 from figures.lines import links
 from transformer.reading import ReadView
 from ui import all_heads, display, linked_view, models, reading, state, widgets
 from ui.explorer import Scene, chosen, explorer, place, read_head
+from ui.export import Picture
 from ui.linked_view import Layout
+from ui.take_home import caption_of, take_home
 from ui.widgets import Opened
 
 
@@ -59,6 +61,7 @@ def show(
         with right, st.container(horizontal=True):
             display.table(read_head(opened, page.kind))
             widgets.seen("What am I seeing?", page.seeing, page.formula)
+            take_home(scene, lambda: _printed(opened, page.kind))
         st.markdown(page.note)
         if controls is not None:
             controls()
@@ -72,18 +75,17 @@ def show(
         if state.current().show == "lines":
             display.lines(page.kind, opened.asked.model)
 
-    explorer(
-        Scene(
-            lambda: page.layout(opened),
-            opened,
-            (page.kind,),
-            lambda: _extra(page, opened, fade),
-            below,
-            fade=fade,
-            largest=520,
-            above=above,
-        )
+    scene = Scene(
+        lambda: page.layout(opened),
+        opened,
+        (page.kind,),
+        lambda: _extra(page, opened, fade),
+        below,
+        fade=fade,
+        largest=520,
+        above=above,
     )
+    explorer(scene)
 
 
 def _extra(page: KindPage, opened: Opened, fade: bool) -> dict[str, dict[str, Any]]:
@@ -113,14 +115,42 @@ def _extra(page: KindPage, opened: Opened, fade: bool) -> dict[str, dict[str, An
 
 
 def _lines(opened: Opened, kind: str, view: ReadView, whole: tuple[int, int]) -> dict[str, Any]:
-    now = state.current()
+    views = _together(opened, kind, view)
+    found = [links(each, *_kept()) for each in views]
+    return linked_view.lines_feed(opened.trace, views, found, display.links_name(), whole=whole)
+
+
+def _together(opened: Opened, kind: str, view: ReadView) -> list[ReadView]:
+    """The heads that are drawn as lines."""
     layers, heads = models.sizes(opened.asked.model)[kind]
     others = [
-        head for head in now.more or () if head[0] < layers and head[1] < heads and head != chosen(kind)
+        head
+        for head in state.current().more or ()
+        if head[0] < layers and head[1] < heads and head != chosen(kind)
     ]
-    views = [view, *(reading.view(opened.translation, kind, head, place(opened, kind)) for head in others)]
-    name, _, number = now.links.partition("-")
+    at = place(opened, kind)
+    return [view, *(reading.view(opened.translation, kind, head, at) for head in others)]
+
+
+def _kept() -> tuple[float | None, float]:
+    """Which links are drawn: the share of each row, and the smallest weight."""
+    name, _, number = state.current().links.partition("-")
     share = int(number) / 100
-    mass, threshold = (share, 0.0) if name == "mass" else (None, share)
-    found = [links(each, mass, threshold) for each in views]
-    return linked_view.lines_feed(opened.trace, views, found, display.links_name(), whole=whole)
+    return (share, 0.0) if name == "mass" else (None, share)
+
+
+def _printed(opened: Opened, kind: str) -> dict[str, Picture]:
+    """Lines and lists as Plotly figures, for export; the linked view draws them by itself."""
+    show, view = state.current().show, read_head(opened, kind)
+    if show == "lines":
+        views = _together(opened, kind, view)
+        heads = ", ".join(labels.head_name(each.layer, each.head) for each in views)
+        caption = f"{caption_of(view, opened, None)} · {heads} · {display.links_name()}, thickness = weight"
+        return {"lines": Picture(lambda: lines(views, *_kept()), caption, view.audit, view.derived)}
+    row = place(opened, kind)[0]
+    at = next((i for i, group in enumerate(view.rows) if group.start <= row < group.stop), None)
+    if show != "strongest" or at is None:
+        return {}
+    name = labels.row_names(view.query_tokens, view.predicted_tokens)[at]
+    caption = f"{caption_of(view, opened, None)} · the strongest keys, {name}"
+    return {"strongest keys": Picture(lambda: strongest(view, at), caption, view.audit, view.derived)}

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
+from figures import captions, labels
+from figures.export import marked
 from transformer import Translation, save_trace, save_view
 from transformer.capture import HeadView
 from transformer.model import Transformer
+from transformer.reading import ReadView
+from transformer.trace_file import model_digest
 from transformer.trace_json import Selection
 from ui import models, state
+from ui.explorer import Scene, head, place, read_head
 from ui.export import Picture, file_name, offer
 from ui.widgets import Opened
 
@@ -19,22 +28,75 @@ KEY = "export.run"
 
 
 @st.fragment
-def take_home(
-    opened: Opened, pictures: Callable[[], dict[str, Picture]], shown: Callable[[], HeadView]
-) -> None:
+def take_home(scene: Scene, more: Callable[[], dict[str, Picture]] = dict) -> None:
     """Draws the button; nothing is made before it is opened.
 
     Args:
-        opened: the sentence.
-        pictures: makes the figures on the screen, by the name that the visitor reads.
-        shown: makes the matrix that goes into the JSON file.
+        scene: the linked view.
+        more: makes figures that the linked view draws without Plotly, by the name that the visitor reads.
     """
     box = st.popover("export", type="tertiary", icon=":material/download:", key=KEY, on_change="rerun")
     if box.open:
         with box:
-            offer("run", pictures())
+            offer("run", {**more(), **_maps(scene), **_bars(scene)})
             st.divider()
-            _run(opened, shown())
+            focus = scene.kinds[-1]
+            _run(scene.opened, head(scene.opened, focus))
+
+
+def _maps(scene: Scene) -> dict[str, Picture]:
+    """The maps on the screen, with the mark of the cursor."""
+    drawn = [kind for kind in scene.kinds if kind in scene.now.plots]
+    return {kind: _map(scene, kind) for kind in drawn}
+
+
+def _map(scene: Scene, kind: str) -> Picture:
+    view, scale = read_head(scene.opened, kind), state.current().scale
+    row, column = place(scene.opened, kind)
+    key, later = column if kind == "cross" else None, scene.fade and kind != "encoder"
+    return Picture(
+        lambda: marked(view, row, key, later, scale=scale),
+        caption_of(view, scene.opened, scale),
+        view.audit,
+        view.derived,
+    )
+
+
+def caption_of(view: ReadView, opened: Opened, scale: str | None) -> str:
+    """The caption of a map, with the step of the cursor; `scale` as in `figures.captions.caption`."""
+    steps = len(opened.translation.target_tokens)
+    step = "" if view.kind == "encoder" else f" · step {labels.count(state.cursor().step)} of {steps}"
+    whole = models.lengths(opened.translation, view.kind)
+    return captions.caption(view, scale, whole).replace("{step}", step)
+
+
+def _bars(scene: Scene) -> dict[str, Picture]:
+    """The other figures of the linked view, as they were fed to it."""
+    return {name: _bar(scene, feed) for name, feed in scene.extra().items() if "figure" in feed}
+
+
+def _bar(scene: Scene, feed: dict[str, Any]) -> Picture:
+    run = scene.opened.translation
+    step = f"step {labels.count(state.cursor().step)} of {len(run.target_tokens)}"
+    model = f"{run.model} ({captions.norm_name(run.config.norm)})"
+    return Picture(lambda: _drawn(scene, feed), " · ".join((feed["title"], feed["caption"], step, model)))
+
+
+def _drawn(scene: Scene, feed: dict[str, Any]) -> go.Figure:
+    spec = json.loads(feed["figure"])
+    data, layout, frames = spec["data"], spec["layout"], spec["frames"]
+    frame = frames[at] if (at := _frame(scene, feed, len(frames))) is not None else {}
+    data[0] |= frame.get("data", [{}])[0]
+    return go.Figure(data, layout).update_layout(frame.get("layout", {}))
+
+
+def _frame(scene: Scene, feed: dict[str, Any], count: int) -> int | None:
+    """Which frame stands for the place of the cursor; None where none does."""
+    if not feed.get("follows"):
+        return None
+    position = place(scene.opened, "encoder")[0] if feed["follows"] == "source" else state.cursor().step
+    spans = feed.get("spans") or [(i, i + 1) for i in range(count)]
+    return next((i for i, (start, stop) in enumerate(spans) if start <= position < stop), None)
 
 
 def _run(opened: Opened, view: HeadView) -> None:
@@ -45,7 +107,7 @@ def _run(opened: Opened, view: HeadView) -> None:
         st.markdown("This run")
         st.download_button(
             "JSON",
-            lambda: view_file(run, view, selection),
+            lambda: view_file(run, view, selection, model),
             f"{name}.json",
             "application/json",
             key=f"{KEY}.json",
@@ -71,8 +133,12 @@ def _selection() -> Selection:
     return Selection(cursor.step, cursor.source, heads)
 
 
-def view_file(run: Translation, view: HeadView, selection: Selection) -> bytes:
-    """The content of the JSON file."""
+def view_file(
+    run: Translation, view: HeadView, selection: Selection, model: Transformer | None = None
+) -> bytes:
+    """The content of the JSON file; the digest of the model goes into it."""
+    if model is not None:
+        run = replace(run, model_sha256=model_digest(model))
     file = io.BytesIO()
     save_view(run, view, file, selection)
     return file.getvalue()
