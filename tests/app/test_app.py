@@ -258,7 +258,7 @@ def test_the_grid_of_heads_can_be_ordered_by_a_fact():
     order = next(each for each in at.selectbox if each.label == "Order of the heads")
     order.select("aer").run()
     assert not at.exception
-    assert at.query_params["order"] == ["aer"]
+    assert at.query_params["order"] == "aer"
     carried = feeds(at)["overview"]
     assert "by alignment error" in str(carried["caption"])
     assert json.loads(str(carried["figure"]))["data"][1]["customdata"][:2] == [[0, 3], [0, 2]]
