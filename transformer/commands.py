@@ -1,4 +1,4 @@
-"""The commands that use a model: translate, evaluate, attention, align, heads."""
+"""The commands that use a model: translate, evaluate, attention, align, heads, probes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .tokenizer import Tokenizer
 from .train_command import choose_device
 from .training import evaluate_loss
 from .translation import Translation
-from .translator import InputError, Translator, load_translator
+from .translator import TYPES, InputError, Translator, load_translator
 from .words import readable
 
 Json = dict[str, Any]
@@ -81,6 +81,7 @@ def _command(commands: Any, name: str, run: Any, text: str) -> argparse.Argument
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     parser.add_argument("--model", required=True, metavar="DIR", help="model directory")
     parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
+    parser.add_argument("--dtype", default="float32", choices=TYPES, help="type to compute in")
     parser.add_argument("--json", action="store_true", help="write lines of JSON")
     parser.set_defaults(run=run)
     return parser
@@ -93,7 +94,7 @@ def _beam(parser: argparse.ArgumentParser) -> None:
 def _load(arguments: argparse.Namespace) -> Translator:
     if getattr(arguments, "beam_size", 1) < 1:
         raise ValueError(f"The beam size is {arguments.beam_size}; it must be at least 1.")
-    return load_translator(arguments.model, choose_device(arguments.device))
+    return load_translator(arguments.model, choose_device(arguments.device), arguments.dtype)
 
 
 def _write(arguments: argparse.Namespace, values: Json, text: str) -> None:

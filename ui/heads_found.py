@@ -163,12 +163,14 @@ def _map(survey: Survey, kind: str) -> None:
         selection_mode="points",
         alt=f"All heads by {statistic.label}; the table below says the same",
     )
-    caption = _caption(survey, kind, statistic)
-    st.caption(frame.plain(caption))
-    export.picture(f"heads-{kind}-{statistic.name}", lambda: grid(survey, kind), caption)
+    words = caption(survey, kind)
+    st.caption(frame.plain(words))
+    export.picture(f"heads-{kind}-{statistic.name}", lambda: grid(survey, kind), words)
 
 
-def _caption(survey: Survey, kind: str, statistic: Statistic) -> str:
+def caption(survey: Survey, kind: str) -> str:
+    """What the map shows: kind, statistic, scale, sentences, model."""
+    statistic = _statistic(survey, kind)
     values = [_value(survey, kind, head, statistic) for head in _places(survey, kind)]
     span = f"{written(min(values), statistic)} to {written(max(values), statistic)}"
     forced = sum(line.target is not None for line in survey.lines)
@@ -191,13 +193,12 @@ def _detail(survey: Survey, kind: str, chosen: Head, model: str) -> None:
         st.markdown(f"##### {labels.head_name(*chosen)} · {name}", width="content")
         with st.container(width=220):
             widgets.head_picker(kind, model)
-    kept = percent(survey.stability(AttentionKind(kind), *chosen))
+    kept = f"taken one by one, **{percent(survey.stability(AttentionKind(kind), *chosen))}** of the"
     if name == MIXED:
-        told = f"It reaches the threshold of no role, nor does it in **{kept}** of the sentences one by one."
+        st.markdown(f"It reaches the threshold of no role; {kept} sentences show none either.")
     else:
-        told = f"It shows this role in **{kept}** of the {_of_what(name, survey)} one by one."
-        told = f"{_escaped(role(name).definition)} {told}"
-    st.markdown(told)
+        told = f"{kept[0].upper()}{kept[1:]} {_of_what(name, survey)} show it."
+        st.markdown(f"{_escaped(role(name).definition)} {told}")
     mixed = ("Farthest from any role", "Closest to one")
     titles = mixed if name == MIXED else ("Shows it most", "Shows it least")
     for title, examples in zip(titles, survey.examples(AttentionKind(kind), *chosen), strict=True):

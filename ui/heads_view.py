@@ -10,7 +10,6 @@ from figures import labels
 from transformer.data import DataError
 from transformer.survey import MOST_SENTENCES, MOST_TOKENS, read_upload
 from ui import frame, heads_found, models, opening, relations_view, state, widgets
-from ui.heads_found import ink
 from ui.survey_run import Run, run_of
 
 _SECTIONS = {"": "statistics and roles", "relations": "linguistic relations"}
@@ -144,13 +143,17 @@ def _progress(run: Run) -> None:
         st.progress(min(1.0, run.read / max(1, run.total)), f"Reading sentence {run.read} of {run.total}")
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(state.visitor(),))
     survey = run.survey()
-    if survey is not None:
+    if survey is None:
+        return
+    left, _ = st.columns([1.25, 1], gap="medium")
+    with left:
         st.plotly_chart(
-            heads_found.grid(survey, _kind(), ink()),
+            heads_found.grid(survey, _kind(), heads_found.ink()),
             key="heads.partial",
             config={"displayModeBar": False},
             alt="The heads so far, coloured by the chosen statistic",
         )
+        st.caption(frame.plain(f"So far: {heads_found.caption(survey, _kind())}"))
 
 
 def _found(model: str, run: Run) -> None:

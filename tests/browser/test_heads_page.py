@@ -1,0 +1,34 @@
+"""Heads over many sentences in Chromium."""
+
+from __future__ import annotations
+
+from .conftest import PATIENCE, Visitor
+
+
+def open_heads(visitor: Visitor, **params: str) -> None:
+    visitor.page.goto(
+        f"{visitor.base}/heads?" + "&".join(f"{name}={value}" for name, value in params.items())
+    )
+    visitor.page.wait_for_selector("text=The roles", timeout=PATIENCE)
+    visitor.until("document.querySelectorAll('.stPlotlyChart .nsewdrag').length === 1")
+
+
+def test_a_click_chooses_a_head_and_an_example_opens_its_view(visitor: Visitor) -> None:
+    open_heads(visitor, model="copy", kind="encoder", encoder="1.1")
+    assert visitor.page.locator("h5", has_text="L1 H1 · next token").count() == 1
+    box = visitor.page.locator(".stPlotlyChart .nsewdrag").bounding_box()
+    visitor.page.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + box["height"] / 2)
+    visitor.page.wait_for_selector("h5:has-text('L1 H2 · previous token')", timeout=PATIENCE)
+    assert visitor.params()["encoder"] == "1.2"
+    visitor.page.locator(".stMain [data-testid=stPageLink] a").first.click()
+    visitor.ready()
+    assert "encoder_self_attention" in visitor.page.url
+    assert visitor.params()["encoder"] == "1.2"
+    visitor.page.go_back()
+    visitor.page.wait_for_selector("h5:has-text('L1 H2 · previous token')", timeout=PATIENCE)
+
+
+def test_a_phone_scrolls_no_wider_than_its_screen(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    open_heads(visitor, model="copy", kind="decoder")
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
