@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from transformer.beam import beam_search
 from transformer.decoding import Request, decode, finish
 from transformer.trace_file import load_trace, save_trace
 
+ROOT = Path(__file__).parents[1]
 TEXT = "the cat sat on a hat with two red dogs ."
 TARGET = "die Katze und zwei Hunde"
 MARGIN = 1e-3
@@ -215,3 +219,35 @@ def test_capture_changes_nothing_and_a_replay_gives_the_same_attention(deep):
     forced = deep.force(text, captured.text)
     assert isinstance(forced, Translation)
     assert forced.attention.audit().passed
+
+
+BFLOAT16 = """
+import sys, torch
+from transformer import load_translator
+torch.set_num_threads(1)
+exact, rounded = load_translator(sys.argv[1]), load_translator(sys.argv[1], dtype="bfloat16")
+translation = rounded.force(sys.argv[2], "die Katze und zwei Hunde")
+report = translation.attention.audit()
+assert report.passed, report
+assert translation.attention.dtype == torch.bfloat16
+assert rounded.model.encoder.dtype == torch.float32
+assert translation.model.endswith(", bfloat16")
+for one, other in zip(translation.log_probs, exact.force(sys.argv[2], "die Katze und zwei Hunde").log_probs):
+    assert abs(one - other) < 0.2, (one, other)
+for options in ({"beam_size": 1}, {"beam_size": 3}):
+    assert rounded.translate(sys.argv[2], **options).attention.audit().passed
+"""
+
+
+def test_bfloat16_is_computed_audited_and_named(tmp_path):
+    """In a process of its own: some processors report matrix units that a process may not use."""
+    directory = write_marian(tmp_path, encoder_layers=6, decoder_layers=6, heads=8)
+    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+    command = [sys.executable, "-c", BFLOAT16, str(directory), TEXT]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_type_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="dtype is 'int8'; it must be one of float32, bfloat16"):
+        load_translator(tmp_path, dtype="int8")

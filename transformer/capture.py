@@ -287,7 +287,7 @@ class AttentionTrace:
         layers: One ``LayerTrace`` per kind and layer.
         embeddings: One ``EmbeddingTrace`` per side that ran.
         residuals: One ``ResidualTrace`` per sub-layer; empty unless asked for.
-        dtype: Type the model computed in.
+        dtype: Type the model computed in; the coarser one where encoder and decoder differ.
         auditor: Runs the checks on the given sub-layers.
     """
 

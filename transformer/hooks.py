@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from torch import Tensor
 
 from .capture import AttentionKind
+from .config import TransformerConfig
 
 
 class HookFunction(Protocol):
@@ -68,3 +69,14 @@ class Hook:
 def as_hooks(hooks: Iterable[Hook | HookFunction]) -> tuple[Hook, ...]:
     """Bare functions become hooks on the weights of every layer."""
     return tuple(hook if isinstance(hook, Hook) else Hook(hook) for hook in hooks)
+
+
+def check_places(hooks: Sequence[Hook], config: TransformerConfig) -> None:
+    """Raises ValueError where a hook acts on no attention of the model."""
+    depths = dict.fromkeys(AttentionKind, config.n_decoder_layers)
+    depths[AttentionKind.ENCODER] = config.n_encoder_layers
+    for hook in hooks:
+        if not any(hook.acts_on(kind, layer) for kind in AttentionKind for layer in range(depths[kind])):
+            raise ValueError(
+                f"A hook asks for layer {hook.layer}, which this model lacks; layers count from 0."
+            )

@@ -24,6 +24,11 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config, layer) for layer in range(config.n_encoder_layers))
         self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type that the stack computes in."""
+        return next(self.layers.parameters()).dtype
+
     def forward(self, x: Tensor, mask: AttentionMask, recorder: Recorder | None = None) -> Tensor:
         """(batch, source, d_model) → the memory, (batch, source, d_model)."""
         for layer in self.layers:
@@ -39,6 +44,11 @@ class Decoder(nn.Module):
         self.positions = make_positions(config, n_layers=config.n_decoder_layers, causal=True)
         self.layers = nn.ModuleList(DecoderLayer(config, layer) for layer in range(config.n_decoder_layers))
         self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type that the stack computes in."""
+        return next(self.layers.parameters()).dtype
 
     def forward(
         self,
@@ -132,6 +142,7 @@ class Transformer(nn.Module):
         """
         first = 0 if cache is None else cache.length
         x = self._embed(tgt_ids, "decoder", first, recorder)
+        memory = memory.to(x.dtype)
         mask = AttentionMask(causal=True, first_query=first)
         memory_mask = AttentionMask(src_padding, first_query=first)
         return self.decoder(x, memory, mask, memory_mask, cache, recorder)
@@ -142,9 +153,9 @@ class Transformer(nn.Module):
         return F.linear(features, weight, self.output_bias)
 
     def _embed(self, ids: Tensor, side: Side, first: int, recorder: Recorder | None) -> Tensor:
-        positions = (self.encoder if side == "encoder" else self.decoder).positions
-        scaled = self._table(side)(ids) * self.config.embedding_scale
-        encoding = positions.added(ids.shape[1], first)
+        stack = self.encoder if side == "encoder" else self.decoder
+        scaled = self._table(side)(ids).to(stack.dtype) * self.config.embedding_scale
+        encoding = stack.positions.added(ids.shape[1], first)
         x = self.dropout(scaled if encoding is None else scaled + encoding)
         if recorder is not None:
             recorder.embedding(side, scaled, encoding, x)
@@ -174,3 +185,21 @@ class Transformer(nn.Module):
 def count_parameters(model: nn.Module) -> int:
     """Number of trained numbers; a shared one counts once."""
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def convert(
+    model: Transformer, device: torch.device | str, dtype: torch.dtype = torch.float32
+) -> Transformer:
+    """Moves a model to a device and changes the type it computes in.
+
+    On a CPU the encoder goes on computing in float32, from embeddings of the new type: it reads its weights
+    once per sentence, for many rows, where 16 bits gain little and, without units for them, lose.
+    """
+    model.to(device)
+    encoder_too = torch.device(device).type != "cpu"
+    for name, part in model.named_children():
+        if name != "encoder" or encoder_too:
+            part.to(dtype)
+    if model.output_bias is not None:
+        model.output_bias.data = model.output_bias.data.to(dtype)
+    return model

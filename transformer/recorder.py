@@ -120,7 +120,8 @@ class Recorder:
         """What was recorded for one row of the batch; None where nothing was to be recorded."""
         if not self._attention:
             return None
-        dtype = next(iter(self._layers.values())).queries[0].dtype
+        types = {record.queries[0].dtype for record in self._layers.values()}
+        dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)
         return AttentionTrace(
             layers={kind: self._kind(kind, row) for kind in AttentionKind},
             embeddings={side: _embedding_trace(parts, row) for side, parts in self._embeddings.items()},

@@ -29,15 +29,16 @@ from .decoding import (
     most_probable,
     replay,
 )
-from .hooks import Hook, HookFunction, as_hooks
+from .hooks import Hook, HookFunction, as_hooks, check_places
 from .marian import is_marian, load_marian
-from .model import Transformer
+from .model import Transformer, convert
 from .recorder import Recorder
 from .search_rules import FREE, SearchRules
 from .tokenizer import Vocabulary
 from .translation import Alternative, DecodeStep, Translation
 
 MAX_SOURCE_TOKENS = 1024
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class InputError(ValueError):
@@ -351,17 +352,27 @@ def _replayed(
     return tuple(distribution.gather(1, ids[:, None])[:, 0].tolist())
 
 
-def load_translator(path: str | Path, device: str | torch.device = "cpu") -> Translator:
+def load_translator(
+    path: str | Path, device: str | torch.device = "cpu", dtype: str = "float32"
+) -> Translator:
     """Opens a model directory: one that ``train`` wrote, a bundled one, or a Marian model (OPUS-MT).
+
+    Args:
+        path: The directory.
+        device: Where to compute.
+        dtype: "float32", or "bfloat16", which the translator's name then says.
 
     Raises:
         CheckpointError: The directory is missing, damaged, or of a model that this package lacks.
+        ValueError: ``dtype`` is another.
     """
+    if dtype not in TYPES:
+        raise ValueError(f"dtype is {dtype!r:.80}; it must be one of {', '.join(TYPES)}.")
     checkpoint = load_marian(path) if is_marian(path) else load_checkpoint(path)
     return Translator(
-        checkpoint.model.to(device),
+        convert(checkpoint.model, device, TYPES[dtype]),
         checkpoint.tokenizer,
-        name=Path(path).resolve().name,
+        name=Path(path).resolve().name + ("" if dtype == "float32" else f", {dtype}"),
         heads=checkpoint.heads,
         card=checkpoint.card,
         rules=checkpoint.rules,
@@ -373,17 +384,6 @@ def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> 
     """(batch, longest) ids."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
-
-
-def check_places(hooks: Sequence[Hook], config: TransformerConfig) -> None:
-    """Raises ValueError where a hook acts on no attention of the model."""
-    depths = dict.fromkeys(AttentionKind, config.n_decoder_layers)
-    depths[AttentionKind.ENCODER] = config.n_encoder_layers
-    for hook in hooks:
-        if not any(hook.acts_on(kind, layer) for kind in AttentionKind for layer in range(depths[kind])):
-            raise ValueError(
-                f"A hook asks for layer {hook.layer}, which this model lacks; layers count from 0."
-            )
 
 
 def _capture(capture: bool | Capture) -> Capture | None:
