@@ -1,0 +1,110 @@
+"""Export and opening again in Chromium: files arrive, say what they are, and run nothing."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from closed_form import CASES, KNOWN
+
+from transformer import load_trace
+
+from .conftest import PATIENCE, Visitor, case_link
+
+HOSTILE = (
+    "</script><script>window.hacked=1</script> <b>one</b> \u202etwo\u202c #000001 <a href='//x.invalid'>z</a>"
+)
+
+
+def popover(visitor: Visitor) -> object:
+    """Opens the export popover of the linked view."""
+    visitor.page.locator(".st-key-export-run button").first.click()
+    visitor.page.wait_for_selector(".export-row button", timeout=PATIENCE)
+    return visitor.page.locator("[data-testid=stPopoverBody]")
+
+
+def download(visitor: Visitor, box: object, label: str, path: Path) -> Path:
+    """Saves the file behind a button."""
+    with visitor.page.expect_download(timeout=PATIENCE) as waiting:
+        box.get_by_role("button", name=label, exact=True).click()
+    target = path / waiting.value.suggested_filename
+    waiting.value.save_as(target)
+    return target
+
+
+def test_every_format_arrives_with_tokens_and_caption_inside(visitor: Visitor, tmp_path: Path) -> None:
+    case = CASES["reverse"]
+    visitor.open("cross_attention", **case_link("reverse", step="2", cross="1.1"))
+    assert visitor.page.locator(".export-row").count() == 0
+    box = popover(visitor)
+    png = download(visitor, box, "PNG", tmp_path).read_bytes()
+    assert png.startswith(b"\x89PNG")
+    assert min(struct.unpack(">II", png[16:24])) > 1000
+    assert len(png) > 20_000
+    svg = download(visitor, box, "SVG", tmp_path).read_text()
+    for text in (*case.translation.split(), "Cross-attention", "layer 1", "verified", "cross=1.1"):
+        assert text in svg, text
+    assert "data:image/png" in svg
+    page = download(visitor, box, "HTML", tmp_path)
+    assert "src=" not in page.read_text()[-20_000:]
+    visitor.page.context.set_offline(True)
+    visitor.page.goto(page.as_uri())
+    visitor.page.wait_for_selector(".heatmaplayer image", timeout=PATIENCE)
+    assert "Cross-attention" in visitor.page.inner_text("body")
+    visitor.page.context.set_offline(False)
+
+
+def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, tmp_path: Path) -> None:
+    case = CASES["shift"]
+    visitor.open("cross_attention", **case_link("shift", step="2"))
+    box = popover(visitor)
+    npz, view = download(visitor, box, "NPZ", tmp_path), download(visitor, box, "JSON", tmp_path)
+    weights = load_trace(npz).head("cross", 0, 0).weights
+    assert (weights[case.weights("cross", 0) == 1] > KNOWN).all()
+    visitor.page.goto(f"{visitor.base}/open_file")
+    visitor.page.set_input_files("input[type=file]", npz)
+    visitor.page.get_by_role("link", name="Show it").click(timeout=PATIENCE)
+    visitor.ready()
+    assert visitor.chips("target")[:-1] == case.translation.split()
+    assert "imported file, verified" in visitor.page.inner_text("[data-plot=cross] figcaption")
+    x, y = visitor.centre("cross", 1, case.keys("cross", 0)[1])
+    visitor.page.mouse.move(x, y)
+    visitor.page.wait_for_selector("[data-plot=cross] .hoverlayer .hovertext", timeout=PATIENCE)
+    hover = visitor.page.text_content("[data-plot=cross] .hoverlayer")
+    assert float(re.search(r"weight ([\d.]+)", hover).group(1)) > KNOWN
+    visitor.page.get_by_role("link", name="Open a file").click()
+    visitor.page.set_input_files("input[type=file]", view)
+    visitor.page.wait_for_selector(".js-plotly-plot .heatmaplayer image", timeout=PATIENCE)
+    assert "Run it again" in visitor.page.inner_text(".stMain")
+
+
+def test_damaged_files_get_one_sentence_and_the_page_lives_on(visitor: Visitor, tmp_path: Path) -> None:
+    visitor.page.goto(f"{visitor.base}/open_file")
+    for name, content in (("a.npz", np.random.default_rng(1).bytes(3_000)), ("b.json", b"[" * 90_000)):
+        (tmp_path / name).write_bytes(content)
+        visitor.page.set_input_files("input[type=file]", tmp_path / name)
+        visitor.page.wait_for_selector("[data-testid=stAlert]", timeout=PATIENCE)
+        assert visitor.page.inner_text("[data-testid=stAlert]").count(".") == 1
+        visitor.page.get_by_role("button", name="Remove").first.click()
+        visitor.page.wait_for_selector("[data-testid=stAlert]", state="detached", timeout=PATIENCE)
+    assert visitor.page.locator(".stException").count() == 0
+
+
+@pytest.mark.parametrize("label", ["SVG", "HTML"])
+def test_hostile_tokens_stay_text_in_a_file(visitor: Visitor, tmp_path: Path, label: str) -> None:
+    visitor.open("encoder_self_attention", model="random", text=HOSTILE)
+    file = download(visitor, popover(visitor), label, tmp_path)
+    if label == "SVG":
+        assert "<script" not in file.read_text()
+        assert "\u202e" not in file.read_text()
+    requests: list[str] = []
+    visitor.page.on("request", lambda request: requests.append(request.url))
+    visitor.page.goto(file.as_uri())
+    if label == "HTML":
+        visitor.page.wait_for_selector(".heatmaplayer image", timeout=PATIENCE)
+    assert visitor.page.evaluate("window.hacked") is None
+    assert visitor.page.locator("a[href*=invalid]").count() == 0
+    assert not [url for url in requests if "invalid" in url]
