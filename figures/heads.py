@@ -176,5 +176,5 @@ def relation_dots(found: Sequence[Follower], kind: str) -> go.Figure:
     across |= {"tickvals": [0, 0.25, 0.5, 0.75, 1], "range": [-0.02, 1.03], "showgrid": True}
     down = _axis(names, "left") | {"range": [len(found) - 0.4, -0.6]}
     layout = {"xaxis": across | {"gridcolor": "rgba(128,128,128,.25)"}, "yaxis": down, "dragmode": False}
-    layout |= {"height": 40 + 20 * len(found), "margin": {"l": 210, "t": 26, "r": 8, "b": 6}}
+    layout |= {"height": 40 + 20 * len(found), "margin": {"l": 210, "t": 26, "r": 20, "b": 6}}
     return style.figure(style.spec([between, rule, heads], layout | {"hovermode": "closest"}))
