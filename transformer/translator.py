@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .audit import audit
 from .beam import beam_search
-from .capture import AttentionKind, AttentionTrace, AuditReport, Capture, Place
+from .capture import AttentionTrace, AuditReport, Capture, Place
 from .checkpoint import load_checkpoint
 from .config import TransformerConfig
 from .decoding import (
