@@ -27,6 +27,8 @@ SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#9999
 Values = Sequence[float] | np.ndarray
 _GRID = "rgba(128,128,128,.22)"
 _SMALL = {"size": 11}
+_POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
+"""Ticks of a logarithmic axis: powers of ten, written out."""
 
 
 def look(name: str) -> tuple[str, str, str]:
@@ -143,6 +145,7 @@ def measured_lines(
     x: Values,
     series: Mapping[str, Sequence[Interval | None]],
     titles: tuple[str, str],
+    log: bool = False,
     **layout: Any,
 ) -> go.Figure:
     """Values with intervals at a few places, one line a twin; twins stand beside each other, not on top.
@@ -151,6 +154,7 @@ def measured_lines(
         x: places, evenly spread in the picture.
         series: by twin, one value a place; None where nothing was measured.
         titles: what lies along the two axes.
+        log: whether the values lie on a logarithmic axis.
         layout: more of Plotly's layout.
     """
     data = []
@@ -176,7 +180,9 @@ def measured_lines(
         titles[0], tickvals=list(range(len(x))), ticktext=[f"{each:g}" for each in x], showgrid=False
     )
     more = _legend(len(series)) | {"margin": {"l": 52, "t": 44, "r": 12, "b": 42}, "hovermode": "closest"}
-    return _plot(data, across, _axis(titles[1]), **more | layout)
+    return _plot(
+        data, across, _axis(titles[1], **({"type": "log", **_POWERS} if log else {})), **more | layout
+    )
 
 
 def _error(cells: Sequence[Interval]) -> dict[str, Any]:
@@ -225,7 +231,7 @@ def dots(values: Mapping[str, Interval], title: str, digits: int = 1, unit: str 
         "mode": "text",
         "x": [cell.high for cell in cells],
         "y": list(range(len(names))),
-        "text": [f"  {cell.value:.{digits}f}{unit}" for cell in cells],
+        "text": [f"\u2003{cell.value:.{digits}f}{unit}" for cell in cells],
         "textposition": "middle right",
         "textfont": {"size": 10},
         "cliponaxis": False,
@@ -277,12 +283,12 @@ def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence
             customdata=filled.astype(np.float32),
             hovertemplate="position %{x:g}: %{customdata:,.0f} sentences",
         )
-    right = _axis(
-        "training sentences", overlaying="y", side="right", type="log", showgrid=False, exponentformat="SI"
-    )
+    powers = [10**i for i in range(6)]
+    ticks = {"tickmode": "array", "tickvals": [0.5, *powers], "ticktext": ["0", *(f"{n:,}" for n in powers)]}
+    right = _axis("training sentences", overlaying="y", side="right", type="log", showgrid=False, **ticks)
     figure.update_layout(
         yaxis2=right,
-        margin={"l": 52, "t": 44, "r": 58, "b": 42},
+        margin={"l": 52, "t": 44, "r": 74, "b": 42},
         xaxis={"range": [0, min(len(x), 2 * longest)]},
         yaxis={"rangemode": "tozero"},
         **_legend(2),

@@ -66,8 +66,8 @@ class PositionalEncoding(nn.Module):
         """Raises ValueError where the positions reach beyond ``max_positions``."""
         if first + length > self.max_positions:
             raise ValueError(
-                f"The sequence has {first + length:,} tokens; "
-                f"this model has {self.max_positions:,} positions."
+                f"The sequence has {first + length:,} tokens, but this model has "
+                f"{self.max_positions:,} positions; shorten it."
             )
 
 

@@ -26,6 +26,7 @@ from .experiments import (
     target_lengths,
 )
 from .model import count_parameters
+from .positions import REGISTRY
 from .profiles import attention_profiles, costs, learned_tables
 from .translator import Translator, load_translator
 
@@ -82,7 +83,10 @@ def load_twins(folder: Path) -> Twins:
     found = [path.parent for path in configs if (path.parent / WEIGHTS_FILE).exists()]
     if not found:
         raise ValueError(f"There is no model directory in {folder}.")
-    return {path.name: load_translator(path) for path in found}
+    order = [*REGISTRY, *(path.name for path in found)]
+    return {
+        path.name: load_translator(path) for path in sorted(found, key=lambda path: order.index(path.name))
+    }
 
 
 def check_same_vocabulary(twins: Twins) -> None:

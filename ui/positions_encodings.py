@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 import streamlit as st
 
+from figures import labels
 from figures.captions import AuditLike
 from ui import export, state, widgets
 
@@ -94,6 +95,21 @@ CROSS = "Cross-attention carries none of them: its keys belong to another senten
 def chosen() -> str:
     """The encoding that is explained."""
     return state.current().encoding or USUAL
+
+
+def fitted(what: str, asked: int, most: int) -> int:
+    """A position, dimension or the like (from 0) that is there; says so where another one was asked for."""
+    if asked > most:
+        state.notice(f"There is no {what} {asked + 1:,} here, so {most + 1:,} is shown.")
+    return min(asked, most)
+
+
+def fitted_head(asked: tuple[int, int], shape: tuple[int, int]) -> tuple[int, int]:
+    """A layer and head (from 0) that are there."""
+    found = min(asked[0], shape[0] - 1), min(asked[1], shape[1] - 1)
+    if found != asked:
+        state.notice(f"There is no {labels.head_phrase(*asked)}, so {labels.head_phrase(*found)} is shown.")
+    return found
 
 
 def pick(names: list[str], label: str = "Encoding") -> None:

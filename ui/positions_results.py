@@ -11,7 +11,7 @@ from figures import labels
 from figures.bars import percent
 from figures.positions import Interval, dots, measured_lines, seen_norms, twin_lines
 from ui import frame, models, state, widgets
-from ui.positions_encodings import CROSS, draw
+from ui.positions_encodings import CROSS, draw, fitted_head
 
 Json = dict[str, Any]
 _SECONDS = "hollow: the same encoding with another seed"
@@ -43,6 +43,7 @@ def show() -> None:
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
         st.code(results["command"], language="sh", wrap_lines=True)
     frame.menu()
+    frame.show_notices()
 
 
 def _seeds(results: Json) -> str:
@@ -89,7 +90,7 @@ def against_baseline(part: Json, measure: str, baseline: str, digits: int) -> st
     )
     rest = [name for name in found if name not in sure]
     others = f"; within chance: {', '.join(rest)}" if rest else ""
-    return f"Beyond chance against {baseline}: {told}{others}."
+    return f"Beyond chance against {baseline}: {told}{others}.".replace(" -", " −")
 
 
 def _plain(part: Json) -> Json:
@@ -171,6 +172,7 @@ def _long(results: Json) -> None:
         "At "
         f"{last['factor']} times that: "
         + against_baseline(_plain(last["models"]), "loss", results["baseline"], 2).replace("Beyond", "beyond")
+        + " (Nats per token; less is better.)"
     )
     draw(
         "long",
@@ -242,7 +244,7 @@ def _distance(results: Json) -> None:
     shapes = next(iter(found["models"].values()))[kind]["mass"]
     options = [None, *((i, j) for i in range(len(shapes)) for j in range(len(shapes[0])))]
     asked = state.current().twin_head
-    now = None if asked is None else (min(asked[0], len(shapes) - 1), min(asked[1], len(shapes[0]) - 1))
+    now = None if asked is None else fitted_head(asked, (len(shapes), len(shapes[0])))
     st.markdown("##### Attention by distance")
     st.selectbox(
         "Head",
@@ -337,4 +339,4 @@ def _measured(values: list[float | None]) -> list[Interval | None]:
 
 
 def _cost_figure(sizes: list[int], series: dict[str, list[Interval | None]], title: str) -> Callable[[], Any]:
-    return lambda: measured_lines(sizes, series, ("tokens", title), height=230, yaxis_type="log")
+    return lambda: measured_lines(sizes, series, ("tokens", title), height=230, log=True)

@@ -17,7 +17,7 @@ from transformer.rearranged import Swapped, encode_moved, swap_words, words_of
 from ui import frame, models, state, widgets
 from ui.linked_view import Head, window_around
 from ui.models import Request
-from ui.positions_encodings import CROSS, draw
+from ui.positions_encodings import CROSS, draw, fitted, fitted_head
 from ui.widgets import Opened
 
 _KINDS = {"encoder": "encoder", "decoder": "masked decoder"}
@@ -55,6 +55,7 @@ def show(opened: Opened) -> None:
         with right:
             _shift(opened, runs)
     frame.menu()
+    frame.show_notices()
 
 
 def _input(opened: Opened) -> None:
@@ -154,7 +155,6 @@ def _translations(opened: Opened) -> list[Run]:
         hide_index=True,
         column_config={"BLEU on the test": st.column_config.NumberColumn(format="%.1f")},
         width="stretch",
-        height=38 + 35 * len(rows),
     )
     return runs
 
@@ -178,8 +178,7 @@ def _heads(runs: list[Run], kind: str) -> dict[str, Head]:
     layers, heads = _shape(runs, kind)
     asked = state.current().twin_head
     if asked is not None:
-        fitted = min(asked[0], layers - 1), min(asked[1], heads - 1)
-        return {run.name: fitted for run in runs}
+        return dict.fromkeys((run.name for run in runs), fitted_head(asked, (layers, heads)))
     return {run.name: previous_head(_trace(run.translation), kind) for run in runs}
 
 
@@ -270,8 +269,8 @@ def _swap(opened: Opened, runs: list[Run]) -> None:
     if len(words) < 2:
         st.info("The sentence needs two words.", icon=":material/info:")
         return
-    asked = state.current().swap or _SWAP
-    pair = [min(each, len(words) - 1) for each in asked]
+    asked = state.current().swap or tuple(min(each, len(words) - 1) for each in _SWAP)
+    pair = [fitted("word", each, len(words) - 1) for each in asked]
     if pair[0] == pair[1]:
         pair[0] = 0 if pair[1] else 1
     for place, column in enumerate(st.columns(2)):
@@ -299,7 +298,7 @@ def _swap(opened: Opened, runs: list[Run]) -> None:
         "; ".join(f"{name}: {cell.value:.2f}" for name, cell in changes.items()),
     )
     rows = [{"twin": name, "translation now": s.translation.text} for name, s in found.items()]
-    st.dataframe(rows, hide_index=True, width="stretch", height=38 + 35 * len(rows))
+    st.dataframe(rows, hide_index=True, width="stretch")
 
 
 def _word(words: list[str], pair: list[int], place: int) -> None:

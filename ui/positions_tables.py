@@ -13,7 +13,7 @@ from figures.positions import lines, table_map
 from transformer.biases import alibi_slopes
 from transformer.positions import rotary_angles, shift_matrix, sinusoidal_table
 from ui import frame, positions_trained, state, widgets
-from ui.positions_encodings import CROSS, ENCODINGS, chosen, draw, pick
+from ui.positions_encodings import CROSS, ENCODINGS, chosen, draw, fitted, pick
 from ui.positions_trained import bias_curves, distances
 
 WINDOW = 512
@@ -38,6 +38,7 @@ def show() -> None:
         st.latex(shown.formula)
     _PARTS[name]()
     frame.menu()
+    frame.show_notices()
 
 
 def _none() -> None:
@@ -81,7 +82,7 @@ def _sizes(width: bool = True) -> tuple[int, int, int, range]:
                 "positions", now.positions, lambda each: state.change(positions=int(each), first=None)
             ),
         )
-    first = min(now.first or 0, max(0, now.positions - WINDOW))
+    first = fitted("window that starts at position", now.first or 0, max(0, now.positions - WINDOW))
     if now.positions > WINDOW:
         with boxes[3]:
             st.slider(
@@ -131,7 +132,7 @@ def wavelength(dimension: int, d_model: int, base: float) -> float:
 
 
 def _curves(part: np.ndarray, window: range, d_model: int, base: int) -> None:
-    dimension = min(state.current().dimension or 0, d_model - 1)
+    dimension = fitted("dimension", state.current().dimension or 0, d_model - 1)
     others = [each for each in (d_model // 4, d_model // 2, d_model - 2) if each // 2 != dimension // 2]
 
     def named(each: int) -> str:

@@ -9,7 +9,7 @@ from figures import labels
 from figures.positions import lines, seen_norms, table_map
 from transformer import Transformer
 from ui import models, state, widgets
-from ui.positions_encodings import draw
+from ui.positions_encodings import draw, fitted_head
 
 REACH = 40
 """Largest distance at which a bias is drawn."""
@@ -117,8 +117,7 @@ def shaw() -> None:
     vectors = _parameter(network, side)
     reach = vectors.shape[2] // 2
     layers, heads = vectors.shape[:2]
-    layer, head = state.current().twin_head or (0, 0)
-    layer, head = min(layer, layers - 1), min(head, heads - 1)
+    layer, head = fitted_head(state.current().twin_head or (0, 0), (layers, heads))
     _head_of((layer, head), [(i, j) for i in range(layers) for j in range(heads)])
     place = f"{side}, {labels.head_phrase(layer, head)} · positions/shaw, as trained"
     left, right = st.columns(2)

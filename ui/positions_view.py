@@ -26,4 +26,3 @@ def show() -> None:
         positions_results.show()
     else:
         positions_tables.show()
-    frame.show_notices()

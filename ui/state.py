@@ -59,6 +59,10 @@ WHAT_IFS: dict[str, tuple[float, float] | None] = {
 }
 """Other arithmetic of "Inside a head", and from where to where its number goes; None where it has none."""
 
+Against = tuple[str, Any]
+"""What Compare sets against the selection: `uniform`, `untrained` with its seed, `head` with layer and head,
+`decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`."""
+
 HandLinks = frozenset[tuple[int, int, bool]]
 """Word links: source word, target word (from 0), and whether the link is sure or only possible."""
 MOST_PAIRS = 1_000
@@ -103,6 +107,8 @@ class State:
         rule: how attention becomes links: `mutual`, `above-0.3`; None for each word's strongest.
         pairs: word links made by hand.
         gold: where those links come from, as `sample-3`; None where the visitor drew them.
+        against: what the page Compare sets against the selection.
+        other: the sentence or translation that it compares with.
         key: the key that "Inside a head" looks at in self-attention.
         what_if: the other arithmetic of that page, and its number: a temperature, a radius, a head (from 0).
         encoding: the positional encoding that the page of positions explains.
@@ -146,6 +152,8 @@ class State:
     rule: str | None = None
     pairs: HandLinks = frozenset()
     gold: str | None = None
+    against: Against | None = None
+    other: str | None = None
     key: int | None = None
     what_if: WhatIf | None = None
     encoding: str | None = None
@@ -159,7 +167,7 @@ class State:
     twin_head: Head | None = None
 
 
-TEXTS = ("text", "target", "batch", "sentences")
+TEXTS = ("text", "target", "batch", "sentences", "other")
 """Values that may be too long for an address."""
 PAGE_OWN = (
     "view",
@@ -171,6 +179,8 @@ PAGE_OWN = (
     "member",
     "mean",
     "rule",
+    "against",
+    "other",
     "key",
     "what_if",
     "encoding",
@@ -256,6 +266,25 @@ def _read_gold(value: str) -> str:
     if name not in GOLD:
         raise _UnreadableError
     return f"{name}-{_read_position(number) + 1}"
+
+
+def _read_against(value: str) -> Against:
+    name, _, detail = value.partition("-")
+    if name == "model" and detail:
+        return name, detail
+    readers = {"head": _read_head, "decode": _read_decode, "untrained": lambda seed: _read_position(seed) + 1}
+    if name in readers:
+        return name, readers[name](detail)
+    if detail or name not in {"uniform", "forced", "sentence"}:
+        raise _UnreadableError
+    return name, None
+
+
+def _write_against(against: Against) -> str:
+    name, detail = against
+    if detail is None:
+        return name
+    return f"{name}-{_write_head(detail) if name == 'head' else detail}"
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
@@ -356,6 +385,8 @@ PARAMETERS: dict[str, Parameter] = {
     "mean": Parameter(_read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}"),
     "rule": Parameter(_read_rule),
     "pairs": Parameter(_read_pairs, _write_pairs),
+    "against": Parameter(_read_against, _write_against),
+    "other": Parameter(),
     "gold": Parameter(_read_gold),
     "key": _POSITION,
     "what_if": Parameter(_read_what_if, _write_what_if),
@@ -369,6 +400,17 @@ PARAMETERS: dict[str, Parameter] = {
     "swap": _HEAD,
     "twin_head": _HEAD,
 }
+
+
+_NUMBERS = ("d_model", "base", "positions", "offset")
+"""Values that are moved between two ends; where that changed them, the page says so."""
+
+
+def _number(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None
 
 
 def parse(params: Mapping[str, list[str]]) -> tuple[State, list[str]]:
@@ -389,7 +431,7 @@ def parse(params: Mapping[str, list[str]]) -> tuple[State, list[str]]:
             values[name] = parameter.read(given[-1])
         except ValueError:
             unreadable.append(name)
-        if len(given) > 1:
+        if len(given) > 1 or (name in _NUMBERS and values.get(name) != _number(given[-1])):
             unreadable.append(name)
     return State(**values), list(dict.fromkeys(unreadable))
 

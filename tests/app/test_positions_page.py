@@ -1,0 +1,200 @@
+"""The page of positions without a browser: tables as the formula says, all twins, results as measured."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+from closed_form import CASES
+from test_app import own_models, run  # noqa: F401
+from twins import write_twins
+
+from transformer import load_translator
+from transformer.positions import REGISTRY, sinusoidal_table
+from ui import models
+
+PAGE = "pages/positions.py"
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tokenizer):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transformer.profiles.COST_LENGTHS", (8, 16))
+        return write_twins(tmp_path_factory.mktemp("bundled"), tokenizer)
+
+
+@pytest.fixture(autouse=True)
+def bundled(folder, monkeypatch):
+    monkeypatch.setattr(models, "BUNDLED", folder)
+
+
+def charts(at):
+    """The figures by their names."""
+    found = at.get("plotly_chart")
+    return {each.proto.id.split("positions.")[-1]: json.loads(each.proto.spec) for each in found}
+
+
+def bars(drawn):
+    """What a plot of dots shows, by name."""
+    return dict(zip(drawn["layout"]["yaxis"]["ticktext"], drawn["data"][0]["x"], strict=True))
+
+
+def array(packed):
+    if not isinstance(packed, dict):
+        return np.array(packed)
+    shape = [int(side) for side in str(packed.get("shape", -1)).split(",")]
+    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"]).reshape(shape)
+
+
+def words(at):
+    return " ".join(each.value for each in (*at.markdown, *at.caption, *at.info))
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_encoding_is_explained_with_its_formula(name):
+    at = run(PAGE, encoding=name)
+    assert not at.exception
+    assert at.latex
+    assert "Cross-attention carries none" in words(at)
+    assert (len(charts(at)) == 0) == (name == "none")
+
+
+def test_the_table_on_screen_is_the_formula_s():
+    at = run(PAGE, d_model="12", base="100", positions="20")
+    shown = array(charts(at)["table"]["data"][0]["z"])
+    np.testing.assert_allclose(shown, sinusoidal_table(20, 12, 100).numpy(), atol=1e-6)
+
+
+def test_long_ranges_come_in_windows_that_are_never_pooled():
+    at = run(PAGE, positions="4096", first="3001", d_model="8")
+    shown = array(charts(at)["table"]["data"][0]["z"])
+    np.testing.assert_allclose(shown, sinusoidal_table(4096, 8).numpy()[3000:3512], atol=1e-6)
+    assert "positions 3001 to 3512" in words(at)
+
+
+def test_the_linear_map_is_held_against_all_positions_in_both_precisions():
+    at = run(PAGE, positions="4096", offset="17")
+    found = words(at)
+    assert "moves every position by 17" in found
+    assert "4,079 positions" in found
+    errors = re.search(r"dimensions: (\S+) in float64, (\S+) with", found)
+    double, single = map(float, errors.groups())
+    assert double <= 1e-9
+    assert single <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"d_model": "1e9"},
+        {"d_model": "x"},
+        {"base": "-5"},
+        {"positions": "nan"},
+        {"positions": "99999999"},
+        {"first": "77"},
+        {"dimension": "5000"},
+        {"offset": "-1"},
+        {"encoding": "circular"},
+        {"twin_head": "99.99", "encoding": "shaw"},
+        {"twin_head": "99.99", "view": "sentence"},
+        {"swap": "70.80", "view": "sentence"},
+        {"twin_head": "99.99", "view": "results"},
+    ],
+    ids=str,
+)
+def test_bad_values_are_moved_to_the_nearest_good_ones_and_named(params):
+    at = run(PAGE, **params)
+    assert not at.exception
+    assert at.info
+
+
+def test_two_equal_words_and_a_kind_without_positions_open_something_valid():
+    assert not run(PAGE, swap="1.1", view="sentence").exception
+    assert not run(PAGE, kind="cross", view="results").exception
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_norms_of_the_first_layer_s_input_are_those_of_the_trace(case, closed_form_models):
+    at = run(PAGE, view="sentence", model=case, text=CASES[case].sentence)
+    assert not at.exception
+    translation = load_translator(closed_form_models[case]).translate(CASES[case].sentence)
+    tokens, encoding = translation.embeddings("encoder"), translation.positions("encoder")
+    curves = [array(trace["y"]) for trace in charts(at)["norms"]["data"]]
+    for curve, expected in zip(curves, (tokens, encoding, tokens + encoding), strict=True):
+        np.testing.assert_allclose(curve, np.linalg.norm(expected, axis=1), rtol=1e-5)
+    assert "verified" in words(at)
+
+
+def test_all_twins_translate_the_sentence_and_show_a_checked_map():
+    at = run(PAGE, view="sentence", text="one two three four")
+    assert not at.exception
+    assert list(at.dataframe[0].value["twin"]) == list(REGISTRY)
+    drawn = charts(at)
+    for name in REGISTRY:
+        translation = load_translator(models.twins()[f"positions/{name}"]).translate("one two three four")
+        view = at.session_state["state"].twin_head
+        assert view is None
+        weights = array(drawn[f"map-{name}"]["data"][0]["customdata"])[..., 0]
+        trace = translation.attention
+        known = [trace.weights("encoder", layer, head) for layer in range(2) for head in range(4)]
+        assert any(np.allclose(weights, each, atol=1e-5) for each in known)
+    assert words(at).count("verified") > len(REGISTRY)
+
+
+def test_the_same_head_of_all_twins_can_be_chosen():
+    at = run(PAGE, view="sentence", text="one two three", twin_head="2.3")
+    for name in REGISTRY:
+        twin = load_translator(models.twins()[f"positions/{name}"])
+        expected = twin.translate("one two three").attention.weights("encoder", 1, 2)
+        shown = array(charts(at)[f"map-{name}"]["data"][0]["customdata"])[..., 0]
+        np.testing.assert_allclose(shown, expected, atol=1e-5)
+
+
+def test_a_swap_is_not_noticed_without_positions_and_a_move_only_by_absolute_ones():
+    drawn = charts(run(PAGE, view="sentence", text="one two three four", swap="1.3", offset="9"))
+    swap, move = bars(drawn["swap"]), bars(drawn["shift"])
+    assert swap["none"] < 1e-4
+    assert min(value for name, value in swap.items() if name != "none") > 1e-3
+    move = dict(
+        zip(drawn["shift"]["layout"]["yaxis"]["ticktext"], drawn["shift"]["data"][0]["x"], strict=True)
+    )
+    assert {name for name, value in move.items() if value > 1e-3} == {"sinusoidal", "learned"}
+
+
+def test_results_are_drawn_as_they_were_measured():
+    at = run(PAGE, view="results")
+    assert not at.exception
+    results, drawn = models.position_results(), charts(at)
+    shown = bars(drawn["scores"])
+    assert shown == {name: found["bleu"]["value"]["value"] for name, found in results["scores"].items()}
+    assert list(shown) == list(REGISTRY)
+    mass = results["attention"]["models"]["rotary"]["encoder"]
+    place = mass["previous"]
+    curve = next(trace for trace in drawn["profile"]["data"] if trace["name"] == "rotary")
+    np.testing.assert_allclose(array(curve["y"]), mass["mass"][place["layer"]][place["head"]], atol=1e-6)
+    assert results["command"] in at.code[0].value
+
+
+def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(models, "BUNDLED", tmp_path)
+    assert "were not run" in words(run(PAGE, view="results"))
+    assert "No twins are here" in words(run(PAGE, view="sentence"))
+    for name in ("learned", "shaw", "t5"):
+        assert "there is no model" in words(run(PAGE, encoding=name))
+
+
+def test_a_twin_that_lacks_the_positions_says_so_and_the_others_go_on():
+    at = run(PAGE, view="sentence", text="one " * 310, model="random")
+    assert not at.exception
+    assert "300 positions" in " ".join(map(str, at.dataframe[0].value["translation"]))
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script> $x$ **b** `c`", "\u202eabc one", "#000001 <b>one</b>"]
+)
+def test_hostile_words_are_shown_as_typed(text):
+    assert not run(PAGE, view="sentence", text=text).exception
