@@ -3,9 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import yaml  # type: ignore[import-untyped]
+from huggingface_hub import ModelCard
 
 from .config import TransformerConfig
 from .model import Transformer, count_parameters
+
+
+@dataclass(frozen=True)
+class Score:
+    """A result that a card states.
+
+    Attributes:
+        dataset: What was translated.
+        metric: "bleu", "chrf", …
+        value: As stated.
+        how: Such as "sacreBLEU, greedy".
+    """
+
+    dataset: str
+    metric: str
+    value: float
+    how: str
+
+
+def scores(card: str) -> tuple[Score, ...]:
+    """The results in a card's YAML head (``model-index``); none where there is no readable one."""
+    try:
+        results = getattr(ModelCard(card, ignore_metadata_errors=True).data, "eval_results", None) or []
+        return tuple(
+            Score(
+                str(each.dataset_name),
+                str(each.metric_type),
+                float(each.metric_value),
+                each.metric_name or "",
+            )
+            for each in results
+        )
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError):
+        return ()
+
+
+def paragraph(card: str, heading: str) -> str:
+    """The first paragraph under a heading of a card, on one line; empty where there is none."""
+    lines = iter(card.splitlines())
+    for line in lines:
+        if line.startswith("#") and line.strip("# ").lower() == heading.lower():
+            break
+    found: list[str] = []
+    for line in lines:
+        if line.startswith(("#", "```", "|")) or (found and not line.strip()):
+            break
+        found += [line.strip()] if line.strip() else []
+    return " ".join(found)
 
 
 def training_card(

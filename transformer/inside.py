@@ -211,7 +211,8 @@ def memory(model: Transformer, translation: Translation) -> Tensor:
     """
     last = translation.residual("encoder", model.config.n_encoder_layers - 1, "feed_forward").output
     with torch.inference_mode():
-        return model.encoder.final_norm(last.to(model.embedding.weight)).float().cpu()
+        stream = last.to(device=model.embedding.weight.device, dtype=model.encoder.dtype)
+        return model.encoder.final_norm(stream).float().cpu()
 
 
 def _record(translation: Translation, kind: AttentionKind, layer: int, head: int | None = None) -> LayerTrace:
