@@ -128,8 +128,9 @@ def _shuffled(results: Json) -> None:
         st.markdown("The closer to 100, the less the model uses the order of the source.")
     draw(
         "shuffled",
-        lambda: dots(bleu, "BLEU against the same twin's translation of the ordered source"),
-        f"{found['sentences']:,} sentences with their words in random order; {_SECONDS}",
+        lambda: dots(bleu, "BLEU against its ordered translation"),
+        f"{found['sentences']:,} sentences with their words in random order, held against the same twin's "
+        f"translation of the ordered source; {_SECONDS}",
         _told(bleu, 1),
     )
 
@@ -230,7 +231,7 @@ def _previous(results: Json) -> None:
     _kind_switch()
     draw(
         "previous",
-        lambda: dots(cells, "rows whose largest weight is on the token before, %", 0, " %"),
+        lambda: dots(cells, "rows that point at the token before, %", 0, " %"),
         f"The {kind}'s best head of each twin, chosen on every other of "
         f"{results['attention']['sentences']} sentences "
         "and measured on the rest",

@@ -291,7 +291,7 @@ def _swap(opened: Opened, runs: list[Run]) -> None:
     }
     draw(
         "swap",
-        lambda: dots(changes, "how far the encoder's output of a word moved, as a share of its length", 2),
+        lambda: dots(changes, "change of the output, share of its length", 2),
         "Same words, two of them exchanged: change of each word's encoder output; dot: mean, line: "
         "smallest to "
         f"largest over {len(some.source_tokens)} tokens. 0 means that the encoder cannot tell",
