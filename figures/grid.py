@@ -27,17 +27,18 @@ def token_grid(
     across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
     down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
     down |= {"constrain": "domain", "constraintoward": "top"}
+    margin = style.margin(size)
     left, top = {"x": 0, "xanchor": "left"}, {"y": 1, "yanchor": "top"}
     return {
         "xaxis": across,
         "yaxis": down,
         "width": size,
         "height": size,
-        "margin": style.MARGIN,
+        "margin": margin,
         "dragmode": False,
         "annotations": [
-            _title(titles[1], **left, **top, yshift=style.MARGIN["t"] - 6),
-            _title(titles[0], **left, **top, xshift=6 - style.MARGIN["l"], textangle=-90),
+            _title(titles[1], **left, **top, yshift=margin["t"] - 6),
+            _title(titles[0], **left, **top, xshift=6 - margin["l"], textangle=-90),
         ],
     }
 

@@ -133,11 +133,9 @@ def overview_spec(
     layer, head = selected
     frames = [_frame(x, y, rows, columns, "rgba(128,128,128,.45)", 1) for y in ys for x in xs]
     frames += [] if measure is None else _strips(xs, ys, numbers, measure, rows, columns, gap)
-    frames.append(
-        _frame(
-            xs[list(numbers[layer]).index(head)], ys[layer], rows + gap, columns + gap, style.HUES[kind], 2.5
-        )
-    )
+    lift = 0.0 if plain else 0.3 * gap
+    x, y = xs[list(numbers[layer]).index(head)], ys[layer] - lift
+    frames.append(_frame(x, y, rows + gap + 2 * lift, columns + gap, style.HUES[kind], 2.5))
     side = (width - 40) / len(xs)
     layout = {
         "xaxis": across | {"side": "top"},

@@ -75,6 +75,11 @@ def diverging() -> list[tuple[float, str]]:
     return [(0.0, NEGATIVE), (0.5, rgba(NEGATIVE, 0)), (0.5, rgba(POSITIVE, 0)), (1.0, POSITIVE)]
 
 
+def margin(size: int = SIZE) -> dict[str, int]:
+    """Room around a map of `size` px for its labels, which are larger in a large map."""
+    return MARGIN if size < LARGE else MARGIN | {"l": 100, "t": 100}
+
+
 def label_size(count: int, size: int = SIZE) -> int:
     """Font size in px for an axis of `count` tokens in a map of `size` px."""
     return (10 if count <= 24 else 8) + (2 if size >= LARGE else 0)
