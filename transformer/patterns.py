@@ -299,9 +299,13 @@ def sentence_totals(
             added = record.output.numpy() @ projections(kind, layer)
             found["contribution"] = np.where(mask.sum(-1) > 1, np.linalg.norm(added, axis=-1), np.nan)
         layers.append(found)
+    names = list(layers[0])
+    rows = np.array([[found[name] for name in names] for found in layers])
+    sums = np.nansum(rows, axis=-1)
+    counts = (~np.isnan(rows[0, :, 0])).sum(-1)
     return Totals(
-        {name: np.stack([np.nansum(found[name], axis=-1) for found in layers]) for name in layers[0]},
-        {name: int((~np.isnan(values[0])).sum()) for name, values in layers[0].items()},
+        {name: sums[:, place] for place, name in enumerate(names)},
+        dict(zip(names, counts.tolist(), strict=True)),
     )
 
 
