@@ -59,6 +59,31 @@ WHAT_IFS: dict[str, tuple[float, float] | None] = {
 }
 """Other arithmetic of "Inside a head", and from where to where its number goes; None where it has none."""
 
+MOST_SEED = 1_000
+PARTS = (
+    "source-embedding",
+    "encoder-attention-norm",
+    "encoder-attention",
+    "encoder-attention-add",
+    "encoder-forward-norm",
+    "encoder-forward",
+    "encoder-forward-add",
+    "encoder-end",
+    "target-embedding",
+    "decoder-attention-norm",
+    "decoder-attention",
+    "decoder-attention-add",
+    "decoder-cross-norm",
+    "decoder-cross",
+    "decoder-cross-add",
+    "decoder-forward-norm",
+    "decoder-forward",
+    "decoder-forward-add",
+    "decoder-end",
+    "output",
+)
+"""Parts of the model on the page Anatomy."""
+
 Against = tuple[str, Any]
 """What Compare sets against the selection: `uniform`, `untrained` with its seed, `head` with layer and head,
 `decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`."""
@@ -111,6 +136,8 @@ class State:
         other: the sentence or translation that it compares with.
         key: the key that "Inside a head" looks at in self-attention.
         what_if: the other arithmetic of that page, and its number: a temperature, a radius, a head (from 0).
+        part: the part of the model on the page Anatomy, of `PARTS`.
+        layer: its layer.
         encoding: the positional encoding that the page of positions explains.
         d_model: dimensions of the table shown there.
         base: of its wavelengths.
@@ -156,6 +183,8 @@ class State:
     other: str | None = None
     key: int | None = None
     what_if: WhatIf | None = None
+    part: str | None = None
+    layer: int | None = None
     encoding: str | None = None
     d_model: int = 112
     base: int = 10_000
@@ -183,6 +212,8 @@ PAGE_OWN = (
     "other",
     "key",
     "what_if",
+    "part",
+    "layer",
     "encoding",
     "d_model",
     "base",
@@ -268,11 +299,19 @@ def _read_gold(value: str) -> str:
     return f"{name}-{_read_position(number) + 1}"
 
 
+def _read_seed(value: str) -> int:
+    return min(_read_position(value) + 1, MOST_SEED)
+
+
 def _read_against(value: str) -> Against:
     name, _, detail = value.partition("-")
     if name == "model" and detail:
         return name, detail
-    readers = {"head": _read_head, "decode": _read_decode, "untrained": lambda seed: _read_position(seed) + 1}
+    readers: dict[str, Callable[[str], Any]] = {
+        "head": _read_head,
+        "decode": _read_decode,
+        "untrained": _read_seed,
+    }
     if name in readers:
         return name, readers[name](detail)
     if detail or name not in {"uniform", "forced", "sentence"}:
@@ -390,6 +429,8 @@ PARAMETERS: dict[str, Parameter] = {
     "gold": Parameter(_read_gold),
     "key": _POSITION,
     "what_if": Parameter(_read_what_if, _write_what_if),
+    "part": Parameter(_one_of(*PARTS)),
+    "layer": _POSITION,
     "encoding": Parameter(_one_of(*REGISTRY)),
     "d_model": Parameter(_whole(*WIDTHS, step=2), str),
     "base": Parameter(_whole(*BASES), str),
