@@ -6,8 +6,9 @@ Nothing is sent to the browser before the popover is opened.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ import streamlit as st
 from figures.captions import AuditLike, badge
 from figures.export import printed
 from transformer import __version__
-from ui import state
+from ui import examples, models, state
 
 _SCRIPT = 'import(new URL("app/static/export-1.js", document.baseURI))'
 _buttons = st.components.v2.component(
@@ -75,12 +76,22 @@ def pictures(name: str, choice: dict[str, Picture]) -> None:
         name: unique on the page.
         choice: the figures by the name that the visitor reads.
     """
-    box = st.popover(
-        "export", type="tertiary", icon=":material/download:", key=f"export.{name}", on_change="rerun"
-    )
-    if box.open:
-        with box:
+    with popover(f"export.{name}", 260 if len(choice) > 1 else 190) as opened:
+        if opened:
             offer(name, choice)
+
+
+@contextmanager
+def popover(key: str, height: int) -> Iterator[bool]:
+    """The export button; gives whether it is open, so that nothing is made before.
+
+    Args:
+        key: session key of the button.
+        height: of what will stand inside, in px: kept free, so that it opens where there is room for it.
+    """
+    box = st.popover("export", type="tertiary", icon=":material/download:", key=key, on_change="rerun")
+    with box, st.container(height=height, border=False):
+        yield bool(box.open)
 
 
 def offer(name: str, choice: dict[str, Picture]) -> None:
@@ -121,6 +132,8 @@ def html(figure: go.Figure) -> str:
 def provenance() -> str:
     """Software, date and the link that opens this view again."""
     now = state.current()
+    text = examples.examples()[0].text if now.text is None else now.text
+    now = replace(now, text=text, model=now.model or next(iter(models.available()), None))
     link = urlencode(state.as_params(now), errors="replace")
     carried = "" if state.carried(now) else " (the sentence is too long for a link)"
     return f"Attention explorer {__version__} · {datetime.now(UTC):%Y-%m-%d} · ?{link}{carried}"

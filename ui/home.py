@@ -57,7 +57,7 @@ def show(opened: Opened) -> None:
         for kind, column in zip(models.KINDS, columns, strict=False):
             with column:
                 widgets.head_picker(kind, opened.asked.model)
-        with columns[-1], st.container(horizontal=True):
+        with st.container(horizontal=True):
             display.popover(models.KINDS)
             widgets.seen("What am I seeing?", _SEEING, _FORMULA)
             take_home(scene)

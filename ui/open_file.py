@@ -117,7 +117,7 @@ def _view(name: str, view: SavedView) -> None:
     text = caption(head).replace("{step}", "")
     left, right = st.columns([1.4, 1])
     with left:
-        st.plotly_chart(heatmap(head, 460), key=f"map.{name}", width="content", alt=text, config=_CONFIG)
+        st.plotly_chart(heatmap(head, 440), key=f"map.{name}", width="content", alt=text, config=_CONFIG)
         st.caption(frame.plain(f"{text} · {badge(head.audit)['text']}"))
         export.picture(f"{name} map", lambda: heatmap(head, 620), text, head.audit)
     with right:

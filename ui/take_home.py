@@ -21,7 +21,7 @@ from transformer.trace_file import model_digest
 from transformer.trace_json import Selection
 from ui import models, state
 from ui.explorer import Scene, head, place, read_head
-from ui.export import Picture, file_name, offer
+from ui.export import Picture, file_name, offer, popover
 from ui.widgets import Opened
 
 KEY = "export.run"
@@ -35,13 +35,10 @@ def take_home(scene: Scene, more: Callable[[], dict[str, Picture]] = dict) -> No
         scene: the linked view.
         more: makes figures that the linked view draws without Plotly, by the name that the visitor reads.
     """
-    box = st.popover("export", type="tertiary", icon=":material/download:", key=KEY, on_change="rerun")
-    if box.open:
-        with box:
+    with popover(KEY, 350) as opened:
+        if opened:
             offer("run", {**more(), **_maps(scene), **_bars(scene)})
-            st.divider()
-            focus = scene.kinds[-1]
-            _run(scene.opened, head(scene.opened, focus))
+            _run(scene.opened, head(scene.opened, scene.kinds[-1]))
 
 
 def _maps(scene: Scene) -> dict[str, Picture]:
@@ -122,7 +119,7 @@ def _run(opened: Opened, view: HeadView) -> None:
             on_click="ignore",
         )
     st.caption(
-        "JSON: tokens, steps, alternatives, your selection, the matrix shown. NPZ: the whole trace. "
+        f"JSON: tokens, steps, alternatives, your selection, the {view.kind} matrix. NPZ: the whole trace. "
         "Both open again under “Open a file” and in Python, also where the model is not."
     )
 
