@@ -13,6 +13,7 @@ def token_grid(
     columns: Sequence[str],
     titles: tuple[str, str],
     size: int = style.SIZE,
+    margin: dict[str, int] = style.MARGIN,
 ) -> dict[str, Any]:
     """The layout of a map.
 
@@ -21,6 +22,7 @@ def token_grid(
         columns: tokens from left to right.
         titles: what the rows are, and what the columns are.
         size: width and height in px.
+        margin: room for labels and titles, in px.
     """
     across = style.token_axis(labels.ticks(columns), size)
     down = style.token_axis(labels.ticks(rows), size)

@@ -14,7 +14,9 @@ PAGES = (
     ("pages/cross_attention.py", "Cross-attention", ":material/compare_arrows:"),
     ("pages/inside_a_head.py", "Inside a head", ":material/function:"),
     ("pages/masks.py", "Masks", ":material/grid_off:"),
+    ("pages/positions.py", "Positions", ":material/straighten:"),
     ("pages/heads.py", "Heads over sentences", ":material/library_books:"),
+    ("pages/compare.py", "Compare", ":material/difference:"),
     ("pages/open_file.py", "Open a file", ":material/folder_open:"),
 )
 _ICON = models.ROOT / "assets" / "icon.png"

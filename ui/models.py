@@ -25,6 +25,7 @@ from transformer.patterns import output_projections, sentence_totals
 from transformer.positions import REGISTRY
 from transformer.retrace import retrace
 from transformer.tokenizer import clean
+from transformer.untrained import same_tokens, untrained_twin
 from ui import imported
 from ui.linked_view import Head, window_around
 from ui.state import BEAM, SAMPLE, State
@@ -92,6 +93,11 @@ def _twin(path: str, changed: int) -> Translator:
 @st.cache_resource(show_spinner=False)
 def _rearranged() -> Recent[Any]:
     return Recent(64)
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _untrained(name: str, trained: int, seed: int) -> Translator:
+    return untrained_twin(translator(name), seed)
 
 
 @st.cache_resource(show_spinner=False)
@@ -273,6 +279,16 @@ def inside(asked: Request, translation: Translation, kind: str, chosen: Head, ro
     """
     again = traced(asked, translation)
     return look_inside(translator(asked.model).model, again, (kind, *chosen), row, translation)
+
+
+def untrained(asked: Request, translation: Translation, seed: int) -> Translation:
+    """The same source and target tokens through a model of the same shape with fresh weights.
+
+    Raises:
+        NoModelError: the run was opened from a file.
+    """
+    twin = _untrained(asked.model, id(translator(asked.model)), seed)
+    return _translations().get((asked, id(translation), seed), lambda: same_tokens(twin, translation))
 
 
 def sizes(name: str) -> dict[str, Head]:

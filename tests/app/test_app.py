@@ -22,7 +22,7 @@ LINKED = (
     "pages/inside_a_head.py",
 )
 """Pages with a linked view."""
-PAGES = (*LINKED, "pages/masks.py")
+PAGES = (*LINKED, "pages/masks.py", "pages/compare.py")
 SENTENCE = CASES["copy"].sentence
 HEADS = {
     "default": {"encoder": [1, 3], "decoder": [0, 1], "cross": [2, 2]},

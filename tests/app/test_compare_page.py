@@ -1,0 +1,141 @@
+"""The page of comparisons without a browser: known differences, controls, texts that differ, the address."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import numpy as np
+import pytest
+from closed_form import CASES
+from test_app import own_models, run  # noqa: F401
+
+PAGE = "pages/compare.py"
+
+
+def charts(at: object) -> list[dict]:
+    """A, B and their difference."""
+    return [json.loads(each.proto.spec) for each in at.get("plotly_chart")]  # type: ignore[attr-defined]
+
+
+def array(spec: dict, name: str) -> np.ndarray:
+    packed = spec["data"][0][name]
+    shape = [int(side) for side in packed["shape"].split(",")]
+    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"]).reshape(shape)
+
+
+def words(at: object) -> str:
+    return " ".join(each.value for each in (*at.markdown, *at.caption)).replace("\\", "")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_two_known_heads_give_their_known_difference(name: str, kind: str):
+    case = CASES[name]
+    at = run(PAGE, model=name, text=case.sentence, kind=kind, against="head-1.2", **{kind: "1.1"})
+    assert not at.exception
+    known = case.weights(kind, 0) - case.weights(kind, 1)
+    assert array(charts(at)[2], "z") == pytest.approx(known, abs=0.02)
+    assert "A (head 1 of layer 1) against B (head 2 of layer 1)" in words(at).replace("**", "")
+    distance = np.abs(known).sum(-1).mean() / 2
+    assert f"the rows are **{distance:.2f}** apart" in words(at)
+    assert "difference of two verified traces" in words(at)
+
+
+def test_a_head_against_uniform_attention_says_that_it_is_a_formula():
+    at = run(PAGE, cross="1.1")
+    size = len(CASES["copy"].source_tokens)
+    _, uniform, difference = charts(at)
+    assert array(uniform, "customdata")[..., 0] == pytest.approx(1 / size)
+    assert array(uniform, "customdata").shape[-1] == 1, "a formula has no scores"
+    known = CASES["copy"].weights("cross", 0) - 1 / size
+    assert array(difference, "z") == pytest.approx(known, abs=0.02)
+    assert "a formula, 1 / visible keys: no model computed this" in words(at)
+    assert f"the rows are **{1 - 1 / size:.2f}** apart" in words(at)
+
+
+def test_uniform_attention_respects_the_mask():
+    uniform = array(charts(run(PAGE, kind="decoder"))[1], "customdata")[..., 0]
+    rows = len(uniform)
+    assert uniform == pytest.approx(np.tri(rows) / np.arange(1, rows + 1)[:, None])
+
+
+def test_an_untrained_twin_is_labelled_and_verified():
+    at = run(PAGE, against="untrained-3")
+    assert not at.exception
+    assert "untrained twin, seed 3" in words(at)
+    assert words(at).count("✓ verified") == 2
+
+
+def test_copy_against_reverse_aligns_what_they_share():
+    at = run(PAGE, model="copy", text=CASES["copy"].sentence, against="model-reverse", cross="1.1")
+    assert not at.exception
+    assert "A (copy) against B (reverse)" in words(at).replace("**", "")
+    assert f"A: {CASES['copy'].translation}" in words(at)
+
+
+def test_a_sentence_with_one_word_more_has_a_column_that_is_never_differenced():
+    at = run(
+        PAGE,
+        model="copy",
+        text="one two four stop",
+        other="one two three four stop",
+        against="sentence",
+        kind="encoder",
+    )
+    assert not at.exception
+    difference = charts(at)[2]
+    assert "B: three" in difference["layout"]["xaxis"]["ticktext"]
+    place = difference["layout"]["xaxis"]["ticktext"].index("B: three")
+    assert (array(difference, "z")[:, place] == 0).all()
+    assert "2 rows and columns of one side only are left out" in words(at)
+    assert any(trace.get("fillpattern") for trace in difference["data"])
+
+
+def test_a_translation_against_itself_does_not_differ():
+    at = run(PAGE, against="decode-greedy")
+    assert "no difference" in words(at)
+
+
+def test_a_translation_of_your_own_is_forced():
+    at = run(PAGE, against="forced", other="vier drei")
+    assert not at.exception
+    assert "B: vier drei" in words(at)
+
+
+def test_choosing_another_way_of_comparing_is_in_the_address():
+    at = run(PAGE, model="random", text="one two")
+    mode = next(each for each in at.selectbox if each.label == "Compare with")
+    mode.select("head").run()
+    assert at.query_params["against"] in ("head-3.2", ["head-3.2"], "head-3.4", ["head-3.4"])
+    assert not at.exception
+
+
+@pytest.mark.parametrize("value", ["x", "head", "head-x", "untrained-", "uniform-1", "decode-x", "model"])
+def test_an_unreadable_comparison_is_named(value: str):
+    at = run(PAGE, against=value)
+    assert not at.exception
+    assert "Not readable in the address" in " ".join(each.value for each in at.info).replace("\\", "")
+
+
+def test_an_unknown_model_gets_one_sentence():
+    at = run(PAGE, against="model-../x")
+    assert not at.exception
+    assert len(at.error) == 1
+
+
+@pytest.mark.parametrize("against", ["uniform", "sentence"])
+def test_long_texts_are_compared_whole_and_drawn_in_windows(against: str):
+    text = " ".join(["one two three four five six eight nine ten"] * 12)
+    at = run(PAGE, model="random", text=text, against=against, step="90", other=text + " one")
+    assert not at.exception
+    assert "rows " in words(at)
+    assert sum(len(json.dumps(spec)) for spec in charts(at)) < 600_000
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "</s> <pad> #000001", "‮ %{x} $x$"])
+def test_hostile_texts_are_shown_as_text(text: str):
+    at = run(PAGE, model="random", text="one two", against="sentence", other=text)
+    assert not at.exception
+    for spec in charts(at):
+        assert "<script" not in json.dumps(spec)
