@@ -11,7 +11,7 @@ import streamlit as st
 from figures import captions, heatmap, labels
 from figures.positions import Interval, dots, token_norms, twin_lines
 from transformer import Translation, Window
-from transformer.capture import AttentionTrace
+from transformer.capture import AttentionKind, AttentionTrace
 from transformer.profiles import REACH, by_distance
 from transformer.rearranged import Swapped, encode_moved, swap_words, words_of
 from ui import frame, models, state, widgets
@@ -234,9 +234,16 @@ def _maps(runs: list[Run]) -> None:
         ),
         "Attention by distance, averaged over the rows of those heads; −1 is the token before · "
         f"{_KINDS[kind]}, "
-        "all twins · from verified traces",
+        f"all twins · {_verdict(runs, kind, chosen)}",
         "; ".join(f"{name}: {each[REACH - 1]:.2f} on the token before" for name, each in profiles.items()),
     )
+
+
+def _verdict(runs: list[Run], kind: str, chosen: dict[str, Head]) -> str:
+    """What the audit says of the layers that a derived figure is made from."""
+    places = [(run, (AttentionKind(kind), chosen[run.name][0])) for run in runs]
+    failed = [run.name for run, place in places if not _trace(run.translation).audit(place).passed]
+    return f"audit failed: {', '.join(failed)}" if failed else "from verified traces"
 
 
 def profile(trace: AttentionTrace, kind: str, head: Head) -> np.ndarray:

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 from closed_form import CASES
-from test_app import own_models, run  # noqa: F401
+from test_app import LINKED, own_models, run, view  # noqa: F401
 from twins import write_twins
 
 from transformer import load_translator
@@ -163,6 +163,13 @@ def test_a_swap_is_not_noticed_without_positions_and_a_move_only_by_absolute_one
         zip(drawn["shift"]["layout"]["yaxis"]["ticktext"], drawn["shift"]["data"][0]["x"], strict=True)
     )
     assert {name for name, value in move.items() if value > 1e-3} == {"sinusoidal", "learned"}
+
+
+@pytest.mark.parametrize("page", LINKED)
+def test_a_twin_can_be_chosen_on_the_other_pages(page):
+    at = run(page, model="positions/shaw", text="one two three")
+    assert not at.exception
+    assert view(at)["step"] >= 0
 
 
 def test_results_are_drawn_as_they_were_measured():
