@@ -186,7 +186,7 @@ class MapCell extends Head(PlotCell) {
     this.parts = {};
     for (const part of ["fade", "across", "down", "row", "column", "hover"]) this.sheet.append((this.parts[part] = element("div", `lv-${part}`, undefined, { hidden: "" })));
     this.overlay.append(this.sheet);
-    this.pins = ["rows", "columns"].map((side) => element("div", `lv-pin lv-pin-${side}`, undefined, { hidden: "", "aria-hidden": "true" }));
+    this.pins = ["rows", "columns", "corner"].map((side) => element("div", `lv-pin lv-pin-${side}`, undefined, { hidden: "", "aria-hidden": "true" }));
     this.body.prepend(...this.pins);
   }
 
@@ -194,9 +194,11 @@ class MapCell extends Head(PlotCell) {
   size(data, width) {
     const { margin } = this.figure.layout;
     const cells = Math.max(data.names.rows.length, data.names.columns.length);
-    const side = Math.max(Math.min(width, data.largest), SMALLEST_CELL * cells + margin.l + margin.r);
-    this.scrolls = side > width;
-    return [side, side];
+    const side = Math.min(width, data.largest);
+    this.scrolls = side < SMALLEST_CELL * cells + margin.l + margin.r;
+    if (!this.scrolls) return [side, side];
+    const { rows, columns } = data.names;
+    return [SMALLEST_CELL * columns.length + margin.l + margin.r, SMALLEST_CELL * rows.length + margin.t + margin.b];
   }
 
   parse(data) {
@@ -229,7 +231,8 @@ class MapCell extends Head(PlotCell) {
     for (const pin of this.pins) pin.hidden = !this.scrolls;
     this.body.classList.toggle("lv-scrolls", this.scrolls);
     if (!this.scrolls) return;
-    const [left, top] = this.pins;
+    const [left, top, corner] = this.pins;
+    corner.replaceChildren(element("div"));
     const label = (axis, i, at) => {
       const node = element("span", "", axis.ticktext[i].replace(/&#35;/g, "#").replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&"));
       node.style.setProperty("--at", `${axis._offset + axis.d2p(at)}px`);
@@ -240,9 +243,10 @@ class MapCell extends Head(PlotCell) {
       box.append(...axis.tickvals.map((at, i) => label(axis, i, at)));
       pin.replaceChildren(box);
     }
-    for (const pin of this.pins) pin.style.setProperty("--size", `${this.node._fullLayout.width}px`);
-    left.style.setProperty("--wide", `${xaxis._offset}px`);
-    top.style.setProperty("--high", `${yaxis._offset}px`);
+    const { width, height } = this.node._fullLayout;
+    for (const pin of this.pins) {
+      for (const [name, value] of Object.entries({ width, height, left: xaxis._offset, top: yaxis._offset })) pin.style.setProperty(`--${name}`, `${value}px`);
+    }
   }
 
   set(values) {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 import streamlit as st
 
 from figures import labels
-from figures.captions import summary
+from figures.captions import KIND_NAMES, summary
 from transformer.reading import ReadView
 from ui import frame, models, state
 from ui.linked_view import Head
@@ -156,12 +156,16 @@ def links_name() -> str:
     return f"the links of at least {int(number) / 100:.2f}"
 
 
-def table(view: ReadView) -> None:
-    """The numbers of a map behind a button; they are sent when it is opened."""
+def tables(views: Callable[[], Sequence[ReadView]]) -> None:
+    """The numbers of the maps behind a button; they are read and sent when it is opened."""
     with st.popover("table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
         if place.open:
-            st.markdown(frame.plain(summary(view)))
-            st.dataframe(weights(view), height=420, alt=summary(view))
+            shown = views()
+            names = [KIND_NAMES[view.kind] for view in shown]
+            for view, tab in zip(shown, st.tabs(names), strict=True):
+                with tab:
+                    st.markdown(frame.plain(summary(view)))
+                    st.dataframe(weights(view), height=420, alt=summary(view))
 
 
 def weights(view: ReadView) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from figures import next_token_spec
 from ui import display, linked_view, models, widgets
-from ui.explorer import Scene, explorer
+from ui.explorer import Scene, explorer, read_head
 from ui.linked_view import Layout
 from ui.take_home import take_home
 from ui.widgets import Opened
@@ -59,6 +59,7 @@ def show(opened: Opened) -> None:
                 widgets.head_picker(kind, opened.asked.model)
         with st.container(horizontal=True):
             display.popover(models.KINDS)
+            display.tables(lambda: [read_head(opened, kind) for kind in models.KINDS])
             widgets.seen("What am I seeing?", _SEEING, _FORMULA)
             take_home(scene)
 

@@ -59,7 +59,7 @@ def show(
         with left:
             all_heads.pickers(opened, page.kind)
         with right, st.container(horizontal=True):
-            display.table(read_head(opened, page.kind))
+            display.tables(lambda: [read_head(opened, page.kind)])
             widgets.seen("What am I seeing?", page.seeing, page.formula)
             take_home(scene, lambda: _printed(opened, page.kind))
         st.markdown(page.note)
