@@ -37,6 +37,7 @@ TWINS = "positions"
 """Folder of the models that differ in their positional encoding only."""
 KINDS = tuple(str(kind) for kind in AttentionKind)
 TEMPERATURE = 0.8
+NEEDS_MODEL = "This needs the model, and an imported file holds a run without it: choose a model on the left."
 MOST_BYTES = 512 * 2**20
 """Most bytes of translations that the server keeps for all visitors together, the newest one aside."""
 LONGEST_IN_BATCH = 128
@@ -186,9 +187,7 @@ def translator(name: str) -> Translator:
         ValueError: the directory is damaged.
     """
     if imported.is_imported(name):
-        raise NoModelError(
-            "This needs the model, and an imported file holds a run without it: choose a model on the left."
-        )
+        raise NoModelError(NEEDS_MODEL)
     path = available()[name]
     load = _twin if name in twins() else _translator
     return load(str(path), max(each.stat().st_mtime_ns for each in path.iterdir()))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from ui import frame, widgets
+from ui import frame, models, widgets
 from ui.widgets import Opened
 
 
@@ -35,3 +35,17 @@ def open_sentence_page(title: str, controls: Callable[[], None] | None = None) -
     else:
         frame.show_notices(opened.translation.notes)
     return opened
+
+
+def with_model(opened: Opened, show: Callable[[Opened], None]) -> None:
+    """Shows what the model itself must compute; of a run from a file says in one sentence that it cannot.
+
+    Args:
+        opened: the sentence.
+        show: draws the rest of the page.
+    """
+    if models.has_model(opened.asked.model):
+        show(opened)
+    else:
+        frame.menu()
+        st.info(models.NEEDS_MODEL, icon=":material/info:")

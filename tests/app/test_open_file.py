@@ -17,6 +17,7 @@ from transformer import Window, load_translator
 from transformer.trace_json import Selection
 from transformer.translation import Translation
 from transformer.translator import Translator
+from ui import frame
 from ui.take_home import trace_file, view_file
 
 PAGE = "pages/open_file.py"
@@ -69,6 +70,25 @@ def test_the_views_of_an_imported_run_work_without_its_model(
     assert maps
     assert {data["badge"]["text"] for data in maps} == {"✓ imported file, verified"}
     assert "Imported file" in said(at)
+
+
+@pytest.mark.parametrize("page", [page for page, *_ in frame.PAGES])
+@pytest.mark.parametrize("view", [None, "batch"])
+def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_the_model(
+    translation: Translation,
+    page: str,
+    view: str | None,
+    own_models: Path,  # noqa: F811
+):
+    (own_models / "reverse").unlink()
+    at = opened(trace_file(translation, None))
+    if view is not None:
+        at.query_params["view"] = view
+    at = on_page(at, page)
+    assert not at.exception
+    assert len(at.error) <= 1
+    if not (at.get("bidi_component") or at.get("plotly_chart") or page == PAGE):
+        assert "needs the model" in said(at)
 
 
 def test_another_sentence_for_an_imported_run_is_refused_in_one_sentence(translation: Translation):
