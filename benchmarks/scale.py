@@ -1,0 +1,294 @@
+"""What long texts cost: bytes per view, time of a click, memory; whether every page opens at 1,024 tokens.
+
+    python benchmarks/scale.py [--models DIR] [--repeats 5] [--pages NAME ...]
+
+A forced translation of 256 tokens for a text of 256 tokens: a browser with an empty cache opens every page
+of the menu, and all web-socket frames and HTTP responses are counted, static scripts, styles and fonts
+aside. The time of a step, of a click on a cell and of another head is held against the same with 32 tokens.
+Then every page opens with 1,024 tokens, and what it says about the part it draws is printed. Last, the
+memory of the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import statistics
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode, urlsplit
+
+from playwright.sync_api import Browser, Page, Response, WebSocket, sync_playwright
+
+from app import ARGUMENTS, READY, milliseconds, server, settle, steps
+
+if TYPE_CHECKING:
+    from transformer import Translator
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+MOST_BYTES = 1_000_000
+MOST_RATIO = 2.0
+STATIC = {"script", "stylesheet", "font"}
+SOURCE = ("the", "cat", "was", "tired", "and", "I", "know", "that")
+TARGET = ("die", "Katze", "war", "alt", "und", "ich", "war", "da")
+SAYS = re.compile(
+    r"queries \d+–\d+|keys \d+–\d+|words \d+–\d+|maximum over [^·.]*|tokens? \d+–\d+|window|pooled"
+    r"|the first [\d,]+|at most [\d,]+ [^·.]*|positions \d+ ?[–-] ?\d+",
+)
+
+
+@dataclass
+class Traffic:
+    """What a page received and sent, in bytes."""
+
+    frames: int = 0
+    sent: int = 0
+    responses: int = 0
+    waiting: list[Response] = field(default_factory=list)
+
+    def watch(self, page: Page) -> None:
+        """Counts from now on."""
+        page.on("websocket", self._listen)
+        page.on("response", lambda response: self.waiting.append(response))
+
+    def _listen(self, link: WebSocket) -> None:
+        link.on("framereceived", lambda data: self._add("frames", len(data)))
+        link.on("framesent", lambda data: self._add("sent", len(data)))
+
+    def _add(self, name: str, size: int) -> None:
+        setattr(self, name, getattr(self, name) + size)
+
+    def total(self) -> int:
+        """All of it."""
+        for response in self.waiting:
+            if response.request.resource_type not in STATIC and response.status == 200:
+                self.responses += len(response.body())
+        self.waiting.clear()
+        return self.frames + self.sent + self.responses
+
+
+def text_of(model: Translator, words: tuple[str, ...], tokens: int) -> str:
+    """A text that a model splits into that many tokens with `</s>`."""
+    text = ""
+    for i in range(tokens):
+        longer = f"{text} {words[i % len(words)]}".strip()
+        if len(model.tokenizer.encode(longer)) + 1 > tokens:
+            break
+        text = longer
+    return text
+
+
+def address(url: str, page: str, query: dict[str, object]) -> str:
+    """The address of a page with its state."""
+    path = page.removeprefix("pages/").removesuffix(".py")
+    return f"{url}/{'' if page == 'app.py' else path}?{urlencode(query)}"
+
+
+def visit(browser: Browser, url: str) -> tuple[Page, Traffic]:
+    """Opens an address with an empty cache and waits until the app rests."""
+    page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
+    traffic = Traffic()
+    traffic.watch(page)
+    page.goto(url)
+    rest(page, traffic)
+    return page, traffic
+
+
+def rest(page: Page, traffic: Traffic) -> None:
+    """Waits until the script has run, the view is drawn, and no frame has come for a while."""
+    page.wait_for_function(
+        "document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'", timeout=300_000
+    )
+    if page.locator(".lv").count():
+        page.wait_for_function(READY, timeout=120_000)
+    before = -1
+    while before != traffic.frames:
+        before = traffic.frames
+        page.wait_for_timeout(700)
+    page.wait_for_function(
+        "document.querySelector('.stApp').dataset.testScriptState === 'notRunning'", timeout=300_000
+    )
+
+
+def measure_bytes(browser: Browser, url: str, pages: list[str], query: dict[str, object]) -> dict[str, int]:
+    """Bytes of every page, opened by a new visitor."""
+    found = {}
+    for name in pages:
+        page, traffic = visit(browser, address(url, name, query))
+        found[name] = traffic.total()
+        verdict = "ok" if found[name] <= MOST_BYTES else "over"
+        errors = page.locator(".stException").count()
+        parts = f"frames {traffic.frames:>9,} · sent {traffic.sent:>6,} · responses {traffic.responses:>7,}"
+        print(
+            f"{name:<34} {found[name]:>9,} bytes  ({parts})  {verdict}{'  EXCEPTION' * bool(errors)}",
+            flush=True,
+        )
+        page.context.close()
+    return found
+
+
+def cell_clicks(page: Page, kind: str, count: int) -> list[float]:
+    """Milliseconds from a click on a cell of a map to the next painted cursor."""
+    taken = []
+    for i in range(count):
+        at = int(page.get_attribute(".lv", "data-painted") or 0)
+        row = at + (1 if i % 2 == 0 else -1)
+        box = page.evaluate(
+            """([kind, row]) => {
+              const sheet = document.querySelector(`[data-plot=${kind}] .lv-sheet`).getBoundingClientRect();
+              const style = getComputedStyle(document.querySelector(`[data-plot=${kind}] .lv-sheet`));
+              const rows = Number(style.getPropertyValue("--rows"));
+              const first = Number(style.getPropertyValue("--row"));
+              const columns = Number(style.getPropertyValue("--columns"));
+              return [sheet.left + 2.5 / columns * sheet.width, sheet.top + (first + row + .5) / rows * sheet.height];
+            }""",
+            [kind, row - at],
+        )
+        done = f"document.querySelector('.lv').dataset.painted === '{row}'"
+        page.mouse.move(*box)
+        page.wait_for_selector(f"[data-plot={kind}] .hoverlayer .hovertext", timeout=30_000)
+        taken.append(milliseconds(page, "mousedown", done, lambda: press(page)))
+        settle(page)
+    return taken
+
+
+def press(page: Page) -> None:
+    """A click where the mouse is."""
+    page.mouse.down()
+    page.mouse.up()
+
+
+def tile_clicks(page: Page, traffic: Traffic, kind: str, count: int) -> list[float]:
+    """Milliseconds from a click on a tile of the overview to the map of that head."""
+    taken = []
+    for i in range(count):
+        box = page.locator("[data-plot=overview] .nsewdrag").first.bounding_box()
+        assert box is not None
+        title = page.inner_text(f"[data-plot={kind}] .lv-title b")
+        page.mouse.move(box["x"] + box["width"] * (0.06 + 0.125 * (i % 8)), box["y"] + box["height"] * 0.15)
+        page.wait_for_selector("[data-plot=overview] .hoverlayer .hovertext", timeout=30_000)
+        other = f"document.querySelector('[data-plot={kind}] .lv-title b').innerText !== {title!r}"
+        taken.append(milliseconds(page, "mousedown", f"{other} && {READY}", lambda: press(page)))
+        rest(page, traffic)
+    return taken
+
+
+def compare_clicks(
+    browser: Browser, url: str, long: dict[str, object], short: dict[str, object], repeats: int
+) -> None:
+    """Steps, clicks on cells, and other heads, with 256 tokens against 32."""
+    taken: dict[str, list[list[float]]] = {"a step": [], "a click on a cell": [], "another head": []}
+    for query in (long, short):
+        page, traffic = visit(browser, address(url, "app.py", query | {"step": 10, "source": 10}))
+        taken["a step"].append(steps(page, repeats))
+        taken["a click on a cell"].append(cell_clicks(page, "cross", repeats))
+        page.context.close()
+        page, traffic = visit(browser, address(url, "pages/cross_attention.py", query | {"step": 10}))
+        taken["another head"].append(tile_clicks(page, traffic, "cross", repeats))
+        page.context.close()
+    for what, (ours, reference) in taken.items():
+        a, b = statistics.median(ours), statistics.median(reference)
+        print(
+            f"{what:<34} 256 tokens {a:7.1f} ms  32 tokens {b:7.1f} ms  ratio {a / b:5.2f}  "
+            f"at most {MOST_RATIO:g}  {'ok' if a / b <= MOST_RATIO else 'over'}",
+            flush=True,
+        )
+
+
+def open_longest(browser: Browser, url: str, pages: list[str], query: dict[str, object]) -> None:
+    """Opens every page at 1,024 tokens, and prints what it says about the part it draws."""
+    for name in pages:
+        start = time.perf_counter()
+        page, traffic = visit(browser, address(url, name, query))
+        took, text = time.perf_counter() - start, page.inner_text(".stMain")
+        says = list(dict.fromkeys(match.group() for match in SAYS.finditer(text)))
+        errors = page.locator(".stException").count()
+        verdict = "opens" if not errors else "EXCEPTION"
+        print(
+            f"{name:<34} {verdict} in {took:5.1f} s, {traffic.total():>9,} bytes, says: {says[:4]}",
+            flush=True,
+        )
+        page.context.close()
+
+
+def memory(process: int) -> float:
+    """Resident memory of a process, in MiB."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024  # type: ignore[union-attr]
+
+
+def server_process(url: str) -> int | None:
+    """The process that serves an address."""
+    port = f"{urlsplit(url).port}"
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"streamlit" in words and port.encode() in words:
+            return int(path.parent.name)
+    return None
+
+
+def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
+    """Bytes that one kept translation holds."""
+    from ui.models import MOST_BYTES as MOST_KEPT
+    from ui.models import held
+
+    for tokens in sizes:
+        run = model.force(text_of(model, SOURCE, tokens), text_of(model, TARGET, tokens))
+        each = held(run)
+        print(
+            f"{'one translation kept':<34} {tokens:>5} + {tokens} tokens: {each / 2**20:6.1f} MiB, "
+            f"{each / (2 * tokens) / 1000:.1f} kB a token; at most {MOST_KEPT / 2**20:.0f} MiB are kept",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Runs all measurements."""
+    from transformer import load_translator
+    from ui.frame import PAGES
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--models", type=Path, help="folder of models; by default the bundled ones")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--pages", nargs="*", help="only pages whose path holds one of these words")
+    parser.add_argument("--only", choices=["bytes", "clicks", "longest", "memory"])
+    options = parser.parse_args()
+    folder = options.models or ROOT / "assets" / "models"
+    path = next(each for each in sorted(folder.iterdir()) if (each / "config.json").is_file())
+    model = load_translator(path)
+    pages = [page for page, *_ in PAGES if not options.pages or any(word in page for word in options.pages)]
+    long, short, longest = (
+        {"model": path.name, "text": text_of(model, SOURCE, n), "target": text_of(model, TARGET, n)}
+        for n in (256, 32, 1024)
+    )
+    wanted = {options.only} if options.only else {"bytes", "clicks", "longest", "memory"}
+    with sync_playwright() as playwright, server("app.py", options.models) as url:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        process = server_process(url)
+        if "bytes" in wanted:
+            measure_bytes(browser, url, pages, long)
+        if "clicks" in wanted:
+            compare_clicks(browser, url, long, short, options.repeats)
+        if process:
+            print(f"{'memory of the server':<34} {memory(process):7.0f} MiB after 256 tokens", flush=True)
+        if "longest" in wanted:
+            open_longest(browser, url, pages, longest)
+        if process:
+            print(f"{'memory of the server':<34} {memory(process):7.0f} MiB in the end", flush=True)
+        browser.close()
+    if "memory" in wanted:
+        print_memory(model, (32, 256, 1024))
+
+
+if __name__ == "__main__":
+    main()
