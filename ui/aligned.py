@@ -20,6 +20,7 @@ from transformer.alignment import (
 from transformer.words import Group, reading_groups, word_groups
 from ui import models, state
 from ui.explorer import chosen
+from ui.values import ABOVE
 from ui.widgets import Opened
 
 LEAST = 0.2
@@ -48,8 +49,8 @@ class Choice:
         now = state.current()
         reading = now.rows == "read"
         rule = now.rule or "strongest"
-        if rule.startswith(state.ABOVE):
-            return cls(reading, "above", float(rule.removeprefix(state.ABOVE)))
+        if rule.startswith(ABOVE):
+            return cls(reading, "above", float(rule.removeprefix(ABOVE)))
         return cls(reading, "mutual" if rule == "mutual" else "strongest", LEAST)
 
 

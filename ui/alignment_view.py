@@ -16,6 +16,7 @@ from transformer.words import Group
 from ui import aligned, export, frame, gold, models, state, widgets
 from ui.explorer import chosen
 from ui.linked_view import window_around
+from ui.values import ABOVE
 from ui.widgets import Opened
 
 T = TypeVar("T")
@@ -97,9 +98,7 @@ def _controls(opened: Opened) -> None:
                 choice.least,
                 0.05,
                 label_visibility="collapsed",
-                **widgets.control(
-                    "least", choice.least, lambda v: state.change(rule=f"{state.ABOVE}{v:.2f}")
-                ),
+                **widgets.control("least", choice.least, lambda v: state.change(rule=f"{ABOVE}{v:.2f}")),
             )
 
 
@@ -115,7 +114,7 @@ def _select(name: str, label: str, options: dict[T, str], value: T, take: Callab
 
 
 def _take_rule(rule: str) -> None:
-    state.change(rule={"strongest": None, "above": f"{state.ABOVE}{aligned.LEAST:.2f}"}.get(rule, rule))
+    state.change(rule={"strongest": None, "above": f"{ABOVE}{aligned.LEAST:.2f}"}.get(rule, rule))
 
 
 # --- the table ----------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from figures.overview import Measure
 from transformer.patterns import STATISTICS
 from ui import linked_view, models, reading, state
 from ui.explorer import chosen
+from ui.values import ORDERS
 from ui.widgets import Opened, control
 
 _LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {"aer": "alignment error"}
@@ -89,7 +90,7 @@ def note(opened: Opened, kind: str, layer: int, head: int) -> str:
     now = state.current()
     told = [each for each in (_SAMPLE, now.order, now.color) if each is not None]
     found = models.statistics(opened.asked, opened.translation, kind)[layer][head]
-    masses = [each for each in state.ORDERS if each.endswith("_mass") and each in found]
+    masses = [each for each in ORDERS if each.endswith("_mass") and each in found]
     told += sorted(masses, key=lambda each: -found[each])[:1]
     lines = []
     for statistic in dict.fromkeys(told):
@@ -105,7 +106,7 @@ def _written(statistic: str, value: float) -> str:
 
 def pickers(opened: Opened, kind: str) -> None:
     """Two controls: by which statistic the tiles are ordered, and by which they are coloured."""
-    known = [each for each in state.ORDERS if values(opened, kind, each) is not None]
+    known = [each for each in ORDERS if values(opened, kind, each) is not None]
     left, right = st.columns(2, gap="small")
     with left:
         _picker("order", "order", "number", known)

@@ -17,7 +17,7 @@ from ui import compared, export, frame, models, state, widgets
 from ui.compared import Side
 from ui.explorer import place
 from ui.linked_view import window_around
-from ui.state import Against
+from ui.values import MOST_SEED, Against
 from ui.widgets import Opened
 
 _SIZE = 350
@@ -141,7 +141,7 @@ def _detail(opened: Opened, kind: str, against: Against) -> None:
         st.number_input(
             "Seed of the twin",
             1,
-            state.MOST_SEED,
+            MOST_SEED,
             value,
             label_visibility="collapsed",
             **widgets.control("against.seed", value, lambda seed: _take((mode, int(seed)))),

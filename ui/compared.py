@@ -13,7 +13,7 @@ from transformer.tokenizer import clean
 from ui import models, opening, state
 from ui.explorer import chosen
 from ui.linked_view import Head
-from ui.state import Against
+from ui.values import Against
 from ui.widgets import Opened
 
 OTHER_SENTENCE = "The man who wrote the letter is my brother."

@@ -13,6 +13,7 @@ from figures.captions import KIND_NAMES, summary
 from transformer.reading import ReadView
 from ui import frame, models, state
 from ui.linked_view import Head
+from ui.values import HIDEABLE, WINDOWS
 from ui.widgets import control
 
 SHOWS = {"matrix": "matrix", "lines": "lines", "strongest": "strongest keys"}
@@ -51,9 +52,7 @@ def popover(kinds: Iterable[str]) -> None:
         _choice("Colours", "scale", _SCALES, now.scale)
         if set(kinds) - {"encoder"}:
             _rows(tuple(kinds), now.rows)
-        _choice(
-            "At most this many rows and columns", "window", {n: str(n) for n in state.WINDOWS}, now.window
-        )
+        _choice("At most this many rows and columns", "window", {n: str(n) for n in WINDOWS}, now.window)
 
 
 _WORDS = (
@@ -69,7 +68,7 @@ def _take_words(words: bool) -> None:
 def _hider(name: str) -> Callable[[bool], object]:
     def take(hide: bool) -> None:
         asked = {*state.current().hide, name} if hide else {*state.current().hide} - {name}
-        state.change(hide=tuple(each for each in state.HIDEABLE if each in asked))
+        state.change(hide=tuple(each for each in HIDEABLE if each in asked))
 
     return take
 

@@ -19,6 +19,7 @@ from figures.captions import AuditLike, badge
 from figures.export import printed
 from transformer import __version__
 from ui import examples, models, state
+from ui.parameters import as_params, carried
 
 _SCRIPT = 'import(new URL("app/static/export-1.js", document.baseURI))'
 _buttons = st.components.v2.component(
@@ -134,9 +135,9 @@ def provenance() -> str:
     now = state.current()
     text = examples.examples()[0].text if now.text is None else now.text
     now = replace(now, text=text, model=now.model or next(iter(models.available()), None))
-    link = urlencode(state.as_params(now), errors="replace")
-    carried = "" if state.carried(now) else " (the sentence is too long for a link)"
-    return f"Attention explorer {__version__} · {datetime.now(UTC):%Y-%m-%d} · ?{link}{carried}"
+    link = urlencode(as_params(now), errors="replace")
+    unsent = "" if carried(now) else " (the sentence is too long for a link)"
+    return f"Attention explorer {__version__} · {datetime.now(UTC):%Y-%m-%d} · ?{link}{unsent}"
 
 
 def file_name(name: str) -> str:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from ui import imported, models, state
 from ui.opening import fit_model
+from ui.parameters import carried
 
 PAGES = (
     ("app.py", "Translate", ":material/translate:"),
@@ -101,7 +102,7 @@ def menu() -> None:
 def show_notices(notes: tuple[str, ...] = ()) -> None:
     """Says in one line each what was not as asked for, and what a reader should know."""
     texts = [*state.take_notices(), *notes]
-    if not state.carried(state.current()):
+    if not carried(state.current()):
         texts.append("This text is too long for a link, so the address does not carry it.")
     if texts:
         st.info(plain(" ".join(texts)), icon=":material/info:")

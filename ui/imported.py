@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from figures import labels
 from transformer import Translation, load_trace, load_view
+from transformer.run_record import TraceFileError
 from transformer.tokenizer import clean
 from transformer.trace_json import SavedView, starts_as_json
 from ui import state
+from ui.parameters import parse
 
 PREFIX = "imported: "
 MOST = 4
@@ -45,7 +47,7 @@ class Imported:
         forced = run.method == "forced"
         return {
             "text": run.source_text,
-            "decode": "greedy" if forced else state.parse({"decode": [run.method]})[0].decode,
+            "decode": "greedy" if forced else parse({"decode": [run.method]})[0].decode,
             "target": run.text if forced else None,
         }
 
@@ -67,10 +69,12 @@ def open_file(file_name: str, content: bytes) -> Imported:
     view = load_view(file) if starts_as_json(file) else None
     run = load_trace(file) if view is None else view.translation
     opened = Imported(f"{PREFIX}{shown or 'file'} ({digest})", run, view)
+    if opened.nbytes > LARGEST:
+        raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the most kept for a visit.")
     kept = state.imported()
     kept.pop(opened.name, None)
     kept[opened.name] = opened
-    while len(kept) > MOST or (len(kept) > 1 and sum(each.nbytes for each in kept.values()) > LARGEST):
+    while len(kept) > MOST or sum(each.nbytes for each in kept.values()) > LARGEST:
         kept.pop(next(iter(kept)))
     return opened
 

@@ -28,7 +28,8 @@ from transformer.tokenizer import clean
 from transformer.untrained import same_tokens, untrained_twin
 from ui import imported
 from ui.linked_view import Head, window_around
-from ui.state import BEAM, SAMPLE, State
+from ui.parameters import State
+from ui.values import BEAM, SAMPLE
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLED = ROOT / "assets" / "models"

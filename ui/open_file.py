@@ -15,7 +15,7 @@ from transformer.trace_file import model_digest
 from transformer.trace_json import SavedView
 from ui import export, frame, imported, models, state
 from ui.imported import Imported
-from ui.state import State
+from ui.parameters import State, as_params
 
 MOST_MEGABYTES = 100
 _CONFIG = {"displayModeBar": False}
@@ -87,7 +87,7 @@ def _opened(file: Imported) -> None:
                 "app.py",
                 label="Show it",
                 icon=":material/visibility:",
-                query_params=state.as_params(State(model=file.name, **_read(file.selection))),
+                query_params=as_params(State(model=file.name, **_read(file.selection))),
             )
         _again(file)
         st.button("Close", key=f"close.{file.name}", on_click=_close, args=(file.name,), type="tertiary")
@@ -153,7 +153,7 @@ def _again(file: Imported) -> None:
         "app.py",
         label=f"Run it again with {frame.plain(run.model)}",
         icon=":material/replay:",
-        query_params=state.as_params(State(model=run.model, **_read(file.selection), **where)),
+        query_params=as_params(State(model=run.model, **_read(file.selection), **where)),
         help=None
         if _same_model(file)
         else "A model of that name is here; its weights are not those of the file.",

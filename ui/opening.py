@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from figures import labels
 from ui.imported import is_imported
 from ui.linked_view import Head
-from ui.state import State
+from ui.parameters import State
 
 
 def fit_model(asked: str | None, names: Iterable[str]) -> tuple[str, list[str]]:

@@ -15,6 +15,7 @@ from transformer.positions import rotary_angles, shift_matrix, sinusoidal_table
 from ui import frame, positions_trained, state, widgets
 from ui.positions_encodings import CROSS, ENCODINGS, chosen, draw, fitted, pick
 from ui.positions_trained import bias_curves, distances
+from ui.values import COUNTS, WIDTHS
 
 WINDOW = 512
 """Most positions in one picture; longer ranges are moved through, never pooled."""
@@ -57,7 +58,7 @@ def _sizes(width: bool = True) -> tuple[int, int, int, range]:
     with boxes[0]:
         st.slider(
             "d_model" if width else "width of a head",
-            *state.WIDTHS,
+            *WIDTHS,
             now.d_model,
             2,
             **widgets.control(
@@ -76,7 +77,7 @@ def _sizes(width: bool = True) -> tuple[int, int, int, range]:
     with boxes[2]:
         st.slider(
             "positions",
-            *state.COUNTS,
+            *COUNTS,
             now.positions,
             **widgets.control(
                 "positions", now.positions, lambda each: state.change(positions=int(each), first=None)

@@ -15,6 +15,7 @@ from transformer import Translation
 from ui import examples, frame, models, opening, state
 from ui.linked_view import Head
 from ui.models import Request
+from ui.values import SAMPLE
 
 _METHODS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling"}
 _PROGRESS_EVERY = 0.2
@@ -93,8 +94,8 @@ def _take_decoding(method: str) -> None:
 
 
 def _sample_again() -> None:
-    seed = int(state.current().decode.removeprefix(state.SAMPLE)) + 1
-    _take_decoding(f"{state.SAMPLE}{seed}")
+    seed = int(state.current().decode.removeprefix(SAMPLE)) + 1
+    _take_decoding(f"{SAMPLE}{seed}")
 
 
 def below_box() -> None:
@@ -111,7 +112,7 @@ def below_box() -> None:
                 args=(example.text,),
                 help=frame.plain(example.text),
             )
-        if now.decode.startswith(state.SAMPLE) and now.target is None:
+        if now.decode.startswith(SAMPLE) and now.target is None:
             st.button(
                 "draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:"
             )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ui.opening import default_step, fit_head, fit_model, fit_position
-from ui.state import PARAMETERS, State, as_params, carried, parse
+from ui.parameters import PARAMETERS, State, as_params, carried, parse
 
 FULL = State(
     text="Tom sleeps.",
