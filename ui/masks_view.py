@@ -253,7 +253,7 @@ def _what_if(subject: Subject, view: HeadView, way: Masking, whole: tuple[np.nda
     weights = masked_weights(scores, mask, way)
     found = leak(weights, mask)
     rows = subject.rows(view.kind)
-    st.markdown(f"{_WHY[way]} {_leaks(found, rows)}")
+    st.markdown(f"{_WHY[way]} {_leaks(found, rows, subject.places[view.kind][0])}")
     bars, reworked, true = st.columns(3)
     seen, keys = view.window.queries, view.window.keys
     with bars:
@@ -281,29 +281,32 @@ def _what_if(subject: Subject, view: HeadView, way: Masking, whole: tuple[np.nda
         _picture("true", lambda: heatmap(view, _SIZE), view, subject, "weights as the model computed them")
 
 
-def _leaks(found: Leak, rows: tuple[str, ...]) -> str:
+def _leaks(found: Leak, rows: tuple[str, ...], cursor: int) -> str:
     """What a way of masking does to the rows of tokens; rows of `<pad>` do not count."""
     if not found.cells:
         return "With nothing masked, every way gives the same weights."
     tokens = [i for i, token in enumerate(rows) if token != PAD]
-    first, last = tokens[0], tokens[-1]
-    names = [
-        f"the {which} row ({frame.plain(captions.quote(rows[i]))})"
-        for which, i in (("first", first), ("last", last))
-    ]
-    of = "rows" if len(tokens) == len(rows) else "rows of tokens"
-    short = int(found.unequal[tokens].sum())
-    if short:
+    of = f"{len(tokens)} " + ("rows" if len(tokens) == len(rows) else "rows of tokens")
+    if short := int(found.unequal[tokens].sum()):
+        sums = _of_rows(found.sums, "sums to", rows, tokens, cursor)
         return (
-            f"**{short} of {len(tokens)} {of} no longer sum to 1**: {names[0]} sums to "
-            f"{found.sums[first]:.2f}, {names[1]} to {found.sums[last]:.2f}. Nothing leaks, but rows with "
-            "many masked keys carry less."
+            f"**{short} of {of} no longer sum to 1**: {sums}. "
+            "Nothing leaks, but rows with many masked keys carry less."
         )
     return (
         f"**{percent(float(found.masked[tokens].mean()))} of the weight leaks** to masked keys, a mean over "
-        f"{len(tokens)} {of}: {names[0]} loses {found.masked[first]:.2f}, {names[1]} "
-        f"**{found.masked[last]:.2f}**. Every row still sums to 1."
+        f"{of}: {_of_rows(found.masked, 'loses', rows, tokens, cursor)}. Every row still sums to 1."
     )
+
+
+def _of_rows(values: np.ndarray, verb: str, rows: tuple[str, ...], tokens: list[int], cursor: int) -> str:
+    """The values of the first row, the cursor's, and the last."""
+    named = {tokens[0]: "the first row", cursor: "the row of the cursor", tokens[-1]: "the last row"}
+    told = [
+        f"{name} ({frame.plain(captions.quote(rows[i]))}) {verb} **{values[i]:.2f}**"
+        for i, name in sorted(named.items())
+    ]
+    return ", ".join(told)
 
 
 def _picture(

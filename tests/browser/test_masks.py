@@ -1,0 +1,63 @@
+"""Masks, alignment and comparisons in Chromium: switches, links, Back, hostile texts, phone width."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import pytest
+
+from .conftest import PATIENCE, Visitor, case_link
+
+MAPS = ".stMain .js-plotly-plot .heatmaplayer image"
+HOSTILE = '<img src=x onerror="window.hacked = 1"> </s> %{x} #000001 \u202etwo'
+VIEWS = {
+    "masks": {"mask": "zero", "view": "batch", "sentences": f"one two\n{HOSTILE}"},
+    "cross_attention": {"view": "alignment", "pairs": "1-1"},
+    "compare": {"against": "sentence", "other": f"one {HOSTILE}"},
+}
+
+
+def goto(visitor: Visitor, path: str, maps: int, **params: str) -> None:
+    """Opens a page without a linked view and waits for its maps."""
+    visitor.page.goto(f"{visitor.base}/{path}?{urlencode(params)}")
+    visitor.until(f"document.querySelectorAll('{MAPS}').length === {maps}")
+
+
+def test_another_way_of_masking_and_a_batch_are_in_the_address_and_come_back(visitor: Visitor) -> None:
+    goto(visitor, "masks", 6, **case_link("copy", sentences="one two\nnine ten eight six"))
+    visitor.page.get_by_label("How the mask acts").click()
+    visitor.page.get_by_role("option", name="0 before the softmax").click()
+    visitor.until("location.search.includes('mask=zero')")
+    visitor.until(f"document.querySelectorAll('{MAPS}').length === 8")
+    visitor.page.wait_for_selector("text=not the model's computation", timeout=PATIENCE)
+    visitor.page.get_by_role("radio", name="in a batch").click()
+    visitor.until("location.search.includes('view=batch')")
+    visitor.page.wait_for_selector("text=make a rectangle of", timeout=PATIENCE)
+    visitor.page.go_back()
+    visitor.page.wait_for_selector("text=make a rectangle of", state="detached", timeout=PATIENCE)
+    visitor.page.go_back()
+    visitor.until(f"!location.search.includes('mask=') && document.querySelectorAll('{MAPS}').length === 6")
+
+
+def test_a_comparison_follows_its_control_and_its_link(visitor: Visitor) -> None:
+    goto(visitor, "compare", 3, **case_link("copy", cross="1.1"))
+    visitor.page.get_by_label("Compare with").click()
+    visitor.page.get_by_role("option", name="against another head").click()
+    visitor.until("location.search.includes('against=head-1.2')")
+    visitor.page.wait_for_selector("text=head 2 of layer 1", timeout=PATIENCE)
+    link = visitor.page.url
+    visitor.page.goto("about:blank")
+    visitor.page.goto(link)
+    visitor.page.wait_for_selector("text=difference of two verified traces", timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("path", VIEWS)
+def test_hostile_texts_never_run_and_the_page_fits_a_phone(visitor: Visitor, path: str) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.page.goto(
+        f"{visitor.base}/{path}?{urlencode({'model': 'random', 'text': HOSTILE, **VIEWS[path]})}"
+    )
+    visitor.page.wait_for_selector(MAPS, state="attached", timeout=PATIENCE)
+    assert visitor.page.evaluate("window.hacked") is None
+    assert visitor.page.locator(".stException, .stMain img, .js-plotly-plot a").count() == 0
+    assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
