@@ -102,10 +102,21 @@ def test_units_of_the_feed_forward_network_give_its_update(model, traced, side):
 
 def test_the_stream_is_measured_after_every_sub_layer(model, traced):
     for side, count in (("encoder", 1 + 2 * 2), ("decoder", 1 + 3 * 3)):
-        points = anatomy.stream_norms(traced, side, POSITION)
+        points, checks = anatomy.stream_norms(traced, side, POSITION)
+        assert passed(checks)
         assert len(points) == count
         assert points[0].place is None
         assert points[-1].norm == pytest.approx(float(anatomy.leaves(traced, side)[POSITION].norm()))
+
+
+def test_a_stream_that_breaks_between_two_sub_layers_fails_its_check(model, traced):
+    residuals = dict(traced.attention.residuals)
+    place = Sublayer("decoder", 1, "cross_attention")
+    broken = residuals[place]
+    residuals[place] = replace(broken, stream=broken.stream.roll(1, dims=0))
+    forged = replace(traced, attention=replace(traced.attention, residuals=residuals))
+    assert not passed(anatomy.stream_norms(forged, "decoder", POSITION)[1])
+    assert passed(anatomy.stream_norms(forged, "encoder", POSITION)[1])
 
 
 def test_the_last_row_of_the_logit_lens_is_the_model_s_distribution(model, traced):

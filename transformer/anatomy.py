@@ -231,15 +231,33 @@ def feed_forward_part(
     return FeedForwardPart(read_only(read), _array(units), _array(units.abs() * lengths), update, checks)
 
 
-def stream_norms(translation: Translation, side: Side, position: int) -> tuple[StreamPoint, ...]:
-    """The length of a token's vector from the input of a stack to its end, sub-layer by sub-layer."""
-    start = _embedding(translation, side).input[position]
-    points = [StreamPoint(None, float(start.norm()))]
+def addition_check(
+    model: Transformer, translation: Translation, sublayer: Sublayer, position: int, total: Array
+) -> tuple[Check, ...]:
+    """Holds a sum of stream and update (d_model,) against the stream that left the sub-layer."""
+    output = read_only(_residual(translation, sublayer).output[position])
+    norm = getattr(_layer(model, sublayer), f"{sublayer.name}_residual").norm
+    leaves_as = total if model.config.norm == "pre" else layer_norm(norm, total)
+    return (_check("residual stream", [(leaves_as, output)], OUTPUT_LIMIT[norm.weight.dtype]),)
+
+
+def stream_norms(
+    translation: Translation, side: Side, position: int
+) -> tuple[tuple[StreamPoint, ...], tuple[Check, ...]]:
+    """The length of a token's vector from the input of a stack to its end, sub-layer by sub-layer.
+
+    The check holds what left each place against what arrived at the next.
+    """
+    before = _embedding(translation, side).input[position]
+    points, joints = [StreamPoint(None, float(before.norm()))], []
     for layer in range(_layers(translation, side)):
         for name in SUBLAYERS[side]:
             place = Sublayer(side, layer, name)
-            points.append(StreamPoint(place, float(_residual(translation, place).output[position].norm())))
-    return tuple(points)
+            trace = _residual(translation, place)
+            joints.append((read_only(trace.stream[position]), read_only(before)))
+            before = trace.output[position]
+            points.append(StreamPoint(place, float(before.norm())))
+    return tuple(points), (_check("joints of the stream", joints, OUTPUT_LIMIT[torch.float32]),)
 
 
 def logit_lens(

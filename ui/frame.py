@@ -16,6 +16,7 @@ PAGES = (
     ("pages/inside_a_head.py", "Inside a head", ":material/function:"),
     ("pages/masks.py", "Masks", ":material/grid_off:"),
     ("pages/positions.py", "Positions", ":material/straighten:"),
+    ("pages/anatomy.py", "Anatomy", ":material/account_tree:"),
     ("pages/heads.py", "Heads over sentences", ":material/library_books:"),
     ("pages/compare.py", "Compare", ":material/difference:"),
     ("pages/open_file.py", "Open a file", ":material/folder_open:"),
@@ -30,8 +31,11 @@ _STYLE = """
 .stSidebar .stVerticalBlock { gap: .35rem; }
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }
-.st-key-inside-ledger { overflow-x: auto; }
+.st-key-inside-ledger, .st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
 .st-key-inside-scores { min-width: 600px; }
+[class*="st-key-anatomy-"] :is(.annotation-text, .textpoint text) { fill: currentColor !important; }
+.st-key-anatomy-diagram .nsewdrag { cursor: pointer; }
+.st-key-anatomy-lens > *, .st-key-anatomy-paper table { min-width: 620px; }
 .stMainBlockContainer h5 { padding: 0 0 .2rem; }
 .stElementContainer:has(> .stHtml > style:only-child) { display: none; }
 .st-key-page-encoder a span[data-testid="stIconMaterial"] { color: #0072B2; }

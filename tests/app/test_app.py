@@ -20,6 +20,7 @@ LINKED = (
     "pages/decoder_self_attention.py",
     "pages/cross_attention.py",
     "pages/inside_a_head.py",
+    "pages/anatomy.py",
 )
 """Pages with a linked view."""
 PAGES = (*LINKED, "pages/masks.py", "pages/compare.py")
