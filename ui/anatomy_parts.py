@@ -110,9 +110,10 @@ def last_norm(body: Body, to: Drawn) -> None:
 
 
 def _normed(body: Body, to: Drawn, part: NormPart) -> None:
+    epsilon = np.format_float_positional(part.epsilon)
     st.latex(r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta")
     st.markdown(
-        f"At {body.name}: **μ = {part.mean:.3f}**, **σ = {part.deviation:.3f}**, ε = {np.format_float_positional(part.epsilon)}. "
+        f"At {body.name}: **μ = {part.mean:.3f}**, **σ = {part.deviation:.3f}**, ε = {epsilon}. "
         f"After it the {len(part.before)} numbers have mean 0 and variance 1, until γ stretches and β "
         "shifts each dimension: those two are learned, and the same for all tokens."
     )
