@@ -26,6 +26,7 @@ CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.model"
 CARD_FILE = "README.md"
 HEADS_FILE = "heads.json"
+PROBES_FILE = "probes.json"
 MAX_PARAMETERS = 2_000_000_000
 MAX_JSON_BYTES = 16 * 2**20
 

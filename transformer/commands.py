@@ -15,12 +15,12 @@ import numpy as np
 
 from .alignment import GoldPair, diagonal, read_gold, score
 from .capture import AttentionKind, HeadView
-from .checkpoint import HEADS_FILE, write_atomically, write_json
+from .checkpoint import HEADS_FILE, PROBES_FILE, write_atomically, write_json
 from .data import DataError, SentencePair, encode_pairs, read_pairs
 from .heads import CrossAlignments, measure_heads
 from .patterns import output_projections
 from .probe_data import read_pronouns, read_trees
-from .probes import PROBES_FILE, dependencies, pronouns
+from .probes import dependencies, pronouns
 from .tokenizer import Tokenizer
 from .train_command import choose_device
 from .training import evaluate_loss

@@ -25,7 +25,6 @@ from .probe_data import PronounCase, Tree, piece_words
 from .recorder import Recorder
 from .translator import Translator
 
-PROBES_FILE = "probes.json"
 OFFSETS = tuple(offset for offset in range(-8, 9) if offset)
 LEAST_ARCS = 100
 RESAMPLES = 2_000

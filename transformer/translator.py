@@ -14,7 +14,6 @@ from torch import Tensor
 from .audit import audit
 from .beam import beam_search
 from .capture import AttentionTrace, AuditReport, Capture, Place
-from .checkpoint import load_checkpoint
 from .config import TransformerConfig
 from .decoding import (
     Decoding,
@@ -30,10 +29,10 @@ from .decoding import (
     replay,
 )
 from .hooks import Hook, HookFunction, as_hooks, check_places
-from .marian import is_marian, load_marian
 from .model import Transformer, convert
 from .recorder import Recorder
 from .search_rules import FREE, SearchRules
+from .sources import open_model
 from .tokenizer import Vocabulary
 from .translation import Alternative, DecodeStep, Translation
 
@@ -353,26 +352,27 @@ def _replayed(
 
 
 def load_translator(
-    path: str | Path, device: str | torch.device = "cpu", dtype: str = "float32"
+    path: str | Path, device: str | torch.device = "cpu", dtype: str = "float32", revision: str | None = None
 ) -> Translator:
-    """Opens a model directory: one that ``train`` wrote, a bundled one, or a Marian model (OPUS-MT).
+    """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one of the Hub.
 
     Args:
-        path: The directory.
+        path: A directory, or ``owner/model`` on the Hub, of which the newest state is fetched.
         device: Where to compute.
         dtype: "float32", or "bfloat16", which the translator's name then says.
+        revision: Branch, tag or commit on the Hub; the translator's name says the commit.
 
     Raises:
-        CheckpointError: The directory is missing, damaged, or of a model that this package lacks.
+        CheckpointError: The model is missing, damaged, or one that this package lacks.
         ValueError: ``dtype`` is another.
     """
     if dtype not in TYPES:
         raise ValueError(f"dtype is {dtype!r:.80}; it must be one of {', '.join(TYPES)}.")
-    checkpoint = load_marian(path) if is_marian(path) else load_checkpoint(path)
+    title, checkpoint = open_model(path, revision)
     return Translator(
         convert(checkpoint.model, device, TYPES[dtype]),
         checkpoint.tokenizer,
-        name=Path(path).resolve().name + ("" if dtype == "float32" else f", {dtype}"),
+        name=title + ("" if dtype == "float32" else f", {dtype}"),
         heads=checkpoint.heads,
         card=checkpoint.card,
         rules=checkpoint.rules,

@@ -13,7 +13,7 @@ from figures import labels
 from figures.bars import percent
 from figures.captions import KIND_NAMES
 from figures.heads import Follower, relation_dots
-from transformer.probes import PROBES_FILE
+from transformer.checkpoint import PROBES_FILE
 from ui import export, frame, models, widgets
 
 _GLOSSES = {

@@ -1,0 +1,73 @@
+"""Where a model comes from: a directory, or a name on the Hub that stands for one in the cache."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .checkpoint import Checkpoint, CheckpointError, load_checkpoint
+from .marian import is_marian, load_marian
+
+_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def open_model(path: str | Path, revision: str | None = None) -> tuple[str, Checkpoint]:
+    """Reads a model.
+
+    Args:
+        path: A directory, or ``owner/model`` on the Hub.
+        revision: Branch, tag or commit on the Hub; None for the newest state.
+
+    Returns:
+        What captions call it, and what it holds.
+
+    Raises:
+        CheckpointError: It cannot be had, or is none that this package can open.
+    """
+    directory = _directory(path, revision)
+    name = hub_title(directory)
+    if name is None:
+        return directory.resolve().name, _read(directory)
+    from .hub import in_words_of, verify
+
+    with in_words_of(name, directory):
+        verify(directory)
+        return name, _read(directory)
+
+
+def _directory(path: str | Path, revision: str | None) -> Path:
+    is_directory = Path(path).is_dir()
+    if isinstance(path, str) and not is_directory and _NAME.fullmatch(path):
+        return _found(path, revision)
+    if revision is not None:
+        raise CheckpointError(f"{path} is no name on the Hub, so it has no revision {revision!r:.80}.")
+    return Path(path)
+
+
+def _found(name: str, revision: str | None) -> Path:
+    from .hub import find
+    from .hub_settings import HubError
+
+    try:
+        return find(name, revision).directory
+    except HubError as error:
+        folder = Path(name).parent
+        if folder.is_dir():
+            message = f"There is no model directory {name}, and as a name on the Hub: {error}"
+            raise CheckpointError(message) from error
+        raise
+
+
+def hub_title(directory: Path) -> str | None:
+    """Name and commit of a directory of huggingface_hub's cache; None for any other directory."""
+    parts = directory.absolute().parts[-3:]
+    if len(parts) < 3 or parts[1] != "snapshots" or not _COMMIT.fullmatch(parts[2]):
+        return None
+    found = _FOLDER.fullmatch(parts[0])
+    return None if found is None else f"{found[1]}/{found[2]}@{parts[2][:8]}"
+
+
+def _read(directory: Path) -> Checkpoint:
+    return load_marian(directory) if is_marian(directory) else load_checkpoint(directory)
