@@ -42,7 +42,7 @@ def alignment_map(
         size: width and height in px.
     """
     layout = token_grid(target, source, titles, size)
-    side = (size - style.MARGIN["l"] - style.MARGIN["r"]) / max(len(source), len(target), 1)
+    side = style.pitch(max(len(source), len(target)), size)
     cells = {
         "type": "heatmap",
         "z": levels(weights, np.ones(weights.shape, bool)),

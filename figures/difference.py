@@ -16,7 +16,8 @@ from figures.heatmap import LARGEST, hatching
 Pair = tuple[int | None, int | None]
 LEGEND = 40
 _ENDS = 40
-_MARGIN = style.MARGIN | {"l": 96, "t": 100}
+ROOM = 8.5
+"""Widest label, in multiples of its font size: a name from both sides."""
 
 
 def scale_end(most: float) -> float:
@@ -59,7 +60,7 @@ def difference_map(
         distances: (rows,) total variation distance of each row, NaN where there is none; written at its end.
         end: The scale runs from −end to end.
         titles: What the rows are, and what the columns are.
-        size: Width and height of the map in px; the scale stands below it.
+        size: Width and height in px of a map with usual labels; longer names and distances are added to it.
 
     Raises:
         ValueError: There are more than 64 x 64 cells.
@@ -79,9 +80,10 @@ def difference_map(
         "hovertemplate": "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · A − B %{z:.3f}"
         "<extra></extra>",
     }
-    layout = token_grid(rows, columns, titles, size, _MARGIN)
+    layout = token_grid(rows, columns, titles, size, ROOM)
     layout |= _row_ends(layout, distances)
-    layout |= {"height": size + LEGEND, "margin": layout["margin"] | {"b": LEGEND + 4}}
+    below = {"b": layout["margin"]["b"] + LEGEND}
+    layout |= {"height": layout["height"] + LEGEND, "margin": layout["margin"] | below}
     hatched = hatching(compared)
     unseen = {"type": "scatter", "x": [0], "y": [None], "yaxis": "y2", "hoverinfo": "skip"}
     return style.figure(style.spec([cells, *([] if hatched is None else [hatched]), unseen], layout))
@@ -127,6 +129,7 @@ def _row_ends(layout: dict[str, Any], distances: np.ndarray) -> dict[str, Any]:
     heading |= {"xref": "x domain", "yref": "paper", "x": 1, "y": 1, "xanchor": "left", "yanchor": "bottom"}
     return {
         "yaxis2": axis,
+        "width": layout["width"] + _ENDS - layout["margin"]["r"],
         "margin": layout["margin"] | {"r": _ENDS},
         "annotations": [*layout["annotations"], heading],
     }

@@ -7,13 +7,18 @@ from typing import Any
 
 from figures import labels, style
 
+_EDGE = 3
+"""Px between a title and the edge of the figure."""
+_LETTERS = 10
+"""Px of the letters of a title; one that is longer than the map begins before it."""
+
 
 def token_grid(
     rows: Sequence[str],
     columns: Sequence[str],
     titles: tuple[str, str],
     size: int = style.SIZE,
-    margin: dict[str, int] = style.MARGIN,
+    room: float = labels.ROOM,
 ) -> dict[str, Any]:
     """The layout of a map.
 
@@ -22,28 +27,39 @@ def token_grid(
         columns: tokens from left to right.
         titles: what the rows are, and what the columns are.
         size: width and height in px.
-        margin: room for labels and titles, in px.
+        room: widest label, in multiples of the font size; what it takes beyond the usual is added to the map.
     """
-    across = style.token_axis(labels.ticks(columns), size)
-    down = style.token_axis(labels.ticks(rows), size)
+    longest = max(len(rows), len(columns))
+    across = style.token_axis(labels.ticks(columns, room), size, longest)
+    down = style.token_axis(labels.ticks(rows, room), size, longest)
     across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
     down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
     down |= {"constrain": "domain", "constraintoward": "top"}
-    margin = style.margin(size)
-    left, top = {"x": 0, "xanchor": "left"}, {"y": 1, "yanchor": "top"}
+    more = round((room - labels.ROOM) * style.label_size(longest, size))
+    usual = style.margin(size)
+    margin = usual | {"l": usual["l"] + more, "t": usual["t"] + more}
+    corner = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "top"}
+    spare = [min(0, size - usual["l"] - _LETTERS * labels.width(title)) for title in titles]
     return {
         "xaxis": across,
         "yaxis": down,
-        "width": size,
-        "height": size,
-        "margin": margin,
+        "width": size + more,
+        "height": size + more,
+        "margin": margin | {"autoexpand": False},
         "dragmode": False,
         "annotations": [
-            _title(titles[1], **left, **top, yshift=margin["t"] - 6),
-            _title(titles[0], **left, **top, xshift=6 - margin["l"], textangle=-90),
+            _title(titles[1], **corner, xshift=spare[1], yshift=margin["t"] - _EDGE),
+            _title(titles[0], **corner, xshift=_EDGE - margin["l"], yshift=-spare[0], textangle=-90),
         ],
     }
 
 
 def _title(text: str, **place: object) -> dict[str, object]:
-    return {"text": text, "xref": "paper", "yref": "paper", "showarrow": False, "font": {"size": 10}, **place}
+    return {
+        "text": text,
+        "xref": "paper",
+        "yref": "paper",
+        "showarrow": False,
+        "font": {"size": _LETTERS},
+        **place,
+    }

@@ -267,8 +267,10 @@ def form_spec(view: HeadLike, row: int, columns: bool = False, size: int = 250) 
     ring = frame(row - 0.5, row + 0.5, -0.5, len(down) - 0.5)
     if not columns:
         ring = frame(-0.5, len(along) - 0.5, row - 0.5, row + 0.5)
-    across = {**style.token_axis(along), "side": "top", "tickangle": -90, "constrain": "domain"}
-    rows = {**style.token_axis(down), "range": [len(down) - 0.5, -0.5], "scaleanchor": "x"}
+    longest = max(len(along), len(down))
+    across = {**style.token_axis(along, size, longest), "side": "top"}
+    across |= {"tickangle": -90, "constrain": "domain"}
+    rows = {**style.token_axis(down, size, longest), "range": [len(down) - 0.5, -0.5], "scaleanchor": "x"}
     layout = {
         "xaxis": across | {"constraintoward": "left"},
         "yaxis": rows | {"constrain": "domain", "constraintoward": "top"},

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 WORD_START = "▁"
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})
 CUT = 12
+ROOM = 6.5
+"""Widest label of an axis, in multiples of its font size: a word of about twelve letters."""
+_NARROW, _BROAD = frozenset("fijlrtI.,:;!|'()[]/ -"), frozenset("mwMW@%…—")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"}
 
@@ -71,6 +74,31 @@ def shorten(text: str, limit: int = CUT) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
+def width(text: str) -> float:
+    """About how wide a text is drawn in the app's font, in multiples of the font size."""
+    return sum(map(_letter_width, text))
+
+
+def _letter_width(letter: str) -> float:
+    if unicodedata.category(letter).startswith("M"):
+        return 0.0
+    if letter in _BROAD or unicodedata.east_asian_width(letter) in "WF":
+        return 1.0 if letter not in "mwMW@%" else 0.82
+    if letter in _NARROW:
+        return 0.34
+    return 0.66 if letter.isupper() else 0.55
+
+
+def fitted(text: str, room: float) -> str:
+    """Cuts a text so that, with an ellipsis, it is drawn no wider than `room` times the font size."""
+    if width(text) <= room:
+        return text
+    kept = 0
+    while width(text[: kept + 1]) + width("…") <= room:
+        kept += 1
+    return text[:kept] + "…"
+
+
 def occurrences(tokens: Sequence[str]) -> list[int | None]:
     """Numbers repeated tokens from 1 in reading order; a token that occurs once gets None."""
     shown = [display(token) for token in tokens]
@@ -82,18 +110,24 @@ def occurrences(tokens: Sequence[str]) -> list[int | None]:
     return numbers
 
 
-def names(tokens: Sequence[str], limit: int | None = None) -> list[str]:
-    """Unescaped names of tokens, repeated ones with a small index: `die₁ … die₂`."""
+def names(tokens: Sequence[str], room: float | None = None) -> list[str]:
+    """Unescaped names of tokens, repeated ones with a small index: `die₁ … die₂`.
+
+    Args:
+        tokens: the pieces.
+        room: how wide a name may be with its index, in multiples of the font size; None cuts nothing.
+    """
     result = []
     for token, number in zip(tokens, occurrences(tokens), strict=True):
-        text = display(token) if limit is None else shorten(display(token), limit)
-        result.append(text if number is None else text + str(number).translate(_SUBSCRIPTS))
+        index = "" if number is None else str(number).translate(_SUBSCRIPTS)
+        text = display(token) if room is None else fitted(display(token), room - width(index))
+        result.append(text + index)
     return result
 
 
-def ticks(tokens: Sequence[str]) -> list[str]:
-    """Escaped axis labels, cut after twelve characters, with indices for repeated tokens."""
-    return [escape(name) for name in names(tokens, CUT)]
+def ticks(tokens: Sequence[str], room: float = ROOM) -> list[str]:
+    """Escaped axis labels, cut to their room (in multiples of the font size), repeated ones numbered."""
+    return [escape(name) for name in names(tokens, room)]
 
 
 def row_names(query_tokens: Sequence[str], predicted_tokens: Sequence[str] | None) -> list[str]:

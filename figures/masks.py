@@ -52,8 +52,8 @@ def score_map(view: HeadLike, scores: np.ndarray, size: int = style.SIZE) -> go.
     cells |= {"text": _names(view, np.where(view.mask, "", "to be masked"))}
     cells["hovertemplate"] = "%{text}<br>score %{customdata:.2f}<extra></extra>"
     figure = _map(view, cells, size)
-    bottom = style.MARGIN["b"] + SCALE_STRIP
-    return figure.update_layout(height=size + SCALE_STRIP, margin=style.MARGIN | {"b": bottom})
+    figure.layout.margin.b += SCALE_STRIP
+    return figure.update_layout(height=size + SCALE_STRIP)
 
 
 def weight_map(view: HeadLike, weights: np.ndarray, size: int = style.SIZE) -> go.Figure:

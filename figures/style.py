@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,8 @@ SCALES = ("linear", "sqrt", "log")
 """How a weight becomes a colour: as it is, its square root, or its logarithm from 0.001 up."""
 SCALE_NAMES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic from 0.001"}
 _STOPS = {"linear": (0, 0.25, 0.5, 0.75, 1), "sqrt": (0, 0.05, 0.2, 0.5, 1), "log": (0.001, 0.01, 0.1, 1)}
-MARGIN = {"l": 80, "t": 80, "r": 4, "b": 4}
+MARGIN = {"l": 88, "t": 88, "r": 4, "b": 4}
+"""Room in px for labels as wide as `labels.ROOM`, and a title outside them."""
 SIZE = 330
 LARGE = 450
 
@@ -80,24 +82,38 @@ def margin(size: int = SIZE) -> dict[str, int]:
     return MARGIN if size < LARGE else MARGIN | {"l": 100, "t": 100}
 
 
+def pitch(count: int, size: int = SIZE) -> float:
+    """Px from one token to the next on an axis of `count` tokens in a map of `size` px."""
+    around = margin(size)
+    return (size - around["l"] - around["r"]) / max(count, 1)
+
+
 def label_size(count: int, size: int = SIZE) -> int:
     """Font size in px for an axis of `count` tokens in a map of `size` px."""
-    return (10 if count <= 24 else 8) + (2 if size >= LARGE else 0)
+    sizes = (12, 10) if size >= LARGE else (10,)
+    return next((font for font in sizes if pitch(count, size) >= 0.9 * font), 8)
 
 
-def label_step(count: int) -> int:
+def label_step(count: int, size: int = SIZE) -> int:
     """Every how many-th token of an axis is written so that labels do not overlap."""
-    return 1 if count <= 40 else 2 if count <= 52 else 3
+    return math.ceil(0.75 * label_size(count, size) / pitch(count, size))
 
 
-def token_axis(labels: Sequence[str], size: int = SIZE) -> dict[str, Any]:
-    """An axis with tokens at the numeric positions 0, 1, …: equal tokens stay apart."""
-    shown = range(0, len(labels), label_step(len(labels)))
+def token_axis(labels: Sequence[str], size: int = SIZE, count: int | None = None) -> dict[str, Any]:
+    """An axis with tokens at the numeric positions 0, 1, …: equal tokens stay apart.
+
+    Args:
+        labels: escaped names.
+        size: px of the map.
+        count: how many cells the map has on its longer side, where cells are square.
+    """
+    count = len(labels) if count is None else count
+    shown = range(0, len(labels), label_step(count, size))
     return {
         "tickmode": "array",
         "tickvals": list(shown),
         "ticktext": [labels[i] for i in shown],
-        "tickfont": {"size": label_size(len(labels), size)},
+        "tickfont": {"size": label_size(count, size)},
         "ticklabelstandoff": 3,
         "range": [-0.5, len(labels) - 0.5],
         "showgrid": False,

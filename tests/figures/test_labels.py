@@ -33,6 +33,20 @@ def test_long_tokens_are_cut_with_an_ellipsis():
     assert labels.shorten("Donau") == "Donau"
 
 
+@pytest.mark.parametrize(
+    "token",
+    ["WWWWWWWWWW", "日本語の文章です", "geschriebenes", "iiiiiiiiiiiiiiiiiiiiiiiiiiii", "e\u0301" * 30],
+)
+def test_labels_are_cut_by_how_wide_they_are_drawn_with_their_index(token: str):
+    for name in labels.names([token, token], labels.ROOM):
+        assert "…" in name
+        assert 4 < labels.width(name) <= labels.ROOM + 0.4
+
+
+def test_a_word_of_eleven_letters_is_written_in_full():
+    assert labels.ticks(["▁geschrieben"]) == ["geschrieben"]
+
+
 def test_repeated_tokens_are_numbered_and_single_ones_not():
     assert labels.names(["▁die", "▁Katze", "▁die"]) == ["die₁", "Katze", "die₂"]
 
