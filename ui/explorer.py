@@ -66,8 +66,10 @@ class Scene:
 def explorer(scene: Scene) -> None:
     """Draws the view, the controls under it, and sends the figures."""
     with st.container(key="linked"):
-        if scene.above is not None:
-            scene.above()
+        # One element, however much it draws: the fragment of the view goes by its place.
+        with st.container():
+            if scene.above is not None:
+                scene.above()
         _view(scene)
         scene.below()
     with st.container(key="feeders"):
