@@ -1,0 +1,214 @@
+"""Lines, strongest keys, words and windows in Chromium: pointer, keys, phone, dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from closed_form import CASES, KNOWN
+
+from .conftest import Visitor, case_link
+
+RANDOM = {"model": "random", "text": "one seventeen two three", "words": "yes"}
+LONG = " ".join(["one two three four five six eight nine ten"] * 6)
+
+
+def text_of(visitor: Visitor, selector: str) -> str:
+    return " ".join(visitor.page.inner_text(selector).split())
+
+
+def whole(visitor: Visitor) -> None:
+    """Nothing went wrong in the view."""
+    assert visitor.page.locator(".lv-problem").is_hidden()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_line_under_the_pointer_says_its_known_weight(visitor: Visitor, name: str) -> None:
+    case = CASES[name]
+    visitor.open("cross_attention", **case_link(name), cross="1.2", show="lines")
+    for row, key in list(enumerate(case.keys("cross", 1)))[:3]:
+        x, y = _middle(visitor, row)
+        visitor.page.mouse.move(x, y)
+        visitor.until("!document.querySelector('.lv-tip').hidden")
+        told = text_of(visitor, ".lv-tip")
+        assert float(told.split("weight ")[1]) > KNOWN
+        assert f"key {case.source_tokens[key].removeprefix('▁')}:" in told
+        assert visitor.page.locator(".lv-hovered").count() >= 2
+        visitor.page.mouse.move(5, 5)
+    whole(visitor)
+
+
+def _middle(visitor: Visitor, row: int) -> tuple[float, float]:
+    """A point on the line of a row, a third of the way to its key."""
+    x, y = visitor.page.evaluate(
+        """(row) => {
+          const line = document.querySelectorAll(".lv-query")[row].querySelector("line");
+          const at = (name) => Number(line.getAttribute(name));
+          const box = line.ownerSVGElement.getBoundingClientRect();
+          const third = (one, two) => at(one) + (at(two) - at(one)) / 3;
+          return [box.left + third("x1", "x2"), box.top + third("y1", "y2")];
+        }""",
+        row,
+    )
+    return x, y
+
+
+def test_a_token_stands_alone_while_it_is_pointed_at_or_clicked(visitor: Visitor) -> None:
+    visitor.open("cross_attention", **case_link("copy"), cross="1.2", show="lines")
+    token = visitor.page.locator(".lv-lines text", has_text="drei").first
+    token.hover()
+    visitor.until("document.querySelectorAll('.lv-isolated .lv-alone').length === 1")
+    token.click()
+    visitor.until("document.querySelector('.lv-count').textContent === 'step 3 of 5'")
+    visitor.page.mouse.move(5, 5)
+    assert visitor.page.locator(".lv-isolated .lv-alone").count() == 1
+    token.click()
+    visitor.page.mouse.move(5, 5)
+    visitor.until("document.querySelectorAll('.lv-isolated').length === 0")
+
+
+def test_the_lists_follow_the_cursor_and_lead_to_other_tokens(visitor: Visitor) -> None:
+    case = CASES["copy"]
+    visitor.open("cross_attention", **case_link("copy", step="1"), cross="1.2", show="strongest")
+    visitor.page.focus(".lv")
+    for step in range(3):
+        key = case.source_tokens[case.keys("cross", 1)[step]].removeprefix("▁")
+        first = visitor.page.locator(".lv-list-query tr").nth(1)
+        assert first.inner_text().split()[0] == key
+        assert float(first.inner_text().split()[1]) >= 0.99
+        strong = visitor.page.locator(".lv-shaded .lv-strong")
+        assert strong.all_text_contents() == [key]
+        visitor.page.keyboard.press("ArrowRight")
+        visitor.until(f"document.querySelector('.lv').dataset.painted === '{step + 1}'")
+    visitor.page.locator(".lv-shaded .lv-token", has_text="four").click()
+    visitor.until("location.search.includes('source=4')")
+    reader = case.target_tokens[case.keys("cross", 1).index(3)].removeprefix("▁")
+    assert f"predicts {reader}" in visitor.page.locator(".lv-list-key tr").nth(1).inner_text()
+    whole(visitor)
+
+
+def test_another_way_of_drawing_keeps_the_cursor_and_is_in_the_address(visitor: Visitor) -> None:
+    visitor.open("decoder_self_attention", **case_link("copy", step="3"))
+    for name, show in (("lines", "lines"), ("strongest keys", "strongest")):
+        visitor.page.get_by_role("radio", name=name).click()
+        visitor.until(
+            f"document.querySelector('[data-plot={show}]') && location.search.includes('show={show}')"
+        )
+        visitor.ready()
+        assert visitor.count() == "step 3 of 5"
+    visitor.page.get_by_role("radio", name="matrix").click()
+    visitor.until("document.querySelector('[data-plot=decoder] .lv-row')?.hidden === false")
+    visitor.ready()
+    whole(visitor)
+
+
+def test_a_word_is_one_row_whose_pieces_light_up_together(visitor: Visitor) -> None:
+    visitor.open("encoder_self_attention", **RANDOM, source="4")
+    pieces = len(visitor.chips("source"))
+    rows = visitor.page.locator("[data-plot=encoder] .ytick").count()
+    assert rows == 5 < pieces
+    visitor.page.mouse.move(*visitor.centre("encoder", 1, 0))
+    visitor.until("document.querySelectorAll('.lv-strip .lv-hovered').length > 1")
+    assert visitor.page.locator("[data-plot=encoder] .lv-across").is_visible()
+    assert visitor.page.locator("[data-plot=encoder] .lv-down").is_visible()
+    hovered = visitor.page.eval_on_selector_all(
+        ".lv-hovered .lv-word", "es => es.map(e => e.firstChild.textContent)"
+    )
+    assert "".join(hovered).removeprefix("␣") == "seventeen"
+    top = visitor.page.locator("[data-plot=encoder] .lv-row").bounding_box()
+    assert abs(top["y"] + top["height"] / 2 - visitor.centre("encoder", 1, 0)[1]) < 2
+    assert "from a verified trace" in text_of(visitor, "[data-plot=encoder] .lv-caption")
+
+
+def test_a_hidden_row_is_named_and_its_neighbours_stay_in_place(visitor: Visitor) -> None:
+    visitor.open("encoder_self_attention", **case_link("copy", source="8"), hide="special")
+    assert "hidden" in text_of(visitor, ".lv-sentence")
+    assert visitor.page.locator("[data-plot=encoder] .lv-row").is_hidden()
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowLeft")
+    visitor.until("!document.querySelector('[data-plot=encoder] .lv-row').hidden")
+    assert "six" in text_of(visitor, ".lv-sentence")
+
+
+def test_a_click_on_the_whole_matrix_moves_the_window(visitor: Visitor) -> None:
+    visitor.open("encoder_self_attention", model="random", text=LONG, window="16", source="3")
+    assert "queries 1–16" in text_of(visitor, "[data-plot=encoder] .lv-caption")
+    place = "[data-plot=whole] .lv-window"
+    before = visitor.page.eval_on_selector(place, "e => parseFloat(e.style.top)")
+    overview = visitor.page.locator("[data-plot=whole] .nsewdrag")
+    box = overview.bounding_box()
+    overview.click(position={"x": box["width"] * 0.9, "y": box["height"] * 0.9})
+    visitor.until(
+        "!document.querySelector('[data-plot=encoder] .lv-caption').textContent.includes('queries 1–16')"
+    )
+    visitor.ready()
+    assert visitor.page.eval_on_selector(place, "e => parseFloat(e.style.top)") > before
+    assert visitor.page.locator("[data-plot=encoder] .lv-row").is_visible()
+    whole(visitor)
+
+
+def test_on_a_phone_a_large_map_scrolls_under_its_labels(newcomer: Callable[..., Visitor]) -> None:
+    visitor = newcomer(has_touch=True, color_scheme="dark")
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.open("encoder_self_attention", model="random", text=LONG)
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
+    frame = "document.querySelector('[data-plot=encoder] .lv-scroll')"
+    assert visitor.page.evaluate(f"{frame}.scrollWidth > {frame}.clientWidth + 100")
+    left = "document.querySelector('.lv-pin-rows').getBoundingClientRect().left"
+    before = visitor.page.evaluate(left)
+    visitor.page.evaluate(f"{frame}.scrollLeft = 150")
+    assert visitor.page.evaluate(left) == before
+    shown = visitor.page.locator(".lv-pin-rows span")
+    assert shown.count() > 10
+    assert not shown.first.inner_text().isdigit()
+    whole(visitor)
+
+
+def test_hostile_tokens_are_text_in_every_way_of_drawing(visitor: Visitor) -> None:
+    text = "<img src=x onerror=alert(1)> </script> <b>one</b> שלום"
+    visitor.open("encoder_self_attention", model="random", text=text, words="yes")
+    for name, drawn in (("matrix", "encoder"), ("lines", "lines"), ("strongest keys", "strongest")):
+        visitor.page.get_by_role("radio", name=name).click()
+        visitor.until(f"document.querySelector('[data-plot={drawn}]')")
+        visitor.ready()
+        assert visitor.page.locator(".lv img, .lv script, .lv b:not(.lv-title b)").count() == 0
+        whole(visitor)
+
+
+def test_a_link_opens_what_was_seen_and_back_returns_to_it(visitor: Visitor) -> None:
+    link = {"cross": "1.2", "step": "3", "source": "2", "words": "yes", "hide": "special", "scale": "log"}
+    visitor.open("cross_attention", **case_link("copy"), **link)
+    visitor.page.focus(".lv")
+    seen = _seen(visitor)
+    assert seen["count"] == "step 3 of 5"
+    assert "logarithmic" in seen["caption"]
+    assert {name: visitor.params()[name] for name in link} == link
+    visitor.page.get_by_role("radio", name="lines").click()
+    visitor.until("document.querySelector('[data-plot=lines]') && location.search.includes('show=lines')")
+    visitor.ready()
+    visitor.page.go_back()
+    visitor.until("document.querySelector('[data-plot=cross] .lv-row')?.hidden === false")
+    visitor.ready()
+    assert _seen(visitor) == seen
+
+
+def _seen(visitor: Visitor) -> dict[str, object]:
+    """Cursor, head, words, colours and rings, as they are on the screen."""
+    plot = "[data-plot=cross]"
+    chosen = visitor.page.locator(".lv-strip .lv-on").all_inner_texts()
+    return {
+        "count": visitor.count(),
+        "title": text_of(visitor, f"{plot} .lv-title"),
+        "caption": text_of(visitor, f"{plot} .lv-caption"),
+        "sentence": text_of(visitor, ".lv-sentence"),
+        "chosen": chosen,
+        "rows": visitor.page.locator(f"{plot} .ytick").all_text_contents(),
+        "ring": visitor.page.eval_on_selector(f"{plot} .lv-sheet", "e => e.getAttribute('style')"),
+    }
+
+
+def test_the_table_opens_with_the_strongest_links(visitor: Visitor) -> None:
+    visitor.open("cross_attention", **case_link("copy"))
+    visitor.page.get_by_role("button", name="table").click()
+    visitor.page.wait_for_selector("[data-testid=stDataFrame]")
+    assert "Strongest links" in visitor.page.inner_text("[data-testid=stPopoverBody]")
