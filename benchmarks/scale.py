@@ -145,7 +145,8 @@ def cell_clicks(page: Page, kind: str, count: int) -> list[float]:
               const rows = Number(style.getPropertyValue("--rows"));
               const first = Number(style.getPropertyValue("--row"));
               const columns = Number(style.getPropertyValue("--columns"));
-              return [sheet.left + 2.5 / columns * sheet.width, sheet.top + (first + row + .5) / rows * sheet.height];
+              const x = sheet.left + 2.5 / columns * sheet.width;
+              return [x, sheet.top + (first + row + .5) / rows * sheet.height];
             }""",
             [kind, row - at],
         )
