@@ -302,7 +302,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         name = f"{values['organization']}/{values['name']}"
         if name in self.server.repositories:
-            self._refuse(409)
+            self._answer({"error": "exists", "url": f"{self.server.url}/{name}"}, 409)
             return
         self.server.repositories[name] = Repository(private=values.get("visibility") == "private")
         self._answer({"url": f"{self.server.url}/{name}"})

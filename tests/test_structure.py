@@ -11,14 +11,15 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 GROUPS = (
-    "config presets masks biases positions bootstrap scores cache capture search_rules hooks recorder tokenizer words reading "
-    "function_words loss dropout",
+    "config presets masks biases positions bootstrap scores cache capture search_rules hooks recorder "
+    "tokenizer words reading function_words loss dropout",
     "attention data augment mask_variants",
     "layers",
     "model",
     "decoding beam checkpoint card",
-    "audit translation inside what_if_head anatomy compare alignment patterns roles heads probe_data run_record trace_file trace_json marian marian_rules marian_tokenizer marian_weights hub hub_files hub_settings hub_push sources training "
-    "progress run_files",
+    "audit translation inside what_if_head anatomy compare alignment patterns roles heads probe_data "
+    "run_record trace_file trace_json marian marian_rules marian_tokenizer marian_weights hub hub_files "
+    "hub_settings hub_push sources training progress run_files",
     "translator untrained batch survey probes retrace",
     "commands rearranged train_command experiments profiles positions_command hub_command __main__",
 )

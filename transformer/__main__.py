@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import commands, positions_command, train_command
+from . import commands, hub_command, positions_command, train_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     train.set_defaults(run=train_command.run)
     commands.add_commands(subparsers)
     positions_command.add_command(subparsers)
+    hub_command.add_commands(subparsers)
     return parser
 
 

@@ -42,7 +42,7 @@ def scores(card: str) -> tuple[Score, ...]:
             )
             for each in results
         )
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError):
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return ()
 
 

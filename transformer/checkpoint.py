@@ -29,6 +29,7 @@ HEADS_FILE = "heads.json"
 PROBES_FILE = "probes.json"
 MAX_PARAMETERS = 2_000_000_000
 MAX_JSON_BYTES = 16 * 2**20
+MAX_CARD_BYTES = 2**18
 
 
 class CheckpointError(ValueError):
@@ -160,9 +161,12 @@ def read_heads(directory: Path) -> dict[str, Any] | None:
 
 
 def read_card(directory: Path) -> str:
-    """Text of the model card; empty where there is none."""
+    """Text of the model card, of at most ``MAX_CARD_BYTES``; empty where there is none."""
     card = directory / CARD_FILE
-    return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    if not card.is_file():
+        return ""
+    with card.open("rb") as file:
+        return file.read(MAX_CARD_BYTES).decode("utf-8", "replace")
 
 
 def read_config(directory: Path) -> TransformerConfig:

@@ -79,7 +79,8 @@ def add_commands(commands: Any) -> None:
 
 def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    parser.add_argument("--model", required=True, metavar="DIR", help="model directory")
+    parser.add_argument("--model", required=True, metavar="DIR", help="directory, or owner/model on the Hub")
+    parser.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
     parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
     parser.add_argument("--dtype", default="float32", choices=TYPES, help="type to compute in")
     parser.add_argument("--json", action="store_true", help="write lines of JSON")
@@ -94,7 +95,8 @@ def _beam(parser: argparse.ArgumentParser) -> None:
 def _load(arguments: argparse.Namespace) -> Translator:
     if getattr(arguments, "beam_size", 1) < 1:
         raise ValueError(f"The beam size is {arguments.beam_size}; it must be at least 1.")
-    return load_translator(arguments.model, choose_device(arguments.device), arguments.dtype)
+    device, revision = choose_device(arguments.device), arguments.revision
+    return load_translator(arguments.model, device, arguments.dtype, revision)
 
 
 def _write(arguments: argparse.Namespace, values: Json, text: str) -> None:
@@ -331,8 +333,14 @@ def force_gold(translator: Translator, gold: Sequence[GoldPair]) -> Iterator[tup
         yield translator.force(" ".join(pair.source), " ".join(pair.target)), pair
 
 
+def _check_directory(arguments: argparse.Namespace) -> None:
+    if not Path(arguments.model).is_dir():
+        raise ValueError(f"There is no directory {arguments.model} to write into; see `pull --output`.")
+
+
 def write_heads(arguments: argparse.Namespace) -> int:
     """`heads`: measures all heads and writes `heads.json` into the model directory."""
+    _check_directory(arguments)
     pairs = read_pairs(arguments.data)[: arguments.sentences]
     gold = read_gold(arguments.alignments) if arguments.alignments else []
     translator = _load(arguments)
@@ -365,6 +373,7 @@ def write_heads(arguments: argparse.Namespace) -> int:
 
 def write_probes(arguments: argparse.Namespace) -> int:
     """`probes`: arcs and antecedents that heads follow, as `probes.json` in the model directory."""
+    _check_directory(arguments)
     folder = Path(arguments.probes)
     english, german = (read_trees(folder / f"pud-{language}.conllu.gz") for language in ("en", "de"))
     cases, left_out = read_pronouns(folder / "winomt-en.tsv.gz")

@@ -92,7 +92,9 @@ class Offer:
         return 4 * parameter_count(self.config)
 
 
-def find(name: str, revision: str | None = None, hub: Hub | None = None) -> Snapshot:
+def find(
+    name: str, revision: str | None = None, hub: Hub | None = None, progress: Progress | None = None
+) -> Snapshot:
     """A model: the newest state on the Hub, or without a network the one in the cache.
 
     Raises:
@@ -102,11 +104,12 @@ def find(name: str, revision: str | None = None, hub: Hub | None = None) -> Snap
     if revision is not None and COMMIT.fullmatch(revision) and (known := cached(name, revision, hub)):
         return known
     try:
-        return fetch(look(name, revision, hub), hub=hub)
+        return fetch(look(name, revision, hub), progress, hub)
     except UnreachableError as error:
         kept = cached(name, revision, hub)
         if kept is None:
-            raise HubError(f"{name} is not in the cache at {hub.cache}, and {error}.") from error
+            reason = str(error).removesuffix(".")
+            raise HubError(f"{reason}, and {name} is not in the cache at {hub.cache}.") from error
         return kept
 
 

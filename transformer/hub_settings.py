@@ -134,18 +134,18 @@ def explained(error: BaseException, name: str, hub: Hub, revision: str | None = 
     if isinstance(error, HubError):
         return error
     if isinstance(error, errors.OfflineModeIsEnabled):
-        return UnreachableError("the network is switched off (HF_HUB_OFFLINE)")
+        return UnreachableError("The network is switched off (HF_HUB_OFFLINE).")
     if isinstance(error, errors.HfHubHTTPError):
         return _answer(error, name, hub, revision)
     if isinstance(error, httpx2.TransportError):
-        return UnreachableError(f"the Hub at {hub.address} cannot be reached ({type(error).__name__})")
+        return UnreachableError(f"The Hub at {hub.address} cannot be reached ({type(error).__name__}).")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HubError(f"{name} does not fit on the disk of {hub.cache}.")
     if isinstance(error, OSError) and error.errno is not None:
         return HubError(f"{name} cannot be kept in {hub.cache}: {error.strerror}.")
     if isinstance(error, errors.LocalTokenNotFoundError):
         return HubError("There is no token of the Hub here; log in with `hf auth login`.")
-    return HubError(f"{name} cannot be fetched: the answer of {hub.address} is not one of the Hub.")
+    return HubError(f"{name}: what answers at {hub.address} is not the Hub.")
 
 
 def _answer(error: errors.HfHubHTTPError, name: str, hub: Hub, revision: str | None) -> HubError:
@@ -170,5 +170,5 @@ def _answer(error: errors.HfHubHTTPError, name: str, hub: Hub, revision: str | N
     if status in (401, 403):
         return HubError(f"The Hub refuses {name}: this token may not; log in with `hf auth login`.")
     if status == 429 or status >= 500:
-        return UnreachableError(f"the Hub at {hub.address} answers with an error ({status})")
+        return UnreachableError(f"The Hub at {hub.address} answers with an error ({status}).")
     return HubError(f"The Hub at {hub.address} refuses {name} ({status}).")
