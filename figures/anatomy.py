@@ -19,7 +19,7 @@ _HALF_WIDTH, _HALF_HEIGHT = 0.62, 0.36
 _COLUMNS = (0.0, 2.0)
 _TARGETS = 9
 """Invisible markers along a box, so that a click anywhere on it is heard."""
-SLOT = 38
+SLOT = 40
 _FULL = 0.45
 """Opacity of a certain cell of the lens: text on it stays readable."""
 
@@ -166,8 +166,7 @@ def norms_spec(running: str) -> dict[str, Any]:
         boxes = [Box(part, part, None, y > 0, adds if part == "+" else 0) for y, part in enumerate(parts)]
         shapes += _stack(x, boxes, "")
         notes += [_text(x, y, part, False) for y, part in enumerate(parts)]
-        told = f"{norm}-norm" + (", as in the paper" if norm == "post" else "")
-        notes.append(_text(x, 4.15, told + (": runs here" if runs else ""), runs))
+        notes.append(_text(x, 4.15, f"{norm}-norm{': runs here' * runs}", runs))
         if runs:
             frame = {"x0": x - 0.96, "x1": x + 0.9, "y0": -0.6, "y1": 4.5}
             shapes.append({"type": "rect", **frame, "line": {"color": "rgba(128,128,128,1)", "width": 2}})

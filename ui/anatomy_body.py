@@ -135,8 +135,8 @@ def _notes(now: State, part: str, last: int) -> tuple[str, ...]:
     if now.part is not None and now.part != part:
         notes.append(f"This model has no part “{part_name(now.part)}”: {part_name(part)} is shown.")
     if in_layer(part) and (now.layer or 0) > last:
-        count = labels.count(last)
-        notes.append(f"There is no {side_of(part)} layer {labels.count(now.layer or 0)}: {count} is shown.")
+        asked = labels.count(now.layer or 0)
+        notes.append(f"There is no {side_of(part)} layer {asked}: layer {labels.count(last)} is shown.")
     return tuple(notes)
 
 
