@@ -11,10 +11,9 @@ import plotly.graph_objects as go
 
 from figures import labels, style
 from figures.grid import token_grid
-from figures.heatmap import LARGEST, hatching
+from figures.heatmap import LARGEST, LEGEND, hatching
 
 Pair = tuple[int | None, int | None]
-LEGEND = 40
 _ENDS = 40
 ROOM = 8.5
 """Widest label, in multiples of its font size: a name from both sides."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import plotly.graph_objects as go
+
 from figures import labels, style
+from figures.strips import frame
 
 _EDGE = 3
 """Px between a title and the edge of the figure."""
@@ -52,6 +55,21 @@ def token_grid(
             _title(titles[0], **corner, xshift=_EDGE - margin["l"], yshift=-spare[0], textangle=-90),
         ],
     }
+
+
+def framed(figure: go.Figure, row: int) -> go.Figure:
+    """Frames a row of a map, counted from 0."""
+    columns = figure.data[0].z.shape[1]
+    figure.add_shape(frame(-0.5, columns - 0.5, row - 0.5, row + 0.5))
+    return figure
+
+
+def lowered(figure: go.Figure, by: int) -> go.Figure:
+    """Moves the cells of a map down by so many px, to the height of those beside it; its title stays."""
+    figure.layout.height += by
+    figure.layout.margin.t += by
+    figure.layout.annotations[0].yshift += by
+    return figure
 
 
 def _title(text: str, **place: object) -> dict[str, object]:

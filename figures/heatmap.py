@@ -93,7 +93,7 @@ def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums:
         ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
     """
     spec = heatmap_spec(view, size, scale, sums)
-    spec["data"][0] |= _legend(scale)
+    spec["data"][0] |= legend(scale)
     layout = spec["layout"]
     layout |= {
         "height": size + LEGEND,
@@ -136,8 +136,8 @@ def heatmap_spec(
     return style.spec(traces, layout)
 
 
-def _legend(scale: str) -> dict[str, Any]:
-    """A colour bar under the map, with numbers."""
+def legend(scale: str = "linear") -> dict[str, Any]:
+    """A colour bar under a map of weights, with numbers; `LEGEND` px of room are its own."""
     stops = style.stops(scale)
     bar = {
         "orientation": "h",

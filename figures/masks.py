@@ -10,14 +10,13 @@ import plotly.graph_objects as go
 
 from figures import labels, style
 from figures.grid import token_grid
-from figures.heatmap import axis_titles, hatching, levels, row_tokens
+from figures.heatmap import LEGEND, axis_titles, hatching, legend, levels, row_tokens
 from figures.shape import HeadLike
 
 LEAKED = "#CC79A7"
 """Weight on masked keys (Okabe and Ito): no kind's hue."""
 WRITTEN = 22
 """Most columns of a batch whose tokens are written into its cells."""
-SCALE_STRIP = 34
 
 
 def mask_map(view: HeadLike, size: int = style.SIZE, hover: bool = True) -> go.Figure:
@@ -34,7 +33,9 @@ def mask_map(view: HeadLike, size: int = style.SIZE, hover: bool = True) -> go.F
         cells |= {"text": _names(view, np.where(view.mask, "may attend", "masked"))}
     else:
         cells |= {"hoverinfo": "skip", "hovertemplate": None}
-    return _map(view, cells, size)
+    said: dict[str, Any] = {"text": "coloured: may attend · hatched: masked", "showarrow": False}
+    said |= {"xref": "paper", "yref": "paper", "x": 0, "y": 0, "xanchor": "left", "yanchor": "top"}
+    return _below(_map(view, cells, size)).add_annotation(said | {"font": {"size": 9}, "yshift": -6})
 
 
 def score_map(view: HeadLike, scores: np.ndarray, size: int = style.SIZE) -> go.Figure:
@@ -51,9 +52,7 @@ def score_map(view: HeadLike, scores: np.ndarray, size: int = style.SIZE) -> go.
     cells |= {"showscale": True, "colorbar": _scale_strip(most, size), "customdata": scores}
     cells |= {"text": _names(view, np.where(view.mask, "", "to be masked"))}
     cells["hovertemplate"] = "%{text}<br>score %{customdata:.2f}<extra></extra>"
-    figure = _map(view, cells, size)
-    figure.layout.margin.b += SCALE_STRIP
-    return figure.update_layout(height=size + SCALE_STRIP)
+    return _below(_map(view, cells, size))
 
 
 def weight_map(view: HeadLike, weights: np.ndarray, size: int = style.SIZE) -> go.Figure:
@@ -65,27 +64,25 @@ def weight_map(view: HeadLike, weights: np.ndarray, size: int = style.SIZE) -> g
         size: width and height in px.
     """
     shown = levels(weights, view.mask | (weights > 0))
-    cells = _cells(shown, style.scale(view.kind)) | {"zmin": 0, "zmax": 255}
+    cells = _cells(shown, style.scale(view.kind)) | {"zmin": 0, "zmax": 255} | legend()
     cells |= {"customdata": weights.astype(np.float32)}
     cells |= {"text": _names(view, np.where(view.mask, "", np.where(weights > 0, "leaks", "masked")))}
     cells["hovertemplate"] = "%{text}<br>weight %{customdata:.3f}<extra></extra>"
-    return _map(view, cells, size)
+    return _below(_map(view, cells, size))
 
 
-def leak_bars(
-    rows: Sequence[str], kind: str, visible: np.ndarray, masked: np.ndarray, height: int
-) -> go.Figure:
+def leak_bars(view: HeadLike, visible: np.ndarray, masked: np.ndarray, size: int = style.SIZE) -> go.Figure:
     """Draws for each row where its weight goes: to visible keys, to masked keys, or nowhere.
 
     Args:
-        rows: tokens of the rows.
-        kind: encoder, decoder or cross.
+        view: the head; gives kind and tokens.
         visible: (rows,) weight on visible keys.
         masked: (rows,) weight on masked keys.
-        height: in px.
+        size: height in px of the map that stands beside the bars, row by row.
     """
+    rows, longest = row_tokens(view), max(view.mask.shape)
     names = [labels.escape(name) for name in labels.names(rows)]
-    parts = (("on visible keys", visible, style.HUES[kind]), ("on masked keys", masked, LEAKED))
+    parts = (("on visible keys", visible, style.HUES[view.kind]), ("on masked keys", masked, LEAKED))
     bars = [
         go.Bar(
             name=name,
@@ -100,17 +97,17 @@ def leak_bars(
         for name, values, color in parts
     ]
     figure = style.bare(go.Figure(bars))
-    down = style.token_axis(labels.ticks(rows)) | {"range": [len(rows) - 0.5, -0.5]}
+    down = style.token_axis(labels.ticks(rows), size, longest) | {"range": [longest - 0.5, -0.5]}
     across = {"range": [0, 1.02], "tickvals": [0, 0.5, 1], "fixedrange": True, "side": "top"}
     across |= {"zeroline": False, "gridcolor": "rgba(128,128,128,.25)"}
     return figure.update_layout(
         barmode="stack",
         xaxis=across,
         yaxis=down,
-        height=height,
-        margin={"l": style.MARGIN["l"], "t": 60, "r": 12, "b": 4},
+        height=size + LEGEND,
+        margin=style.margin(size) | {"r": 12, "b": 4 + LEGEND, "autoexpand": False},
         showlegend=True,
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "top", "yref": "container"}
+        legend={"orientation": "h", "x": 0, "y": 0.95, "yanchor": "top", "yref": "container"}
         | {"traceorder": "normal"},
         bargap=0.2,
         dragmode=False,
@@ -134,17 +131,14 @@ def padding_grid(sentences: Sequence[Sequence[str]], mask: np.ndarray, selected:
         "zmax": 1,
         "colorscale": [(0, "rgba(128,128,128,0)"), (1, "rgba(128,128,128,.22)")],
         "showscale": False,
-        "text": [[labels.escape(labels.shorten(each, 9)) for each in line] for line in shown],
         "customdata": [[labels.escape(each) for each in line] for line in shown],
         "ygap": 3,
         "hovertemplate": "sentence %{y}, place %{x}: %{customdata}<extra></extra>",
         "x0": 1,
         "y0": 1,
     }
-    if columns <= WRITTEN:
-        cells |= {"texttemplate": "%{text}", "textfont": {"size": 11}}
     hatched = hatching(mask)
-    traces = [cells]
+    traces = [cells, _written(shown)] if columns <= WRITTEN else [cells]
     if hatched is not None:
         moved = [[None if at is None else at + 1 for at in hatched[axis]] for axis in "xy"]
         traces.append(hatched | {"x": moved[0], "y": moved[1]})
@@ -161,6 +155,20 @@ def padding_grid(sentences: Sequence[Sequence[str]], mask: np.ndarray, selected:
     return style.figure(style.spec(traces, layout))
 
 
+def _written(shown: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Tokens in the cells of a batch, in the page's text colour."""
+    places = [(i, j) for j, line in enumerate(shown, start=1) for i in range(1, len(line) + 1)]
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": np.array([i for i, _ in places], dtype=np.float32),
+        "y": np.array([j for _, j in places], dtype=np.float32),
+        "text": [labels.escape(labels.fitted(each, 4.5)) for line in shown for each in line],
+        "textfont": {"size": 11},
+        "hoverinfo": "skip",
+    }
+
+
 def _cells(values: np.ndarray, colors: list[tuple[float, str]]) -> dict[str, Any]:
     look = {"showscale": False, "hovertemplate": "%{text}<extra></extra>"}
     return {"type": "heatmap", "z": values, "colorscale": colors, **look}
@@ -170,6 +178,13 @@ def _map(view: HeadLike, cells: dict[str, Any], size: int) -> go.Figure:
     hatched = hatching(view.mask)
     layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
     return style.figure(style.spec([cells] if hatched is None else [cells, hatched], layout))
+
+
+def _below(figure: go.Figure) -> go.Figure:
+    """Makes room for what is printed under a map: as much for each, so that maps stand side by side."""
+    figure.layout.margin.b += LEGEND
+    figure.layout.height += LEGEND
+    return figure
 
 
 def _scale_strip(most: float, size: int) -> dict[str, Any]:

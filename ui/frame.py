@@ -32,6 +32,8 @@ _STYLE = """
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }
 .st-key-inside-ledger, .st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
+.st-key-masks-batch-long { overflow-x: auto; }
+.st-key-masks-batch-long > * { min-width: 48rem; }
 .st-key-inside-scores { min-width: 600px; }
 [class*="st-key-anatomy-"] :is(.annotation-text, .textpoint text) { fill: currentColor !important; }
 .st-key-anatomy-diagram .nsewdrag { cursor: pointer; }

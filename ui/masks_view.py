@@ -11,28 +11,25 @@ import streamlit as st
 
 from figures import captions, heatmap, labels
 from figures.bars import percent
-from figures.heatmap import row_tokens
-from figures.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
+from figures.grid import framed
+from figures.masks import leak_bars, mask_map, score_map, weight_map
 from transformer import Translation, Window
 from transformer.batch import BatchEntry
 from transformer.capture import HeadView
 from transformer.mask_variants import Leak, Masking, leak, masked_weights
 from transformer.tokenizer import PAD
-from ui import export, frame, models, state, widgets
-from ui.batch_view import LONGER
+from ui import export, frame, masks_batch, models, state, widgets
 from ui.explorer import chosen, place
 from ui.linked_view import window_around
 from ui.widgets import Opened
 
-MOST_SENTENCES = 6
-SHORT = "Thank you."
 WHAT_IF = "what if, not the model's computation"
-_SIZE = 350
+_SIZE = 340
+_SMALL = 262
 _CELLS = 40
 """Most rows and columns of a map here: there are up to nine on the page."""
-_KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
 _WAYS = {
-    "": "−∞ before the softmax (the model)",
+    "": "−∞ (the model's way)",
     "zero": "0 before the softmax",
     "after": "0 after the softmax",
 }
@@ -53,20 +50,34 @@ class Subject:
         of: it.
         name: what it is called in captions.
         places: for each kind the cell that a window must hold.
+        cursor: whether that cell is the cursor's: a batch is translated anew and has none.
     """
 
     of: Translation | BatchEntry
     name: str
     places: dict[str, tuple[int, int]]
+    cursor: bool = False
 
     def head(self, kind: str) -> HeadView:
         """The chosen head of a kind, in a window of at most 40 x 40."""
-        source, target = len(self.of.source_tokens), len(self.of.target_tokens)
-        rows = source if kind == "encoder" else target
-        columns = target if kind == "decoder" else source
+        rows, columns = self.shape(kind)
         at = self.places[kind]
         window = Window(*window_around(rows, at[0], _CELLS), *window_around(columns, at[1], _CELLS))
         return self.of.head(kind, *chosen(kind), window=window)
+
+    def shape(self, kind: str) -> tuple[int, int]:
+        """Rows and columns of the whole map of a kind."""
+        source, target = len(self.of.source_tokens), len(self.of.target_tokens)
+        return source if kind == "encoder" else target, target if kind == "decoder" else source
+
+    def window_note(self, view: HeadView) -> str:
+        """Says which part of the map a view holds; empty where it is all of it."""
+        return captions.window_note(view.window, self.shape(view.kind))
+
+    def framed(self, figure: go.Figure, view: HeadView) -> go.Figure:
+        """Frames the row of the cursor, where there is one."""
+        row = self.places[view.kind][0] - view.window.query_start
+        return framed(figure, row) if self.cursor else figure
 
     def whole(self, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores, mask and weights of the whole head (queries, keys)."""
@@ -94,112 +105,51 @@ def _page(opened: Opened) -> None:
     if subject is None:
         return
     kind = state.current().kind or ("encoder" if batched else "decoder")
-    _controls(opened, kind)
+    _controls(opened, subject, kind)
     _maps(subject, kind)
     _objects(subject)
 
 
+def _batch(opened: Opened) -> Subject | None:
+    chosen = masks_batch.member(opened)
+    if chosen is None:
+        return None
+    entry, place = chosen
+    name = f"sentence {labels.count(place)} of the batch"
+    return Subject(entry, name, dict.fromkeys(models.KINDS, (0, 0)))
+
+
 def _alone(opened: Opened) -> Subject:
     places = {kind: place(opened, kind) for kind in models.KINDS}
-    return Subject(opened.translation, "your sentence", places)
-
-
-# --- the batch ----------------------------------------------------------------------------------------------
-
-
-def _batch(opened: Opened) -> Subject | None:
-    now = state.current()
-    text = now.sentences or "\n".join((opened.translation.source_text, LONGER, SHORT))
-    st.text_area(
-        f"The sentences of the batch, one a line, at most {MOST_SENTENCES}",
-        text,
-        height=104,
-        **widgets.control("sentences", text, _take_sentences),
-    )
-    lines = [line for line in text.splitlines() if line.strip()][:MOST_SENTENCES]
-    try:
-        entries = models.batch(opened.asked.model, tuple(lines))
-    except ValueError as error:
-        st.error(frame.plain(str(error)), icon=":material/error:")
-        return None
-    member = min(now.member or 0, len(entries) - 1)
-    _rectangle(entries, member)
-    _member_picker(lines, member)
-    return Subject(
-        entries[member], f"sentence {labels.count(member)} of the batch", dict.fromkeys(models.KINDS, (0, 0))
-    )
-
-
-def _take_sentences(text: str) -> None:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(lines) > MOST_SENTENCES:
-        st.toast(f"A batch here holds {MOST_SENTENCES} sentences; the rest is left out.")
-    state.change(sentences="\n".join(lines[:MOST_SENTENCES]) or None, member=None)
-
-
-def _rectangle(entries: tuple[BatchEntry, ...], member: int) -> None:
-    mask = np.stack([entry.source_mask for entry in entries])
-    padding = int((~mask).sum())
-    st.markdown(
-        f"{len(entries)} sentences × {mask.shape[1]} tokens make a rectangle of {mask.size} places; "
-        f"**{padding} of them ({percent(padding / mask.size)}) are `<pad>`**, hatched."
-    )
-
-    def draw() -> go.Figure:
-        return padding_grid([entry.source_tokens for entry in entries], mask, member)
-
-    st.plotly_chart(
-        draw(),
-        key="masks.batch",
-        config={"displayModeBar": False},
-        alt=f"The batch of {len(entries)} sentences: {padding} of {mask.size} places are padding",
-    )
-    caption = f"Source tokens of the batch · {padding} of {mask.size} places padded · {entries[0].model}"
-    export.picture("batch", draw, caption)
-
-
-def _member_picker(lines: list[str], member: int) -> None:
-    options = list(range(len(lines)))
-    st.segmented_control(
-        "Sentence of the batch",
-        options,
-        default=member,
-        required=True,
-        format_func=lambda i: frame.plain(f"{labels.count(i)} · {labels.shorten(lines[i], 24)}"),
-        label_visibility="collapsed",
-        **widgets.control("member", member, lambda i: state.change(member=i or None)),
-    )
+    return Subject(opened.translation, "your sentence", places, cursor=True)
 
 
 # --- scores, mask, weights ----------------------------------------------------------------------------------
 
 
-def _controls(opened: Opened, kind: str) -> None:
-    kinds, head, ways, why = st.columns([2.1, 1.5, 1.7, 1.4], vertical_alignment="bottom")
-    with kinds:
-        st.segmented_control(
-            "Attention",
-            list(_KINDS),
-            default=kind,
-            required=True,
-            format_func=_KINDS.__getitem__,
-            label_visibility="collapsed",
-            **widgets.control("kind", kind, lambda name: state.change(kind=name)),
-        )
-    with head:
-        widgets.head_picker(kind, opened.asked.model)
-    way = state.current().mask or ""
-    with ways:
-        st.selectbox(
-            "How the mask acts",
-            list(_WAYS),
-            index=list(_WAYS).index(way),
-            format_func=_WAYS.__getitem__,
-            label_visibility="collapsed",
-            **widgets.control("mask", way, lambda name: state.change(mask=name or None)),
-        )
-    with why:
+def _controls(opened: Opened, subject: Subject, kind: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        widgets.kind_picker(kind)
+        with st.container(width=220):
+            widgets.head_picker(kind, opened.asked.model)
+        with st.container(width=210):
+            _way_picker()
+        if subject.cursor:
+            with st.container(width=180):
+                widgets.row_picker(opened, kind, subject.places[kind][0])
         widgets.seen("What am I seeing?", _SEEING, _FORMULA)
+
+
+def _way_picker() -> None:
+    way = state.current().mask or ""
+    st.selectbox(
+        "How the mask acts",
+        list(_WAYS),
+        index=list(_WAYS).index(way),
+        format_func=_WAYS.__getitem__,
+        label_visibility="collapsed",
+        **widgets.control("mask", way, lambda name: state.change(mask=name or None)),
+    )
 
 
 _SEEING = (
@@ -218,19 +168,24 @@ def _maps(subject: Subject, kind: str) -> None:
     scores, mask, weights = subject.whole(kind)
     way = state.current().mask or ""
     st.markdown(_found(leak(weights, mask), weights.size) + (f" {_WHY['']}" if not way else ""))
-    columns = st.columns(3)
-    with columns[0]:
+    with st.container(horizontal=True, gap="small"):
         _picture(
             "scores",
+            "Scores, before the mask",
             lambda: score_map(view, view.scores, _SIZE),
             view,
             subject,
             "scores, scaled, before the mask",
         )
-    with columns[1]:
-        _picture("mask", lambda: mask_map(view, _SIZE), view, subject, "mask, hatched = masked")
-    with columns[2]:
-        _picture("weights", lambda: heatmap(view, _SIZE), view, subject, "weights, colour from 0 to 1")
+        _picture("mask", "The mask", lambda: mask_map(view, _SIZE), view, subject, "mask")
+        _picture(
+            "weights",
+            "Weights, after mask and softmax",
+            lambda: heatmap(view, _SIZE),
+            view,
+            subject,
+            "weights, colour from 0 to 1",
+        )
     if way:
         _what_if(subject, view, Masking(way), (scores, mask))
 
@@ -254,31 +209,35 @@ def _what_if(subject: Subject, view: HeadView, way: Masking, whole: tuple[np.nda
     found = leak(weights, mask)
     rows = subject.rows(view.kind)
     st.markdown(f"{_WHY[way]} {_leaks(found, rows, subject.places[view.kind][0])}")
-    bars, reworked, true = st.columns(3)
     seen, keys = view.window.queries, view.window.keys
-    with bars:
-        height = _SIZE if len(rows) <= 24 else 480
-        on_visible = (found.sums - found.masked)[seen]
+    on_visible = (found.sums - found.masked)[seen]
+    with st.container(horizontal=True, gap="small"):
         _picture(
             "leak",
-            lambda: leak_bars(row_tokens(view), view.kind, on_visible, found.masked[seen], height),
+            "What if: where each row's weight goes",
+            lambda: leak_bars(view, on_visible, found.masked[seen], _SIZE),
             view,
             subject,
             f"weight per row · {WHAT_IF}",
             proven=False,
         )
-    with reworked:
-        quantity = f"weights with {_WAYS[way]} · {WHAT_IF}"
         _picture(
             "what-if",
+            f"What if: {_WAYS[way]}",
             lambda: weight_map(view, weights[seen, keys], _SIZE),
             view,
             subject,
-            quantity,
+            f"weights with {_WAYS[way]} · {WHAT_IF}",
             proven=False,
         )
-    with true:
-        _picture("true", lambda: heatmap(view, _SIZE), view, subject, "weights as the model computed them")
+        _picture(
+            "true",
+            "The model's own weights",
+            lambda: heatmap(view, _SIZE),
+            view,
+            subject,
+            "weights as the model computed them",
+        )
 
 
 def _leaks(found: Leak, rows: tuple[str, ...], cursor: int) -> str:
@@ -301,7 +260,8 @@ def _leaks(found: Leak, rows: tuple[str, ...], cursor: int) -> str:
 
 def _of_rows(values: np.ndarray, verb: str, rows: tuple[str, ...], tokens: list[int], cursor: int) -> str:
     """The values of the first row, the cursor's, and the last."""
-    named = {tokens[0]: "the first row", cursor: "the row of the cursor", tokens[-1]: "the last row"}
+    named = {cursor: "the row of the cursor"}
+    named |= {tokens[0]: "the first row", tokens[-1]: "the last row"}
     told = [
         f"{name} ({frame.plain(captions.quote(rows[i]))}) {verb} **{values[i]:.2f}**"
         for i, name in sorted(named.items())
@@ -311,28 +271,36 @@ def _of_rows(values: np.ndarray, verb: str, rows: tuple[str, ...], tokens: list[
 
 def _picture(
     name: str,
+    title: str,
     draw: Callable[[], go.Figure],
     view: HeadView,
     subject: Subject,
     quantity: str,
     proven: bool = True,
 ) -> None:
+    def drawn() -> go.Figure:
+        figure = draw()
+        return figure if name == "leak" else subject.framed(figure, view)
+
     phrase = labels.head_phrase(view.layer, view.head)
-    st.plotly_chart(
-        draw(),
-        width="content",
-        key=f"masks.{name}",
-        config={"displayModeBar": False},
-        alt=f"{captions.KIND_NAMES[view.kind]} of {subject.name}, {phrase}: {quantity}",
-    )
     place = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
-    note = captions.window_note(view.window)
+    note = subject.window_note(view)
     caption = f"{captions.KIND_NAMES[view.kind]} · {place} · {subject.name} · {quantity}{note} · {view.model}"
     badge = captions.badge(view.audit)
-    st.caption(
-        f"{caption} · {badge['text']}" if proven else caption, help=str(badge["title"]) if proven else None
-    )
-    export.picture(name, draw, caption, view.audit if proven else None)
+    with st.container(width=_SIZE + 10, gap="xsmall"):
+        st.markdown(f"**{title}**")
+        st.plotly_chart(
+            drawn(),
+            width="stretch" if name == "leak" else "content",
+            key=f"masks.{name}",
+            config={"displayModeBar": False},
+            alt=f"{captions.KIND_NAMES[view.kind]} of {subject.name}, {phrase}: {quantity}",
+        )
+        st.caption(
+            f"{caption} · {badge['text']}" if proven else caption,
+            help=str(badge["title"]) if proven else None,
+        )
+        export.picture(name, drawn, caption, view.audit if proven else None)
 
 
 # --- the masks as objects -----------------------------------------------------------------------------------
@@ -342,14 +310,13 @@ def _objects(subject: Subject) -> None:
     st.markdown(f"#### The masks of {subject.name}")
     shown = [("encoder", "Padding mask of the encoder"), ("decoder", "Causal mask of the decoder")]
     shown.append(("cross", "Padding mask of cross-attention"))
-    columns = st.columns(4 if isinstance(subject.of, BatchEntry) else 3)
-    for column, (kind, title) in zip(columns, shown, strict=False):
-        with column:
-            view = subject.head(kind)
-            _object(f"object.{kind}", title, view, _REASONS[kind])
-    if isinstance(subject.of, BatchEntry):
-        with columns[-1]:
-            _combined(subject.of, subject.head("decoder"))
+    with st.container(horizontal=True, gap="small"):
+        for kind, title in shown:
+            _object(f"object.{kind}", title, subject, subject.head(kind), _REASONS[kind])
+        if isinstance(subject.of, BatchEntry):
+            _combined(subject, subject.of, subject.head("decoder"))
+    if subject.cursor:
+        st.caption("Causal and padding combined differ only where there is padding: choose “in a batch”.")
 
 
 _REASONS = {
@@ -359,25 +326,24 @@ _REASONS = {
 }
 
 
-def _object(name: str, title: str, view: HeadView, reason: str) -> None:
+def _object(name: str, title: str, subject: Subject, view: HeadView, reason: str) -> None:
     rows, keys = view.mask.shape
-    hidden = int((~view.mask).sum())
-    st.markdown(f"**{title}**  \n{rows} × {keys} cells, {hidden} masked")
-    st.plotly_chart(
-        mask_map(view, 270, hover=False),
-        width="content",
-        key=f"masks.{name}",
-        config={"displayModeBar": False},
-        alt=f"{title}: {rows} queries by {keys} keys, {hidden} cells masked",
-    )
-    st.caption(reason + captions.window_note(view.window))
-    caption = (
-        f"{title} · {hidden} of {rows * keys} cells masked{captions.window_note(view.window)} · {view.model}"
-    )
-    export.picture(name, lambda: mask_map(view, 330), caption, view.audit)
+    hidden, note = int((~view.mask).sum()), subject.window_note(view)
+    with st.container(width=_SMALL, gap="xsmall"):
+        st.markdown(f"**{title}**  \n{rows} × {keys} cells, {hidden} masked")
+        st.plotly_chart(
+            mask_map(view, _SMALL, hover=False),
+            width="content",
+            key=f"masks.{name}",
+            config={"displayModeBar": False},
+            alt=f"{title}: {rows} queries by {keys} keys, {hidden} cells masked",
+        )
+        st.caption(reason + note)
+        caption = f"{title} · {hidden} of {rows * keys} cells masked{note} · {view.model}"
+        export.picture(name, lambda: mask_map(view, _SIZE), caption, view.audit)
 
 
-def _combined(entry: BatchEntry, view: HeadView) -> None:
+def _combined(subject: Subject, entry: BatchEntry, view: HeadView) -> None:
     """Causal and padding at once: what many implementations pass, and this decoder can do without."""
     both = view.mask & entry.target_mask[view.window.keys]
     differ = int((both != view.mask).sum())
@@ -387,4 +353,4 @@ def _combined(entry: BatchEntry, view: HeadView) -> None:
         "Derived, not used by this model: the causal mask alone hides padding at the end from every token. "
         f"The two differ in {differ} cells, {among} of them in rows of tokens; rows of `<pad>` are ignored."
     )
-    _object("object.combined", "Causal and padding combined", replace(view, mask=both), reason)
+    _object("object.combined", "Causal and padding combined", subject, replace(view, mask=both), reason)

@@ -214,6 +214,52 @@ def head_picker(kind: str, model: str) -> None:
     )
 
 
+def kind_picker(kind: str, **more: Any) -> None:
+    """Chooses encoder, decoder or cross on a page of all three.
+
+    Args:
+        kind: the one that is shown.
+        more: what else changes in the state with it.
+    """
+    names = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
+    st.segmented_control(
+        "Attention",
+        list(names),
+        default=kind,
+        required=True,
+        format_func=names.__getitem__,
+        label_visibility="collapsed",
+        width="content",
+        **control("kind", kind, lambda name: state.change(kind=name, **more)),
+    )
+
+
+def row_picker(opened: Opened, kind: str, row: int) -> None:
+    """Moves the cursor to another row of a map that is not linked.
+
+    Args:
+        opened: the sentence.
+        kind: encoder, decoder or cross.
+        row: where the cursor stands, from 0.
+    """
+    run = opened.translation
+    tokens, verb = {
+        "encoder": (run.source_tokens, "token"),
+        "decoder": (run.decoder_input_tokens, "reads"),
+        "cross": (run.target_tokens, "predicts"),
+    }[kind]
+    names = [f"{labels.count(i)} · {verb} {labels.display(token)}" for i, token in enumerate(tokens)]
+    moved = "source" if kind == "encoder" else "step"
+    st.selectbox(
+        "Row of the cursor",
+        list(range(len(names))),
+        index=row,
+        format_func=lambda i: f"row {names[i]}",
+        label_visibility="collapsed",
+        **control(f"row.{kind}", row, lambda i: state.change(**{moved: i})),
+    )
+
+
 def seen(title: str, text: str, formula: str | None = None) -> None:
     """The explanation behind a picture, one click away."""
     with st.popover(title, type="tertiary", icon=":material/help:"):
