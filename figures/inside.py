@@ -15,7 +15,7 @@ from figures.shape import HeadLike
 from figures.strips import frame, largest, signed
 
 NUMBERS_UP_TO = 18
-STRONG = 0.5
+STRONG = 0.75
 LECTURE_KEYS = 4
 WHAT_IF = "#767676"
 _STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "automargin": False}

@@ -35,7 +35,8 @@ _STYLE = """
 .st-key-masks-batch-long { overflow-x: auto; }
 .st-key-masks-batch-long > * { min-width: 48rem; }
 .st-key-inside-scores { min-width: 600px; }
-[class*="st-key-anatomy-"] :is(.annotation-text, .textpoint text) { fill: currentColor !important; }
+:is([class*="st-key-anatomy-"], [class*="st-key-inside-"])
+  :is(.annotation-text, .textpoint text:not([style*="rgb(255, 255, 255)"])) { fill: currentColor !important; }
 .st-key-anatomy-diagram .nsewdrag { cursor: pointer; }
 .st-key-anatomy-lens > *, .st-key-anatomy-paper table { min-width: 620px; }
 .stMainBlockContainer h5 { padding: 0 0 .2rem; }

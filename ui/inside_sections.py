@@ -287,6 +287,7 @@ def all_heads(look: Look, _outcome: Outcome | None) -> None:
     )
     formulas = (r"\mathrm{update} = [b_1; \dots; b_h]\,W_O + b_O", r"= b_1 W_O^1 + \dots + b_h W_O^h + b_O")
     together = [Strip("all b, side by side", inside.outputs.reshape(-1))]
+    mixing = [(f"W<sub>O</sub>, the rows of head {labels.count(own)}", inside.w_o.weight)]
     rows = [
         Strip(f"head {labels.count(i)}", each, norm(each), i == own)
         for i, each in enumerate(inside.contributions)
@@ -297,6 +298,14 @@ def all_heads(look: Look, _outcome: Outcome | None) -> None:
     ]
     with section(8, "All heads, and the output matrix", text, *formulas) as to:
         draw(look, to, "together", lambda: strips(together), f"{heads} × {d_k} numbers", alt(together))
+        draw(
+            look,
+            to,
+            "output matrix",
+            lambda: matrices(mixing, 150),
+            "this head's rows of the output matrix",
+            f"The {d_k} rows of W_O that head {labels.count(own)} goes through",
+        )
         draw(
             look,
             to,

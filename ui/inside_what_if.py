@@ -92,8 +92,10 @@ def _told(look: Look, name: str, outcome: Outcome) -> None:
     left, right = st.columns([1, 2], gap="medium")
     with left:
         st.latex(arithmetic.formula)
+        nothing = "" if outcome.weights.any() else " **No key is that near, so every weight is 0.**"
         st.markdown(
-            f"{arithmetic.text} It changes this head's arithmetic only; nothing after it is computed anew."
+            f"{arithmetic.text}{nothing} It changes this head's arithmetic only; nothing after it is "
+            "computed anew."
         )
     with right:
         own = what_if.saturation(look.view.weights[0], mask)

@@ -173,7 +173,7 @@ ARITHMETIC = {
         "two heads against one",
         r"s_j = \frac{[q, q'] \cdot [k_j, k_j']}{\sqrt{2 d_k}}",
         "The vectors of two heads side by side, as one head of twice the width. One softmax makes one "
-        "choice, where two heads make two.",
+        "choice, where two heads make two. Of its output, b is the half that this head's values give.",
         _pair,
     ),
 }

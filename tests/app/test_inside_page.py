@@ -102,6 +102,12 @@ def test_the_numbers_on_the_page_are_computed_independently(own_models: Path, mo
     assert not true["weights"][~seen].any()
     np.testing.assert_allclose(strip(shown["sum"], "b, all keys"), true["b"], **close)
     np.testing.assert_allclose(strip(shown["stream"], "+ update"), true["update"], **close)
+    rows = load_translator(own_models / model).model.decoder.layers[0].cross_attention.out_proj.weight
+    width = len(true["q"])
+    if kind == "cross":
+        np.testing.assert_allclose(
+            array(shown["output matrix"]["data"][0]["z"]), rows.T[width : 2 * width], **close
+        )
     added = strip(shown["stream"], "stream") + strip(shown["stream"], "+ update")
     np.testing.assert_allclose(strip(shown["stream"], "= sum"), added, **close)
     assert "not verified" not in words(at)
@@ -144,6 +150,12 @@ def test_other_arithmetic_keeps_the_true_row_and_carries_its_badge(what_if: str)
     assert not np.allclose(np.nan_to_num(other), np.nan_to_num(true), atol=1e-4)
     assert words(at).count(BADGE) >= 3
     assert at.query_params["what_if"] == what_if
+
+
+def test_local_attention_that_reaches_no_key_says_so():
+    at = run(PAGE, model="random", text="one", step="9", what_if="local-0")
+    assert not at.exception
+    assert "No key is that near, so every weight is 0" in words(at)
 
 
 def test_without_a_switch_nothing_is_called_what_if():
