@@ -1,12 +1,17 @@
-// The linked view: token strips, a cursor over decode steps, and cells (linked_cells-2.js) that move together.
+// The linked view: token strips, a cursor over decode steps, and cells (one class each way of drawing) that move together.
 // Python sends each figure once (feed) and the cursor often (show); a step moves an overlay and never a map.
 
-import { clamp, element, makeCell } from "./linked_cells-2.js";
+import { clamp, element } from "./linked_cell-3.js";
+import { LinesCell, StrongestCell } from "./linked_links-3.js";
+import { BarsCell, MapCell, TilesCell, WholeCell } from "./linked_plots-3.js";
+import { Strips } from "./linked_strips-3.js";
 
 const HERE = new URL("app/static/", document.baseURI);
 const PLOTLY = "plotly-cartesian-4.1.1.min.js";
 const STYLE = "linked_view-2.css";
 const PLAY_EVERY = 700;
+const CLASSES = { overview: TilesCell, whole: WholeCell, lines: LinesCell, strongest: StrongestCell, next: BarsCell, row: BarsCell };
+const makeCell = (view, name) => new (CLASSES[name] || MapCell)(view, name);
 const views = new Map();
 
 const plotly = new Promise((resolve, reject) => {
@@ -64,7 +69,7 @@ class View {
     this.observer.disconnect();
     for (const cell of Object.values(this.cells)) cell.leave();
     this.host.replaceChildren();
-    Object.assign(this, { host: null, root: null, cells: {}, stripsDrawn: null });
+    Object.assign(this, { host: null, root: null, cells: {} });
   }
 
   // --- the frame, built once ------------------------------------------------------------------------------
@@ -75,7 +80,7 @@ class View {
     this.spec = data;
     this.root = element("div", `lv lv-${data.layout}`, undefined, { tabindex: "0", role: "group", "data-view": this.name,
       "aria-label": "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays." });
-    this.strips = element("div", "lv-strips");
+    this.strips = new Strips(this);
     this.controls = this.buildControls();
     this.tourBox = element("div", "lv-tour", undefined, { role: "note", hidden: "" });
     this.sentence = element("p", "lv-sentence");
@@ -84,7 +89,7 @@ class View {
     this.problem = element("p", "lv-problem", undefined, { role: "alert", hidden: "" });
     for (const name of data.plots) this.grid.append((this.cells[name] = makeCell(this, name)).root);
     this.focus = this.cells[data.focus] || makeCell(this, data.focus);
-    this.root.append(this.strips, this.controls, this.tourBox, this.sentence, this.grid, this.problem, this.live);
+    this.root.append(this.strips.root, this.controls, this.tourBox, this.sentence, this.grid, this.problem, this.live);
     this.root.addEventListener("keydown", (event) => this.guard(() => this.press(event)));
     host.replaceChildren(this.root);
     this.observer = new ResizeObserver(() => this.guard(() => this.resize()));
@@ -119,7 +124,10 @@ class View {
     this.guard(() => {
       this.root.dataset.ready = "false";
       const strips = this.current("strips");
-      if (strips && this.stripsDrawn !== strips) this.drawStrips(strips);
+      if (strips && this.strips.draw(strips)) {
+        this.tourButton.hidden = !strips.tour.length;
+        this.endTour();
+      }
       this.update();
     });
     plotly.then((lib) => this.guard(() => this.drawPlots(lib)), () => {});
@@ -128,35 +136,6 @@ class View {
   current(name) {
     const data = this.feeds[name];
     return data && data.trace === this.trace ? data : null;
-  }
-
-  drawStrips(strips) {
-    this.stripsDrawn = strips;
-    this.strips.replaceChildren();
-    this.chips = { source: [], target: [] };
-    for (const side of this.spec.strips) {
-      const line = element("div", `lv-strip lv-strip-${side}`, undefined, { role: "group", "aria-label": `${side} tokens`, dir: strips.direction[side] });
-      line.append(element("span", "lv-side", side));
-      for (const chip of strips[side]) line.append(this.chip(side, chip));
-      this.strips.append(line);
-    }
-    this.tourButton.hidden = !strips.tour.length;
-    this.endTour();
-  }
-
-  chip(side, { text, first, last, gap, special, index, gloss }) {
-    const node = element("button", "lv-chip", undefined, { type: "button", tabindex: "-1" });
-    node.append(element("bdi", "lv-word", text));
-    if (index) node.firstChild.append(element("sub", "", index));
-    if (gloss) node.append(element("small", "lv-gloss", gloss));
-    node.classList.toggle("lv-gap", gap);
-    node.classList.toggle("lv-special", special);
-    node.addEventListener("click", () => this.guard(() => {
-      if (side === "target") this.move({ step: first });
-      else this.move({ source: this.at.source === first && this.spec.cursor === "step" ? null : first });
-    }));
-    for (let i = first; i <= last; i++) this.chips[side][i] = node;
-    return node;
   }
 
   drawPlots(lib) {
@@ -198,20 +177,11 @@ class View {
     this.slider.max = length - 1;
     this.slider.value = this.cursor();
     this.count.textContent = `${this.spec.cursor === "step" ? "step" : "source token"} ${this.cursor() + 1} of ${length}`;
-    for (const side of this.spec.strips) this.markOn(side, side === "source" ? this.sourceNow() : this.at.step);
+    this.strips.follow();
     for (const cell of Object.values(this.cells)) cell.follow();
     this.updateWords(strips);
     const painted = `${this.cursor()}`;
     requestAnimationFrame(() => { if (this.root) this.root.dataset.painted = painted; });
-  }
-
-  markOn(side, position) {
-    const chips = this.chips[side];
-    for (const [i, chip] of chips.entries()) {
-      chip.classList.toggle("lv-on", chip === chips[position]);
-      chip.setAttribute("aria-pressed", chip === chips[position]);
-      chip.classList.toggle("lv-later", side === "target" && i > this.at.step);
-    }
   }
 
   updateWords(strips) {
@@ -287,15 +257,8 @@ class View {
   hover(from, row, column) {
     const found = from ? { [from.drawn.columns]: column } : {};
     if (from && row) found[from.drawn.rows] = row;
-    for (const side of this.spec.strips) this.markHovered(side, found[side === "source" ? "source" : "step"]);
+    this.strips.hover(found);
     for (const cell of Object.values(this.cells)) if (cell.drawn) cell.ring(from && (cell === from ? { row, column } : found), cell === from);
-  }
-
-  markHovered(side, span) {
-    for (const [i, chip] of this.chips[side].entries()) {
-      const on = Boolean(span) && span[0] <= i && i < span[1];
-      if (!on || chip !== this.chips[side][i - 1]) chip.classList.toggle("lv-hovered", on);
-    }
   }
 
   press(event) {
