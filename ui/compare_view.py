@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures import captions, heatmap, labels
-from figures.difference import difference_map, merged_names, scale_end
+from figures.difference import ROOM, difference_map, merged_names, scale_end
+from figures.grid import framed, lowered
 from figures.heatmap import axis_titles
 from transformer import Window
 from transformer.compare import Difference, Pair, difference
@@ -20,11 +21,12 @@ from ui.linked_view import window_around
 from ui.values import MOST_SEED, Against
 from ui.widgets import Opened
 
-_SIZE = 350
+_SIZE = 330
+_MORE = round((ROOM - labels.ROOM) * 10)
+"""Px by which names from both sides widen the map of differences."""
 _NOTHING = 0.0005
 _CELLS = 40
 """Most rows and columns of a map here."""
-_KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
 _MODES = {
     "uniform": "uniform attention (a control)",
     "untrained": "an untrained twin (a control)",
@@ -63,7 +65,7 @@ def _page(opened: Opened) -> None:
         merged_names(getattr(first, axis), getattr(second, axis), getattr(found, axis))
         for axis in ("rows", "columns")
     ]
-    st.markdown(_sentence(found, names[0], (first, second)))
+    st.markdown(f"{_sentence(found, names[0], (first, second))} {_row(opened, found, names, kind)}")
     if first.translation.text != second.translation.text:
         st.markdown(f"A: {frame.plain(first.translation.text)}  \nB: {frame.plain(second.translation.text)}")
     _pictures(opened, (first, second), found, names)
@@ -73,34 +75,35 @@ def _page(opened: Opened) -> None:
 
 
 def _controls(opened: Opened, kind: str) -> None:
-    kinds, head, mode, detail = st.columns([2, 1.4, 1.7, 1.7], vertical_alignment="bottom")
     against = state.current().against or compared.USUAL
-    with kinds:
-        st.segmented_control(
-            "Attention",
-            list(_KINDS),
-            default=kind,
-            required=True,
-            format_func=_KINDS.__getitem__,
-            label_visibility="collapsed",
-            **widgets.control("kind", kind, lambda name: state.change(kind=name, against=_of_kind(against))),
-        )
-    with head:
-        widgets.head_picker(kind, opened.asked.model)
-    with mode:
-        st.selectbox(
-            "Compare with",
-            list(_MODES),
-            index=list(_MODES).index(against[0]),
-            format_func=lambda name: f"against {_MODES[name]}",
-            label_visibility="collapsed",
-            **widgets.control(
-                "against", against[0], lambda name: _take(_first(opened, kind, name), other=None)
-            ),
-        )
-    with detail:
-        _detail(opened, kind, against)
-    widgets.seen("What am I seeing?", _SEEING, _FORMULA)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        widgets.kind_picker(kind, lambda name: state.change(kind=name, against=_of_kind(against)))
+        with st.container(width=220):
+            widgets.head_picker(kind, opened.asked.model)
+        with st.container(width=230):
+            widgets.row_picker(opened, kind, place(opened, kind)[0])
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(width=315):
+            _mode(opened, kind, against)
+        if against[0] in _DETAILED:
+            with st.container(width=_DETAILED[against[0]]):
+                _detail(opened, kind, against)
+        widgets.seen("What am I seeing?", _SEEING, _FORMULA)
+
+
+_DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sentence": 500, "model": 315}
+"""Ways of comparing with a second control, and its width in px."""
+
+
+def _mode(opened: Opened, kind: str, against: Against) -> None:
+    st.selectbox(
+        "Compare with",
+        list(_MODES),
+        index=list(_MODES).index(against[0]),
+        format_func=lambda name: f"against {_MODES[name]}",
+        label_visibility="collapsed",
+        **widgets.control("against", against[0], lambda name: _take(_first(opened, kind, name), other=None)),
+    )
 
 
 def _of_kind(against: Against) -> Against | None:
@@ -180,7 +183,7 @@ def _sentence(found: Difference, rows: list[str], pair: tuple[Side, Side]) -> st
     if not cells or found.farthest is None:
         return "The two sides have no row and column in common, so nothing can be compared."
     left_out = sum(None in each for each in (*found.rows, *found.columns))
-    alone = f" {left_out} rows and columns of one side only are left out." if left_out else ""
+    alone = f" Left out: {left_out} that only one side has, of rows and columns." if left_out else ""
     names = " against ".join(
         f"{side} (**{frame.plain(each.name)}**)" for side, each in zip("AB", pair, strict=True)
     )
@@ -194,18 +197,27 @@ def _sentence(found: Difference, rows: list[str], pair: tuple[Side, Side]) -> st
     )
 
 
-def _named(letter: str, side: Side) -> str:
-    return f"{letter} (**{frame.plain(side.name)}**)"
+def _row(opened: Opened, found: Difference, names: list[list[str]], kind: str) -> str:
+    """What is told of the row of the cursor."""
+    row = _merged(found.rows, place(opened, kind)[0])
+    name = frame.plain(labels.shorten(names[0][row], 24))
+    if None in found.rows[row]:
+        return f"The row of the cursor, “{name}”, is on side A only."
+    told = []
+    for side, weights in (("A", found.first[row]), ("B", found.second[row])):
+        key = int(weights.argmax())
+        on = frame.plain(labels.shorten(names[1][key], 24))
+        told.append(f"{side} puts most on “{on}” ({weights[key]:.2f})")
+    return f"At the cursor, “{name}”: {found.distances[row]:.2f} apart; {', '.join(told)}."
 
 
 def _pictures(opened: Opened, pair: tuple[Side, Side], found: Difference, names: list[list[str]]) -> None:
     at = place(opened, pair[0].kind)
     merged = _merged(found.rows, at[0]), _merged(found.columns, at[1])
-    columns = st.columns(3)
-    for number, (side, column) in enumerate(zip(pair, columns, strict=False)):
-        with column:
-            _side("AB"[number], side, _window(side, found, merged, number))
-    with columns[2]:
+    with st.container(horizontal=True, gap="small"):
+        for number, side in enumerate(pair):
+            row = found.rows[merged[0]][number]
+            _side("AB"[number], side, _window(side, found, merged, number), row)
         _difference(pair, found, names, merged)
 
 
@@ -224,7 +236,7 @@ def _window(side: Side, found: Difference, merged: tuple[int, int], number: int)
     return Window(*spans)
 
 
-def _side(letter: str, side: Side, window: Window) -> None:
+def _side(letter: str, side: Side, window: Window, row: int | None) -> None:
     view = side.view(window)
     phrase = labels.head_phrase(*side.head)
     place = "" if side.uniform or side.name == phrase else f" · {phrase}"
@@ -233,7 +245,12 @@ def _side(letter: str, side: Side, window: Window) -> None:
         f"{captions.window_note(window, (len(side.rows), len(side.columns)))} · {side.translation.model} · "
         f"{side.origin}"
     )
-    _chart(f"compare.{letter}", lambda: heatmap(view, _SIZE), caption)
+
+    def draw() -> go.Figure:
+        figure = lowered(heatmap(view, _SIZE), _MORE)
+        return figure if row is None else framed(figure, row - window.query_start)
+
+    _chart(f"compare.{letter}", f"{letter} · {side.name}", draw, caption, _SIZE)
 
 
 def _difference(
@@ -247,7 +264,7 @@ def _difference(
 
     def draw() -> go.Figure:
         part = rows, columns
-        return difference_map(
+        figure = difference_map(
             found.first[part],
             found.second[part],
             found.compared[part],
@@ -258,6 +275,7 @@ def _difference(
             titles,
             _SIZE,
         )
+        return framed(figure, merged[0] - rows.start)
 
     what = "uniform attention is a formula" if pair[1].uniform else "difference of two verified traces"
     shown = f" · rows {labels.count(rows.start)}–{rows.stop}, "
@@ -267,10 +285,12 @@ def _difference(
         f"A − B · {pair[0].name} − {pair[1].name} · {captions.KIND_NAMES[pair[0].kind]} · difference of "
         f"weights, from −{end:.1f} to {end:.1f}{part} · {what}"
     )
-    _chart("compare.difference", draw, caption)
+    _chart("compare.difference", "A − B", draw, caption, _SIZE + _MORE + 36)
 
 
-def _chart(key: str, draw: Callable[[], go.Figure], caption: str) -> None:
-    st.plotly_chart(draw(), width="content", key=key, config={"displayModeBar": False}, alt=caption)
-    st.caption(frame.plain(caption))
-    export.picture(key, draw, caption)
+def _chart(key: str, title: str, draw: Callable[[], go.Figure], caption: str, width: int) -> None:
+    with st.container(width=width, gap="xsmall"):
+        st.markdown(f"**{frame.plain(title)}**")
+        st.plotly_chart(draw(), width="content", key=key, config={"displayModeBar": False}, alt=caption)
+        st.caption(frame.plain(caption))
+        export.picture(key, draw, caption)

@@ -129,13 +129,13 @@ def _alone(opened: Opened) -> Subject:
 
 def _controls(opened: Opened, subject: Subject, kind: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        widgets.kind_picker(kind)
+        widgets.kind_picker(kind, lambda name: state.change(kind=name))
         with st.container(width=220):
             widgets.head_picker(kind, opened.asked.model)
-        with st.container(width=210):
+        with st.container(width=205):
             _way_picker()
         if subject.cursor:
-            with st.container(width=180):
+            with st.container(width=205):
                 widgets.row_picker(opened, kind, subject.places[kind][0])
         widgets.seen("What am I seeing?", _SEEING, _FORMULA)
 

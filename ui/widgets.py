@@ -214,12 +214,12 @@ def head_picker(kind: str, model: str) -> None:
     )
 
 
-def kind_picker(kind: str, **more: Any) -> None:
+def kind_picker(kind: str, take: Callable[[str], object]) -> None:
     """Chooses encoder, decoder or cross on a page of all three.
 
     Args:
         kind: the one that is shown.
-        more: what else changes in the state with it.
+        take: gets the one that is chosen.
     """
     names = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
     st.segmented_control(
@@ -230,7 +230,7 @@ def kind_picker(kind: str, **more: Any) -> None:
         format_func=names.__getitem__,
         label_visibility="collapsed",
         width="content",
-        **control("kind", kind, lambda name: state.change(kind=name, **more)),
+        **control("kind", kind, take),
     )
 
 
@@ -254,7 +254,7 @@ def row_picker(opened: Opened, kind: str, row: int) -> None:
         "Row of the cursor",
         list(range(len(names))),
         index=row,
-        format_func=lambda i: f"row {names[i]}",
+        format_func=names.__getitem__,
         label_visibility="collapsed",
         **control(f"row.{kind}", row, lambda i: state.change(**{moved: i})),
     )

@@ -88,8 +88,45 @@ def test_a_sentence_with_one_word_more_has_a_column_that_is_never_differenced():
     assert "B: three" in difference["layout"]["xaxis"]["ticktext"]
     place = difference["layout"]["xaxis"]["ticktext"].index("B: three")
     assert (array(difference, "z")[:, place] == 0).all()
-    assert "2 rows and columns of one side only are left out" in words(at)
+    assert "Left out: 2 that only one side has, of rows and columns." in words(at)
     assert any(trace.get("fillpattern") for trace in difference["data"])
+
+
+def test_the_row_of_the_cursor_is_told_framed_and_moved():
+    case = CASES["copy"]
+    at = run(PAGE, model="copy", text=case.sentence, cross="1.1", against="head-1.2", step="2")
+    known = case.weights("cross", 0)[1], case.weights("cross", 1)[1]
+    told = [
+        f"{side} puts most on “{case.source_tokens[row.argmax()].removeprefix('▁')}”"
+        for side, row in zip("AB", known, strict=True)
+    ]
+    assert all(each in words(at) for each in told)
+    for spec in charts(at):
+        frame = spec["layout"]["shapes"][0]
+        assert (frame["y0"], frame["y1"]) == (0.5, 1.5)
+    next(each for each in at.selectbox if each.label == "Row of the cursor").select_index(3).run()
+    assert at.query_params["step"] in ("4", ["4"])
+    assert charts(at)[2]["layout"]["shapes"][0]["y0"] == 2.5
+
+
+def test_a_row_of_the_cursor_that_the_other_side_lacks_is_named():
+    at = run(
+        PAGE,
+        model="copy",
+        text="one two three stop",
+        other="one two stop",
+        against="sentence",
+        kind="encoder",
+        source="3",
+    )
+    assert "The row of the cursor, “A: three”, is on side A only." in words(at)
+
+
+def test_cells_of_both_sides_and_of_the_difference_are_drawn_at_one_height_and_size():
+    layouts = [spec["layout"] for spec in charts(run(PAGE, cross="1.1"))]
+    edges = [(each["margin"]["t"], each["height"] - each["margin"]["b"]) for each in layouts]
+    wide = [each["width"] - each["margin"]["l"] - each["margin"]["r"] for each in layouts]
+    assert len(set(edges)) == len(set(wide)) == 1
 
 
 def test_a_translation_against_itself_does_not_differ():
