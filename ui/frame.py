@@ -41,9 +41,9 @@ _STYLE = """
 .st-key-anatomy-lens > *, .st-key-anatomy-paper table { min-width: 620px; }
 .stMainBlockContainer h5 { padding: 0 0 .2rem; }
 .stElementContainer:has(> .stHtml > style:only-child) { display: none; }
-.st-key-page-encoder a span[data-testid="stIconMaterial"] { color: #0072B2; }
-.st-key-page-decoder a span[data-testid="stIconMaterial"] { color: #009E73; }
-.st-key-page-cross a span[data-testid="stIconMaterial"] { color: #D55E00; }
+.stSidebar a[href^="encoder_self"] span[data-testid="stIconMaterial"] { color: #0072B2; }
+.stSidebar a[href^="decoder_self"] span[data-testid="stIconMaterial"] { color: #009E73; }
+.stSidebar a[href^="cross_"] span[data-testid="stIconMaterial"] { color: #D55E00; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
 @media (max-width: 640px) { .stMainBlockContainer { padding: 1.6rem .9rem 2rem; } }
@@ -97,13 +97,11 @@ def _take_model(name: str) -> None:
 
 
 def menu() -> None:
-    """Draws the menu in the sidebar; its links carry the state, so fragments that change it draw "
-    "them again."""
+    """Draws the menu in the sidebar; its links carry the state, so fragments that change it draw it again."""
+    links = state.links()
     with st.sidebar:
         for path, label, icon in PAGES:
-            name = path.removeprefix("pages/").partition("_")[0].removesuffix(".py")
-            with st.container(key=f"page-{name}"):
-                st.page_link(path, label=label, icon=icon, query_params=state.links(), width="stretch")
+            st.page_link(path, label=label, icon=icon, query_params=links, width="stretch")
 
 
 def show_notices(notes: tuple[str, ...] = ()) -> None:

@@ -186,6 +186,7 @@ def test_a_link_opens_what_was_seen_and_back_returns_to_it(visitor: Visitor) -> 
     visitor.page.get_by_role("radio", name="lines").click()
     visitor.until("document.querySelector('[data-plot=lines]') && location.search.includes('show=lines')")
     visitor.ready()
+    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
     visitor.page.go_back()
     visitor.until("document.querySelector('[data-plot=cross] .lv-row')?.hidden === false")
     visitor.ready()
