@@ -160,6 +160,63 @@ def test_scores_follow_their_definition(seed: int) -> None:
     assert 0 <= scored.aer <= 1
 
 
+BOTH = {(0, 0), (1, 1)}
+HAND_COUNTED = {
+    # what is found, sure, possible besides: AER, precision, recall, counted on paper
+    "all sure links, nothing else": (BOTH, BOTH, set(), 0, 1, 1),
+    "a possible link more costs nothing": (BOTH | {(2, 1)}, BOTH, {(2, 1)}, 0, 1, 1),
+    "a possible link left out costs nothing": (BOTH, BOTH, {(2, 1)}, 0, 1, 1),
+    "a wrong link more": (BOTH | {(2, 0)}, BOTH, {(2, 1)}, 1 - 4 / 5, 2 / 3, 1),
+    "a sure link left out": ({(0, 0)}, BOTH, {(2, 1)}, 1 - 2 / 3, 1, 1 / 2),
+    "possible links only": ({(2, 1)}, BOTH, {(2, 1)}, 1 - 1 / 3, 1, 0),
+    "nothing right": ({(2, 0)}, BOTH, {(2, 1)}, 1, 0, 0),
+    "nothing found": (set(), BOTH, {(2, 1)}, 1, 0, 0),
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "sure", "possible", "aer", "precision", "recall"), HAND_COUNTED.values(), ids=HAND_COUNTED
+)
+def test_small_cases_counted_by_hand(
+    found: set[tuple[int, int]],
+    sure: set[tuple[int, int]],
+    possible: set[tuple[int, int]],
+    aer: float,
+    precision: float,
+    recall: float,
+) -> None:
+    scored = score([frozenset(found)], [gold(sure, possible)])
+    assert (scored.aer, scored.precision, scored.recall) == pytest.approx((aer, precision, recall))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_wrong_link_never_helps_and_a_sure_one_never_harms(seed: int) -> None:
+    found, pair = drawn(seed)
+    before = score([found], [pair]).aer
+    for link in {(i, j) for i in range(5) for j in range(4)} - found:
+        after = score([found | {link}], [pair]).aer
+        if link in pair.sure:
+            assert after <= before + 1e-12
+        elif link not in pair.possible:
+            assert after >= before - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_error_over_many_pairs_is_that_of_their_links_together(seed: int) -> None:
+    texts = [drawn(10 * seed + i) for i in range(4)]
+    together = score([found for found, _ in texts], [pair for _, pair in texts])
+
+    def shifted(links: Links, by: int) -> set[tuple[int, int]]:
+        return {(i + 5 * by, j + 4 * by) for i, j in links}
+
+    found = frozenset().union(*(shifted(each, i) for i, (each, _) in enumerate(texts)))
+    sure, possible = (
+        frozenset().union(*(shifted(getattr(pair, kind), i) for i, (_, pair) in enumerate(texts)))
+        for kind in ("sure", "possible")
+    )
+    assert score([found], [GoldPair(("a",) * 20, ("x",) * 16, sure, possible)]) == together
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_with_sure_links_only_the_error_is_one_less_f(seed: int) -> None:
     found, pair = drawn(seed)
