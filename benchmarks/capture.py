@@ -22,18 +22,19 @@ from benchmarks.interleave import interleaved, report
 from transformer import AttentionKind, Capture, Tokenizer, Transformer, TransformerConfig, Translator
 from transformer.audit import audit
 from transformer.decoding import Request, decode
+from transformer.model import convert
 from transformer.recorder import Recorder
 
 SHAPE = {"d_model": 256, "d_ff": 1024, "n_heads": 8, "n_encoder_layers": 3, "n_decoder_layers": 3}
 
 
 def our_model(vocab_size: int) -> Transformer:
-    """Random weights; the end token is never the most probable."""
+    """Random weights, laid out as for a loaded model; the end token is never the most probable."""
     torch.manual_seed(0)
     model = Transformer(TransformerConfig(vocab_size=vocab_size, norm="pre", **SHAPE)).eval()
     model.requires_grad_(False)
     model.embedding.weight[model.config.eos_id] = 0.0
-    return model
+    return convert(model, "cpu")
 
 
 def reference_model(vocab_size: int):  # type: ignore[no-untyped-def]

@@ -8,7 +8,7 @@ import torch
 from random_models import random_ids, random_model
 
 from transformer.beam import beam_search
-from transformer.decoding import Request, Sampling, decode, finish, replay
+from transformer.decoding import BLOCK, Request, Sampling, decode, finish, largest, replay
 from transformer.masks import padding_mask
 from transformer.search_rules import SearchRules
 
@@ -275,3 +275,15 @@ def test_a_request_leaves_the_shared_model_untouched(model):
 def test_the_encoder_sees_the_padding_of_a_request(model):
     ids = sources()
     torch.testing.assert_close(Request(model, ids).memory, model.encode(ids, padding_mask(ids, 0)))
+
+
+@pytest.mark.parametrize("width", [1, 5, BLOCK, 3 * BLOCK + 7, 40 * BLOCK, 40 * BLOCK + 1])
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_the_largest_of_a_row_are_those_of_a_full_sort(width, count):
+    rows = torch.rand(3, width, generator=torch.Generator().manual_seed(width)).log()
+    rows[0, width // 3 :] = -torch.inf
+    values, places = largest(rows, min(count, width))
+    expected = rows.sort(dim=1, descending=True).values[:, :count]
+    assert torch.equal(values, expected)
+    assert torch.equal(rows.gather(1, places), expected)
+    assert all(len(set(row)) == len(row) for row in places.tolist())

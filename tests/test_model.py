@@ -7,7 +7,7 @@ from torch import nn
 from torch_reference import as_nn_transformer
 
 from transformer.config import paper_base, paper_big
-from transformer.model import Transformer, count_parameters
+from transformer.model import Transformer, convert, count_parameters
 
 NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
 
@@ -107,6 +107,15 @@ def test_tied_logits_are_products_with_the_embeddings():
     model = random_model()
     features = torch.randn(2, 3, 32)
     assert torch.equal(model.logits(features), features @ model.embedding.weight.T)
+
+
+def test_a_converted_model_has_the_same_numbers_and_other_places_in_memory():
+    model, src_ids, tgt_ids = random_model(), random_ids(2, 5), random_ids(2, 4, seed=1)
+    expected, logits = {name: x.clone() for name, x in model.state_dict().items()}, model(src_ids, tgt_ids)
+    found = convert(convert(model, "cpu"), "cpu")
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in found.state_dict().items())
+    assert all(parameter.t().is_contiguous() for parameter in found.parameters())
+    torch.testing.assert_close(found(src_ids, tgt_ids), logits, atol=1e-5, rtol=0)
 
 
 def test_gradients_reach_every_parameter():

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 import torch
 
 from .config import TransformerConfig
-from .decoding import Decoding, Hypothesis, Limit, Request, Step, alternatives, as_limits, forced_rows
+from .decoding import (
+    Decoding,
+    Hypothesis,
+    Limit,
+    Request,
+    Step,
+    alternatives,
+    as_limits,
+    forced_rows,
+    largest,
+)
 from .search_rules import FREE, SearchRules
 
 
@@ -121,9 +131,9 @@ def beam_search(request: Request, max_length: Limit, beam_size: int, rules: Sear
         last = [length >= beam.limit for beam in beams for _ in range(width)]
         allowed = rules.allowed(distribution, endings, last)
         sums = (allowed.view(request.sentences, -1, vocab_size) + totals[:, :, None]).flatten(1)
-        best = sums.topk(min(2 * beam_size, sums.shape[1]), dim=1)
-        chosen = distribution.view_as(sums).gather(1, best.indices)
-        table = torch.stack([best.values.double(), chosen.double(), best.indices.double()], dim=-1).tolist()
+        best, places = largest(sums, min(2 * beam_size, sums.shape[1]))
+        chosen = distribution.view_as(sums).gather(1, places)
+        table = torch.stack([best.double(), chosen.double(), places.double()], dim=-1).tolist()
         for beam, candidates in zip(beams, table, strict=True):
             if length == 1 or not beam.done:
                 triples = ((total, log_prob, int(place)) for total, log_prob, place in candidates)

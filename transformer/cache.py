@@ -30,8 +30,13 @@ class GrowingCache:
     def select(self, rows: Tensor) -> None:
         """Keeps the given rows of the batch, (new batch,) indices, repeated or reordered."""
         if self._buffers is not None:
-            key, value = self._buffers
-            self._buffers = key.index_select(0, rows), value.index_select(0, rows)
+            key, value = (self._selected(buffer, rows) for buffer in self._buffers)
+            self._buffers = key, value
+
+    def _selected(self, buffer: Tensor, rows: Tensor) -> Tensor:
+        selected = buffer.new_empty(len(rows), *buffer.shape[1:])
+        torch.index_select(buffer[:, :, : self.length], 0, rows, out=selected[:, :, : self.length])
+        return selected
 
     def _reserve(self, new: KeyValue) -> KeyValue:
         if self._buffers is None:

@@ -329,17 +329,17 @@ def _check_shapes(
 
 
 def _copied(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor as float32 in memory of its own.
+    """Every tensor as float32 in memory of its own, laid out as ``model.input_major`` does.
 
     Raises:
         CheckpointError: A number is NaN or infinite.
     """
     for name, tensor in read_tensors(stored):
-        copy = torch.empty(tensor.shape, dtype=torch.float32).copy_(tensor)
+        copy = torch.empty(tensor.t().shape, dtype=torch.float32).copy_(tensor.t())
         low, high = torch.aminmax(copy)
         if not math.isfinite(low.item() + high.item()):
             raise CheckpointError(f"{stored[name].path} holds values that are not numbers (NaN or infinite).")
-        yield name, copy
+        yield name, copy.t()
 
 
 def _read_positions(model: Transformer, stored: Mapping[str, StoredTensor]) -> None:

@@ -27,6 +27,7 @@ from .decoding import (
     finish,
     most_probable,
     replay,
+    reread,
 )
 from .hooks import Hook, HookFunction, as_hooks, check_places
 from .model import Transformer, convert
@@ -134,7 +135,7 @@ class Translator:
                 step = steps[-1]
                 yield self._decode_step(step, step.token_ids[0], step.log_probs[0], step.parents[0])
         if beam_size > 1 and run.recorder is not None:
-            replay(self.model, request.memory, hypothesis.token_ids, recorder=run.recorder)
+            reread(self.model, request.memory, hypothesis.token_ids, recorder=run.recorder)
         yield run.translation(hypothesis, self._path(steps, hypothesis), _method(beam_size, sample))
 
     def force(
