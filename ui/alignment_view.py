@@ -60,7 +60,7 @@ def _section(opened: Opened) -> None:
         return
     by_hand, outside = text.hand_links()
     if outside:
-        st.caption(f"{outside} links of the address lie outside this text and are left out.")
+        st.caption(f"Links of the address that lie outside this text are left out: {outside}.")
     picture, table = st.columns([1.15, 1], gap="large")
     with table:
         places = _table(opened, text, by_hand)
@@ -72,34 +72,36 @@ def _section(opened: Opened) -> None:
 
 
 def _controls(opened: Opened) -> None:
-    head, mean, rows, rule, least = st.columns([1.3, 1.5, 1.4, 1.5, 1], vertical_alignment="bottom")
     now, choice = state.current(), aligned.Choice.current()
-    with head:
-        widgets.head_picker("cross", opened.asked.model)
-    with mean:
-        _select(
-            "mean",
-            "Of",
-            aligned.means(opened),
-            aligned.fitted_mean(opened),
-            lambda value: state.change(mean=value),
-        )
-    with rows:
-        value = now.rows or "predicted"
-        _select("rows", "Row", _ROWS, value, lambda name: state.change(rows=name if name == "read" else None))
-    with rule:
-        _select("rule", "Rule", _RULES, choice.rule, _take_rule)
-    with least:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(width=220):
+            widgets.head_picker("cross", opened.asked.model)
+        with st.container(width=285):
+            mean = aligned.fitted_mean(opened)
+            _select("mean", "Of", aligned.means(opened), mean, lambda value: state.change(mean=value))
+        with st.container(width=225):
+            _select("rows", "Row", _ROWS, now.rows or "predicted", _take_rows)
+        with st.container(width=230):
+            _select("rule", "Rule", _RULES, choice.rule, _take_rule)
         if choice.rule == "above":
-            st.number_input(
-                "Least weight",
-                0.01,
-                1.0,
-                choice.least,
-                0.05,
-                label_visibility="collapsed",
-                **widgets.control("least", choice.least, lambda v: state.change(rule=f"{ABOVE}{v:.2f}")),
-            )
+            with st.container(width=130):
+                _least(choice.least)
+
+
+def _take_rows(name: str) -> None:
+    state.change(rows=name if name == "read" else None)
+
+
+def _least(value: float) -> None:
+    st.number_input(
+        "Least weight",
+        0.01,
+        1.0,
+        value,
+        0.05,
+        label_visibility="collapsed",
+        **widgets.control("least", value, lambda least: state.change(rule=f"{ABOVE}{least:.2f}")),
+    )
 
 
 def _select(name: str, label: str, options: dict[T, str], value: T, take: Callable[[T], object]) -> None:
@@ -189,7 +191,8 @@ def _line(
     }
     line |= {"links": rate.links}
     fact = "aer_read" if aligned.Choice.current().reading else "aer"
-    if known and fact in known[0][0]:
+    usual = aligned.Choice.current().rule == "strongest"
+    if usual and known and fact in known[0][0]:
         line[_MANY] = None if head is None else 100 * known[layer][head][fact]
     return line
 
@@ -264,7 +267,8 @@ def _clear() -> None:
 
 def _sentence(name: str, text: aligned.Text, found: Links, pair: GoldPair) -> str:
     told = f"{name[0].upper()}{name[1:]} links **{len(found)} pairs of words**"
-    told += f": {_listed(text, found, _NAMED)}." if found else "."
+    end = "" if len(found) > _NAMED else "."
+    told += f": {_listed(text, found, _NAMED)}{end}" if found else "."
     if not pair.possible:
         return told
     rate = score([found], [pair])

@@ -73,7 +73,7 @@ def test_without_links_the_page_says_how_to_make_them():
 
 def test_links_outside_the_text_are_left_out_and_counted():
     at = align(pairs="1-1,90-1")
-    assert "1 links of the address lie outside this text" in words(at)
+    assert "Links of the address that lie outside this text are left out: 1." in words(at)
 
 
 def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPatch, tmp_path):
