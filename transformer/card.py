@@ -31,6 +31,8 @@ class Score:
 
 def scores(card: str) -> tuple[Score, ...]:
     """The results in a card's YAML head (``model-index``); none where there is no readable one."""
+    if not card.startswith("---"):
+        return ()
     try:
         results = getattr(ModelCard(card, ignore_metadata_errors=True).data, "eval_results", None) or []
         return tuple(
