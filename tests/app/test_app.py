@@ -10,8 +10,9 @@ from closed_form import CASES
 from streamlit.testing.v1 import AppTest
 
 from transformer.checkpoint import save_checkpoint
+from transformer.survey import Line
 from transformer.translator import Translator
-from ui import frame
+from ui import frame, survey_run
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKED = (
@@ -23,7 +24,7 @@ LINKED = (
     "pages/anatomy.py",
 )
 """Pages with a linked view."""
-PAGES = (*LINKED, "pages/masks.py", "pages/compare.py")
+PAGES = tuple(path for path, *_ in frame.PAGES)
 SENTENCE = CASES["copy"].sentence
 HEADS = {
     "default": {"encoder": [1, 3], "decoder": [0, 1], "cross": [2, 2]},
@@ -48,6 +49,7 @@ def own_models(
     state = translator.model.state_dict()
     save_checkpoint(folder / "random", translator.config, state, translator.tokenizer, heads=HEADS)
     monkeypatch.setenv("TRANSFORMER_MODELS", str(folder))
+    monkeypatch.setattr(survey_run, "sample", lambda: (Line(SENTENCE),))
     return folder
 
 
@@ -87,7 +89,6 @@ def test_every_linked_page_draws_its_figures_for_one_translation(page: str):
     assert {data["trace"] for data in carried.values()} == {told["trace"]}
 
 
-@pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize(
     "params",
     [
@@ -107,13 +108,66 @@ def test_every_linked_page_draws_its_figures_for_one_translation(page: str):
     ],
     ids=str,
 )
-def test_a_bad_address_is_named_and_the_nearest_view_is_shown(page: str, params: dict[str, str]):
-    at = run(page, **params)
+def test_a_bad_address_is_named_and_the_nearest_view_is_shown(params: dict[str, str]):
+    at = run(**params)
     assert not at.exception
-    if page in LINKED:
-        assert view(at)["step"] >= 0
+    assert view(at)["step"] >= 0
     if params not in ({"step": "0"}, {"source": "-7"}):
         assert said(at)
+
+
+OUT_OF_RANGE = {
+    "step": "999",
+    "source": "1e9",
+    "encoder": "9.9",
+    "decoder": "9.9",
+    "key": "1e9",
+    "layer": "99",
+}
+EVERYTHING_WRONG = {
+    "step": "nan",
+    "source": ["1", "x"],
+    "cross": "1",
+    "view": "sideways",
+    "decode": "beam-x",
+    "what_if": "magic",
+    "part": "heart",
+    "d_model": "inf",
+    "pairs": "1-x",
+    "scale": "cubic",
+    "model": "../../etc",
+}
+HOSTILE = "<script>alert(1)</script> </b> {x} %{z} **one** $x$ [a](javascript:1) #000001 \u202eabc two"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_whatever_stands_in_the_address_every_page_opens_and_names_it(page: str):
+    at = run(page, **EVERYTHING_WRONG)
+    assert not at.exception
+    told = said(at).replace("\\", "")
+    assert all(name in told for name in EVERYTHING_WRONG if name != "model")
+    assert all(each.value for each in at.error)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_positions_out_of_range_become_the_nearest_on_every_page(page: str):
+    at = run(page, **OUT_OF_RANGE)
+    assert not at.exception
+    if page in LINKED:
+        assert view(at)["step"] == len(CASES["copy"].target_tokens) - 1
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_hostile_texts_stay_text_on_every_page(page: str):
+    at = run(page, model="random", text=HOSTILE, target=HOSTILE, batch=HOSTILE, other=HOSTILE)
+    assert not at.exception
+    charts = [each.proto.spec for each in at.get("plotly_chart")]
+    drawn = [str(feed.get("figure")) for feed in feeds(at).values()]
+    pages = [each.proto.body for each in at.get("html")]
+    marks = [each.value for each in (*at.markdown, *at.caption, *at.info, *at.error)]
+    for shown in (*charts, *drawn, *pages):
+        assert "<script" not in shown
+    assert not [mark for mark in marks if "**one**" in mark or "[a](" in mark or "$x$" in mark]
 
 
 def test_a_path_is_no_model():
@@ -163,7 +217,7 @@ def test_a_translation_is_made_once(monkeypatch: pytest.MonkeyPatch):
     head = next(each for each in at.selectbox if "cross" in each.label)
     head.select((0, 1)).run()
     at.run()
-    assert calls == [text]
+    assert calls.count(text) == 1
     assert feeds(at)["cross"]["title"] == "Cross L1 H2"
 
 
