@@ -84,10 +84,12 @@ def _key(opened: Opened, inside: InsideHead, now: str) -> int:
     """The key that is looked at: in cross-attention the source token of the cursor, else the chosen one."""
     if now == "cross":
         return place(opened, now)[1]
-    asked = state.current().key
+    asked, count = state.current().key, len(inside.view.key_tokens)
     if asked is None:
         return int(np.argmax(inside.view.weights[0]))
-    return min(asked, len(inside.view.key_tokens) - 1)
+    if asked >= count:
+        st.info(f"This row has {count} keys; key {count} is shown.", icon=":material/info:")
+    return min(asked, count - 1)
 
 
 def _key_picker(inside: InsideHead, now: str, key: int) -> None:

@@ -51,6 +51,8 @@ def _asked(look: Look) -> tuple[str, float]:
     heads = look.sizes[2]
     if number is None:
         return name, usual(name, look.view.head, heads)
+    if name == "pair" and number >= heads:
+        st.info(f"This layer has {heads} heads; head {heads} is taken.", icon=":material/info:")
     return name, min(number, heads - 1) if name == "pair" else number
 
 

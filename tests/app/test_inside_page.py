@@ -210,6 +210,9 @@ def test_what_cannot_be_read_in_the_address_is_named(params: dict[str, str]):
 def test_numbers_out_of_range_become_the_nearest(what_if: str):
     at = run(PAGE, model="random", what_if=what_if, key="999", kind="decoder", step="4")
     assert not at.exception
+    keys = len(array(charts(at)["keys"]["data"][0]["z"]))
+    assert f"This row has {keys} keys; key {keys} is shown." in said(at)
+    assert ("This layer has 4 heads; head 4 is taken." in said(at)) == (what_if == "pair-99")
 
 
 @pytest.mark.parametrize("kind", KINDS)
