@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ui import frame, home, widgets
+from ui.model_picker import pick_model
 
 frame.open_page("Translate")
-model = frame.pick_model()
+model = pick_model()
 if model is not None:
     widgets.sentence_box()
     widgets.below_box()

@@ -238,8 +238,8 @@ def server_process(url: str) -> int | None:
 
 def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
     """Bytes that one kept translation holds."""
-    from ui.models import MOST_BYTES as MOST_KEPT
-    from ui.models import held
+    from ui.stores import MOST_BYTES as MOST_KEPT
+    from ui.stores import held
 
     for tokens in sizes:
         run = model.force(text_of(model, SOURCE, tokens), text_of(model, TARGET, tokens))

@@ -20,7 +20,7 @@ GROUPS = (
     "audit translation inside what_if_head anatomy compare alignment patterns roles heads probe_data "
     "run_record trace_file trace_json marian marian_rules marian_tokenizer marian_weights hub hub_files "
     "hub_settings hub_push sources training progress run_files",
-    "translator untrained batch survey probes retrace",
+    "translator untrained first_heads batch survey probes retrace",
     "commands rearranged train_command experiments profiles positions_command hub_command __main__",
 )
 """Modules of the package: each imports from its own group and those before it, never in a circle."""

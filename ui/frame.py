@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui import imported, models, state
-from ui.opening import fit_model
+from ui import models, state
 from ui.parameters import carried
 
 PAGES = (
@@ -61,39 +60,6 @@ def open_page(title: str) -> None:
         initial_sidebar_state=240,
     )
     st.html(_STYLE)
-
-
-def pick_model() -> str | None:
-    """Draws the model picker in the sidebar and gives the name of the model; None where there is none."""
-    names = [*models.available(), *imported.traces()]
-    if not names:
-        st.error(
-            "There is no model here. Put one under assets/models, or train one into models/ with "
-            "`python -m transformer train`."
-        )
-        return None
-    name, notes = fit_model(state.current().model, names)
-    for note in notes:
-        state.notice(note)
-    if notes:
-        state.resolve(model=name)
-    key = state.control("model", name)
-    with st.sidebar:
-        st.selectbox(
-            "Model",
-            names,
-            index=names.index(name),
-            key=key,
-            label_visibility="collapsed",
-            on_change=state.on_control,
-            args=("model", key, _take_model),
-        )
-    return name
-
-
-def _take_model(name: str) -> None:
-    run = imported.find(name).selection if imported.is_imported(name) else {}
-    state.change(model=name, step=None, source=None, encoder=None, decoder=None, cross=None, **run)
 
 
 def menu() -> None:

@@ -10,6 +10,7 @@ from figures import labels
 from transformer.data import DataError
 from transformer.survey import MOST_SENTENCES, MOST_TOKENS, read_upload
 from ui import frame, heads_found, models, opening, relations_view, state, widgets
+from ui.model_picker import pick_model
 from ui.survey_run import Run, run_of
 
 _SECTIONS = {"": "statistics and roles", "relations": "linguistic relations"}
@@ -21,7 +22,7 @@ def show() -> None:
     """Draws the page."""
     frame.open_page("Heads over many sentences")
     st.title("Heads over many sentences")
-    model = frame.pick_model()
+    model = pick_model()
     run = None if model is None else _open(model)
     if model is None or run is None:
         frame.menu()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -19,6 +17,7 @@ from transformer import Sampling, TransformerConfig, Translation, Translator, Wi
 from transformer.batch import BatchEntry, run_batch
 from transformer.capture import AttentionKind, HeadView
 from transformer.checkpoint import read_json
+from transformer.first_heads import first_heads
 from transformer.heads import Grid, grid
 from transformer.inside import InsideHead, look_inside
 from transformer.patterns import output_projections, sentence_totals
@@ -26,9 +25,10 @@ from transformer.positions import REGISTRY
 from transformer.retrace import retrace
 from transformer.tokenizer import clean
 from transformer.untrained import same_tokens, untrained_twin
-from ui import imported
+from ui import examples, hub_models, imported, memory
 from ui.linked_view import Head, window_around
 from ui.parameters import State
+from ui.stores import Recent, Residents, held
 from ui.values import BEAM, SAMPLE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,62 +39,22 @@ TWINS = "positions"
 KINDS = tuple(str(kind) for kind in AttentionKind)
 TEMPERATURE = 0.8
 NEEDS_MODEL = "This needs the model, and an imported file holds a run without it: choose a model on the left."
-MOST_BYTES = 512 * 2**20
-"""Most bytes of translations that the server keeps for all visitors together, the newest one aside."""
+MOST_MODELS = 4
+"""So many models stay in memory, the twins aside; `TRANSFORMER_MOST_MODELS` in the environment changes it."""
 LONGEST_IN_BATCH = 128
 """Most tokens of a sentence in a batch: six such sentences take about 60 MB."""
 
 V = TypeVar("V")
 
 
-class Recent(Generic[V]):
-    """A small store shared by all visitors: keeps the values used last, safe between threads.
-
-    Args:
-        entries: most values kept.
-        size: bytes of a value; where it is given, at most `MOST_BYTES` are kept.
-    """
-
-    def __init__(self, entries: int, size: Callable[[V], int] | None = None) -> None:
-        self._entries, self._values, self._lock = entries, OrderedDict[Hashable, V](), threading.Lock()
-        self._size = size
-
-    def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of a key, made where it is missing; two visitors may make the same one."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-        value = make()
-        with self._lock:
-            self._values[key] = value
-            while len(self._values) > 1 and self._full():
-                self._values.popitem(last=False)
-        return value
-
-    def _full(self) -> bool:
-        if len(self._values) > self._entries:
-            return True
-        return self._size is not None and sum(map(self._size, self._values.values())) > MOST_BYTES
-
-    def __contains__(self, key: Hashable) -> bool:
-        with self._lock:
-            return key in self._values
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _translator(path: str, changed: int) -> Translator:
-    return load_translator(path)
-
-
-@st.cache_resource(max_entries=12, show_spinner=False)
-def _twin(path: str, changed: int) -> Translator:
-    return load_translator(path)
+@st.cache_resource(show_spinner=False)
+def _residents() -> Residents:
+    return Residents(int(os.environ.get("TRANSFORMER_MOST_MODELS") or MOST_MODELS))
 
 
 @st.cache_resource(show_spinner=False)
-def _rearranged() -> Recent[Any]:
-    return Recent(64)
+def _resident_twins() -> Residents:
+    return Residents(12)
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)
@@ -102,39 +62,21 @@ def _untrained(name: str, trained: int, seed: int) -> Translator:
     return untrained_twin(translator(name), seed)
 
 
-@st.cache_resource(show_spinner=False)
-def _translations() -> Recent[Translation]:
-    return Recent(64, held)
+_STORES: dict[str, tuple[int, Callable[[Translation], int] | None]] = {
+    "translations": (64, held),
+    "traced": (8, held),
+    "overviews": (64, None),
+    "statistics": (64, None),
+    "rearranged": (64, None),
+    "first heads": (32, None),
+    "batches": (6, None),
+}
+"""How many values are kept of each sort, and what they hold."""
 
 
 @st.cache_resource(show_spinner=False)
-def _traced() -> Recent[Translation]:
-    return Recent(8, held)
-
-
-@st.cache_resource(show_spinner=False)
-def _overviews() -> Recent[list[list[Tile]]]:
-    return Recent(64)
-
-
-@st.cache_resource(show_spinner=False)
-def _statistics() -> Recent[Grid]:
-    return Recent(64)
-
-
-@st.cache_resource(show_spinner=False)
-def _batches() -> Recent[tuple[BatchEntry, ...]]:
-    return Recent(6)
-
-
-def held(translation: Translation) -> int:
-    """Bytes that a translation holds in memory: the trace, and the residual stream where it was recorded."""
-    trace = translation.attention
-    if trace is None:
-        return 0
-    records = [*trace.embeddings.values(), *trace.residuals.values()]
-    tensors = [tensor for record in records for tensor in vars(record).values() if tensor is not None]
-    return trace.nbytes + sum(tensor.nbytes for tensor in tensors)
+def _store(name: str) -> Recent[Any]:
+    return Recent(*_STORES[name])
 
 
 def _own_models() -> Path:
@@ -148,7 +90,12 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def available() -> dict[str, Path]:
-    """The models a visitor can choose, by name: bundled ones, those that `train` wrote, the twins last."""
+    """The models a visitor can choose, by name: bundled ones, trained ones, twins, the Hub's in its cache."""
+    found = _on_disk()
+    return found | {name: path for name, path in hub_models.cached().items() if name not in found}
+
+
+def _on_disk() -> dict[str, Path]:
     found = {path.name: path for path in _checkpoints(BUNDLED)}
     for path in _checkpoints(_own_models()):
         found.setdefault(path.name, path)
@@ -175,7 +122,7 @@ def position_results() -> dict[str, Any] | None:
 
 def rearranged(key: Hashable, make: Callable[[], V]) -> V:
     """What a twin computes for a moved or changed sentence, made once and then kept."""
-    made: V = _rearranged().get(key, make)
+    made: V = _store("rearranged").get(key, make)
     return made
 
 
@@ -189,9 +136,30 @@ def translator(name: str) -> Translator:
     """
     if imported.is_imported(name):
         raise NoModelError(NEEDS_MODEL)
-    path = available()[name]
-    load = _twin if name in twins() else _translator
-    return load(str(path), max(each.stat().st_mtime_ns for each in path.iterdir()))
+    path = directory(name)
+    return _home(name).get(_key(name, path), memory.of_model(path), lambda: load_translator(path))
+
+
+def directory(name: str) -> Path:
+    """The directory of a model.
+
+    Raises:
+        KeyError: there is no model of that name; a path is no name.
+    """
+    return _on_disk().get(name) or hub_models.cached_model(name)
+
+
+def _home(name: str) -> Residents:
+    return _resident_twins() if name in twins() else _residents()
+
+
+def _key(name: str, path: Path) -> tuple[str, str, int]:
+    return name, str(path), max(each.stat().st_mtime_ns for each in path.iterdir())
+
+
+def is_resident(name: str) -> bool:
+    """Whether a model is in memory."""
+    return _key(name, directory(name)) in _home(name)
 
 
 class NoModelError(ValueError):
@@ -228,7 +196,29 @@ class Request:
 
 def request(state: State, model: str, text: str) -> Request:
     """What a state asks for."""
-    return Request(model, clean(text), state.decode, None if state.target is None else clean(state.target))
+    target = None if state.target is None else clean(state.target)
+    return Request(model, addressed(model, clean(text), state.language), state.decode, target)
+
+
+def languages(name: str) -> tuple[str, ...]:
+    """The pieces that name a target language, such as `>>fra<<`, where a model must be told one."""
+    try:
+        pieces = translator(name).config.language_pieces if has_model(name) else ()
+    except (ValueError, OSError):
+        return ()
+    return pieces if len(pieces) > 1 else ()
+
+
+def addressed(name: str, text: str, language: str | None) -> str:
+    """A text as a model of several languages wants it: it begins with the one chosen, or with its own."""
+    pieces = languages(name)
+    return text if not pieces or text.startswith(pieces) else f"{language_of(name, language)} {text}"
+
+
+def language_of(name: str, language: str | None) -> str:
+    """The language that is translated into: the one chosen where the model knows it, else its first."""
+    pieces = languages(name)
+    return language if language in pieces else pieces[0]
 
 
 def translate(asked: Request, progress: Callable[[int, str], None]) -> Translation:
@@ -244,7 +234,7 @@ def translate(asked: Request, progress: Callable[[int, str], None]) -> Translati
     if not has_model(asked.model):
         return imported.run_of(asked.model, asked.text, asked.decode, asked.target)
     model = translator(asked.model)
-    return _translations().get((asked, id(model)), lambda: _decode(model, asked, progress))
+    return _store("translations").get((asked, id(model)), lambda: _decode(model, asked, progress))
 
 
 def _decode(model: Translator, asked: Request, progress: Callable[[int, str], None]) -> Translation:
@@ -264,7 +254,7 @@ def _decode(model: Translator, asked: Request, progress: Callable[[int, str], No
 def traced(asked: Request, translation: Translation) -> Translation:
     """The same translation with the residual stream, from a second pass over it."""
     model = translator(asked.model)
-    return _traced().get((asked, id(translation)), lambda: retrace(model, translation))
+    return _store("traced").get((asked, id(translation)), lambda: retrace(model, translation))
 
 
 def inside(asked: Request, translation: Translation, kind: str, chosen: Head, row: int) -> InsideHead:
@@ -288,7 +278,7 @@ def untrained(asked: Request, translation: Translation, seed: int) -> Translatio
         NoModelError: the run was opened from a file.
     """
     twin = _untrained(asked.model, id(translator(asked.model)), seed)
-    return _translations().get((asked, id(translation), seed), lambda: same_tokens(twin, translation))
+    return _store("translations").get((asked, id(translation), seed), lambda: same_tokens(twin, translation))
 
 
 def sizes(name: str) -> dict[str, Head]:
@@ -308,13 +298,22 @@ def facts(name: str) -> dict[str, Any]:
 
 
 def default_head(name: str, kind: str) -> Head:
-    """The head that opens first: as `heads.json` says, else the first head of the last layer."""
+    """The head that opens first: as `heads.json` says, else as a few sentences do."""
     known = name if has_model(name) else imported.find(name).translation.model
-    chosen = facts(known).get("default", {}).get(kind) if known in available() else None
+    chosen = first_choice(known).get(kind) if known in available() else None
     layers, heads = sizes(name)[kind]
     if chosen is None:
         return layers - 1, 0
     return min(int(chosen[0]), layers - 1), min(int(chosen[1]), heads - 1)
+
+
+def first_choice(name: str) -> dict[str, Head]:
+    """The heads that open first, by kind: from `heads.json`, else measured once on the examples."""
+    if (known := facts(name).get("default")) is not None:
+        return known
+    model, (language, *_) = translator(name), (*languages(name), None)
+    texts = [addressed(name, example.text, language) for example in examples.examples()]
+    return _store("first heads").get((name, id(model)), lambda: first_heads(model, texts))
 
 
 def lengths(translation: Translation, kind: str) -> tuple[int, int]:
@@ -360,7 +359,7 @@ def overview(
         what: which heads, and how they are read and coloured.
         make: makes the tiles.
     """
-    return _overviews().get((asked, id(translation), what), make)
+    return _store("overviews").get((asked, id(translation), what), make)
 
 
 def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray, np.ndarray]:
@@ -377,7 +376,7 @@ def statistics(asked: Request, translation: Translation, kind: str) -> Grid:
         parts = output_projections(translator(asked.model).model) if has_model(asked.model) else None
         return grid(sentence_totals(translation, AttentionKind(kind), parts))
 
-    return _statistics().get((asked, id(translation), kind), make)
+    return _store("statistics").get((asked, id(translation), kind), make)
 
 
 def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
@@ -387,10 +386,11 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
         ValueError: a text is empty or too long.
     """
     model = translator(name)
+    texts = tuple(addressed(name, text, None) for text in texts)
     for text in texts:
         if (length := len(model.ids(text)) + 1) > LONGEST_IN_BATCH:
             raise ValueError(
                 f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} fit in here."
             )
     key = (name, id(model), texts)
-    return _batches().get(key, lambda: run_batch(model, texts))
+    return _store("batches").get(key, lambda: run_batch(model, texts))

@@ -15,6 +15,7 @@ from transformer.trace_file import model_digest
 from transformer.trace_json import SavedView
 from ui import export, frame, imported, models, state
 from ui.imported import Imported
+from ui.model_picker import pick_model
 from ui.parameters import State, as_params
 
 MOST_MEGABYTES = 100
@@ -31,7 +32,7 @@ def show() -> None:
     frame.open_page("Open a file")
     st.title("Open a file")
     if models.available() or imported.traces():
-        frame.pick_model()
+        pick_model()
     st.markdown(_INTRODUCTION)
     _upload()
     frame.menu()

@@ -31,6 +31,7 @@ from ui.values import (
     read_gold,
     read_head,
     read_hide,
+    read_language,
     read_layers,
     read_links,
     read_more,
@@ -56,6 +57,7 @@ class State:
     Attributes:
         text: the sentence.
         model: the name of the model.
+        language: the target language, such as `>>fra<<`, of a model that must be told one.
         step: the decode step.
         source: the source token that was clicked.
         encoder: the chosen head of encoder self-attention.
@@ -104,6 +106,7 @@ class State:
 
     text: str | None = None
     model: str | None = None
+    language: str | None = None
     step: int | None = None
     source: int | None = None
     encoder: Head | None = None
@@ -193,6 +196,7 @@ _HEAD = Parameter(read_head, write_head)
 PARAMETERS: dict[str, Parameter] = {
     "text": Parameter(),
     "model": Parameter(),
+    "language": Parameter(read_language),
     "step": _POSITION,
     "source": _POSITION,
     "encoder": _HEAD,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui import frame, positions_results, positions_sentence, positions_tables, state, widgets
+from ui.model_picker import pick_model
 from ui.sentence_page import open_sentence_page
 
 _VARIANTS = {"tables": "What it is", "sentence": "On your sentence", "results": "What it buys"}
@@ -20,7 +21,7 @@ def show() -> None:
         return
     frame.open_page("Positions")
     st.title("Positions")
-    frame.pick_model()
+    pick_model()
     widgets.variants(_VARIANTS)
     if state.current().view == "results":
         positions_results.show()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from ui import frame, models, widgets
+from ui.model_picker import pick_model
 from ui.widgets import Opened
 
 
@@ -22,7 +23,7 @@ def open_sentence_page(title: str, controls: Callable[[], None] | None = None) -
     """
     frame.open_page(title)
     st.title(title)
-    model = frame.pick_model()
+    model = pick_model()
     opened = None
     if model is not None:
         widgets.sentence_box()

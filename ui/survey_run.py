@@ -13,7 +13,7 @@ from transformer.alignment import GoldPair
 from transformer.data import read_pairs
 from transformer.survey import Line, Survey, Surveyor
 from ui import gold, models, state
-from ui.models import Recent
+from ui.stores import Recent
 
 SAMPLE = models.ROOT / "assets" / "sample" / "tatoeba-en-de.tsv.gz"
 

@@ -82,6 +82,7 @@ Against = tuple[str, Any]
 HandLinks = frozenset[tuple[int, int, bool]]
 """Word links: source word, target word (from 0), and whether the link is sure or only possible."""
 MOST_PAIRS = 1_000
+_LANGUAGE = re.compile(r">>[^\s<>]{1,40}<<")
 _PAIR = re.compile(r"(\d{1,4})([-p])(\d{1,4})")
 
 
@@ -207,6 +208,12 @@ def read_hide(value: str) -> tuple[str, ...]:
     if not set(asked) <= set(HIDEABLE):
         raise _UnreadableError
     return tuple(name for name in HIDEABLE if name in asked)
+
+
+def read_language(value: str) -> str:
+    if not _LANGUAGE.fullmatch(value):
+        raise _UnreadableError
+    return value
 
 
 def read_links(value: str) -> str:

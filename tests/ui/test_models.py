@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from transformer import Capture
-from ui import imported, models
-from ui.models import Recent, held
+from ui import imported, stores
+from ui.stores import Recent, held
 from ui.take_home import trace_file
 
 
@@ -18,7 +18,7 @@ def test_a_store_keeps_the_values_used_last():
 
 
 def test_a_store_is_bounded_by_bytes_but_keeps_the_newest(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(models, "MOST_BYTES", 100)
+    monkeypatch.setattr(stores, "MOST_BYTES", 100)
     store = Recent[bytes](10, len)
     for key, size in (("a", 40), ("b", 40), ("c", 40), ("d", 500)):
         store.get(key, lambda size=size: bytes(size))

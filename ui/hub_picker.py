@@ -1,0 +1,112 @@
+"""The way from the app to the Hub: a name is looked up, what it needs is said, and the model is fetched."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from transformer.hub import Offer
+from transformer.hub_files import size
+from ui import hub_models, memory, state
+from ui.frame import plain
+from ui.hub_models import Question, desk
+from ui.widgets import control
+
+_EVERY = 0.5
+"""Seconds between two looks at a download."""
+
+
+def draw() -> None:
+    """Draws the form, or while a model is fetched how far it is."""
+    _panel()
+
+
+@st.fragment
+def _panel() -> None:
+    question = desk().question(state.visitor())
+    if question is not None and question.download is not None and not question.problem:
+        st.fragment(_progress, run_every=_EVERY)()
+        return
+    with st.popover("Models of the Hub", icon=":material/cloud_download:", type="tertiary"):
+        _form(question)
+
+
+def _form(question: Question | None) -> None:
+    reason = hub_models.closed()
+    if question is not None and question.is_open and reason is None:
+        with st.spinner("Asking the Hub"):
+            question.ask()
+    blocked = reason is not None or (question is not None and question.unreachable)
+    name = "" if question is None else question.name
+    st.text_input(
+        "Name of a model on the Hub",
+        name,
+        placeholder="Helsinki-NLP/opus-mt-en-fr",
+        disabled=blocked,
+        help="Any OPUS-MT (Marian) translation model, or one that was pushed with this package.",
+        **control("hub", name, _ask),
+    )
+    if reason is not None:
+        st.caption(plain(reason))
+        return
+    if patterns := hub_models.allowed():
+        st.caption(f"Allowed here: {plain(', '.join(patterns))}")
+    if question is None:
+        st.caption("Type a name and press Enter.")
+        return
+    _answer(question)
+
+
+def _answer(question: Question) -> None:
+    if question.problem:
+        st.error(plain(question.problem), icon=":material/error:")
+    if question.offer is not None and not question.problem:
+        _offer(question.offer)
+        return
+    label = "Try again" if question.problem else "Look it up"
+    st.button(label, on_click=_ask, args=(question.name,), key="hub.again")
+
+
+def _offer(offer: Offer) -> None:
+    free, config = memory.available(), offer.config
+    st.markdown(
+        f"**{plain(offer.name)}**, {config.n_encoder_layers} + {config.n_decoder_layers} layers of "
+        f"{config.n_heads} heads: {size(offer.nbytes)} to fetch, {size(offer.memory)} of memory needed, "
+        f"{size(free)} free."
+    )
+    if offer.present_name != offer.name:
+        st.caption(f"It is called {plain(offer.present_name)} now.")
+    fits = offer.memory <= free
+    if not fits:
+        st.caption("It needs more memory than is free here.")
+    st.button("Fetch it", type="primary", disabled=not fits, on_click=_fetch, key="hub.fetch")
+
+
+def _ask(name: str) -> None:
+    desk().ask(state.visitor(), name.strip().removeprefix("https://huggingface.co/").strip("/"))
+
+
+def _fetch() -> None:
+    desk().fetch(state.visitor())
+
+
+def _progress() -> None:
+    """How far the download is; at its end the model is opened."""
+    question = desk().question(state.visitor())
+    download = None if question is None else question.download
+    if question is None or download is None:
+        st.rerun()
+    elif download.complete:
+        desk().ask(state.visitor(), "")
+        state.change(model=question.name, source=None, encoder=None, decoder=None, cross=None)
+        st.rerun()
+    elif download.failed:
+        question.problem, question.download = download.failed, None
+        st.rerun()
+    else:
+        there, total = size(download.done), size(download.offer.nbytes)
+        st.progress(download.share, f"Fetching {plain(question.name)}: {there} of {total}")
+        st.button("Cancel", on_click=_cancel, key="hub.cancel")
+
+
+def _cancel() -> None:
+    desk().ask(state.visitor(), "")
