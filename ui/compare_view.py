@@ -60,6 +60,8 @@ def _page(opened: Opened) -> None:
     except (ValueError, OSError) as error:
         st.error(frame.plain(str(error)), icon=":material/error:")
         return
+    for note in compared.notes(opened, second):
+        st.caption(frame.plain(note))
     found = difference(first.map(), second.map())
     names = [
         merged_names(getattr(first, axis), getattr(second, axis), getattr(found, axis))

@@ -134,5 +134,17 @@ def _other_run(opened: Opened, own: Side, name: str, detail: str | None) -> tupl
     return replace(own, name=names[0]), Side(names[1], run, own.kind, head)
 
 
+def notes(opened: Opened, other: Side) -> list[str]:
+    """What a reader should know of the other side: that its text was cut, or that it shows another head."""
+    told = (
+        [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
+    )
+    mode, detail = state.current().against or USUAL
+    if mode == "head":
+        size = models.sizes(opened.asked.model)[other.kind]
+        told += [f"B: {each}" for each in opening.fit_head(other.kind, detail, size, detail)[1]]
+    return told
+
+
 def _fitted(model: str, kind: str, head: Head) -> Head:
     return opening.fit_head(kind, head, models.sizes(model)[kind], head)[0]

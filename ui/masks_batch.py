@@ -23,7 +23,8 @@ _SHORT = 8
 def member(opened: Opened) -> tuple[BatchEntry, int] | None:
     """Draws the sentences and their rectangle; gives the chosen one and its place, None after a refusal."""
     now = state.current()
-    text = now.sentences or "\n".join((opened.translation.source_text, LONGER, SHORT))
+    given = (now.sentences or "").strip()
+    text = given or "\n".join((opened.translation.source_text, LONGER, SHORT))
     st.text_area(
         f"The sentences of the batch, one a line, at most {MOST_SENTENCES}",
         text,

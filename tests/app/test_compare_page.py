@@ -161,6 +161,25 @@ def test_an_unknown_model_gets_one_sentence():
     assert len(at.error) == 1
 
 
+def test_a_head_that_is_not_there_becomes_the_nearest_and_the_page_says_so():
+    at = run(PAGE, model="random", text="one two", against="head-9.1", cross="1.1")
+    assert "B: This model has 3 layers of 4 heads; cross shows head 1 of layer 3." in words(at)
+
+
+def test_what_was_cut_on_the_other_side_is_told():
+    at = run(PAGE, model="random", text="one two", against="sentence", other="nine ten")
+    assert "B: The translation was cut at" in words(at)
+
+
+@pytest.mark.parametrize("text", ["one", "."])
+@pytest.mark.parametrize("against", ["forced", "sentence", "untrained-1", "model-reverse"])
+def test_texts_of_one_token_are_compared(text: str, against: str):
+    at = run(PAGE, model="copy", text="one", against=against, other=text)
+    assert not at.exception
+    assert not at.error
+    assert len(charts(at)) == 3
+
+
 @pytest.mark.parametrize("against", ["uniform", "sentence"])
 def test_long_texts_are_compared_whole_and_drawn_in_windows(against: str):
     text = " ".join(["one two three four five six eight nine ten"] * 12)

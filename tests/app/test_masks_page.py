@@ -108,6 +108,12 @@ def test_a_sentence_that_is_too_long_for_a_batch_is_named():
     assert "at most 128" in " ".join(each.value for each in at.error).replace("\\", "")
 
 
+def test_a_batch_of_blank_lines_is_the_usual_one():
+    at = run(PAGE, model="random", text="one two", view="batch", sentences=" \n ")
+    assert not at.error
+    assert "3 sentences ×" in words(at)
+
+
 @pytest.mark.parametrize("params", [{"mask": "x"}, {"kind": "y"}, {"member": "z", "view": "batch"}], ids=str)
 def test_values_that_mean_nothing_are_named(params: dict[str, str]):
     at = run(PAGE, **params)
