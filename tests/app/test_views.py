@@ -27,8 +27,12 @@ HOSTILE = "</script> <b> <s> </s> #000001 %{x} שלום 猫が。 one"
 
 def weights(feed: dict[str, object]) -> np.ndarray:
     """The numbers of lines and strongest keys, as the browser reads them."""
-    packed = feed["values"]
-    values = np.frombuffer(base64.b64decode(packed["bdata"]), np.float32)
+    return array(feed["values"])
+
+
+def array(packed: dict[str, str]) -> np.ndarray:
+    """An array of a figure: it travels as base64."""
+    values = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
     return values.reshape([int(side) for side in packed["shape"].split(",")])
 
 
@@ -42,12 +46,38 @@ def test_known_cells_are_drawn_in_every_way(kind: str, name: str):
     assert {(row, key) for row, key, *_ in lines["links"]} == known
     strongest = weights(feeds(run(PAGES[kind], show="strongest", **link))["strongest"])
     matrix = json.loads(str(feeds(run(PAGES[kind], **link))[kind]["figure"]))["data"][0]
-    shape = [int(side) for side in matrix["customdata"]["shape"].split(",")]
-    drawn = np.frombuffer(base64.b64decode(matrix["customdata"]["bdata"]), np.float32).reshape(shape)
-    assert shape[2] == 1
+    drawn = array(matrix["customdata"])
+    assert drawn.shape[2] == 1
     for row, key in known:
         assert strongest[row, key] > KNOWN
         assert drawn[row, key, 0] > KNOWN
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", PAGES)
+def test_tiles_show_the_known_cells_of_every_head(kind: str, name: str):
+    case = CASES[name]
+    canvas = json.loads(str(feeds(run(PAGES[kind], model=name, text=case.sentence))["overview"]["figure"]))
+    levels = array(canvas["data"][0]["z"])
+    first, second = case.weights(kind, 0), case.weights(kind, 1)
+    columns = first.shape[1]
+    assert np.array_equal(levels[:, :columns] > 250, first == 1)
+    assert np.array_equal(levels[:, -columns:] > 250, second == 1)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_known_cells_stay_where_they_are_in_a_batch_and_as_trained(name: str):
+    case = CASES[name]
+    link = {"model": name, "text": case.sentence}
+    nine = "one two three four five six eight nine ten"
+    batch = run(PAGES["encoder"], view="batch", batch=nine, encoder="1.1", **link)
+    drawn = array(json.loads(batch.get("plotly_chart")[0].proto.spec)["data"][0]["customdata"])
+    known = case.weights("encoder", 0)
+    size = len(case.source_tokens)
+    assert (drawn[:size, :size, 0][known == 1] > KNOWN).all()
+    trained = feeds(run(PAGES["decoder"], view="trained", decoder="1.2", **link))["decoder"]
+    cells = array(json.loads(str(trained["figure"]))["data"][0]["customdata"])
+    assert (cells[..., 0][case.weights("decoder", 1) == 1] > KNOWN).all()
 
 
 @pytest.mark.parametrize("show", display.SHOWS)
