@@ -1,4 +1,4 @@
-"""BLEU, loss and shares with bootstrap intervals, all models resampled with the same sentences (paired)."""
+"""BLEU, losses and shares with bootstrap intervals; what is compared shares its resamples (paired)."""
 
 from __future__ import annotations
 
@@ -86,9 +86,15 @@ def compare(
 
 
 def cell(value: float, draws: Floats) -> Cell:
-    """A value with its 95 % interval: the 2.5th and 97.5th percentile of the resamples."""
-    low, high = np.percentile(draws, [2.5, 97.5])
+    """A value with its 95 % interval."""
+    low, high = interval(draws)
     return {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
+
+
+def interval(draws: Floats) -> tuple[float, float]:
+    """The 95 % interval of resampled values (samples): their 2.5th and 97.5th percentile."""
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return float(low), float(high)
 
 
 def rounded(value: Any, digits: int = 5) -> float:

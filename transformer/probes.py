@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .bootstrap import interval, resamples
 from .capture import AttentionKind, AttentionTrace, AuditReport, Capture
 from .decoding import Request
 from .patterns import Floats, trace_of
@@ -88,7 +89,7 @@ def compare(hits: Sequence[Hits], n_heads: int, rules: Sequence[str]) -> Finding
     rule = int(np.argmax(sum(each.rules for each in halves[0])))
     table = _by_group(halves[1], best, rule)
     count, right, ruled = table.sum(0)
-    low, high = _interval(table)
+    low, high = interval(_gain(resamples(len(table), RESAMPLES) @ table))
     layer, head = divmod(best, n_heads)
     return Finding(layer, head, right / count, rules[rule], ruled / count, low, high, int(count))
 
@@ -101,12 +102,11 @@ def _by_group(hits: Iterable[Hits], best: int, rule: int) -> NDArray[np.float64]
     return np.array(list(groups.values()))
 
 
-def _interval(table: NDArray[np.float64]) -> tuple[float, float]:
-    """95 % bootstrap interval of the gain: groups are drawn with replacement."""
-    draw = np.random.default_rng(0).multinomial(len(table), np.full(len(table), 1 / len(table)), RESAMPLES)
-    count, right, ruled = (draw @ table).T
-    low, high = np.quantile((right - ruled) / np.maximum(1, count), (0.025, 0.975))
-    return float(low), float(high)
+def _gain(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share − baseline of summed tables (…, 3) → (…)."""
+    count, right, ruled = np.moveaxis(sums, -1, 0)
+    gain: NDArray[np.float64] = (right - ruled) / np.maximum(1, count)
+    return gain
 
 
 def merge(weights: Floats, table: Floats) -> Floats:
