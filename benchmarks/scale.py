@@ -36,6 +36,17 @@ MOST_RATIO = 2.0
 STATIC = {"script", "stylesheet", "font"}
 SOURCE = ("the", "cat", "was", "tired", "and", "I", "know", "that")
 TARGET = ("die", "Katze", "war", "alt", "und", "ich", "war", "da")
+OTHER_VIEWS = {
+    "pages/encoder_self_attention.py": ({"show": "lines"}, {"show": "strongest"}, {"view": "batch"}),
+    "pages/decoder_self_attention.py": ({"view": "trained"},),
+    "pages/cross_attention.py": ({"show": "lines", "links": "mass-100"}, {"view": "alignment"}),
+    "pages/inside_a_head.py": ({"kind": "encoder", "what_if": "pair"},),
+    "pages/masks.py": ({"mask": "zero"}, {"view": "batch"}),
+    "pages/positions.py": ({"view": "sentence"}, {"view": "results"}),
+    "pages/heads.py": ({"view": "relations"},),
+    "pages/compare.py": ({"against": "untrained-1"},),
+}
+"""What a page shows on demand, beside what it opens with."""
 SAYS = re.compile(
     r"queries \d+–\d+|keys \d+–\d+|words \d+–\d+|maximum over [^·.]*|tokens? \d+–\d+|window|pooled"
     r"|the first [\d,]+|at most [\d,]+ [^·.]*|positions \d+ ?[–-] ?\d+",
@@ -118,8 +129,10 @@ def rest(page: Page, traffic: Traffic) -> None:
 def measure_bytes(browser: Browser, url: str, pages: list[str], query: dict[str, object]) -> dict[str, int]:
     """Bytes of every page, opened by a new visitor."""
     found = {}
-    for name in pages:
-        page, traffic = visit(browser, address(url, name, query))
+    views = [(page, more) for page in pages for more in ({}, *OTHER_VIEWS.get(page, ()))]
+    for path, more in views:
+        name = " ".join([path.removeprefix("pages/").removesuffix(".py"), *more.values()])
+        page, traffic = visit(browser, address(url, path, query | more))
         found[name] = traffic.total()
         verdict = "ok" if found[name] <= MOST_BYTES else "over"
         errors = page.locator(".stException").count()
