@@ -192,6 +192,7 @@ def addition(body: Body, to: Drawn) -> None:
         f"length {np.linalg.norm(stream):.2f} to {np.linalg.norm(total):.2f}. The cosine between stream "
         f"and update is {cosine:.2f}: "
         + ("they agree." if cosine > 0.3 else "they oppose." if cosine < -0.3 else "mostly a new direction.")
+        + (" With post-norm a LayerNorm follows." if body.traced.config.norm == "post" else "")
     )
     rows = [
         Strip("stream", stream, norm(stream)),
