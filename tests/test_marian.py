@@ -222,8 +222,9 @@ def test_capture_changes_nothing_and_a_replay_gives_the_same_attention(deep):
 
 
 BFLOAT16 = """
-import sys, torch
+import copy, sys, torch
 from transformer import load_translator
+from transformer.packed import PackedLinear, can_pack
 torch.set_num_threads(1)
 exact, rounded = load_translator(sys.argv[1]), load_translator(sys.argv[1], dtype="bfloat16")
 translation = rounded.force(sys.argv[2], "die Katze und zwei Hunde")
@@ -232,6 +233,11 @@ assert report.passed, report
 assert translation.attention.dtype == torch.bfloat16
 assert rounded.model.encoder.dtype == torch.float32
 assert translation.model.endswith(", bfloat16")
+plain = copy.deepcopy(rounded.model.decoder.layers[0].feed_forward.inner)
+assert isinstance(plain, PackedLinear) == isinstance(rounded.model.output, PackedLinear) == can_pack()
+x = torch.randn(2, 3, plain.in_features).bfloat16()
+difference = plain(x) - torch.nn.functional.linear(x, plain.weight, plain.bias)
+assert difference.abs().max() <= 2 ** -7 * plain(x).abs().max()
 for one, other in zip(translation.log_probs, exact.force(sys.argv[2], "die Katze und zwei Hunde").log_probs):
     assert abs(one - other) < 0.2, (one, other)
 for options in ({"beam_size": 1}, {"beam_size": 3}):

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 GROUPS = (
     "config presets masks biases positions bootstrap scores cache capture search_rules hooks recorder "
-    "tokenizer words reading function_words loss dropout",
+    "tokenizer words reading function_words loss dropout packed",
     "attention data augment mask_variants",
     "layers",
     "model",

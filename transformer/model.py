@@ -11,6 +11,7 @@ from .capture import Side
 from .config import TransformerConfig
 from .layers import DecoderLayer, EncoderLayer
 from .masks import AttentionMask, padding_mask
+from .packed import PackedLinear, can_pack, pack
 from .positions import make_positions
 from .recorder import Recorder
 
@@ -149,8 +150,10 @@ class Transformer(nn.Module):
 
     def logits(self, features: Tensor) -> Tensor:
         """(…, d_model) → (…, target pieces)."""
-        weight = self._table("decoder").weight if self.output is None else self.output.weight
-        return F.linear(features, weight, self.output_bias)
+        if self.output is None:
+            return F.linear(features, self._table("decoder").weight, self.output_bias)
+        logits: Tensor = self.output(features)
+        return logits if self.output_bias is None else logits + self.output_bias
 
     def _embed(self, ids: Tensor, side: Side, first: int, recorder: Recorder | None) -> Tensor:
         stack = self.encoder if side == "encoder" else self.decoder
@@ -212,4 +215,7 @@ def convert(
             part.to(dtype)
     if model.output_bias is not None:
         model.output_bias.data = model.output_bias.data.to(dtype)
+    if dtype == torch.bfloat16 and not encoder_too and can_pack():
+        pack(model.decoder)
+        model.output = PackedLinear((model.output or model.target_embedding or model.embedding).weight)
     return model

@@ -1,0 +1,52 @@
+"""Linear maps in bfloat16 on a CPU, their matrices in oneDNN's own order."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class PackedLinear(nn.Linear):
+    """A linear map that multiplies by a packed copy of its matrix.
+
+    A processor's bf16 instructions take pairs of inputs that lie side by side. From a matrix in plain order
+    oneDNN makes them at every call, in the time that float32 takes to be read (*measured*). Packed once, the
+    table of 58,000 pieces is read 1.3 to 1.6 times as fast. ``weight`` stays for whoever looks at it, and is
+    not to be changed.
+
+    Args:
+        weight: (out, in) in bfloat16.
+        bias: (out,) or None.
+    """
+
+    def __init__(self, weight: Tensor, bias: nn.Parameter | None = None) -> None:
+        super().__init__(weight.shape[1], weight.shape[0], bias=False, device="meta")
+        self.weight = weight
+        self.register_parameter("bias", bias)
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous())
+        self._multiply = torch.ops.mkldnn._linear_pointwise.default
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, in) → (…, out)."""
+        product: Tensor = self._multiply(x, self._packed, self.bias, "none", [], "")
+        return product
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
+        return PackedLinear(deepcopy(self.weight, memo), deepcopy(self.bias, memo))
+
+
+def can_pack() -> bool:
+    """Whether this processor multiplies in bfloat16 through oneDNN."""
+    available = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return bool(available and torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def pack(module: nn.Module) -> None:
+    """Packs every linear map inside a module."""
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, nn.Linear):
+                setattr(parent, name, PackedLinear(child.weight, child.bias))
