@@ -277,8 +277,8 @@ def test_the_encoder_sees_the_padding_of_a_request(model):
     torch.testing.assert_close(Request(model, ids).memory, model.encode(ids, padding_mask(ids, 0)))
 
 
-@pytest.mark.parametrize("width", [1, 5, BLOCK, 3 * BLOCK + 7, 40 * BLOCK, 40 * BLOCK + 1])
-@pytest.mark.parametrize("count", [1, 2, 10])
+@pytest.mark.parametrize("width", [1, 5, 3 * BLOCK + 7, 64 * BLOCK + 255, 65 * BLOCK, 80 * BLOCK + 1])
+@pytest.mark.parametrize("count", [1, 2, 10, 70])
 def test_the_largest_of_a_row_are_those_of_a_full_sort(width, count):
     rows = torch.rand(3, width, generator=torch.Generator().manual_seed(width)).log()
     rows[0, width // 3 :] = -torch.inf

@@ -24,6 +24,8 @@ ALTERNATIVES = 10
 
 BLOCK = 256
 """Numbers of a distribution that are looked at together when its largest are sought."""
+FEW_BLOCKS = 64
+"""Where there are no more of them, `topk` alone is quicker."""
 
 MIN_TEMPERATURE = 0.001
 """Below it the distribution is greedy search's, and in the end not a number."""
@@ -256,7 +258,7 @@ def largest(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     three times as fast as ``topk`` does (*measured*).
     """
     blocks = rows.shape[1] // BLOCK
-    if blocks <= count:
+    if blocks <= max(count, FEW_BLOCKS):
         return rows.topk(count)
     whole = rows[:, : blocks * BLOCK].view(len(rows), blocks, BLOCK)
     chosen = whole.amax(2).topk(count).indices  # (rows, count)
