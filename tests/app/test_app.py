@@ -193,8 +193,8 @@ def test_a_text_that_cannot_be_translated_keeps_the_page(text: str, sentence: st
 
 
 def test_a_long_text_stays_in_the_session_and_says_so():
-    text = " ".join(["one two three"] * 300)
-    at = run(model="random")
+    text = " ".join(["one stop", *["two three"] * 400])
+    at = run()
     at.text_input[0].set_value(text).run()
     assert not at.exception
     assert "too long for a link" in said(at)
