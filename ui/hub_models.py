@@ -161,11 +161,18 @@ class Desk:
         return self._questions.get(visitor)
 
     def ask(self, visitor: str, name: str) -> None:
-        """A visitor asks for a model by its name; an empty one takes the question back."""
+        """A visitor asks for a model by its name; an empty one takes the question back.
+
+        The same question again changes nothing, unless there was a problem: a browser sends a field's text
+        once more when the field goes.
+        """
         with self._lock:
-            before = self._questions.pop(visitor, None)
+            before = self._questions.get(visitor)
+            if before is not None and before.name == name and before.pressed and not before.problem:
+                return
             if before is not None and before.download is not None:
                 before.download.leave(visitor)
+            self._questions.pop(visitor, None)
             if name:
                 self._questions[visitor] = Question(name)
             while len(self._questions) > MOST_ASKED:

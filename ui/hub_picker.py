@@ -8,7 +8,7 @@ from transformer.hub import Offer
 from transformer.hub_files import size
 from ui import hub_models, memory, state
 from ui.frame import plain
-from ui.hub_models import Question, desk
+from ui.hub_models import Download, Question, desk
 from ui.widgets import control
 
 _EVERY = 0.5
@@ -17,14 +17,22 @@ _EVERY = 0.5
 
 def draw() -> None:
     """Draws the form, or while a model is fetched how far it is."""
-    _panel()
+    fetching = _fetching()
+    st.fragment(_panel, run_every=_EVERY if fetching else None)(fetching)
 
 
-@st.fragment
-def _panel() -> None:
+def _fetching() -> bool:
     question = desk().question(state.visitor())
-    if question is not None and question.download is not None and not question.problem:
-        st.fragment(_progress, run_every=_EVERY)()
+    return question is not None and question.download is not None
+
+
+def _panel(fetching: bool) -> None:
+    """While a model is fetched this runs twice a second, so a whole run begins and ends it."""
+    if _fetching() != fetching:
+        st.rerun()
+    question = desk().question(state.visitor())
+    if question is not None and question.download is not None:
+        _progress(question, question.download)
         return
     with st.popover("Models of the Hub", icon=":material/cloud_download:", type="tertiary"):
         _form(question)
@@ -89,23 +97,18 @@ def _fetch() -> None:
     desk().fetch(state.visitor())
 
 
-def _progress() -> None:
+def _progress(question: Question, download: Download) -> None:
     """How far the download is; at its end the model is opened."""
-    question = desk().question(state.visitor())
-    download = None if question is None else question.download
-    if question is None or download is None:
-        st.rerun()
-    elif download.complete:
+    if download.complete:
         desk().ask(state.visitor(), "")
         state.change(model=question.name, source=None, encoder=None, decoder=None, cross=None)
         st.rerun()
-    elif download.failed:
+    if download.failed:
         question.problem, question.download = download.failed, None
         st.rerun()
-    else:
-        there, total = size(download.done), size(download.offer.nbytes)
-        st.progress(download.share, f"Fetching {plain(question.name)}: {there} of {total}")
-        st.button("Cancel", on_click=_cancel, key="hub.cancel")
+    there, total = size(download.done), size(download.offer.nbytes)
+    st.progress(download.share, f"Fetching {plain(question.name)}: {there} of {total}")
+    st.button("Cancel", on_click=_cancel, key="hub.cancel")
 
 
 def _cancel() -> None:

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import pytest
 from closed_form import CASES
+from hub_server import HubServer, running_hub
 
 from transformer.checkpoint import save_checkpoint
 from transformer.translator import Translator
@@ -124,7 +125,15 @@ def _answers(url: str) -> bool:
 
 
 @pytest.fixture(scope="session")
-def app(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def hub(closed_form_models: dict[str, Path]) -> Iterator[HubServer]:
+    """A Hub with one model, the only one that the app can reach."""
+    with running_hub() as server:
+        server.add("user/reverse", closed_form_models["reverse"])
+        yield server
+
+
+@pytest.fixture(scope="session")
+def app(models: Path, hub: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a running app."""
     url = f"http://127.0.0.1:{(port := _free_port())}"
     log = tmp_path_factory.mktemp("log") / "app.log"
@@ -132,6 +141,7 @@ def app(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     command += ["--server.port", str(port), "--server.address", "127.0.0.1"]
     command += ["--server.fileWatcherType", "none"]
     environment = {**os.environ, "TRANSFORMER_MODELS": str(models), "OMP_NUM_THREADS": "1"}
+    environment |= {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub"))}
     with log.open("w") as output:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
     deadline = time.monotonic() + 60
