@@ -116,19 +116,18 @@ def test_hovering_a_cell_rings_the_same_tokens_elsewhere(visitor: Visitor) -> No
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_hover_texts_show_the_known_cells(visitor: Visitor, name: str, kind: str) -> None:
+def test_hover_texts_show_the_known_cells(visitor: Visitor, name: str) -> None:
     case = CASES[name]
-    visitor.open(**case_link(name), **{kind: "1.2"})
-    keys = case.keys(kind, 1)
-    columns = case.decoder_input_tokens if kind == "decoder" else case.source_tokens
-    reads = case.source_tokens if kind == "encoder" else case.decoder_input_tokens
-    for row, key in enumerate(keys):
-        text = _hover_text(visitor, kind, row, key)
-        assert float(text.split("weight ")[1].split()[0]) > KNOWN
-        assert f"key {columns[key].removeprefix('▁')}" in text
-        word = reads[row].removeprefix("▁")
-        assert text.startswith(f"query {word}" if kind == "encoder" else f"reads {word}, predicts ")
+    visitor.open(**case_link(name), encoder="1.2", decoder="1.2", cross="1.2")
+    for kind in ("encoder", "decoder", "cross"):
+        columns = case.decoder_input_tokens if kind == "decoder" else case.source_tokens
+        reads = case.source_tokens if kind == "encoder" else case.decoder_input_tokens
+        for row, key in enumerate(case.keys(kind, 1)):
+            text = _hover_text(visitor, kind, row, key)
+            assert float(text.split("weight ")[1].split()[0]) > KNOWN
+            assert f"key {columns[key].removeprefix('▁')}" in text
+            word = reads[row].removeprefix("▁")
+            assert text.startswith(f"query {word}" if kind == "encoder" else f"reads {word}, predicts ")
 
 
 def _hover_text(visitor: Visitor, kind: str, row: int, column: int) -> str:

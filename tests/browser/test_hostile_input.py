@@ -25,9 +25,11 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("page", ["", "cross_attention"])
-def test_hostile_text_is_shown_and_never_runs(visitor: Visitor, name: str, page: str) -> None:
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [*(("", name) for name in HOSTILE), *(("cross_attention", name) for name in ("attribute", "template"))],
+)
+def test_hostile_text_is_shown_and_never_runs(visitor: Visitor, page: str, name: str) -> None:
     requests: list[str] = []
     visitor.page.on("request", lambda request: requests.append(request.url))
     visitor.open(page, model="random", text=HOSTILE[name])
