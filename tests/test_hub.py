@@ -411,6 +411,36 @@ def test_other_models_in_the_cache_are_left_alone(server, hub, original, tmp_pat
     assert [each.name for each in cached_models()] == [NAME]
 
 
+@pytest.mark.parametrize(
+    "heads",
+    [
+        {"default": {"cross": [10**9, 0]}},
+        {"default": {"cross": [-1, 0]}},
+        {"default": {"cross": "x"}},
+        {"default": {"sideways": [0, 0]}},
+        {"default": []},
+        {"heads": {"cross": [[{"aer": 0.5}]]}},
+        {"heads": {"cross": "x"}},
+        {"heads": {"encoder": [[{"aer": "<script>"}] * 4] * 2}},
+    ],
+    ids=range(8),
+)
+def test_statistics_of_heads_that_the_model_has_not_are_refused(server, hub, heads):
+    change(server, heads__json=json.dumps(heads).encode())
+    refused("heads.json is damaged or describes the heads of another model", load_translator, NAME)
+
+
+def test_a_vocabulary_that_is_a_bomb_is_refused_by_its_size(tmp_path, translator):
+    save_checkpoint(tmp_path, translator.config, translator.model.state_dict(), translator.tokenizer)
+    os.truncate(tmp_path / "tokenizer.model", 2**30)
+    refused("tokenizer.model is larger than 16 MiB", load_translator, tmp_path)
+
+
+def test_a_card_of_any_length_is_read_up_to_its_limit(server, hub):
+    change(server, README__md=b"---\na: " + b"[" * 2_000_000)
+    assert len(load_translator(NAME).card) == 2**18
+
+
 def test_safetensors_go_before_pytorch_and_one_file_before_shards():
     marian = ["config.json", "source.spm", "target.spm", "vocab.json"]
     shards = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]

@@ -30,6 +30,7 @@ PROBES_FILE = "probes.json"
 MAX_PARAMETERS = 2_000_000_000
 MAX_JSON_BYTES = 16 * 2**20
 MAX_CARD_BYTES = 2**18
+MAX_TOKENIZER_BYTES = 16 * 2**20
 
 
 class CheckpointError(ValueError):
@@ -241,6 +242,8 @@ def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:
         raise CheckpointError(
             f"{directory} has no {TOKENIZER_FILE}, so it is not a complete model directory."
         )
+    if path.stat().st_size > MAX_TOKENIZER_BYTES:
+        raise CheckpointError(f"{path} is larger than 16 MiB, so it is no vocabulary of a translation model.")
     try:
         tokenizer = Tokenizer.load(path)
     except TokenizerError as error:

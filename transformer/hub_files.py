@@ -13,7 +13,6 @@ from .checkpoint import (
     CONFIG_FILE,
     HEADS_FILE,
     MAX_JSON_BYTES,
-    PROBES_FILE,
     TOKENIZER_FILE,
     WEIGHTS_FILE,
     read_config,
@@ -35,7 +34,7 @@ from .marian_weights import MAX_SHARDS, PYTORCH, SAFETENSORS
 OWN = (CONFIG_FILE, TOKENIZER_FILE)
 MARIAN = (CONFIG_FILE, SOURCE_FILE, TARGET_FILE, VOCABULARY_FILE)
 """Files that must be there, besides the weights."""
-WELCOME = (CARD_FILE, HEADS_FILE, PROBES_FILE)
+WELCOME = (CARD_FILE, HEADS_FILE)
 """Files that are taken where they are there."""
 WELCOME_TO_MARIAN = (*WELCOME, TARGET_VOCABULARY_FILE, SETTINGS_FILE, GENERATION_FILE)
 MAX_SMALL_BYTES = MAX_JSON_BYTES

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
-from .checkpoint import Checkpoint, CheckpointError, load_checkpoint
+from .checkpoint import HEADS_FILE, Checkpoint, CheckpointError, load_checkpoint
+from .config import TransformerConfig
 from .marian import is_marian, load_marian
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
@@ -70,4 +72,39 @@ def hub_title(directory: Path) -> str | None:
 
 
 def _read(directory: Path) -> Checkpoint:
-    return load_marian(directory) if is_marian(directory) else load_checkpoint(directory)
+    checkpoint = load_marian(directory) if is_marian(directory) else load_checkpoint(directory)
+    if not _fits(checkpoint.heads or {}, checkpoint.config):
+        raise CheckpointError(
+            f"{directory / HEADS_FILE} is damaged or describes the heads of another model; remove it."
+        )
+    return checkpoint
+
+
+def _fits(heads: dict[str, Any], config: TransformerConfig) -> bool:
+    """Whether `heads.json` speaks of heads that the model has: readers trust its shape."""
+    default, grids = heads.get("default", {}), heads.get("heads", {})
+    layers = {"encoder": config.n_encoder_layers} | dict.fromkeys(
+        ("decoder", "cross"), config.n_decoder_layers
+    )
+    if not (isinstance(default, dict) and isinstance(grids, dict) and {*default, *grids} <= set(layers)):
+        return False
+    return all(_is_place(place, layers[kind], config.n_heads) for kind, place in default.items()) and all(
+        _is_grid(grid, layers[kind], config.n_heads) for kind, grid in grids.items()
+    )
+
+
+def _is_place(place: Any, layers: int, heads: int) -> bool:
+    if not (isinstance(place, list) and len(place) == 2 and all(type(number) is int for number in place)):
+        return False
+    return 0 <= place[0] < layers and 0 <= place[1] < heads
+
+
+def _is_grid(grid: Any, layers: int, heads: int) -> bool:
+    rows = grid if isinstance(grid, list) else []
+    return len(rows) == layers and all(
+        isinstance(row, list) and len(row) == heads and all(map(_is_statistics, row)) for row in rows
+    )
+
+
+def _is_statistics(found: Any) -> bool:
+    return isinstance(found, dict) and all(type(value) in (int, float) for value in found.values())
