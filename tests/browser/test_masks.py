@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 import pytest
@@ -61,3 +62,44 @@ def test_hostile_texts_never_run_and_the_page_fits_a_phone(visitor: Visitor, pat
     assert visitor.page.evaluate("window.hacked") is None
     assert visitor.page.locator(".stException, .stMain img, .js-plotly-plot a").count() == 0
     assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+LABELS = """[...document.querySelectorAll('.stMain .js-plotly-plot')].slice(0, 3).map(plot =>
+  [...plot.querySelectorAll('.ytick text')].map(label => label.textContent).join(' '))"""
+
+
+def test_two_visitors_see_only_their_own_sentences_and_comparisons(newcomer: Callable[..., Visitor]) -> None:
+    first, second = newcomer(), newcomer()
+    link = {"model": "copy", "text": "one two three stop", "kind": "encoder", "step": "1", "source": "1"}
+    goto(first, "compare", 3, **link, against="head-1.2")
+    goto(second, "compare", 3, model="reverse", text="nine ten eight stop", kind="encoder")
+    first.page.get_by_label("Row of the cursor").click()
+    first.page.get_by_role("option", name="3 · token three").click()
+    first.until("location.search.includes('source=3')")
+    second.page.get_by_label("Compare with").click()
+    second.page.get_by_role("option", name="an untrained twin").click()
+    second.page.wait_for_selector("text=untrained twin, seed 1", timeout=PATIENCE)
+    assert first.page.evaluate(LABELS) == ["one two three stop </s>"] * 3
+    assert second.page.evaluate(LABELS) == ["nine ten eight stop </s>"] * 3
+    assert "untrained" not in first.page.inner_text(".stMain")
+    assert "source=3" not in second.page.url
+
+
+CROWDED = """() => {
+  const met = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+  const box = (text) => text.getBoundingClientRect();
+  return [...document.querySelectorAll('.stMain .js-plotly-plot')].flatMap(plot => {
+    const [labels, titles] = ['.xtick text, .ytick text', '.annotation-text'].map(
+      each => [...plot.querySelectorAll(each)]);
+    return titles.flatMap(title => labels.filter(label => met(box(label), box(title))).map(
+      label => `${label.textContent} / ${title.textContent}`));
+  });
+}"""
+
+
+@pytest.mark.parametrize("path", ["masks", "compare"])
+def test_long_labels_never_reach_the_titles(visitor: Visitor, path: str) -> None:
+    text = "wwwwwwwwwwwwwwwwwwwwwww mmmmmmmmmmmmmmm onetwothreefour 日本語日本語日本語日本語"
+    goto(visitor, path, {"masks": 6, "compare": 3}[path], model="random", text=text, kind="encoder")
+    assert visitor.page.evaluate(CROWDED) == []
