@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import streamlit as st
@@ -47,9 +48,13 @@ def run_of(model: str) -> Run:
     """
     translator = models.translator(model)
     own = state.own_sentences()
-    lines = sample() if own is None else own[1]
+    lines, pairs = sample() if own is None else own[1], gold.sample()
+    if models.languages(model):
+        language = state.current().language
+        lines = tuple(replace(each, source=models.addressed(model, each.source, language)) for each in lines)
+        pairs = pairs[:0]
     key = (model, id(translator), lines)
-    return _runs().get(key, lambda: Run(translator, lines, gold.sample(), _turns()))
+    return _runs().get(key, lambda: Run(translator, lines, pairs, _turns()))
 
 
 class Run:

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from transformer.hub import find
 from transformer.hub_settings import Hub
 from ui import hub_models, memory, models
+from ui.survey_run import run_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "user/tiny"
@@ -213,6 +214,8 @@ def test_a_model_of_several_languages_offers_them():
     box.select(">>spa<<").run()
     assert at.query_params["language"] in (">>spa<<", [">>spa<<"])
     assert models.request(at.session_state["state"], LANGUAGES, TEXT).text == f">>spa<< {TEXT}"
+    survey = run_of(LANGUAGES)._surveyor
+    assert survey._lines[0].source.startswith(">>fra<< ")
     at = run(model=LANGUAGES, text=f">>por<< {TEXT}", language="nonsense")
     box = next(each for each in at.selectbox if each.label == "Translate into")
     assert (box.value, box.disabled) == (">>por<<", True)
