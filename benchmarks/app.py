@@ -193,7 +193,7 @@ def compare_enter(browser: Browser, url: str, bare: str, repeats: int) -> None:
         word = ("I", "We", "They", "She", "He", "You", "It")[i % 7]
         text = f"{word} saw a new house in the city last year."
         painted = f"{READY} && document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
-        ours.append(enter(page, "Sentence in English", text, painted))
+        ours.append(enter(page, "Sentence to translate", text, painted))
         done = titled(f"e.textContent.startsWith('{text}')")
         theirs.append(enter(reference, "Sentence", text, done))
     report("Enter to painted", ours, theirs, "ms", 2)

@@ -40,9 +40,8 @@ def fit_head(kind: str, asked: Head | None, size: Head, default: Head) -> tuple[
     nearest = min(asked[0], size[0] - 1), min(asked[1], size[1] - 1)
     if nearest == asked:
         return nearest, []
-    return nearest, [
-        f"This model has {size[0]} layers of {size[1]} heads; {kind} shows {labels.head_phrase(*nearest)}."
-    ]
+    layers = f"{size[0]} layer{'s' * (size[0] > 1)} of {size[1]} head{'s' * (size[1] > 1)}"
+    return nearest, [f"This model has {layers}; {kind} shows {labels.head_phrase(*nearest)}."]
 
 
 def fit_heads(

@@ -59,10 +59,10 @@ def sentence_box() -> None:
     box, way, button = st.columns([7, 1.8, 1], vertical_alignment="bottom")
     with box:
         st.text_input(
-            "Sentence in English",
+            "Sentence to translate",
             text,
             label_visibility="collapsed",
-            placeholder="Type a sentence in English and press Enter",
+            placeholder="Type a sentence and press Enter",
             **control("text", text, new_text),
         )
     with way:
@@ -124,7 +124,7 @@ def own_translation(target: str | None) -> None:
     label = "use my own translation" if target is None else "own translation in use"
     with st.popover(label, type="tertiary"):
         st.text_input(
-            "Your translation into German",
+            "Your translation",
             target or "",
             placeholder="Type a translation and press Enter",
             help="The model reads it word by word (teacher forcing) and decodes nothing.",

@@ -53,7 +53,7 @@ def test_on_a_phone_the_first_tap_selects_a_cell(newcomer: Callable[..., Visitor
 
 def test_enter_translates_what_was_typed(visitor: Visitor) -> None:
     visitor.open(**case_link("copy"))
-    box = visitor.page.get_by_label("Sentence in English")
+    box = visitor.page.get_by_label("Sentence to translate")
     box.fill("nine eight stop")
     box.press("Enter")
     visitor.until("document.querySelector('.lv-strip-target')?.textContent.includes('neun')")

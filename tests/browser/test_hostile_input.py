@@ -62,7 +62,7 @@ def test_other_texts_in_the_address_are_no_safer_and_no_worse(visitor: Visitor, 
 )
 def test_texts_that_cannot_be_translated_get_a_sentence(visitor: Visitor, text: str, sentence: str) -> None:
     visitor.open(model="copy", text="one two")
-    box = visitor.page.get_by_label("Sentence in English")
+    box = visitor.page.get_by_label("Sentence to translate")
     box.fill(text)
     box.press("Enter")
     visitor.page.wait_for_selector("[data-testid=stAlert]", timeout=PATIENCE)
