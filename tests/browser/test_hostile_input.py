@@ -32,7 +32,7 @@ HOSTILE = {
 def test_hostile_text_is_shown_and_never_runs(visitor: Visitor, page: str, name: str) -> None:
     requests: list[str] = []
     visitor.page.on("request", lambda request: requests.append(request.url))
-    visitor.open(page, model="random", text=HOSTILE[name])
+    visitor.open(page, model="random", text=HOSTILE[name], step="1", source="1")
     visitor.page.mouse.move(*visitor.centre("cross", 0, 0))
     visitor.page.wait_for_selector("[data-plot=cross] .hoverlayer .hovertext", timeout=PATIENCE)
     assert visitor.page.evaluate("window.hacked") is None
