@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from marian_models import reference, reference_tokenizer, write_marian
 
-from transformer import AttentionKind, Capture, Translation, Translator, load_translator
+from transformer import AttentionKind, Capture, Translation, Translator, load_translator, packed
 from transformer.beam import beam_search
 from transformer.decoding import Request, decode, finish
 from transformer.trace_file import load_trace, save_trace
@@ -252,6 +254,14 @@ def test_bfloat16_is_computed_audited_and_named(tmp_path):
     command = [sys.executable, "-c", BFLOAT16, str(directory), TEXT]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_machine_that_cannot_compute_in_bfloat16_says_so_and_goes_on(monkeypatch):
+    monkeypatch.setattr(packed, "sys", SimpleNamespace(executable=shutil.which("false")))
+    packed.check_bfloat16.cache_clear()
+    with pytest.raises(ValueError, match="This machine cannot compute in bfloat16: use float32"):
+        load_translator(ROOT / "assets" / "models" / "en-de", dtype="bfloat16")
+    assert load_translator(ROOT / "assets" / "models" / "en-de").translate("One.").text
 
 
 def test_another_type_is_refused(tmp_path):

@@ -11,7 +11,7 @@ from .capture import Side
 from .config import TransformerConfig
 from .layers import DecoderLayer, EncoderLayer
 from .masks import AttentionMask, padding_mask
-from .packed import PackedLinear, can_pack, pack
+from .packed import PackedLinear, can_pack, check_bfloat16, pack
 from .positions import make_positions
 from .recorder import Recorder
 
@@ -205,6 +205,9 @@ def convert(
 
     On a CPU the encoder goes on computing in float32, from embeddings of the new type: it reads its weights
     once per sentence, for many rows, where 16 bits gain little and, without units for them, lose.
+
+    Raises:
+        ValueError: This processor cannot multiply in bfloat16.
     """
     for parameter in model.parameters():
         parameter.data = input_major(parameter.data)
@@ -215,7 +218,9 @@ def convert(
             part.to(dtype)
     if model.output_bias is not None:
         model.output_bias.data = model.output_bias.data.to(dtype)
-    if dtype == torch.bfloat16 and not encoder_too and can_pack():
-        pack(model.decoder)
-        model.output = PackedLinear((model.output or model.target_embedding or model.embedding).weight)
+    if dtype == torch.bfloat16 and not encoder_too:
+        check_bfloat16()
+        if can_pack():
+            pack(model.decoder)
+            model.output = PackedLinear((model.output or model.target_embedding or model.embedding).weight)
     return model

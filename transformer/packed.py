@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from copy import deepcopy
+from functools import cache
 from typing import Any
 
 import torch
@@ -36,6 +39,23 @@ class PackedLinear(nn.Linear):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
         return PackedLinear(deepcopy(self.weight, memo), deepcopy(self.bias, memo))
+
+
+@cache
+def check_bfloat16() -> None:
+    """Multiplies in bfloat16 in a process of its own, once.
+
+    Some virtual machines show a processor's matrix units and forbid them: the first product ends the process.
+
+    Raises:
+        ValueError: It did.
+    """
+    product = "import torch; x = torch.ones(64, 64).bfloat16(); torch.nn.functional.linear(x, x)"
+    if subprocess.run([sys.executable, "-c", product], capture_output=True, check=False).returncode:
+        raise ValueError(
+            "This machine cannot compute in bfloat16: use float32, or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+            " before the start if its processor has matrix units that a virtual machine forbids."
+        )
 
 
 def can_pack() -> bool:
