@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from .audit import LOG_PROB_LIMIT, OUTPUT_LIMIT
 from .capture import Array, Check, EmbeddingTrace, ResidualTrace, Side, Sublayer
-from .inside import Doubles, Floats, difference, layer_norm
+from .inside import Floats, as_array, as_double, difference, layer_norm, worst
 from .layers import DecoderLayer, EncoderLayer
 from .model import Decoder, Encoder, Transformer
 from .translation import NotCapturedError, Translation, read_only
@@ -155,7 +155,7 @@ def embedding_part(
 ) -> EmbeddingPart:
     """How the token at a position (from 0) enters the encoder or the decoder."""
     table, factor = embedding_table(model, side), model.config.embedding_scale
-    row = _array(table[token_id])
+    row = as_array(table[token_id])
     trace = _embedding(translation, side)
     scaled, received = trace.tokens[position], trace.input[position]
     encoding = None if trace.positions is None else read_only(trace.positions[position])
@@ -187,18 +187,18 @@ def final_norm_part(
     stream = leaves(translation, side)[position]
     with torch.inference_mode():
         after = norm(stream.to(norm.weight)).float().cpu()
-    return _normed(norm, stream, _array(after))
+    return _normed(norm, stream, as_array(after))
 
 
 def _normed(norm: nn.LayerNorm, before: Tensor, after: Array) -> NormPart:
-    x = _array(before)
+    x = as_array(before)
     part = NormPart(
         before=x,
         mean=float(x.mean(dtype=np.float64)),
         deviation=float(x.std(dtype=np.float64)),
         epsilon=norm.eps,
-        weight=_array(norm.weight),
-        bias=_array(norm.bias),
+        weight=as_array(norm.weight),
+        bias=as_array(norm.bias),
         after=after,
         checks=(),
     )
@@ -225,10 +225,10 @@ def feed_forward_part(
         units = network.activation(F.linear(read, inner.weight.float().cpu(), inner.bias.float().cpu()))
         lengths = network.outer.weight.float().cpu().norm(dim=0)
     update = read_only(trace.update[position])
-    outer, bias = _double(network.outer.weight), _double(network.outer.bias)
+    outer, bias = as_double(network.outer.weight), as_double(network.outer.bias)
     total = units.double().numpy() @ outer.T + bias
     checks = (_check("feed-forward", [(total, update)], OUTPUT_LIMIT[inner.weight.dtype]),)
-    return FeedForwardPart(read_only(read), _array(units), _array(units.abs() * lengths), update, checks)
+    return FeedForwardPart(read_only(read), as_array(units), as_array(units.abs() * lengths), update, checks)
 
 
 def addition_check(
@@ -352,15 +352,4 @@ def _embedding(translation: Translation, side: Side) -> EmbeddingTrace:
 
 
 def _check(name: str, pairs: Sequence[tuple[Floats, Floats]], limit: float) -> Check:
-    values = [difference(shown, true) for shown, true in pairs]
-    return Check(name, float("nan") if any(v != v for v in values) else max(values), limit)
-
-
-def _array(tensor: Tensor) -> Array:
-    array: Array = tensor.detach().float().cpu().contiguous().numpy()
-    array.flags.writeable = False
-    return array
-
-
-def _double(parameter: Tensor) -> Doubles:
-    return parameter.detach().double().cpu().numpy()
+    return Check(name, worst([difference(shown, true) for shown, true in pairs]), limit)

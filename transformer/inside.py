@@ -176,10 +176,13 @@ def projections(attention: MultiHeadAttention, head: int) -> tuple[Projection, .
     d_head = attention.q_proj.out_features // attention.n_heads
     rows = slice(head * d_head, (head + 1) * d_head)
     read = [
-        Projection(_array(linear.weight[rows].T), _array(linear.bias[rows]))
+        Projection(as_array(linear.weight[rows].T), as_array(linear.bias[rows]))
         for linear in (attention.q_proj, attention.k_proj, attention.v_proj)
     ]
-    return (*read, Projection(_array(attention.out_proj.weight[:, rows].T), _array(attention.out_proj.bias)))
+    return (
+        *read,
+        Projection(as_array(attention.out_proj.weight[:, rows].T), as_array(attention.out_proj.bias)),
+    )
 
 
 def _place(model: Transformer, translation: Translation, kind: AttentionKind, layer: int) -> _Place:
@@ -244,7 +247,7 @@ def _opened(place: _Place, view: HeadView) -> InsideHead:
         outputs=read_only(outputs),
         contributions=_contributions(place.attention, outputs),
         update=read_only(stream.update[row]),
-        added=_array(stream.stream[row] + stream.update[row]),
+        added=as_array(stream.stream[row] + stream.update[row]),
         next_stream=read_only(stream.output[row]),
         rotates=place.positions is not None and _rotates(place.positions, view.query.shape[1]),
         audit=AuditReport(()),
@@ -255,7 +258,7 @@ def _contributions(attention: MultiHeadAttention, outputs: Tensor) -> Array:
     """(heads, d_model): each head's output through its own rows of W_O."""
     heads, d_head = outputs.shape
     weight = attention.out_proj.weight.float().cpu().view(-1, heads, d_head)
-    return _array(torch.einsum("hd,mhd->hm", outputs, weight))
+    return as_array(torch.einsum("hd,mhd->hm", outputs, weight))
 
 
 def _rotates(positions: PositionalEncoding, d_head: int) -> bool:
@@ -310,7 +313,7 @@ def audit_inside(inside: InsideHead, place: _Place) -> list[Check]:
             (inside.w_o(inside.outputs[head]) - inside.w_o.bias, inside.contributions[head]),
         ],
         "sub-layer output": [
-            (concatenated @ _double(whole.weight).T + _double(whole.bias), stream.update[row].numpy()),
+            (concatenated @ as_double(whole.weight).T + as_double(whole.bias), stream.update[row].numpy()),
             (inside.contributions.sum(0, dtype=np.float64) + inside.w_o.bias, inside.update),
         ],
         "residual stream": [
@@ -320,13 +323,13 @@ def audit_inside(inside: InsideHead, place: _Place) -> list[Check]:
         ],
     }
     return [
-        Check(name, _worst([difference(shown, true) for shown, true in pairs]), limit)
+        Check(name, worst([difference(shown, true) for shown, true in pairs]), limit)
         for name, pairs in comparisons.items()
     ]
 
 
 def _by_hand(linear: nn.Linear, outputs: Array) -> Doubles:
-    blocks = _double(linear.weight).T.reshape(*outputs.shape, -1)
+    blocks = as_double(linear.weight).T.reshape(*outputs.shape, -1)
     return np.stack(
         [output @ block for output, block in zip(outputs.astype(np.float64), blocks, strict=True)]
     )
@@ -345,7 +348,7 @@ def layer_norm(norm: nn.LayerNorm, x: Floats) -> Doubles:
     x = x.astype(np.float64)
     centred = x - x.mean(-1, keepdims=True)
     spread = np.sqrt((centred**2).mean(-1, keepdims=True) + norm.eps)
-    return _double(norm.weight) * centred / spread + _double(norm.bias)
+    return as_double(norm.weight) * centred / spread + as_double(norm.bias)
 
 
 def _same_run(decoded: LayerTrace, replayed: LayerTrace, limit: float) -> Check:
@@ -354,7 +357,7 @@ def _same_run(decoded: LayerTrace, replayed: LayerTrace, limit: float) -> Check:
         (getattr(replayed, name).numpy(), getattr(decoded, name).numpy())
         for name in ("query", "key", "value", "output")
     ]
-    return Check("same as decoded", _worst([difference(a, b) for a, b in pairs]), limit)
+    return Check("same as decoded", worst([difference(a, b) for a, b in pairs]), limit)
 
 
 def difference(shown: Floats, true: Floats) -> float:
@@ -365,18 +368,20 @@ def difference(shown: Floats, true: Floats) -> float:
     return float(np.abs(shown.astype(np.float64) - true.astype(np.float64)).max(initial=0.0)) / scale
 
 
-def _worst(values: list[float]) -> float:
+def worst(values: list[float]) -> float:
     """The largest; NaN, which is never within a limit, where any is NaN."""
     return float("nan") if any(value != value for value in values) else max(values)
 
 
-def _array(tensor: Tensor) -> Array:
+def as_array(tensor: Tensor) -> Array:
+    """The same numbers in float32, read-only."""
     array: Array = tensor.detach().float().cpu().contiguous().numpy()
     array.flags.writeable = False
     return array
 
 
-def _double(parameter: Tensor) -> Doubles:
+def as_double(parameter: Tensor) -> Doubles:
+    """The same numbers in float64."""
     return parameter.detach().double().cpu().numpy()
 
 

@@ -10,9 +10,11 @@ import streamlit as st
 
 from figures import labels
 from figures.captions import AuditLike
+from transformer.capture import Side
 from ui import export, state, widgets
 
 USUAL = "sinusoidal"
+STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
 
 
 @dataclass(frozen=True)
@@ -146,3 +148,29 @@ def draw(
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(caption, width="stretch")
         export.picture(name, make, caption, audit)
+
+
+def stack() -> Side:
+    """The stack whose self-attention is looked at; the encoder where the address says neither."""
+    return "decoder" if state.current().kind == "decoder" else "encoder"
+
+
+def stack_switch(section: str) -> None:
+    """Chooses the stack.
+
+    Args:
+        section: where the switch stands; it names the widget.
+    """
+    st.segmented_control(
+        "Stack",
+        list(STACKS),
+        default=stack(),
+        format_func=STACKS.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        **widgets.control(
+            f"positions.{section}",
+            stack(),
+            lambda side: state.change(kind=None if side == "encoder" else side),
+        ),
+    )

@@ -11,7 +11,7 @@ from figures import labels
 from figures.bars import percent
 from figures.positions import Interval, dots, measured_lines, seen_norms, twin_lines
 from ui import frame, models, state, widgets
-from ui.positions_encodings import CROSS, draw, fitted_head
+from ui.positions_encodings import CROSS, draw, fitted_head, stack, stack_switch
 
 Json = dict[str, Any]
 _SECONDS = "hollow: the same encoding with another seed"
@@ -189,29 +189,8 @@ def _long(results: Json) -> None:
     )
 
 
-def _kind() -> str:
-    now = state.current().kind
-    return now if now in ("encoder", "decoder") else "encoder"
-
-
-def _kind_switch() -> None:
-    now = _kind()
-
-    def take(kind: str) -> None:
-        state.change(kind=None if kind == "encoder" else kind)
-
-    st.segmented_control(
-        "Stack",
-        ["encoder", "decoder"],
-        default=now,
-        required=True,
-        label_visibility="collapsed",
-        **widgets.control("positions.results.kind", now, take),
-    )
-
-
 def _previous(results: Json) -> None:
-    kind = _kind()
+    kind = stack()
     st.markdown("##### Which token comes before?")
     found = {name: each[kind]["previous"] for name, each in results["attention"]["models"].items()}
     cells = {
@@ -228,7 +207,7 @@ def _previous(results: Json) -> None:
         f"Clearest in {best}: {head} has its largest weight on the token before in "
         f"{percent(cells[best].value / 100)} of its rows."
     )
-    _kind_switch()
+    stack_switch("results")
     draw(
         "previous",
         lambda: dots(cells, "rows that point at the token before, %", 0, " %"),
@@ -240,7 +219,7 @@ def _previous(results: Json) -> None:
 
 
 def _distance(results: Json) -> None:
-    kind = _kind()
+    kind = stack()
     found = results["attention"]
     shapes = next(iter(found["models"].values()))[kind]["mass"]
     options = [None, *((i, j) for i in range(len(shapes)) for j in range(len(shapes[0])))]

@@ -17,10 +17,9 @@ from transformer.rearranged import Swapped, encode_moved, swap_words, words_of
 from ui import frame, models, state, widgets
 from ui.linked_view import Head, window_around
 from ui.models import Request
-from ui.positions_encodings import CROSS, draw, fitted, fitted_head
+from ui.positions_encodings import CROSS, STACKS, draw, fitted, fitted_head, stack, stack_switch
 from ui.widgets import Opened
 
-_KINDS = {"encoder": "encoder", "decoder": "masked decoder"}
 _CELLS = 32
 _MAP = 300
 _COLUMNS = 4
@@ -60,7 +59,7 @@ def show(opened: Opened) -> None:
 
 def _input(opened: Opened) -> None:
     translation = opened.translation
-    side = _KINDS_SIDE[_kind()]
+    side = stack()
     tokens = translation.source_tokens if side == "encoder" else translation.decoder_input_tokens
     words, encoding = translation.embeddings(side), translation.positions(side)
     shown = slice(0, 64)
@@ -68,7 +67,7 @@ def _input(opened: Opened) -> None:
     if encoding is not None:
         norms |= {"encoding": _norms(encoding)[shown], "their sum": _norms(words + encoding)[shown]}
     st.markdown(f"##### What goes into the {side}")
-    _kind_switch()
+    stack_switch("sentence")
     st.markdown(_input_sentence(translation, encoding, words))
     more = f", first 64 of {len(tokens)} tokens" if len(tokens) > 64 else ""
     audit = translation.attention.audit() if translation.attention is not None else None
@@ -99,31 +98,6 @@ def _input_sentence(translation: Translation, encoding: Any, words: Any) -> str:
 def _norms(table: np.ndarray) -> np.ndarray:
     norms: np.ndarray = np.linalg.norm(table, axis=1)
     return norms
-
-
-_KINDS_SIDE: dict[str, Any] = {"encoder": "encoder", "decoder": "decoder"}
-
-
-def _kind() -> str:
-    now = state.current().kind
-    return now if now in _KINDS else "encoder"
-
-
-def _kind_switch() -> None:
-    now = _kind()
-
-    def take(kind: str) -> None:
-        state.change(kind=None if kind == "encoder" else kind)
-
-    st.segmented_control(
-        "Stack",
-        list(_KINDS),
-        default=now,
-        format_func=_KINDS.__getitem__,
-        required=True,
-        label_visibility="collapsed",
-        **widgets.control("positions.kind", now, take),
-    )
 
 
 def _translations(opened: Opened) -> list[Run]:
@@ -209,10 +183,10 @@ def _head_picker(runs: list[Run], kind: str) -> None:
 
 
 def _maps(runs: list[Run]) -> None:
-    kind = _kind()
+    kind = stack()
     switch, picker = st.columns([1, 2], vertical_alignment="center")
     with switch:
-        st.markdown(f"**One head of the {_KINDS[kind]} in each twin**")
+        st.markdown(f"**One head of the {STACKS[kind]} in each twin**")
     with picker:
         _head_picker(runs, kind)
     chosen = _heads(runs, kind)
@@ -233,7 +207,7 @@ def _maps(runs: list[Run]) -> None:
             ("distance, key − query", "weight"),
         ),
         "Attention by distance, averaged over the rows of those heads; −1 is the token before · "
-        f"{_KINDS[kind]}, "
+        f"{STACKS[kind]}, "
         f"all twins · {_verdict(runs, kind, chosen)}",
         "; ".join(f"{name}: {each[REACH - 1]:.2f} on the token before" for name, each in profiles.items()),
     )

@@ -9,7 +9,7 @@ from figures import labels
 from figures.positions import lines, seen_norms, table_map
 from transformer import Transformer
 from ui import models, state, widgets
-from ui.positions_encodings import draw, fitted_head
+from ui.positions_encodings import draw, fitted_head, stack, stack_switch
 
 REACH = 40
 """Largest distance at which a bias is drawn."""
@@ -58,7 +58,8 @@ def learned() -> None:
         return
     left, right = st.columns(2)
     with left:
-        side = _side()
+        stack_switch("trained")
+        side = stack()
         table = _parameter(network, side)
         draw(
             "table",
@@ -90,30 +91,13 @@ def learned() -> None:
     )
 
 
-def _side() -> str:
-    now = state.current().kind or "encoder"
-    now = now if now in ("encoder", "decoder") else "encoder"
-
-    def take(side: str) -> None:
-        state.change(kind=None if side == "encoder" else side)
-
-    st.segmented_control(
-        "Stack",
-        ["encoder", "decoder"],
-        default=now,
-        required=True,
-        label_visibility="collapsed",
-        **widgets.control("positions.side", now, take),
-    )
-    return now
-
-
 def shaw() -> None:
     """The vectors of relative keys, by distance."""
     network = _twin("shaw")
     if network is None:
         return
-    side = _side()
+    stack_switch("trained")
+    side = stack()
     vectors = _parameter(network, side)
     reach = vectors.shape[2] // 2
     layers, heads = vectors.shape[:2]
