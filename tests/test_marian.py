@@ -240,6 +240,12 @@ assert isinstance(plain, PackedLinear) == isinstance(rounded.model.output, Packe
 x = torch.randn(2, 3, plain.in_features).bfloat16()
 difference = plain(x) - torch.nn.functional.linear(x, plain.weight, plain.bias)
 assert difference.abs().max() <= 2 ** -7 * plain(x).abs().max()
+own = copy.deepcopy(rounded.model).decoder.layers[0].self_attention
+assert (own.joined is not None) == can_pack()
+if own.joined is not None:
+    x = torch.randn(2, 3, own.q_proj.in_features).bfloat16()
+    for part, linear in zip(own.joined(x).chunk(3, dim=-1), (own.q_proj, own.k_proj, own.v_proj)):
+        assert (part - linear(x)).abs().max() <= 2 ** -7 * part.abs().max()
 for one, other in zip(translation.log_probs, exact.force(sys.argv[2], "die Katze und zwei Hunde").log_probs):
     assert abs(one - other) < 0.2, (one, other)
 for options in ({"beam_size": 1}, {"beam_size": 3}):

@@ -11,7 +11,7 @@ from .capture import Side
 from .config import TransformerConfig
 from .layers import DecoderLayer, EncoderLayer
 from .masks import AttentionMask, padding_mask
-from .packed import PackedLinear, can_pack, check_bfloat16, pack
+from .packed import PackedLinear, can_pack, check_bfloat16, joined, pack
 from .positions import make_positions
 from .recorder import Recorder
 
@@ -221,6 +221,17 @@ def convert(
     if dtype == torch.bfloat16 and not encoder_too:
         check_bfloat16()
         if can_pack():
-            pack(model.decoder)
-            model.output = PackedLinear((model.output or model.target_embedding or model.embedding).weight)
+            _pack(model)
     return model
+
+
+def _pack(model: Transformer) -> None:
+    """Packs the matrices that every decoding step reads."""
+    for layer in model.decoder.layers:
+        assert isinstance(layer, DecoderLayer)
+        own = layer.self_attention
+        own.joined = joined(own.q_proj, own.k_proj, own.v_proj)
+        own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
+        pack(layer.cross_attention)
+        pack(layer.feed_forward)
+    model.output = PackedLinear((model.output or model.target_embedding or model.embedding).weight)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -12,13 +11,34 @@ import torch
 from torch import Tensor, nn
 
 
-class PackedLinear(nn.Linear):
-    """A linear map that multiplies by a packed copy of its matrix.
+class PackedProduct:
+    """x Wᵀ + b by a packed copy of the matrix; made once and never changed, so copies of a model share it.
 
     A processor's bf16 instructions take pairs of inputs that lie side by side. From a matrix in plain order
     oneDNN makes them at every call, in the time that float32 takes to be read (*measured*). Packed once, the
-    table of 58,000 pieces is read 1.3 to 1.6 times as fast. ``weight`` stays for whoever looks at it, and is
-    not to be changed.
+    table of 58,000 pieces is read 1.3 to 1.6 times as fast.
+
+    Args:
+        weight: (out, in) in bfloat16.
+        bias: (out,) or None.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous())
+        self._bias = None if bias is None else bias.detach()
+        self._multiply = torch.ops.mkldnn._linear_pointwise.default
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(…, in) → (…, out)."""
+        product: Tensor = self._multiply(x, self._packed, self._bias, "none", [], "")
+        return product
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PackedProduct:
+        return self
+
+
+class PackedLinear(nn.Linear):
+    """A linear map that multiplies by a packed copy; ``weight`` and ``bias`` stay for whoever looks at them.
 
     Args:
         weight: (out, in) in bfloat16.
@@ -29,16 +49,11 @@ class PackedLinear(nn.Linear):
         super().__init__(weight.shape[1], weight.shape[0], bias=False, device="meta")
         self.weight = weight
         self.register_parameter("bias", bias)
-        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous())
-        self._multiply = torch.ops.mkldnn._linear_pointwise.default
+        self._product = PackedProduct(weight, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, in) → (…, out)."""
-        product: Tensor = self._multiply(x, self._packed, self.bias, "none", [], "")
-        return product
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
-        return PackedLinear(deepcopy(self.weight, memo), deepcopy(self.bias, memo))
+        return self._product(x)
 
 
 @cache
@@ -65,8 +80,17 @@ def can_pack() -> bool:
 
 
 def pack(module: nn.Module) -> None:
-    """Packs every linear map inside a module."""
-    for parent in list(module.modules()):
-        for name, child in list(parent.named_children()):
-            if isinstance(child, nn.Linear):
-                setattr(parent, name, PackedLinear(child.weight, child.bias))
+    """Packs the linear maps that a module holds."""
+    for name, child in list(module.named_children()):
+        if isinstance(child, nn.Linear):
+            setattr(module, name, PackedLinear(child.weight, child.bias))
+
+
+def joined(*maps: nn.Linear) -> PackedProduct:
+    """One product for maps with biases that read the same input, (…, in) → (…, out of all).
+
+    A packed product of few rows pays more for the call than for small matrices: one call for queries, keys
+    and values makes greedy search at OPUS-MT's size about 1.08 times as fast (*measured*).
+    """
+    weight, bias = (torch.cat(parts) for parts in zip(*((m.weight, m.bias) for m in maps), strict=True))
+    return PackedProduct(weight, bias)
