@@ -6,7 +6,8 @@
 One model with random weights (6 + 6 layers, width 512, 8 heads, 58,000 pieces), saved by transformers and
 opened by both. Both write the same forced number of tokens (``</s>`` is made impossible), one run after the
 other, with the same threads. Every line holds its limit. (The variable is for machines whose processor
-reports matrix units that a process may not use.)
+reports matrix units that a process may not use.) The bound is the reference's time over that of the same
+encoder and then nothing but the decoder's matrix products.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from typing import Any
 
 import sentencepiece
 import torch
+from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.interleave import interleaved, report
+from benchmarks.interleave import interleaved, ratio, report
 from transformer import AttentionKind, Translator, load_translator
+from transformer.layers import DecoderLayer
 from transformer.marian_weights import stored_tensors, weight_files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,9 +96,7 @@ def ours(translator: Translator, text: str, target: int, beam_size: int, capture
     return run
 
 
-def theirs(
-    model: Any, src_ids: torch.Tensor, target: int, beam_size: int, capture: bool
-) -> Callable[[], None]:
+def theirs(model: Any, src_ids: Tensor, target: int, beam_size: int, capture: bool) -> Callable[[], None]:
     """A run of transformers."""
 
     def run() -> None:
@@ -108,6 +109,31 @@ def theirs(
             output_attentions=capture,
         )
         assert output.sequences.shape[1] == target + 1
+
+    return run
+
+
+def products(translator: Translator, src_ids: Tensor, target: int, beam_size: int) -> Callable[[], None]:
+    """The encoder, then for every token only the products with the decoder's matrices."""
+    model = translator.model
+    dtype = model.decoder.dtype
+    maps: list[tuple[Callable[[Tensor], Tensor], int]] = []
+    for layer in model.decoder.modules():
+        if isinstance(layer, DecoderLayer):
+            own, cross, network = layer.self_attention, layer.cross_attention, layer.feed_forward
+            separate = (own.q_proj, own.k_proj, own.v_proj) if own.joined is None else (own.joined,)
+            maps += [(map_, model.config.d_model) for map_ in (*separate, own.out_proj)]
+            maps += [(map_, model.config.d_model) for map_ in (cross.q_proj, cross.out_proj, network.inner)]
+            maps.append((network.outer, model.config.d_ff))
+    maps.append((model.logits, model.config.d_model))
+    inputs = {width: torch.randn(beam_size, 1, width, dtype=dtype) for _, width in maps}
+
+    @torch.inference_mode()
+    def run() -> None:
+        model.encode(src_ids)
+        for _ in range(target):
+            for multiply, width in maps:
+                multiply(inputs[width])
 
     return run
 
@@ -128,6 +154,10 @@ def time_translating(translators: dict[str, Translator], references: dict[str, A
                 for type_, translator in translators.items()
                 for capture in (True, False)
             }
+            runs |= {
+                f"{type_}, products alone": products(translator, src_ids, target, beam_size)
+                for type_, translator in translators.items()
+            }
             runs["transformers, capture"] = theirs(references["eager"], src_ids, target, beam_size, True)
             runs["transformers, no capture"] = theirs(references["sdpa"], src_ids, target, beam_size, False)
             seconds = interleaved(runs, options.repeats)
@@ -135,6 +165,9 @@ def time_translating(translators: dict[str, Translator], references: dict[str, A
             report(label, seconds, "transformers, no capture", "float32, no capture", "at least 1.0")
             if "bfloat16" in translators:
                 report(label, seconds, "transformers, capture", "bfloat16, capture", "at least 2")
+            for type_ in translators:
+                bound, low, high = ratio(seconds, "transformers, capture", f"{type_}, products alone")
+                print(f"{label}: the bound of {type_} = {bound:.3f} (from {low:.3f} to {high:.3f})")
 
 
 def time_loading(directory: Path, repeats: int) -> None:
