@@ -103,6 +103,15 @@ def test_a_hostile_or_foreign_config_is_refused_before_memory_is_taken(directory
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB
 
 
+def test_entries_of_older_configs_that_change_nothing_are_passed_over(directory):
+    """OPUS-MT's first models say extra_pos_embeddings = pad_token_id + 1, which no sinusoid uses."""
+    expected = load_translator(directory).translate("the cat sat").log_probs
+    change(
+        directory, extra_pos_embeddings=95, add_bias_logits=False, classif_dropout=0.0, num_hidden_layers=6
+    )
+    assert load_translator(directory).translate("the cat sat").log_probs == expected
+
+
 @pytest.mark.parametrize("content", ["", "{", "[1]", "null", '{"model_type": "marian"', "[" * 200_000])
 def test_a_config_that_is_no_json_object_is_refused(directory, content):
     (directory / "config.json").write_text(content)

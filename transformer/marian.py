@@ -68,7 +68,6 @@ REQUIRED = {
     "add_final_layer_norm": False,
     "static_position_embeddings": True,
     "is_encoder_decoder": True,
-    "extra_pos_embeddings": 0,
 }
 """Entries of older configs that would name another architecture with any other value."""
 
