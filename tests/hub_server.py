@@ -94,9 +94,9 @@ class HubServer(ThreadingHTTPServer):
         self.repositories[name] = Repository(**options)
         return self.repositories[name].commit(read_files(directory))
 
-    def asked(self, method: str, part: str = "") -> int:
-        """How many requests of a method had a part in their path."""
-        return sum(found == method and part in path for found, path in self.requests)
+    def asked(self, method: str, part: str = "", file: str = "") -> int:
+        """How many requests of a method had a part in their path, and a file at its end."""
+        return sum(found == method and part in path and path.endswith(file) for found, path in self.requests)
 
     def hang(self) -> None:
         """Keeps a request waiting until the test is over."""
@@ -237,6 +237,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif file.endswith(LARGE):
             headers = {"X-Repo-Commit": commit, "X-Linked-Etag": f'"{sha256(content)}"'}
             headers |= {"X-Linked-Size": str(len(content)), "ETag": f'"{git_hash(content)}"'}
+            headers |= {
+                "X-Xet-Hash": sha256(content),
+                "X-Xet-Refresh-Route": f"{self.server.url}/no-xet-here",
+            }
             self._send(b"", 302, Location=f"{self.server.storage}/{sha256(content)}/{file}", **headers)
         else:
             self._send_file(file, content, {"X-Repo-Commit": commit, "ETag": f'"{git_hash(content)}"'})

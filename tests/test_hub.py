@@ -99,10 +99,15 @@ def test_only_the_needed_files_are_fetched_and_each_once(server, hub):
         "generation_config.json",
         "model.safetensors",
     }
-    fetched = server.asked("GET", "/resolve/") + server.asked("GET", "/storage/")
+    large = [path for method, path in server.requests if method == "GET" and path.startswith("/storage/")]
+    assert sorted(path.rpartition("/")[2] for path in large) == [
+        "model.safetensors",
+        "source.spm",
+        "target.spm",
+    ]
+    asked = server.asked("GET", "/resolve/")
     load_translator(NAME)
-    assert fetched == 7
-    assert server.asked("GET", "/resolve/") + server.asked("GET", "/storage/") == 7
+    assert (server.asked("GET", "/storage/"), server.asked("GET", "/resolve/")) == (3, asked)
 
 
 @pytest.mark.parametrize("options", [{"file": "bin"}, {"shards": True}, {"file": "bin", "shards": True}])
@@ -194,7 +199,7 @@ def test_a_stopped_download_keeps_what_is_complete_and_goes_on_later(server, hub
     assert cached(NAME) is None
     assert not [*hub.cache.rglob("*.incomplete")]
     fetch(offer)
-    assert server.asked("GET", "source.spm") == 1
+    assert server.asked("GET", "/storage/", "source.spm") == 1
     assert cached(NAME).commit == offer.commit
 
 
@@ -231,6 +236,12 @@ def test_what_goes_wrong_is_one_sentence_and_the_older_state_still_opens(server,
     assert not [*other.cache.rglob("*.incomplete")]
     server.faults.clear()
     assert find(NAME, None, other).commit == commit
+
+
+def test_large_files_come_over_http_where_the_hub_offers_xet_too(server, hub):
+    find(NAME)
+    assert server.asked("GET", "/storage/") == 3
+    assert server.asked("GET", "no-xet-here") == 0
 
 
 def test_a_line_that_breaks_once_is_taken_up_where_it_broke(server, hub):

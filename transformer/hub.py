@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 import httpx2
-from huggingface_hub import hf_hub_download
+from huggingface_hub import constants, hf_hub_download
 from huggingface_hub.hf_api import ModelInfo, RepoSibling
 
 from .checkpoint import CONFIG_FILE, CheckpointError, parameter_count, write_atomically
@@ -33,6 +33,9 @@ from .hub_settings import (
     check_revision,
     explained,
 )
+
+# Files come over HTTP: the client of Xet goes on when it is told to stop, and waits minutes for a lost line.
+constants.HF_HUB_DISABLE_XET = True
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are there and all bytes; what it raises stops the download."""

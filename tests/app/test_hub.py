@@ -130,7 +130,7 @@ def test_a_download_can_be_stopped_and_goes_on_later(server: HubServer, hub: Hub
     look_up(at, NAME)
     button(at, "Fetch it").click().run()
     until(at, lambda: picker(at).value == NAME)
-    assert server.asked("GET", "source.spm") == 1
+    assert server.asked("GET", "/storage/", "source.spm") == 1
 
 
 def test_a_download_that_fails_says_why_and_can_be_tried_again(server: HubServer):
