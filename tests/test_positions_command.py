@@ -12,15 +12,17 @@ from transformer.positions import REGISTRY
 from transformer.positions_command import RESULTS_FILE
 
 NAMES = ("sinusoidal", "learned", "none")
+SEED = "none-seed2"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tokenizer):
     root = tmp_path_factory.mktemp("twins")
-    for name in NAMES:
-        changes = {"vocab_size": tokenizer.vocab_size, "positions": name, "norm": "pre"}
+    for name in (*NAMES, SEED):
+        changes = {"vocab_size": tokenizer.vocab_size, "positions": name.partition("-")[0], "norm": "pre"}
         model = random_model(scale=0.2, **changes)
-        save_checkpoint(root / "models" / name, random_config(**changes), model.state_dict(), tokenizer)
+        place = root / ("seeds" if name == SEED else "models") / name
+        save_checkpoint(place, random_config(**changes), model.state_dict(), tokenizer)
     write_pairs(root / "test.tsv", number_pairs(8, seed=1))
     write_pairs(root / "train.tsv", number_pairs(30))
     return root
@@ -34,14 +36,22 @@ def arguments(folder, *more):
 @pytest.mark.filterwarnings("ignore")
 def test_the_command_measures_every_twin_and_writes_one_file(folder, monkeypatch):
     monkeypatch.setattr("transformer.profiles.COST_LENGTHS", (8, 16))
-    assert main(arguments(folder, "--seeds", str(folder / "models"), "--profiled", "3")) == 0
+    assert main(arguments(folder, "--seeds", str(folder / "seeds"), "--profiled", "3")) == 0
     values = json.loads((folder / "models" / RESULTS_FILE).read_text())
-    assert set(values["models"]) == set(NAMES)
+    assert {name: facts["other_seed"] for name, facts in values["models"].items()} == {
+        **dict.fromkeys(NAMES, False),
+        SEED: True,
+    }
     assert values["date"].startswith("20")
     assert values["models"]["learned"]["position_parameters"] == 2 * 2048 * 32
-    for experiment in ("scores", "shuffled", "attention", "cost"):
+    for experiment, seeds in (
+        ("scores", {SEED}),
+        ("shuffled", {SEED}),
+        ("attention", set()),
+        ("cost", set()),
+    ):
         found = values[experiment]
-        assert set(found.get("models", found)) == set(NAMES), experiment
+        assert set(found.get("models", found)) == {*NAMES, *seeds}, experiment
     assert (
         values["scores"]["none"]["bleu"]["difference"]["low"]
         <= values["scores"]["none"]["bleu"]["difference"]["high"]
@@ -53,6 +63,12 @@ def test_wrong_folders_are_one_sentence(folder, tmp_path, capsys):
     wrong = ["positions", "--models", str(tmp_path), "--data", "x", "--train", "y"]
     assert main(wrong) == 2
     assert capsys.readouterr().err == f"There is no model directory in {tmp_path}.\n"
+
+
+def test_models_that_are_no_other_seed_of_a_twin_are_refused(folder, capsys):
+    """Under a twin's own name they would take its place in the results."""
+    assert main(arguments(folder, "--seeds", str(folder / "models"))) == 2
+    assert "name its folder TWIN-seed2" in capsys.readouterr().err
 
 
 def test_the_registry_names_seven_encodings():

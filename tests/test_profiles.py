@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from closed_form import CASES, Line
 from random_models import random_model
 
@@ -84,7 +85,10 @@ def test_memory_of_a_bias_grows_with_the_square_and_without_one_with_the_length(
 def test_costs_stop_where_a_table_ends(tokenizer, monkeypatch):
     monkeypatch.setattr("transformer.profiles.COST_LENGTHS", (8, 32))
     model = random_model(vocab_size=tokenizer.vocab_size, positions="learned", max_positions=16)
-    found = costs({"learned": Translator(model, tokenizer)})["models"]["learned"]
-    assert found["milliseconds"][0] > 0
+    measured = costs({"learned": Translator(model, tokenizer)})
+    found = measured["models"]["learned"]
+    assert measured["threads"] == torch.get_num_threads()
+    low, high = found["quartiles"][0]
+    assert 0 < low <= found["milliseconds"][0] <= high
     assert found["megabytes"][0] > 0
     assert found["milliseconds"][1] is found["megabytes"][1] is None

@@ -60,10 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures and writes; returns the exit status.
 
     Raises:
-        ValueError: There are no models, they have different vocabularies, or data cannot be read.
+        ValueError: There are no models, a seed is not named after a twin, vocabularies differ, or data cannot
+            be read.
     """
     twins = load_twins(arguments.models)
     seeds = {} if arguments.seeds is None else load_twins(arguments.seeds)
+    check_seeds(twins, seeds)
     check_same_vocabulary(twins | seeds)
     started = time.perf_counter()
     values = measure(arguments, twins, seeds)
@@ -87,6 +89,17 @@ def load_twins(folder: Path) -> Twins:
     return {
         path.name: load_translator(path) for path in sorted(found, key=lambda path: order.index(path.name))
     }
+
+
+def check_seeds(twins: Twins, seeds: Twins) -> None:
+    """Raises ValueError where a model of another seed is not called after its twin, as `rotary-seed2`."""
+    for name in seeds:
+        twin, marked, number = name.partition("-seed")
+        if twin not in twins or not marked or not number.isdigit():
+            raise ValueError(
+                f"The model {name} in --seeds is no other seed of a twin; name its folder TWIN-seed2, with a "
+                f"twin of {', '.join(twins)}."
+            )
 
 
 def check_same_vocabulary(twins: Twins) -> None:

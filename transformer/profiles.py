@@ -25,7 +25,7 @@ REACH = 20
 """Largest distance that has a number of its own."""
 STACKS = (AttentionKind.ENCODER, AttentionKind.DECODER)
 COST_LENGTHS = (64, 128, 256, 512, 1024)
-REPEATS = 7
+REPEATS = 15
 
 
 class Profile:
@@ -128,29 +128,37 @@ def _reached(lengths: Sequence[int]) -> list[int]:
 def costs(twins: dict[str, Translator]) -> Json:
     """Milliseconds and peak memory of the encoder against the source length; None beyond a table's end.
 
-    Models take turns, so that a busy moment of the machine hits all of them.
+    Times are the median of ``REPEATS`` runs with the quartiles; a run before them is not counted. Models take
+    turns, so that a busy moment of the machine hits all of them.
     """
-    models: Json = {name: {"milliseconds": [], "megabytes": []} for name in twins}
+    models: Json = {name: {"milliseconds": [], "quartiles": [], "megabytes": []} for name in twins}
     for length in COST_LENGTHS:
         able = {name: twin.model for name, twin in twins.items() if length <= twin.config.max_positions}
         times = _times(able, length)
         for name in twins:
-            milliseconds = rounded(1000 * statistics.median(times[name]), 3) if name in able else None
-            peak = rounded(peak_bytes(able[name], length) / 1e6, 3) if name in able else None
-            models[name]["milliseconds"].append(milliseconds)
-            models[name]["megabytes"].append(peak)
-    return {"lengths": list(COST_LENGTHS), "repeats": REPEATS, "models": models}
+            found = _cost(able[name], times[name], length) if name in able else {}
+            for measure, kept in models[name].items():
+                kept.append(found.get(measure))
+    threads = torch.get_num_threads()
+    return {"lengths": list(COST_LENGTHS), "repeats": REPEATS, "threads": threads, "models": models}
+
+
+def _cost(model: Transformer, times: list[float], length: int) -> Json:
+    quartiles = statistics.quantiles(times, n=4, method="inclusive")
+    low, middle, high = (rounded(1000 * each, 3) for each in quartiles)
+    peak = rounded(peak_bytes(model, length) / 1e6, 3)
+    return {"milliseconds": middle, "quartiles": [low, high], "megabytes": peak}
 
 
 @torch.inference_mode()
 def _times(models: dict[str, Transformer], length: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in models}
-    for _ in range(REPEATS):
+    for _ in range(1 + REPEATS):
         for name, model in models.items():
             started = time.perf_counter()
             model.encode(_ids(model, length))
             times[name].append(time.perf_counter() - started)
-    return times
+    return {name: each[1:] for name, each in times.items()}
 
 
 @torch.inference_mode()
