@@ -39,7 +39,7 @@ def test_only_absolute_encodings_notice_that_a_sentence_moved(translator):
 
 def test_a_table_ends(translator):
     if translator.name in {"learned", "sinusoidal", "rotary"}:
-        with pytest.raises(InputError, match="64 positions"):
+        with pytest.raises(InputError, match="position 66 of 64 positions"):
             encode_moved(translator, TEXT, 60)
 
 

@@ -66,7 +66,8 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
         for layer in model.encoder.layers:
             x = layer(x, AttentionMask(), positions, recorder)
     except ValueError as error:
-        raise InputError(str(error)) from error
+        last, most = offset + len(ids), translator.config.max_positions
+        raise InputError(f"The sentence would end at position {last:,} of {most:,} positions.") from error
     trace = recorder.trace(audit)
     assert trace is not None
     return trace
