@@ -22,11 +22,21 @@ LOOKS = {
     "postnorm": ("#999999", "solid", "star"),
 }
 """Colour, line and symbol of each twin: no kind's hue, and told apart without colours."""
+NAMES = {
+    "shaw": "relative keys",
+    "t5": "T5 buckets",
+    "alibi": "ALiBi",
+    "postnorm": "sinusoidal (post-norm)",
+}
+"""What people read for a twin whose folder is called otherwise."""
 _OTHER = ("#999999", "dashdot", "cross")
 SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
 Values = Sequence[float] | np.ndarray
 _GRID = "rgba(128,128,128,.22)"
+_EDGE = {"color": _GRID, "width": 1, "dash": "dot"}
 _SMALL = {"size": 11}
+_NEVER = 0.2
+"""Where a count of 0 stands on a logarithmic axis."""
 _POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
 """Ticks of a logarithmic axis: powers of ten, written out."""
 
@@ -34,6 +44,12 @@ _POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
 def look(name: str) -> tuple[str, str, str]:
     """Colour, line and symbol of a twin; another seed looks like the first."""
     return LOOKS.get(name.partition("-seed")[0], _OTHER)
+
+
+def twin_name(name: str) -> str:
+    """What people read for a twin or encoding: `shaw-seed2` is "relative keys, seed 2"."""
+    first, seed, number = name.partition("-seed")
+    return f"{NAMES.get(first, first)}, seed {number}" if seed else NAMES.get(first, first)
 
 
 @dataclass(frozen=True)
@@ -76,7 +92,7 @@ def table_map(table: np.ndarray, first: int, down: str, across: str, height: int
         first: what the first row is called; the others count on.
         down: what the rows are.
         across: what the columns are; they count from 1.
-        height: in px.
+        height: in px, at least; a row has one px or more, or else the browser would leave rows out.
     """
     most = max(float(np.abs(table).max()), 1e-9)
     cells = {
@@ -94,7 +110,7 @@ def table_map(table: np.ndarray, first: int, down: str, across: str, height: int
     }
     x = _axis(across, showgrid=False, range=[0.5, table.shape[1] + 0.5])
     y = _axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
-    return _plot([cells], x, y, height=height)
+    return _plot([cells], x, y, height=max(height, 50 + len(table)))
 
 
 def lines(
@@ -137,52 +153,86 @@ def twin_lines(
     titles: tuple[str, str],
     **layout: Any,
 ) -> go.Figure:
-    """`lines` with the looks of the twins."""
-    return lines(x, series, titles, {name: look(name)[:2] for name in series}, **layout)
+    """`lines` with the looks and names of the twins."""
+    looks = {twin_name(name): look(name)[:2] for name in series}
+    return lines(x, {twin_name(name): values for name, values in series.items()}, titles, looks, **layout)
+
+
+def measured_groups(
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[Interval | None]],
+    titles: tuple[str, str],
+    **layout: Any,
+) -> go.Figure:
+    """Values with intervals, one dot a twin in each group; twins stand beside each other.
+
+    No line joins the groups: shifted aside, a steep one would look higher or lower than it is.
+
+    Args:
+        groups: their names.
+        series: by twin, one value a group; None where nothing was measured.
+        titles: what lies along the two axes.
+        layout: more of Plotly's layout.
+    """
+    data = []
+    for i, (name, cells) in enumerate(series.items()):
+        aside = (i - (len(series) - 1) / 2) * 0.8 / max(1, len(series))
+        found = [(place + aside, cell) for place, cell in enumerate(cells) if cell is not None]
+        data.append(_measured(name, found) | {"mode": "markers"})
+    edges = [
+        {"type": "line", "x0": at - 0.5, "x1": at - 0.5, "y0": 0, "y1": 1, "yref": "paper", "line": _EDGE}
+        for at in range(1, len(groups))
+    ]
+    across = _axis(titles[0], **_places(groups), range=[-0.5, len(groups) - 0.5])
+    return _plot(data, across, _axis(titles[1]), **_measured_layout(len(series)), shapes=edges, **layout)
 
 
 def measured_lines(
     x: Values,
     series: Mapping[str, Sequence[Interval | None]],
     titles: tuple[str, str],
-    log: bool = False,
     **layout: Any,
 ) -> go.Figure:
-    """Values with intervals at a few places, one line a twin; twins stand beside each other, not on top.
+    """Values on a logarithmic axis at a few places, one line a twin.
 
     Args:
         x: places, evenly spread in the picture.
         series: by twin, one value a place; None where nothing was measured.
         titles: what lies along the two axes.
-        log: whether the values lie on a logarithmic axis.
         layout: more of Plotly's layout.
     """
-    data = []
-    for i, (name, cells) in enumerate(series.items()):
-        colour, dash, symbol = look(name)
-        aside = (i - (len(series) - 1) / 2) * 0.07
-        found = [(place + aside, cell) for place, cell in enumerate(cells) if cell is not None]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "x": [place for place, _ in found],
-                "y": [cell.value for _, cell in found],
-                "error_y": _error([cell for _, cell in found]),
-                "name": labels.escape(name),
-                "line": {"color": colour, "dash": dash, "width": 1.5},
-                "marker": {"symbol": symbol, "size": 7, "color": colour},
-                "hovertemplate": "%{y:.3g} (%{customdata})",
-                "customdata": [f"{cell.low:.3g} to {cell.high:.3g}" for _, cell in found],
-            }
-        )
-    across = _axis(
-        titles[0], tickvals=list(range(len(x))), ticktext=[f"{each:g}" for each in x], showgrid=False
-    )
-    more = _legend(len(series)) | {"margin": {"l": 52, "t": 44, "r": 12, "b": 42}, "hovermode": "closest"}
-    return _plot(
-        data, across, _axis(titles[1], **({"type": "log", **_POWERS} if log else {})), **more | layout
-    )
+    data = [
+        _measured(name, [(place, cell) for place, cell in enumerate(cells) if cell is not None])
+        for name, cells in series.items()
+    ]
+    across = _axis(titles[0], **_places([f"{each:,g}" for each in x]))
+    up = _axis(titles[1], type="log", **_POWERS)
+    return _plot(data, across, up, **_measured_layout(len(series)), **layout)
+
+
+def _measured(name: str, found: Sequence[tuple[float, Interval]]) -> dict[str, Any]:
+    colour, dash, symbol = look(name)
+    cells = [cell for _, cell in found]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [place for place, _ in found],
+        "y": [cell.value for cell in cells],
+        "error_y": _error(cells),
+        "name": labels.escape(twin_name(name)),
+        "line": {"color": colour, "dash": dash, "width": 1.5},
+        "marker": {"symbol": symbol, "size": 7, "color": colour},
+        "hovertemplate": "%{y:.3g} (%{customdata})",
+        "customdata": [f"{cell.low:.3g} to {cell.high:.3g}" for cell in cells],
+    }
+
+
+def _places(names: Sequence[str]) -> dict[str, Any]:
+    return {"tickvals": list(range(len(names))), "ticktext": list(names), "showgrid": False}
+
+
+def _measured_layout(twins: int) -> dict[str, Any]:
+    return _legend(twins) | {"margin": {"l": 52, "t": 44, "r": 12, "b": 42}, "hovermode": "closest"}
 
 
 def _error(cells: Sequence[Interval]) -> dict[str, Any]:
@@ -237,12 +287,12 @@ def dots(values: Mapping[str, Interval], title: str, digits: int = 1, unit: str 
         "cliponaxis": False,
         "hoverinfo": "skip",
     }
-    shown = [labels.escape(name.replace("-seed", ", seed ")) for name in names]
+    shown = [labels.escape(twin_name(name)) for name in names]
     y = _axis(
         "", tickvals=list(range(len(names))), ticktext=shown, range=[len(names) - 0.5, -0.5], showgrid=False
     )
     x = _axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
-    margin = {"l": 112, "t": 6, "r": 12, "b": 42}
+    margin = {"l": 122, "t": 6, "r": 12, "b": 42}
     return _plot([dot, written], x, y, height=62 + 26 * len(names), margin=margin)
 
 
@@ -255,6 +305,22 @@ def token_norms(tokens: Sequence[str], norms: Mapping[str, np.ndarray], title: s
         xaxis=axis, yaxis={"rangemode": "tozero"}, margin={"l": 52, "t": 30, "r": 12, "b": 70}
     )
     return figure
+
+
+def token_vectors(tokens: Sequence[str], table: np.ndarray, most: float) -> go.Figure:
+    """The vectors of tokens as a map: rows are tokens, columns dimensions.
+
+    Args:
+        tokens: the rows.
+        table: (tokens, d_model).
+        most: largest magnitude on the colour scale; maps that share it can be compared.
+    """
+    height = 11 * max(len(tokens), 12)
+    figure = table_map(table, 0, "token", "dimension", height=50 + height)
+    axis = style.token_axis(labels.ticks(tokens), height + sum(style.MARGIN[end] for end in "lr"))
+    axis |= {"range": [len(tokens) - 0.5, -0.5]}
+    figure.update_layout(yaxis={**axis, "title": None}, margin={"l": 76})
+    return figure.update_traces(zmin=-most, zmax=most)
 
 
 def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence[int]]) -> go.Figure:
@@ -276,7 +342,7 @@ def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence
         filled[: min(len(counts), len(x))] = counts[: len(x)]
         figure.add_scatter(
             x=x.astype(np.float32),
-            y=np.maximum(filled, 0.5).astype(np.float32),
+            y=np.maximum(filled, _NEVER).astype(np.float32),
             yaxis="y2",
             name=f"{side}: sentences",
             line={"color": SERIES[i][0], "dash": "dot", "width": 1},
@@ -284,7 +350,11 @@ def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence
             hovertemplate="position %{x:g}: %{customdata:,.0f} sentences",
         )
     powers = [10**i for i in range(6)]
-    ticks = {"tickmode": "array", "tickvals": [0.5, *powers], "ticktext": ["0", *(f"{n:,}" for n in powers)]}
+    ticks = {
+        "tickmode": "array",
+        "tickvals": [_NEVER, *powers],
+        "ticktext": ["0", *(f"{n:,}" for n in powers)],
+    }
     right = _axis("training sentences", overlaying="y", side="right", type="log", showgrid=False, **ticks)
     figure.update_layout(
         yaxis2=right,

@@ -10,6 +10,7 @@ import streamlit as st
 
 from figures import labels
 from figures.captions import AuditLike
+from figures.positions import twin_name
 from transformer.capture import Side
 from ui import export, state, widgets
 
@@ -22,13 +23,11 @@ class Encoding:
     """How an encoding is presented.
 
     Attributes:
-        label: in the switch.
         paper: who described it, and where.
         formula: LaTeX.
         what: one or two sentences: where it acts, and what that means.
     """
 
-    label: str
     paper: str
     formula: str
     what: str
@@ -36,7 +35,6 @@ class Encoding:
 
 ENCODINGS = {
     "none": Encoding(
-        "none",
         "nothing is added",
         r"x_{pos} = \sqrt{d_{model}}\;E_{token}",
         "The encoder sees a bag of words: permute them, and its outputs are permuted alike. The decoder "
@@ -44,23 +42,20 @@ ENCODINGS = {
         "has an order, because its mask lets row *t* see *t* keys.",
     ),
     "sinusoidal": Encoding(
-        "sinusoidal",
         "Vaswani et al. 2017, section 3.5",
-        r"PE_{(pos,\,2i)} = \sin\frac{pos}{base^{2i/d_{model}}},\quad "
-        r"PE_{(pos,\,2i+1)} = \cos\frac{pos}{base^{2i/d_{model}}}",
+        r"\begin{aligned} PE_{(pos,\,2i)} &= \sin\frac{pos}{base^{2i/d_{model}}} \\[4pt] "
+        r"PE_{(pos,\,2i+1)} &= \cos\frac{pos}{base^{2i/d_{model}}} \end{aligned}",
         "A fixed table is added to the token embeddings once, before the first layer. Each pair of "
         "dimensions "
         "is a clock hand with its own speed.",
     ),
     "learned": Encoding(
-        "learned",
         "Gehring et al. 2017, section 3.1",
         r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos}",
         "A trained table is added to the token embeddings. It ends somewhere, and rows that training rarely "
         "reached stay near their random start.",
     ),
     "shaw": Encoding(
-        "relative keys",
         "Shaw et al. 2018, equations 2 and 4",
         r"e_{ij} = \frac{q_i \cdot (k_j + a_{j-i})}{\sqrt{d_k}},\quad j-i \text{ clipped to } \pm 16",
         "Each distance has a trained vector that every query is compared with: the query itself decides "
@@ -68,22 +63,20 @@ ENCODINGS = {
         "distances it likes. Here every layer and head has its own vectors, keys only.",
     ),
     "t5": Encoding(
-        "T5 buckets",
         "Raffel et al. 2020, section 2.1",
         r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + b_{\,bucket(j-i)}",
         "Each head has a trained number for each bucket of distances: near ones have a bucket each, far ones "
         "share. The layers of a stack share the numbers. Unlike T5, the scores keep their ÷ √d_k.",
     ),
     "rotary": Encoding(
-        "rotary",
         "Su et al. 2021, equation 15",
-        r"q_i' = R_{i}\,q_i,\quad k_j' = R_{j}\,k_j,\quad q_i' \cdot k_j' = q_i \cdot R_{j-i}\,k_j",
+        r"\begin{aligned} q_i' &= R_{i}\,q_i,\quad k_j' = R_{j}\,k_j \\[4pt] "
+        r"q_i' \cdot k_j' &= q_i \cdot R_{j-i}\,k_j \end{aligned}",
         "Queries and keys are turned by their position, each pair of dimensions at its own speed. Their "
         "product "
         "then depends on the distance alone; values stay as they are.",
     ),
     "alibi": Encoding(
-        "ALiBi",
         "Press et al. 2022, section 3",
         r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} - m_{head}\,|i-j|",
         "A fixed penalty grows with distance, at another slope in each head; nothing is trained. In the "
@@ -91,6 +84,8 @@ ENCODINGS = {
         "it is the same to both sides, so that only the distance to `</s>` tells left from right.",
     ),
 }
+NARROW = 240
+"""Columns that a map has room for on a phone."""
 CROSS = "Cross-attention carries none of them: its keys belong to another sentence."
 
 
@@ -125,11 +120,16 @@ def pick(names: list[str], label: str = "Encoding") -> None:
         label,
         names,
         default=now,
-        format_func=lambda name: ENCODINGS[name].label,
+        format_func=twin_name,
         required=True,
         label_visibility="collapsed",
         **widgets.control("encoding", now, take),
     )
+
+
+def too_narrow(columns: int) -> str:
+    """Ends the caption of a map with many columns: a column needs a px."""
+    return f"; less than {columns} px wide, it lacks columns" if columns > NARROW else ""
 
 
 def draw(

@@ -9,12 +9,21 @@ import streamlit as st
 
 from figures import labels
 from figures.bars import percent
-from figures.positions import Interval, dots, measured_lines, seen_norms, twin_lines
+from figures.positions import (
+    Interval,
+    dots,
+    measured_groups,
+    measured_lines,
+    seen_norms,
+    twin_lines,
+    twin_name,
+)
 from ui import frame, models, state, widgets
 from ui.positions_encodings import CROSS, draw, fitted_head, stack, stack_switch
 
 Json = dict[str, Any]
 _SECONDS = "hollow: the same encoding with another seed"
+_PAIRED = "with the 95 % interval of the paired bootstrap"
 
 
 @st.fragment
@@ -53,7 +62,7 @@ def _seeds(results: Json) -> str:
         if facts["other_seed"]
     ]
     gaps = [
-        f"{name} {abs(cell.value - value(results['scores'][name]['bleu']).value):.1f}"
+        f"{twin_name(name)} {abs(cell.value - value(results['scores'][name]['bleu']).value):.1f}"
         for name, cell in pairs
         if name in results["scores"]
     ]
@@ -78,19 +87,22 @@ def _values(part: Json, measure: str) -> dict[str, Interval]:
 
 
 def against_baseline(part: Json, measure: str, baseline: str, digits: int) -> str:
-    """Which models are surely better or worse than the baseline, in one sentence."""
+    """How far each model is from the baseline, with intervals; those that hold 0 are told apart."""
     found = {name: each[measure] for name, each in part.items() if "difference" in each[measure]}
-    sure = {name: each["difference"]["value"] for name, each in found.items() if not doubtful(each)}
-    if not found:
-        return ""
-    if not sure:
-        return f"No difference from {baseline} is beyond chance."
-    told = ", ".join(
-        f"{name} {gap:+.{digits}f}" for name, gap in sorted(sure.items(), key=lambda item: -item[1])
-    )
-    rest = [name for name in found if name not in sure]
-    others = f"; within chance: {', '.join(rest)}" if rest else ""
-    return f"Beyond chance against {baseline}: {told}{others}.".replace(" -", " −")
+    order = sorted(found, key=lambda name: -found[name]["difference"]["value"])
+    told = {name: f"{twin_name(name)} {_gap(found[name]['difference'], digits)}" for name in order}
+    sure = [told[name] for name in order if not doubtful(found[name])]
+    rest = [told[name] for name in order if doubtful(found[name])]
+    sentences = [
+        f"Against {twin_name(baseline)}, {_PAIRED}: {', '.join(sure)}." if sure else "",
+        f"The interval holds 0, so nothing is claimed, for {', '.join(rest)}." if rest else "",
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _gap(gap: Json, digits: int) -> str:
+    low, high = (f"{gap[end]:+.{digits}f}" for end in ("low", "high"))
+    return f"{gap['value']:+.{digits}f} ({low} to {high})".replace("-", "−")
 
 
 def _plain(part: Json) -> Json:
@@ -104,25 +116,24 @@ def _scores(results: Json) -> None:
     draw(
         "scores",
         lambda: dots(_values(results["scores"], "bleu"), "BLEU on the Tatoeba test"),
-        f"BLEU of greedy translations, with intervals; {_SECONDS}",
+        f"BLEU of greedy translations, each with its own interval; {_SECONDS}",
         _told(_values(results["scores"], "bleu"), 1),
     )
 
 
 def _told(values: dict[str, Interval], digits: int) -> str:
-    return "; ".join(f"{name}: {cell.value:.{digits}f}" for name, cell in values.items())
+    return "; ".join(f"{twin_name(name)}: {cell.value:.{digits}f}" for name, cell in values.items())
 
 
 def _shuffled(results: Json) -> None:
     found = results["shuffled"]
     st.markdown("##### Word order of the source shuffled")
     bleu = _values(found["models"], "bleu")
-    blind = [name for name, cell in bleu.items() if cell.value > 99.9 and "-seed" not in name]
+    blind = [name for name, cell in bleu.items() if cell.low == 100 and "-seed" not in name]
     if blind:
         st.markdown(
-            f"{' and '.join(blind)}: every translation stays the same to the word, because its encoder "
-            "sees a set. "
-            "The others notice."
+            f"{' and '.join(map(twin_name, blind))}: every translation stays the same to the word, because "
+            "its encoder sees a set. The others notice."
         )
     else:
         st.markdown("The closer to 100, the less the model uses the order of the source.")
@@ -133,59 +144,103 @@ def _shuffled(results: Json) -> None:
         f"translation of the ordered source; {_SECONDS}",
         _told(bleu, 1),
     )
+    shares = {
+        name: _hundredfold(cell) for name, cell in _values(found["models"], "unigram_precision").items()
+    }
+    draw(
+        "shuffled-words",
+        lambda: dots(shares, "words that its ordered translation has too, %", 0, " %"),
+        f"The same translations, their words counted wherever they stand (unigram precision); {_SECONDS}",
+        _told(shares, 0),
+    )
 
 
-def _series(levels: list[Json], measure: str) -> dict[str, list[Interval | None]]:
+def _hundredfold(cell: Interval) -> Interval:
+    return Interval(100 * cell.value, 100 * cell.low, 100 * cell.high)
+
+
+def _series(levels: list[Json], measure: str, part: str) -> dict[str, list[Interval | None]]:
+    """By twin, the value or the difference of a measure at every level; without runs of other seeds."""
     names = [name for name in levels[0]["models"] if "-seed" not in name]
-    return {name: [value(level["models"][name][measure]) for level in levels] for name in names}
+    found = {name: [level["models"][name][measure].get(part) for level in levels] for name in names}
+    return {
+        name: [None if cell is None else Interval(**cell) for cell in cells]
+        for name, cells in found.items()
+        if any(cells)
+    }
 
 
 def _lengths(results: Json) -> None:
-    groups = results["lengths"]["groups"]
+    groups, baseline = results["lengths"]["groups"], results["baseline"]
     st.markdown("##### By length of the sentence")
-    longest = groups[-1]
-    st.markdown(
-        f"All lose with length. In the last group ({longest['first']} tokens and more) there are "
-        f"{longest['sentences']} sentences only, as its wide intervals say."
+    first, last = groups[0], groups[-1]
+    if baseline in last["models"]:
+        losses = [value(each["models"][baseline]["loss"]).value for each in (first, last)]
+        st.markdown(
+            f"From sources of {first['first']} to {first['last']} tokens to those of {last['first']} to "
+            f"{last['last']}, the loss of {twin_name(baseline)} goes from {losses[0]:.2f} to {losses[1]:.2f} "
+            f"nats per token. The last group has {last['sentences']} sentences."
+        )
+    names = [f"{group['first']} to {group['last']}" for group in groups]
+    told = "; ".join(
+        f"{n} tokens: {each['sentences']} sentences" for n, each in zip(names, groups, strict=True)
+    )
+    _by_level("lengths", results, groups, (names, "tokens of the source"), f"sentences by length ({told})")
+
+
+def _by_level(name: str, results: Json, levels: list[Json], places: tuple[list[str], str], what: str) -> None:
+    """BLEU, and the loss against the baseline's, at every level.
+
+    Args:
+        name: of the figures.
+        results: everything that was measured.
+        levels: its part, with the models' values.
+        places: what the levels are called, and what they are.
+        what: the texts, for the captions.
+    """
+    groups, across = places
+    baseline = twin_name(results["baseline"])
+    draw(
+        f"{name}-bleu",
+        lambda: measured_groups(groups, _series(levels, "bleu", "value"), (across, "BLEU")),
+        f"BLEU of {what}, each with its own interval",
+        f"{len(groups)} groups.",
     )
     draw(
-        "lengths",
-        lambda: measured_lines(
-            [group["first"] for group in groups],
-            _series(groups, "loss"),
-            ("tokens of the source, from", "nats per token"),
+        name,
+        lambda: measured_groups(
+            groups, _series(levels, "loss", "difference"), (across, f"nats per token, minus {baseline}")
         ),
-        "Loss of the reference (lower is better), sentences grouped by length, with intervals",
-        "; ".join(f"from {group['first']} tokens: {group['sentences']} sentences" for group in groups),
+        f"Loss of the reference, difference from {baseline} (below 0 is better), {_PAIRED}; same texts",
+        f"{len(groups)} groups.",
     )
 
 
 def _long(results: Json) -> None:
     found = results["long"]
-    levels = found["levels"]
+    levels, length = found["levels"], found["trained_length"]
     st.markdown("##### Longer than in training")
     if not levels:
         st.markdown("The test data do not fill a text of the trained length.")
         return
     last = levels[-1]
+    scores = {name: value(each["bleu"]) for name, each in _plain(last["models"]).items()}
+    best = max(scores, key=lambda name: scores[name].value)
     st.markdown(
-        f"{found['trained_length']} tokens are the length that 99 % of the training sources do not exceed. "
-        "At "
-        f"{last['factor']} times that: "
-        + against_baseline(_plain(last["models"]), "loss", results["baseline"], 2).replace("Beyond", "beyond")
-        + " (Nats per token; less is better.)"
+        f"99 % of the training sources have at most {length} tokens. At {last['factor']} times that no twin "
+        f"scores above {scores[best].value:.1f} BLEU ({twin_name(best)}, {scores[best].low:.1f} to "
+        f"{scores[best].high:.1f})."
     )
-    draw(
+    names = [f"{level['tokens']:.0f}" for level in levels]
+    told = "; ".join(f"{n} tokens: {each['texts']} texts" for n, each in zip(names, levels, strict=True))
+    factors = ", ".join(str(level["factor"]) for level in levels)
+    _by_level(
         "long",
-        lambda: measured_lines(
-            [round(level["tokens"]) for level in levels],
-            _series(levels, "loss"),
-            ("tokens of the source, on average", "nats per token"),
-        ),
-        "Loss of the reference: test sentences joined up to "
-        f"{', '.join(str(level['factor']) for level in levels)} "
-        f"times {found['trained_length']} tokens. Joined sentences are new to all twins, at any length",
-        "; ".join(f"{level['tokens']:.0f} tokens: {level['texts']} texts" for level in levels),
+        results,
+        levels,
+        (names, "tokens of the source, on average"),
+        f"test sentences joined up to {factors} times {length} tokens ({told}). Joined sentences are new to "
+        "all twins, at any length",
     )
 
 
@@ -194,7 +249,7 @@ def _previous(results: Json) -> None:
     st.markdown("##### Which token comes before?")
     found = {name: each[kind]["previous"] for name, each in results["attention"]["models"].items()}
     cells = {
-        name: Interval(*(100 * each["accuracy"][end] for end in ("value", "low", "high")))
+        name: _hundredfold(Interval(**each["accuracy"]))
         for name, each in found.items()
         if each["accuracy"] is not None
     }
@@ -204,8 +259,8 @@ def _previous(results: Json) -> None:
     best = max(cells, key=lambda name: cells[name].value)
     head = labels.head_phrase(found[best]["layer"], found[best]["head"])
     st.markdown(
-        f"Clearest in {best}: {head} has its largest weight on the token before in "
-        f"{percent(cells[best].value / 100)} of its rows."
+        f"Most often in {twin_name(best)}: {head} has its largest weight on the token before in "
+        f"{percent(cells[best].value / 100)} of its rows ({cells[best].low:.0f} to {cells[best].high:.0f} %)."
     )
     stack_switch("results")
     draw(
@@ -255,7 +310,10 @@ def _distance(results: Json) -> None:
         ),
         f"Mean weight of a row of the {kind} at each distance (the ends hold all that is further), "
         f"{found['sentences']} sentences with their references",
-        "; ".join(f"{name}: {values[reach - 1]:.2f} on the token before" for name, values in series.items()),
+        "; ".join(
+            f"{twin_name(name)}: {values[reach - 1]:.2f} on the token before"
+            for name, values in series.items()
+        ),
     )
 
 
@@ -269,13 +327,15 @@ def _tables(results: Json) -> None:
     seen = found["seen"]["encoder"]
     rare = next((i for i, count in enumerate(seen) if count < seen[0] / 1000), len(seen))
     st.markdown(
-        f"Only one source in a thousand reaches position {labels.count(rare)}, and none position "
-        f"{labels.count(len(seen))}: from there on the table is what it was before training."
+        f"Fewer than one source in a thousand reach position {labels.count(rare)}, and none position "
+        f"{labels.count(len(seen))}: from there on rows are their random start, a little shrunk by weight "
+        "decay."
     )
     draw(
         "table",
         lambda: seen_norms(norms, found["seen"]),
-        f"Norm of each row of {name}'s tables, and training sentences that reach the position (logarithmic)",
+        f"Norm of each row of {name}'s tables, and training sentences that reach the position (dotted, "
+        "logarithmic)",
         f"Encoder norms: {norms['encoder'][0]:.2f} at position 1, {norms['encoder'][-1]:.2f} at the last.",
     )
 
@@ -293,30 +353,36 @@ def _costs(results: Json) -> None:
     )
     peak = found["models"][most]["megabytes"][place]
     st.markdown(
-        f"A bias costs a matrix of queries × keys while it is added: at {sizes[place]:,} tokens {most} holds "
-        f"{peak:.0f} MB at its peak. Encodings without a bias grow with the length only."
+        f"A bias costs a matrix of queries × keys while it is added: at {sizes[place]:,} tokens "
+        f"{twin_name(most)} holds {peak:.0f} MB at its peak. Encodings without a bias grow with the length "
+        "only."
     )
-    for name, title, caption in _COSTS:
+    bars = ", bars hold the middle half" if "quartiles" in found["models"][most] else ""
+    threads = found.get("threads", 1)
+    runs = f"median of {found['repeats']} runs{bars}, {threads} thread{'s' * (threads > 1)}"
+    for name, title, caption in (
+        ("milliseconds", "milliseconds", f"Encoder pass over one text on a CPU, {runs}"),
+        ("megabytes", "MB", "Most memory that the encoder's tensors hold at once, weights not counted"),
+    ):
         series = {
-            twin: _measured(each[name]) for twin, each in found["models"].items() if "-seed" not in twin
+            twin: _measured(each, name) for twin, each in found["models"].items() if "-seed" not in twin
         }
         draw(
             f"cost-{name}",
             _cost_figure(sizes, series, title),
-            f"{caption}, one thread, weights not counted",
+            f"{caption}; both axes logarithmic",
             title,
         )
 
 
-_COSTS = (
-    ("milliseconds", "milliseconds", "Encoder pass over one text, median of 7"),
-    ("megabytes", "MB", "Most memory that the encoder's tensors hold at once"),
-)
-
-
-def _measured(values: list[float | None]) -> list[Interval | None]:
-    return [None if each is None else Interval(each, each, each) for each in values]
+def _measured(found: Json, name: str) -> list[Interval | None]:
+    """The values of a cost; times with their quartiles, where these were kept."""
+    ends: list[Any] = found["quartiles" if name == "milliseconds" and "quartiles" in found else name]
+    return [
+        None if middle is None else Interval(middle, *(end if isinstance(end, list) else (end, end)))
+        for middle, end in zip(found[name], ends, strict=True)
+    ]
 
 
 def _cost_figure(sizes: list[int], series: dict[str, list[Interval | None]], title: str) -> Callable[[], Any]:
-    return lambda: measured_lines(sizes, series, ("tokens", title), height=230, log=True)
+    return lambda: measured_lines(sizes, series, ("tokens", title), height=230)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from figures import captions, heatmap, labels
-from figures.positions import Interval, dots, token_norms, twin_lines
+from figures.positions import Interval, dots, token_norms, token_vectors, twin_lines, twin_name
 from transformer import Translation, Window
 from transformer.capture import AttentionKind, AttentionTrace
 from transformer.profiles import REACH, by_distance
@@ -17,9 +19,11 @@ from transformer.rearranged import Swapped, encode_moved, swap_words, words_of
 from ui import frame, models, state, widgets
 from ui.linked_view import Head, window_around
 from ui.models import Request
-from ui.positions_encodings import CROSS, STACKS, draw, fitted, fitted_head, stack, stack_switch
+from ui.positions_encodings import CROSS, STACKS, draw, fitted, fitted_head, stack, stack_switch, too_narrow
 from ui.widgets import Opened
 
+_INPUTS = 64
+_PARTS = ("token embedding × √d_model", "encoding", "their sum")
 _CELLS = 32
 _MAP = 300
 _COLUMNS = 4
@@ -62,31 +66,48 @@ def _input(opened: Opened) -> None:
     side = stack()
     tokens = translation.source_tokens if side == "encoder" else translation.decoder_input_tokens
     words, encoding = translation.embeddings(side), translation.positions(side)
-    shown = slice(0, 64)
-    norms = {"token embedding × √d_model": _norms(words)[shown]}
+    shown = slice(0, _INPUTS)
+    parts = {_PARTS[0]: words[shown]}
     if encoding is not None:
-        norms |= {"encoding": _norms(encoding)[shown], "their sum": _norms(words + encoding)[shown]}
+        parts |= {_PARTS[1]: encoding[shown], _PARTS[2]: (words + encoding)[shown]}
     st.markdown(f"##### What goes into the {side}")
     stack_switch("sentence")
     st.markdown(_input_sentence(translation, encoding, words))
-    more = f", first 64 of {len(tokens)} tokens" if len(tokens) > 64 else ""
+    more = f", first {_INPUTS} of {len(tokens)} tokens" if len(tokens) > _INPUTS else ""
     audit = translation.attention.audit() if translation.attention is not None else None
     verdict = "" if audit is None else f" · {captions.badge(audit)['text']}"
+    where = (
+        f"{side}{more} · {translation.model}, {twin_name(translation.config.positions)} positions{verdict}"
+    )
     draw(
         "norms",
-        lambda: token_norms(tokens[shown], norms, "norm"),
-        f"Norms of the input of the first layer of the {side}{more} · {translation.model}, "
-        f"{translation.config.positions} positions{verdict}",
-        "; ".join(f"{name}: {values.mean():.2f} on average" for name, values in norms.items()),
+        lambda: token_norms(tokens[shown], {name: _norms(part) for name, part in parts.items()}, "norm"),
+        f"Norms of the input of the first layer of the {where}",
+        "; ".join(f"{name}: {_norms(part).mean():.2f} on average" for name, part in parts.items()),
         audit,
     )
+    most = max(float(np.abs(part).max()) for part in parts.values())
+    with st.expander("The vectors themselves, in all dimensions"):
+        for i, (name, part) in enumerate(parts.items()):
+            draw(
+                f"vectors-{labels.count(i)}",
+                _vectors(tokens[shown], part, most),
+                f"{name[0].upper()}{name[1:]}: all dimensions, colours from −{most:.1f} to {most:.1f} · "
+                f"{where}{too_narrow(part.shape[1])}",
+                f"{len(part)} tokens × {part.shape[1]} dimensions.",
+                audit,
+            )
+
+
+def _vectors(tokens: tuple[str, ...], part: np.ndarray, most: float) -> Callable[[], go.Figure]:
+    return lambda: token_vectors(tokens, part, most)
 
 
 def _input_sentence(translation: Translation, encoding: Any, words: Any) -> str:
     name = translation.config.positions
     if encoding is None:
         acts = "nowhere" if name == "none" else "later, inside every self-attention"
-        return f"This model's encoding ({name}) adds nothing here: it acts {acts}. {CROSS}"
+        return f"This model's encoding ({twin_name(name)}) adds nothing here: it acts {acts}. {CROSS}"
     share = float(_norms(encoding).mean() / _norms(words).mean())
     return (
         "Token embedding × √d_model plus encoding gives the first layer's input. On this sentence the "
@@ -108,21 +129,22 @@ def _translations(opened: Opened) -> list[Run]:
         return []
     runs, rows = [], []
     results = models.position_results() or {"scores": {}}
-    for full in names:
-        name = full.partition("/")[2]
-        asked = Request(full, opened.asked.text, "greedy", None)
-        try:
-            translation = models.translate(asked, lambda *_: None)
-        except ValueError as error:
-            rows.append({"twin": name, "translation": str(error), "BLEU on the test": None})
-            continue
-        runs.append(Run(name, translation))
-        score = results["scores"].get(name, {}).get("bleu", {}).get("value", {}).get("value")
-        rows.append({"twin": name, "translation": translation.text, "BLEU on the test": score})
+    with st.spinner("Translating with every twin"):
+        for full in names:
+            name = full.partition("/")[2]
+            asked = Request(full, opened.asked.text, "greedy", None)
+            try:
+                translation = models.translate(asked, lambda *_: None)
+            except ValueError as error:
+                rows.append({"twin": twin_name(name), "translation": str(error), "BLEU on the test": None})
+                continue
+            runs.append(Run(name, translation))
+            score = results["scores"].get(name, {}).get("bleu", {}).get("value", {}).get("value")
+            rows.append({"twin": twin_name(name), "translation": translation.text, "BLEU on the test": score})
     st.caption(
         f"{len(runs)} small models (1.4 million parameters) that share data, vocabulary, order of batches "
-        "and steps, "
-        "and differ in their encoding only (postnorm: in where LayerNorm stands). Greedy."
+        "and steps, and differ in their encoding only (post-norm: in where LayerNorm stands, and in the "
+        "learning rate that it needs). Greedy."
     )
     st.dataframe(
         rows,
@@ -206,17 +228,19 @@ def _maps(runs: list[Run]) -> None:
             {name: each[span] for name, each in profiles.items()},
             ("distance, key − query", "weight"),
         ),
-        "Attention by distance, averaged over the rows of those heads; −1 is the token before · "
-        f"{STACKS[kind]}, "
-        f"all twins · {_verdict(runs, kind, chosen)}",
-        "; ".join(f"{name}: {each[REACH - 1]:.2f} on the token before" for name, each in profiles.items()),
+        "Attention by distance, averaged over the rows of those heads; −1 is the token before"
+        f"{', the ends hold all that is further' if reach == REACH else ''} · {STACKS[kind]}, all twins · "
+        f"{_verdict(runs, kind, chosen)}",
+        "; ".join(
+            f"{twin_name(name)}: {each[REACH - 1]:.2f} on the token before" for name, each in profiles.items()
+        ),
     )
 
 
 def _verdict(runs: list[Run], kind: str, chosen: dict[str, Head]) -> str:
     """What the audit says of the layers that a derived figure is made from."""
     places = [(run, (AttentionKind(kind), chosen[run.name][0])) for run in runs]
-    failed = [run.name for run, place in places if not _trace(run.translation).audit(place).passed]
+    failed = [twin_name(run.name) for run, place in places if not _trace(run.translation).audit(place).passed]
     return f"audit failed: {', '.join(failed)}" if failed else "from verified traces"
 
 
@@ -231,7 +255,7 @@ def _map(run: Run, kind: str, head: Head) -> None:
     length = len(run.translation.source_tokens if kind == "encoder" else run.translation.target_tokens)
     span = window_around(length, 0, _CELLS)
     view = run.translation.head(kind, *head, window=Window(*span, *span))
-    st.markdown(f"**{run.name}** · {labels.head_name(*head)}")
+    st.markdown(f"**{twin_name(run.name)}** · {labels.head_name(*head)}")
     caption = captions.caption(view, whole=(length, length)).replace("{step}", "")
     verdict = captions.badge(view.audit)["text"]
     draw(
@@ -258,11 +282,12 @@ def _swap(opened: Opened, runs: list[Run]) -> None:
         with column:
             _word(words, pair, place)
     found, refused = {}, []
-    for run in runs:
-        try:
-            found[run.name] = _swapped(run.name, opened.asked.text, pair[0], pair[1])
-        except ValueError as error:
-            refused.append(f"{run.name}: {error}")
+    with st.spinner("Translating again with every twin"):
+        for run in runs:
+            try:
+                found[run.name] = _swapped(run.name, opened.asked.text, pair[0], pair[1])
+            except ValueError as error:
+                refused.append(f"{twin_name(run.name)}: {error}")
     if refused:
         st.info(frame.plain(" ".join(dict.fromkeys(refused))), icon=":material/info:")
     if not found:
@@ -276,9 +301,9 @@ def _swap(opened: Opened, runs: list[Run]) -> None:
         "Same words, two of them exchanged: change of each word's encoder output; dot: mean, line: "
         "smallest to "
         f"largest over {len(some.source_tokens)} tokens. 0 means that the encoder cannot tell",
-        "; ".join(f"{name}: {cell.value:.2f}" for name, cell in changes.items()),
+        "; ".join(f"{twin_name(name)}: {cell.value:.2f}" for name, cell in changes.items()),
     )
-    rows = [{"twin": name, "translation now": s.translation.text} for name, s in found.items()]
+    rows = [{"twin": twin_name(name), "translation now": s.translation.text} for name, s in found.items()]
     st.dataframe(rows, hide_index=True, width="stretch")
 
 
@@ -317,7 +342,7 @@ def _shift(opened: Opened, runs: list[Run]) -> None:
         try:
             changes[run.name] = _moved(run.name, opened.asked.text, now)
         except ValueError as error:
-            refused.append(f"{run.name}: {error}")
+            refused.append(f"{twin_name(run.name)}: {error}")
     if refused:
         st.info(frame.plain(" ".join(refused)), icon=":material/info:")
     if changes:
@@ -328,7 +353,7 @@ def _shift(opened: Opened, runs: list[Run]) -> None:
             "encoder's weights; "
             "dot: mean of the largest change in each head, line: smallest to largest head. 0 means that only "
             "distances count",
-            "; ".join(f"{name}: {cell.value:.3f}" for name, cell in changes.items()),
+            "; ".join(f"{twin_name(name)}: {cell.value:.3f}" for name, cell in changes.items()),
         )
 
 

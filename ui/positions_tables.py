@@ -13,7 +13,7 @@ from figures.positions import lines, table_map
 from transformer.biases import alibi_slopes
 from transformer.positions import rotary_angles, shift_matrix, sinusoidal_table
 from ui import frame, positions_trained, state, widgets
-from ui.positions_encodings import CROSS, ENCODINGS, chosen, draw, fitted, pick
+from ui.positions_encodings import CROSS, ENCODINGS, NARROW, chosen, draw, fitted, pick, too_narrow
 from ui.positions_trained import bias_curves, distances
 from ui.values import COUNTS, WIDTHS
 
@@ -23,6 +23,7 @@ SQUARE = 256
 """Most positions of a map of all pairs."""
 _BASES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 _FORMULA = "by formula, in float64"
+_COUNTED = ("sinusoidal", "learned", "rotary")
 
 
 @st.fragment
@@ -34,7 +35,8 @@ def show() -> None:
     words, formula = st.columns([1.15, 1], vertical_alignment="center")
     with words:
         st.markdown(f"{shown.what} {CROSS}")
-        st.caption(shown.paper)
+        counting = ". The formula counts positions and dimensions from 0, the pictures from 1"
+        st.caption(shown.paper + counting * (name in _COUNTED))
     with formula:
         st.latex(shown.formula)
     _PARTS[name]()
@@ -45,8 +47,7 @@ def show() -> None:
 def _none() -> None:
     st.info(
         "There is no table to show. Open **On your sentence** and exchange two words: this twin's encoder "
-        "does "
-        "not notice, to the last bit that float32 keeps.",
+        "does not notice; what differs is the rounding of float32, about one part in a million.",
         icon=":material/info:",
     )
 
@@ -101,12 +102,12 @@ def _sinusoidal() -> None:
     table = sinusoidal_table(count, d_model, base).numpy()
     part = table[window.start : window.stop]
     where = f"positions {window.start + 1} to {window.stop}"
-    left, right = st.columns(2)
+    left, right = st.columns(2) if d_model <= NARROW else (st.container(), st.container())
     with left:
         draw(
             "table",
             lambda: table_map(part, window.start + 1, "position", "dimension"),
-            f"PE: {where} × {d_model} dimensions, base {base:,} · {_FORMULA}",
+            f"PE: {where} × {d_model} dimensions, base {base:,} · {_FORMULA}{too_narrow(d_model)}",
             f"Sinusoids at {where}: fast waves in the first dimensions, almost constant in the last.",
         )
     with right:
@@ -182,8 +183,8 @@ def _linear_map(table: np.ndarray, d_model: int, base: int) -> None:
     st.slider(
         "move by",
         0,
-        min(200, len(table) - 1),
-        min(offset, 200),
+        min(max(200, offset), len(table) - 1),
+        offset,
         **widgets.control("offset", offset, lambda each: state.change(offset=int(each))),
     )
 
@@ -214,25 +215,33 @@ def _whys(table: np.ndarray, d_model: int) -> None:
         )
 
 
+def turned(angles: np.ndarray) -> np.ndarray:
+    """(n) angles in radians → (2n − 1) in degrees below 360, halfway ones between, gaps where a turn ends."""
+    degrees = np.degrees(angles) % 360
+    found = np.full(2 * len(degrees) - 1, np.nan)
+    found[0::2] = degrees
+    found[1::2] = np.where(np.diff(degrees) < 0, np.nan, (degrees[:-1] + degrees[1:]) / 2)
+    return found
+
+
 def _rotary() -> None:
     d_model, base, count, window = _sizes(width=False)
     angles = rotary_angles(count, d_model, base).numpy()
     pairs = list(dict.fromkeys([0, d_model // 8, d_model // 4, d_model // 2 - 1]))
-    x = np.arange(window.start + 1, window.stop + 1)
     part = angles[window.start : window.stop]
+    x = window.start + 1 + np.arange(2 * len(part) - 1) / 2
     left, right = st.columns(2)
     with left:
         series = {
-            f"pair {labels.count(i)}, one turn in {2 * math.pi / angles[1, i]:,.1f} tokens": np.degrees(
+            f"pair {labels.count(i)}, one turn in {2 * math.pi / angles[1, i]:,.1f} tokens": turned(
                 part[:, i]
             )
-            % 360
             for i in pairs
         }
         margin = {"l": 52, "t": 64, "r": 12, "b": 42}
         draw(
             "angles",
-            lambda: lines(x, series, ("position", "angle in degrees"), height=360, margin=margin),
+            lambda: lines(x, series, ("position", "angle in degrees, modulo 360"), height=360, margin=margin),
             f"By how much rotary positions turn each pair of dimensions, heads of {d_model}, base {base:,} "
             f"· {_FORMULA}",
             "; ".join(series),

@@ -56,11 +56,11 @@ def learned() -> None:
     network = _twin("learned")
     if network is None:
         return
+    stack_switch("trained")
+    side = stack()
+    table = _parameter(network, side)
     left, right = st.columns(2)
     with left:
-        stack_switch("trained")
-        side = stack()
-        table = _parameter(network, side)
         draw(
             "table",
             lambda: table_map(table, 1, "position", "dimension"),
@@ -85,8 +85,8 @@ def learned() -> None:
         "norms",
         lambda: seen_norms(norms, seen),
         f"Why learned tails fail: no training source has more than {reached} tokens, so later rows of the "
-        "encoder's "
-        "table were never trained, and those before it rarely · positions/learned and its training data",
+        "encoder's table were never trained, and the last ones before it rarely · positions/learned and its "
+        "training data",
         "Norms of the rows fall to the random start where sentences stop.",
     )
 

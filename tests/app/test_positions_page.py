@@ -12,9 +12,11 @@ from closed_form import CASES
 from test_app import LINKED, own_models, run, view  # noqa: F401
 from twins import write_twins
 
+from figures.positions import twin_name
 from transformer import load_translator
 from transformer.positions import REGISTRY, sinusoidal_table
 from ui import models
+from ui.positions_tables import turned
 
 PAGE = "pages/positions.py"
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -87,6 +89,17 @@ def test_the_linear_map_is_held_against_all_positions_in_both_precisions():
     assert single <= 1e-6
 
 
+def test_a_full_turn_leaves_a_gap_and_no_line_that_falls_back():
+    found = turned(np.radians([0, 150, 300, 450]))
+    np.testing.assert_allclose(found, [0, 75, 150, 225, 300, np.nan, 90])
+
+
+def test_the_slider_shows_the_offset_that_is_drawn():
+    at = run(PAGE, positions="1000", offset="500")
+    assert "moves every position by 500" in words(at)
+    assert next(each.value for each in at.slider if each.label == "move by") == 500
+
+
 @pytest.mark.parametrize(
     "params",
     [
@@ -126,13 +139,16 @@ def test_norms_of_the_first_layer_s_input_are_those_of_the_trace(case, closed_fo
     curves = [array(trace["y"]) for trace in charts(at)["norms"]["data"]]
     for curve, expected in zip(curves, (tokens, encoding, tokens + encoding), strict=True):
         np.testing.assert_allclose(curve, np.linalg.norm(expected, axis=1), rtol=1e-5)
+    maps = [array(charts(at)[f"vectors-{part}"]["data"][0]["z"]) for part in (1, 2, 3)]
+    for drawn, expected in zip(maps, (tokens, encoding, tokens + encoding), strict=True):
+        np.testing.assert_allclose(drawn, expected, atol=1e-5)
     assert "verified" in words(at)
 
 
 def test_all_twins_translate_the_sentence_and_show_a_checked_map():
     at = run(PAGE, view="sentence", text="one two three four")
     assert not at.exception
-    assert list(at.dataframe[0].value["twin"]) == list(REGISTRY)
+    assert list(at.dataframe[0].value["twin"]) == list(map(twin_name, REGISTRY))
     drawn = charts(at)
     for name in REGISTRY:
         translation = load_translator(models.twins()[f"positions/{name}"]).translate("one two three four")
@@ -177,8 +193,17 @@ def test_results_are_drawn_as_they_were_measured():
     assert not at.exception
     results, drawn = models.position_results(), charts(at)
     shown = bars(drawn["scores"])
-    assert shown == {name: found["bleu"]["value"]["value"] for name, found in results["scores"].items()}
-    assert list(shown) == list(REGISTRY)
+    scores = results["scores"].items()
+    assert shown == {twin_name(name): found["bleu"]["value"]["value"] for name, found in scores}
+    assert list(shown) == list(map(twin_name, REGISTRY))
+    gap = results["scores"]["rotary"]["bleu"]["difference"]
+    assert f"rotary {gap['value']:+.1f} ({gap['low']:+.1f} to {gap['high']:+.1f})".replace("-", "−") in words(
+        at
+    )
+    lost = results["lengths"]["groups"][0]["models"]["shaw"]["loss"]["difference"]["value"]
+    drawn_gap = next(trace for trace in drawn["lengths"]["data"] if trace["name"] == "relative keys")
+    assert drawn_gap["y"][0] == lost
+    assert {"lengths-bleu", "long-bleu", "shuffled-words"} <= set(drawn)
     mass = results["attention"]["models"]["rotary"]["encoder"]
     place = mass["previous"]
     curve = next(trace for trace in drawn["profile"]["data"] if trace["name"] == "rotary")
