@@ -84,21 +84,24 @@ def _legend(items: int) -> dict[str, Any]:
     return {"showlegend": items > 1, "legend": {**place, "font": {"size": 10}, "itemclick": "toggleothers"}}
 
 
-def table_map(table: np.ndarray, first: int, down: str, across: str, height: int = 360) -> go.Figure:
+def table_map(
+    table: np.ndarray, first: int, down: str, across: str, height: int = 360, left: int = 1
+) -> go.Figure:
     """A table of signed numbers as a map, every cell drawn: rows are positions, columns dimensions.
 
     Args:
         table: (rows, columns).
         first: what the first row is called; the others count on.
         down: what the rows are.
-        across: what the columns are; they count from 1.
+        across: what the columns are.
         height: in px, at least; a row has one px or more, or else the browser would leave rows out.
+        left: what the first column is called; the others count on.
     """
     most = max(float(np.abs(table).max()), 1e-9)
     cells = {
         "type": "heatmap",
         "z": table.astype(np.float32),
-        "x0": 1,
+        "x0": left,
         "dx": 1,
         "y0": first,
         "dy": 1,
@@ -108,7 +111,7 @@ def table_map(table: np.ndarray, first: int, down: str, across: str, height: int
         "colorbar": {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": 9}, "xpad": 4},
         "hovertemplate": f"{down} %{{y}}, {across} %{{x}}: %{{z:.3f}}<extra></extra>",
     }
-    x = _axis(across, showgrid=False, range=[0.5, table.shape[1] + 0.5])
+    x = _axis(across, showgrid=False, range=[left - 0.5, left + table.shape[1] - 0.5])
     y = _axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
     return _plot([cells], x, y, height=max(height, 50 + len(table)))
 

@@ -203,13 +203,13 @@ def _by_level(name: str, results: Json, levels: list[Json], places: tuple[list[s
     draw(
         f"{name}-bleu",
         lambda: measured_groups(groups, _series(levels, "bleu", "value"), (across, "BLEU")),
-        f"BLEU of {what}, each with its own interval",
+        f"BLEU, each with its own interval: {what}",
         f"{len(groups)} groups.",
     )
     draw(
         name,
         lambda: measured_groups(
-            groups, _series(levels, "loss", "difference"), (across, f"nats per token, minus {baseline}")
+            groups, _series(levels, "loss", "difference"), (across, "nats per token, difference")
         ),
         f"Loss of the reference, difference from {baseline} (below 0 is better), {_PAIRED}; same texts",
         f"{len(groups)} groups.",

@@ -114,11 +114,11 @@ def _sinusoidal() -> None:
         _curves(part, window, d_model, base)
     left, right = st.columns(2)
     with left:
-        square = part[:SQUARE]
+        square, start = part[:SQUARE], window.start + 1
         draw(
             "products",
-            lambda: table_map(square @ square.T, window.start + 1, "position", "position"),
-            f"PE · PEᵀ, {where.replace(str(window.stop), str(window.start + len(square)))}: it depends on "
+            lambda: table_map(square @ square.T, start, "position", "position", left=start),
+            f"PE · PEᵀ, positions {start} to {window.start + len(square)}: it depends on "
             "the "
             f"distance alone, and is largest ({d_model // 2}) on the diagonal · {_FORMULA}",
             "Products of all pairs of positions: stripes along the diagonal.",

@@ -76,6 +76,8 @@ def test_long_ranges_come_in_windows_that_are_never_pooled():
     shown = array(charts(at)["table"]["data"][0]["z"])
     np.testing.assert_allclose(shown, sinusoidal_table(4096, 8).numpy()[3000:3512], atol=1e-6)
     assert "positions 3001 to 3512" in words(at)
+    products = charts(at)["products"]["data"][0]
+    assert (products["x0"], products["y0"]) == (3001, 3001)
 
 
 def test_the_linear_map_is_held_against_all_positions_in_both_precisions():

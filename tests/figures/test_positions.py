@@ -31,6 +31,12 @@ def test_a_map_draws_every_cell_around_zero_and_counts_as_told():
     assert tuple(drawn.layout.yaxis.range) == (514.5, 512.5)
 
 
+def test_columns_that_are_positions_count_on_from_the_first():
+    drawn = table_map(np.zeros((3, 2)), 513, "position", "position", left=513)
+    assert (drawn.data[0].x0, drawn.data[0].y0) == (513, 513)
+    assert tuple(drawn.layout.xaxis.range) == (512.5, 514.5)
+
+
 def test_a_long_map_has_a_px_for_each_row():
     drawn = table_map(np.zeros((512, 4)), 1, "position", "dimension")
     assert drawn.layout.height - drawn.layout.margin.t - drawn.layout.margin.b >= 512
