@@ -131,6 +131,7 @@ def test_a_model_of_another_library_is_refused(directory):
         ({"max_length": -3}, "max_length is -3"),
         ({"length_penalty": 1e300}, "length_penalty is"),
         ({"early_stopping": "sometimes"}, "early_stopping is"),
+        ({"early_stopping": 1}, "early_stopping is 1"),
         ({"bad_words_ids": 5}, "bad_words_ids"),
         ({"bad_words_ids": [[]]}, "bad_words_ids"),
         ({"bad_words_ids": [[10**9]]}, "bad_words_ids"),
@@ -139,7 +140,7 @@ def test_a_model_of_another_library_is_refused(directory):
         ({"bad_words_ids": [[n] for n in range(95)]}, "forbids every piece"),
         ({"forced_eos_token_id": 10**9}, "forced_eos_token_id"),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_impossible_rules_are_refused_by_name(directory, entries, message):
     change(directory, "generation_config.json", **entries)
@@ -147,10 +148,18 @@ def test_impossible_rules_are_refused_by_name(directory, entries, message):
 
 
 def test_rules_that_are_not_applied_are_said_with_every_translation(directory):
-    change(directory, "generation_config.json", no_repeat_ngram_size=3, do_sample=False)
+    change(directory, "generation_config.json", no_repeat_ngram_size=3, do_sample=False, eos_token_id=[0])
+    change(directory, "generation_config.json", decoder_start_token_id=7)
     translation = load_translator(directory).translate("the cat", capture=False)
+    assert any("decoder_start_token_id = 7, which is not applied" in note for note in translation.notes)
+    assert not any("eos_token_id" in note for note in translation.notes)
     assert any("no_repeat_ngram_size = 3, which is not applied" in note for note in translation.notes)
     assert not any("do_sample" in note for note in translation.notes)
+
+
+def test_the_end_may_be_suppressed_but_is_never_a_bad_word(directory):
+    change(directory, "generation_config.json", bad_words_ids=[[0], [7]], suppress_tokens=[0])
+    assert load_translator(directory).rules.forbidden == ((7,), (0,))
 
 
 def test_an_older_config_holds_the_rules_itself(directory):
@@ -214,7 +223,9 @@ def test_a_weight_that_is_missing_or_too_many_is_refused_by_name(directory):
     rewrite(directory, **{name: None})
     refused(directory, f"lack 1 that .* the first is {name}")
     rewrite(directory, **{name: torch.zeros(48), "model.encoder.extra": torch.zeros(2)})
-    refused(directory, "does not describe, such as model.encoder.extra")
+    refused(directory, "does not describe, such as 'model.encoder.extra'")
+    rewrite(directory, **{"model.encoder.extra": None, "a\nb" + "c" * 9_000: torch.zeros(2)})
+    refused(directory, r"such as 'a\\nbc")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -281,6 +292,25 @@ def test_a_pickle_that_asks_for_more_than_numbers_is_refused_and_not_run(pytorch
     (pytorch / "pytorch_model.bin").write_bytes(pickle.dumps(Payload(tmp_path / "owned")))
     refused(pytorch, "asks for more than numbers, which is refused")
     assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_tensor_without_numbers_or_without_one_shape_is_refused(pytorch):
+    state = torch.load(pytorch / "pytorch_model.bin", weights_only=True)
+    for make in (
+        lambda: torch.empty(48, 32, device="meta"),
+        lambda: torch.nested.nested_tensor([torch.zeros(3), torch.zeros(4)]),
+    ):
+        state["model.encoder.layers.0.fc1.weight"] = make()
+        torch.save(state, pytorch / "pytorch_model.bin")
+        refused(pytorch, "without numbers or without one shape")
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.json", "generation_config.json"])
+def test_what_is_no_file_is_not_read(directory, name):
+    (directory / name).unlink()
+    (directory / name).symlink_to("/dev/zero")
+    refused(directory, f"{name} is no file|no model directory|has no {name}")
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,8 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: The file is missing, unreadable, or holds something else.
     """
+    if path.exists() and not path.is_file():
+        raise CheckpointError(f"{path} is no file.")
     if path.is_file() and path.stat().st_size > MAX_JSON_BYTES:
         raise CheckpointError(f"{path} is larger than 16 MiB; no such file of a model is.")
     try:
@@ -332,11 +334,11 @@ def _compare_shapes(
         )
     if extra:
         raise CheckpointError(
-            f"{path} has {len(extra)} weights that the config does not have, such as {extra[0]}."
+            f"{path} has {len(extra)} weights that the config does not have, such as {extra[0]!r:.80}."
         )
     for name, shape in expected.items():
         if found[name] != shape:
             raise CheckpointError(
-                f"{path}: the weight {name} has the shape {found[name]}, but config.json asks for {shape}; "
-                "the files belong to different models."
+                f"{path}: the weight {name} has the shape {found[name]!s:.80}, but config.json asks for "
+                f"{shape}; the files belong to different models."
             )

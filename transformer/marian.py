@@ -269,7 +269,7 @@ def _check_names(
     if extra:
         raise CheckpointError(
             f"The weights in {directory} have {len(extra)} that config.json does not describe, "
-            f"such as {extra[0]:.80}."
+            f"such as {extra[0]!r:.80}."
         )
 
 
@@ -322,8 +322,8 @@ def _check_shapes(
     for name, shape in asked.items():
         if stored[name].shape != shape:
             raise CheckpointError(
-                f"{stored[name].path}: the weight {name} has the shape {stored[name].shape}, but config.json "
-                f"asks for {shape}; the files belong to different models."
+                f"{stored[name].path}: the weight {name} has the shape {stored[name].shape!s:.80}, but "
+                f"config.json asks for {shape}; the files belong to different models."
             )
 
 

@@ -30,6 +30,7 @@ NEUTRAL: dict[str, tuple[object, ...]] = {
     "penalty_alpha": (None, 0, 0.0),
     "repetition_penalty": (None, 1, 1.0),
     "sequence_bias": (None, [], {}),
+    "stop_strings": (None, []),
 }
 """Entries that this package does not apply, with the values that ask for nothing."""
 
@@ -62,7 +63,9 @@ def search_rules(
     except ValueError as error:
         name = path if path.exists() else directory / "config.json"
         raise CheckpointError(f"{name} describes no usable search: {error}") from error
-    ignored = sorted(name for name, neutral in NEUTRAL.items() if values.get(name) not in neutral)
+    ends = {"decoder_start_token_id": config.bos_id, "eos_token_id": config.eos_id}
+    neutral = NEUTRAL | {name: (None, number, [number]) for name, number in ends.items()}
+    ignored = sorted(name for name, known in neutral.items() if values.get(name) not in known)
     return rules, tuple(
         f"This model's files ask for {name} = {values[name]!r:.80}, which is not applied here."
         for name in ignored
@@ -86,7 +89,7 @@ def _number(values: dict[str, Any], name: str, default: float) -> float:
 
 def _early_stopping(values: dict[str, Any]) -> Any:
     value = values.get("early_stopping") or False
-    if value not in (True, False, "never"):
+    if type(value) is not bool and value != "never":
         raise ValueError(f'early_stopping is {value!r:.80}; it must be true, false or "never".')
     return value
 
@@ -101,7 +104,7 @@ def _output_tokens(values: dict[str, Any]) -> int | None:
 
 
 def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple[int, ...], ...]:
-    """Sequences of ``bad_words_ids``, and the single tokens of ``suppress_tokens``; never ``</s>`` alone."""
+    """Sequences of ``bad_words_ids``, never ``</s>`` alone, and the single tokens of ``suppress_tokens``."""
     words, tokens = values.get("bad_words_ids") or [], values.get("suppress_tokens") or []
     if (
         not isinstance(words, list)
@@ -109,13 +112,18 @@ def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple
         or len(words) + len(tokens) > MAX_FORBIDDEN
     ):
         raise ValueError(f"bad_words_ids and suppress_tokens must be lists of at most {MAX_FORBIDDEN:,}.")
-    sequences = [word if isinstance(word, list) else [word] for word in (*words, *tokens)]
+    sequences = [word for word in map(_sequence, words) if word != [config.eos_id]]
+    sequences += map(_sequence, tokens)
     if not all(sequence and all(_is_piece(piece, config) for piece in sequence) for sequence in sequences):
         raise ValueError("bad_words_ids or suppress_tokens names pieces that the vocabulary does not have.")
-    found = tuple(dict.fromkeys(tuple(sequence) for sequence in sequences if sequence != [config.eos_id]))
+    found = tuple(dict.fromkeys(map(tuple, sequences)))
     if len({sequence for sequence in found if len(sequence) == 1}) >= config.n_target_pieces - 1:
         raise ValueError("bad_words_ids forbids every piece of the vocabulary.")
     return found
+
+
+def _sequence(word: Any) -> list[Any]:
+    return word if isinstance(word, list) else [word]
 
 
 def _forced_end(values: dict[str, Any], config: TransformerConfig) -> int | None:

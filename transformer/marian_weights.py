@@ -95,7 +95,7 @@ def stored_tensors(paths: Iterable[Path]) -> dict[str, StoredTensor]:
     for path in paths:
         for name, tensor in _described(path).items():
             if name in found:
-                raise CheckpointError(f"{path} holds {name:.80}, which {found[name].path.name} holds too.")
+                raise CheckpointError(f"{path} holds {name!r:.80}, which {found[name].path.name} holds too.")
             found[name] = tensor
     return found
 
@@ -116,6 +116,8 @@ def _header(path: Path, tensor: Any) -> StoredTensor:
 
 
 def _view(path: Path, tensor: Tensor) -> StoredTensor:
+    if tensor.device.type != "cpu" or tensor.is_nested:
+        raise CheckpointError(f"{path} holds a tensor without numbers or without one shape.")
     if tensor.dtype not in TYPES.values() or tensor.layout != torch.strided:
         raise CheckpointError(f"{path} holds a tensor of {tensor.dtype}; weights are floating-point.")
     if tensor.nbytes > tensor.untyped_storage().nbytes():
