@@ -43,8 +43,8 @@ ENCODINGS = {
     ),
     "sinusoidal": Encoding(
         "Vaswani et al. 2017, section 3.5",
-        r"\begin{aligned} PE_{(pos,\,2i)} &= \sin\frac{pos}{base^{2i/d_{model}}} \\[14pt] "
-        r"PE_{(pos,\,2i+1)} &= \cos\frac{pos}{base^{2i/d_{model}}} \end{aligned}",
+        r"\begin{aligned} PE_{(pos,\,2i)} &= \sin(pos\,/\,base^{\,2i/d_{model}}) \\[4pt] "
+        r"PE_{(pos,\,2i+1)} &= \cos(pos\,/\,base^{\,2i/d_{model}}) \end{aligned}",
         "A fixed table is added to the token embeddings once, before the first layer. Each pair of "
         "dimensions "
         "is a clock hand with its own speed.",
@@ -70,7 +70,7 @@ ENCODINGS = {
     ),
     "rotary": Encoding(
         "Su et al. 2021, equation 15",
-        r"\begin{aligned} q_i' &= R_{i}\,q_i,\quad k_j' = R_{j}\,k_j \\[14pt] "
+        r"\begin{aligned} q_i' &= R_{i}\,q_i,\quad k_j' = R_{j}\,k_j \\[4pt] "
         r"q_i' \cdot k_j' &= q_i \cdot R_{j-i}\,k_j \end{aligned}",
         "Queries and keys are turned by their position, each pair of dimensions at its own speed. Their "
         "product "

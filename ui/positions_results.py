@@ -38,6 +38,7 @@ def show() -> None:
         )
         frame.menu()
         return
+    notices = st.empty()
     st.caption(
         f"{len(results['models'])} models, {results['sentences']:,} test sentences, {results['date']}. "
         "Intervals hold "
@@ -52,7 +53,8 @@ def show() -> None:
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
         st.code(results["command"], language="sh", wrap_lines=True)
     frame.menu()
-    frame.show_notices()
+    with notices:
+        frame.show_notices()
 
 
 def _seeds(results: Json) -> str:

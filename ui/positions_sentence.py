@@ -46,6 +46,8 @@ class Run:
 @st.fragment
 def show(opened: Opened) -> None:
     """Draws the part."""
+    frame.menu()
+    notices = st.empty()
     _input(opened)
     st.divider()
     runs = _translations(opened)
@@ -57,8 +59,8 @@ def show(opened: Opened) -> None:
             _swap(opened, runs)
         with right:
             _shift(opened, runs)
-    frame.menu()
-    frame.show_notices()
+    with notices:
+        frame.show_notices()
 
 
 def _input(opened: Opened) -> None:

@@ -30,6 +30,7 @@ _COUNTED = ("sinusoidal", "learned", "rotary")
 def show() -> None:
     """Draws the part."""
     pick(list(ENCODINGS))
+    notices = st.empty()
     name = chosen()
     shown = ENCODINGS[name]
     words, formula = st.columns([1.15, 1], vertical_alignment="center")
@@ -41,7 +42,8 @@ def show() -> None:
         st.latex(shown.formula)
     _PARTS[name]()
     frame.menu()
-    frame.show_notices()
+    with notices:
+        frame.show_notices()
 
 
 def _none() -> None:
