@@ -155,6 +155,7 @@ def test_offline_mode_is_huggingface_hub_s_own(server, hub, monkeypatch):
     assert find(NAME) == snapshot
     assert load_translator(NAME).name == snapshot.title
     refused("switched off .*, and user/other is not in the cache", find, "user/other")
+    refused("switched off .*, and user/tiny at 'v1' is not in the cache", find, NAME, "v1")
     assert len(server.requests) == asked
 
 
@@ -325,9 +326,10 @@ def test_the_environment_sets_the_limits(monkeypatch):
     monkeypatch.setenv("TRANSFORMER_HUB_ALLOWED", "Helsinki-NLP/*, user/own")
     hub = Hub.from_environment()
     assert (hub.most_bytes, hub.allowed) == (250_000_000, ("Helsinki-NLP/*", "user/own"))
-    monkeypatch.setenv("TRANSFORMER_HUB_GB", "much")
-    with pytest.raises(HubError, match="'much'; it must be a number of gigabytes"):
-        Hub.from_environment()
+    for wrong in ("much", "-1", "nan", "1e400"):
+        monkeypatch.setenv("TRANSFORMER_HUB_GB", wrong)
+        with pytest.raises(HubError, match=f"'{wrong}'; it must be a number of gigabytes"):
+            Hub.from_environment()
     monkeypatch.delenv("TRANSFORMER_HUB_GB")
     monkeypatch.delenv("TRANSFORMER_HUB_ALLOWED")
     assert Hub.from_environment() == Hub()

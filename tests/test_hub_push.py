@@ -171,12 +171,24 @@ def test_the_commands_push_and_pull(server, hub, directory, tmp_path, capsys):
     assert main(["pull", NAME]) == 0
     cached = Path(capsys.readouterr().out.strip())
     assert cached.is_relative_to(hub.cache)
+    (cached / "onnx").mkdir()
+    (cached / "pytorch_model.bin").write_bytes(b"of another program")
     assert main(["pull", NAME, "--revision", cached.name, "--output", str(tmp_path / "copy")]) == 0
     capsys.readouterr()
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == {
+        "config.json",
+        "tokenizer.model",
+        "README.md",
+        "heads.json",
+        "model.safetensors",
+    }
     assert not any(path.is_symlink() for path in (tmp_path / "copy").iterdir())
     assert load_translator(tmp_path / "copy").name == "copy"
     assert main(["pull", NAME, "--output", str(tmp_path / "copy")]) == 2
     assert "is there already" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["pull", NAME, "--output", str(tmp_path / "file" / "copy")]) == 2
+    assert "cannot be copied to" in capsys.readouterr().err
     assert main(["pull", "user/nothing"]) == 2
     assert main(["translate", "--model", NAME, "--revision", "v9", "one"]) == 2
     assert "has no revision 'v9'" in capsys.readouterr().err

@@ -111,8 +111,8 @@ def find(
     except UnreachableError as error:
         kept = cached(name, revision, hub)
         if kept is None:
-            reason = str(error).removesuffix(".")
-            raise HubError(f"{reason}, and {name} is not in the cache at {hub.cache}.") from error
+            reason, which = str(error).removesuffix("."), f" at {revision!r:.120}" if revision else ""
+            raise HubError(f"{reason}, and {name}{which} is not in the cache at {hub.cache}.") from error
         return kept
 
 

@@ -7,9 +7,12 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .checkpoint import CheckpointError
+
+if TYPE_CHECKING:
+    from .hub import Snapshot
 
 _EVERY = 0.2
 """Seconds between two reports of a download."""
@@ -64,11 +67,22 @@ def pull_model(arguments: argparse.Namespace) -> int:
     snapshot = find(arguments.name, arguments.revision, progress=_Report())
     print(f"{snapshot.title} is complete.", file=sys.stderr)
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        for path in snapshot.directory.iterdir():
-            shutil.copyfile(path, output / path.name)
+        _copy(snapshot, output)
     print(output or snapshot.directory)
     return 0
+
+
+def _copy(snapshot: Snapshot, output: Path) -> None:
+    """Copies the files of a model, not what other programs fetched beside them."""
+    from .hub_files import needed
+
+    names = [path.name for path in snapshot.directory.iterdir() if path.is_file()]
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for name in needed(names, snapshot.name):
+            shutil.copyfile(snapshot.directory / name, output / name)
+    except OSError as error:
+        raise CheckpointError(f"The model cannot be copied to {output}: {error.strerror}.") from error
 
 
 class _Report:

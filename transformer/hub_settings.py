@@ -68,9 +68,12 @@ class Hub:
         limit, allowed = os.environ.get(LIMIT_VARIABLE), os.environ.get(ALLOWED_VARIABLE)
         patterns = None if allowed is None else tuple(filter(None, re.split(r"[,\s]+", allowed)))
         try:
-            return cls(most_bytes=int(float(limit) * 1e9) if limit else MOST_BYTES, allowed=patterns)
+            most_bytes = int(float(limit) * 1e9) if limit else MOST_BYTES
         except (ValueError, OverflowError):
-            raise HubError(f"{LIMIT_VARIABLE} is {limit!r:.40}; it must be a number of gigabytes.") from None
+            most_bytes = -1
+        if most_bytes < 0:
+            raise HubError(f"{LIMIT_VARIABLE} is {limit!r:.40}; it must be a number of gigabytes.")
+        return cls(most_bytes=most_bytes, allowed=patterns)
 
     @property
     def address(self) -> str:
