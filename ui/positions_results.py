@@ -22,7 +22,6 @@ from ui import frame, models, state, widgets
 from ui.positions_encodings import CROSS, draw, fitted_head, stack, stack_switch
 
 Json = dict[str, Any]
-_SECONDS = "hollow: the same encoding with another seed"
 _PAIRED = "with the 95 % interval of the paired bootstrap"
 
 
@@ -44,7 +43,7 @@ def show() -> None:
         "Intervals hold "
         "95 % of 1,000 bootstrap resamples of the sentences, the same for all models; they do not cover "
         "the luck of "
-        f"a training run: {_seeds(results)} Nothing beyond them is claimed. {CROSS}"
+        f"a training run: {_seeds(results)} Nothing beyond the intervals is claimed. {CROSS}"
     )
     for row in ((_scores, _shuffled), (_lengths, _long), (_previous, _distance), (_tables, _costs)):
         for column, part in zip(st.columns(2, gap="large"), row, strict=True):
@@ -64,13 +63,18 @@ def _seeds(results: Json) -> str:
         if facts["other_seed"]
     ]
     gaps = [
-        f"{twin_name(name)} {abs(cell.value - value(results['scores'][name]['bleu']).value):.1f}"
+        f"{abs(cell.value - value(results['scores'][name]['bleu']).value):.1f} ({twin_name(name)})"
         for name, cell in pairs
         if name in results["scores"]
     ]
     if not gaps:
         return "only one run of each was trained."
     return f"a second seed moves BLEU by {', '.join(gaps)}."
+
+
+def _hollow(results: Json) -> str:
+    other = any(facts["other_seed"] for facts in results["models"].values())
+    return "; hollow: the same encoding with another seed" if other else ""
 
 
 def value(measured: Json) -> Interval:
@@ -118,7 +122,7 @@ def _scores(results: Json) -> None:
     draw(
         "scores",
         lambda: dots(_values(results["scores"], "bleu"), "BLEU on the Tatoeba test"),
-        f"BLEU of greedy translations, each with its own interval; {_SECONDS}",
+        f"BLEU of greedy translations, each with its own interval{_hollow(results)}",
         _told(_values(results["scores"], "bleu"), 1),
     )
 
@@ -143,7 +147,7 @@ def _shuffled(results: Json) -> None:
         "shuffled",
         lambda: dots(bleu, "BLEU against its ordered translation"),
         f"{found['sentences']:,} sentences with their words in random order, held against the same twin's "
-        f"translation of the ordered source; {_SECONDS}",
+        f"translation of the ordered source{_hollow(results)}",
         _told(bleu, 1),
     )
     shares = {
@@ -152,7 +156,7 @@ def _shuffled(results: Json) -> None:
     draw(
         "shuffled-words",
         lambda: dots(shares, "words that its ordered translation has too, %", 0, " %"),
-        f"The same translations, their words counted wherever they stand (unigram precision); {_SECONDS}",
+        f"The same translations, words counted wherever they stand (unigram precision){_hollow(results)}",
         _told(shares, 0),
     )
 
@@ -355,9 +359,8 @@ def _costs(results: Json) -> None:
     )
     peak = found["models"][most]["megabytes"][place]
     st.markdown(
-        f"A bias costs a matrix of queries × keys while it is added: at {sizes[place]:,} tokens "
-        f"{twin_name(most)} holds {peak:.0f} MB at its peak. Encodings without a bias grow with the length "
-        "only."
+        f"A bias costs a matrix of queries × keys while it is added: at {sizes[place]:,} tokens up to "
+        f"{peak:.0f} MB ({twin_name(most)}). Encodings without a bias grow with the length only."
     )
     bars = ", bars hold the middle half" if "quartiles" in found["models"][most] else ""
     threads = found.get("threads", 1)

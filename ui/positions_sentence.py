@@ -242,7 +242,12 @@ def _maps(runs: list[Run]) -> None:
 def _verdict(runs: list[Run], kind: str, chosen: dict[str, Head]) -> str:
     """What the audit says of the layers that a derived figure is made from."""
     places = [(run, (AttentionKind(kind), chosen[run.name][0])) for run in runs]
-    failed = [twin_name(run.name) for run, place in places if not _trace(run.translation).audit(place).passed]
+    return _told(
+        [twin_name(run.name) for run, place in places if not _trace(run.translation).audit(place).passed]
+    )
+
+
+def _told(failed: list[str]) -> str:
     return f"audit failed: {', '.join(failed)}" if failed else "from verified traces"
 
 
@@ -339,10 +344,11 @@ def _shift(opened: Opened, runs: list[Run]) -> None:
         now,
         **widgets.control("positions.offset", now, lambda each: state.change(offset=int(each))),
     )
-    changes, refused = {}, []
+    changes, failed, refused = {}, [], []
     for run in runs:
         try:
-            changes[run.name] = _moved(run.name, opened.asked.text, now)
+            changes[run.name], verified = _moved(run.name, opened.asked.text, now)
+            failed += [] if verified else [twin_name(run.name)]
         except ValueError as error:
             refused.append(f"{twin_name(run.name)}: {error}")
     if refused:
@@ -354,20 +360,22 @@ def _shift(opened: Opened, runs: list[Run]) -> None:
             f"The sentence at positions {now + 1}, {now + 2}, … instead of 1, 2, …: change of the "
             "encoder's weights; "
             "dot: mean of the largest change in each head, line: smallest to largest head. 0 means that only "
-            "distances count",
+            f"distances count · {_told(failed)}",
             "; ".join(f"{twin_name(name)}: {cell.value:.3f}" for name, cell in changes.items()),
         )
 
 
-def _moved(name: str, text: str, offset: int) -> Interval:
+def _moved(name: str, text: str, offset: int) -> tuple[Interval, bool]:
+    """How far weights change from head to head, and whether the audits of both traces pass."""
     twin = models.translator(f"{models.TWINS}/{name}")
 
-    def weights(by: int) -> np.ndarray:
-        trace = encode_moved(twin, text, by)
+    def weights(trace: AttentionTrace) -> np.ndarray:
         return np.stack([trace.weights("encoder", layer) for layer in range(twin.config.n_encoder_layers)])
 
-    def change() -> Interval:
-        largest = np.abs(weights(offset) - weights(0)).max((-2, -1))
-        return Interval(float(largest.mean()), float(largest.min()), float(largest.max()))
+    def change() -> tuple[Interval, bool]:
+        here, there = (encode_moved(twin, text, by) for by in (0, offset))
+        largest = np.abs(weights(there) - weights(here)).max((-2, -1))
+        span = Interval(float(largest.mean()), float(largest.min()), float(largest.max()))
+        return span, here.audit().passed and there.audit().passed
 
     return models.rearranged(("move", name, id(twin), text, offset), change)
