@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from closed_form import CASES, make_tokenizer, write_models
+from hub_cases import NAME
+from hub_server import HubServer, running_hub
+from huggingface_hub import constants
+from marian_models import write_marian
 from random_models import random_model
 
+from transformer.hub_settings import Hub
 from transformer.tokenizer import Tokenizer
 from transformer.translator import Translator, load_translator
 
@@ -40,3 +47,28 @@ def translator(tokenizer: Tokenizer) -> Translator:
         vocab_size=tokenizer.vocab_size, norm="pre", tied_embeddings=False, trained_length=30
     )
     return Translator(model, tokenizer, name="random")
+
+
+@pytest.fixture(scope="session")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the Marian model that ``server`` has; never changed."""
+    return write_marian(tmp_path_factory.mktemp("original"))
+
+
+@pytest.fixture
+def server(original: Path) -> Iterator[HubServer]:
+    """A Hub with one model."""
+    with running_hub() as server:
+        server.add(NAME, original)
+        yield server
+
+
+@pytest.fixture
+def hub(server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """The local Hub, which is also the one of the environment; nothing waits longer than needed."""
+    hub = Hub(endpoint=server.url, cache_dir=tmp_path / "cache", token=False, timeout=2.0)
+    monkeypatch.setattr(Hub, "from_environment", classmethod(lambda cls: hub))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.2)
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 2**14)
+    return hub
