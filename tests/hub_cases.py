@@ -14,7 +14,7 @@ NAME = "user/tiny"
 
 
 def change(server: HubServer, **files: bytes | None) -> str:
-    """A new state of the model: ``__`` in a name stands for a dot, None takes a file out; gives its commit."""
+    """A new state of the model: ``__`` in a name stands for a dot, None drops a file; gives the commit."""
     repository = server.repositories[NAME]
     before = repository.commits[repository.branches["main"]]
     merged = before | {name.replace("__", "."): content for name, content in files.items()}
