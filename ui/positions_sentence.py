@@ -25,7 +25,7 @@ from ui.widgets import Opened
 _INPUTS = 64
 _PARTS = ("token embedding × √d_model", "encoding", "their sum")
 _CELLS = 32
-_MAP = 300
+_MAP = 264
 _COLUMNS = 4
 _SWAP = (1, 5)
 
