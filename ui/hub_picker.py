@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import streamlit as st
 
 from transformer.hub import Offer
@@ -13,12 +16,17 @@ from ui.widgets import control
 
 _EVERY = 0.5
 """Seconds between two looks at a download."""
+_ADDRESS = re.compile(r"https?://[^/\s]+/([^/\s?#]+/[^/\s?#]+)\S*")
+"""Of a page of a model, of which the owner and the name are taken."""
+
+Take = Callable[[str], object]
+"""Opens a model."""
 
 
-def draw() -> None:
-    """Draws the form, or while a model is fetched how far it is."""
+def draw(take: Take) -> None:
+    """Draws the form, or while a model is fetched how far it is; at the end the model is taken."""
     fetching = _fetching()
-    st.fragment(_panel, run_every=_EVERY if fetching else None)(fetching)
+    st.fragment(_panel, run_every=_EVERY if fetching else None)(fetching, take)
 
 
 def _fetching() -> bool:
@@ -26,13 +34,13 @@ def _fetching() -> bool:
     return question is not None and question.download is not None
 
 
-def _panel(fetching: bool) -> None:
+def _panel(fetching: bool, take: Take) -> None:
     """While a model is fetched this runs twice a second, so a whole run begins and ends it."""
     if _fetching() != fetching:
         st.rerun()
     question = desk().question(state.visitor())
     if question is not None and question.download is not None:
-        _progress(question, question.download)
+        _progress(question, question.download, take)
         return
     with st.popover("Models of the Hub", icon=":material/cloud_download:", type="tertiary"):
         _form(question)
@@ -89,19 +97,20 @@ def _offer(offer: Offer) -> None:
     st.button("Fetch it", type="primary", disabled=not fits, on_click=_fetch, key="hub.fetch")
 
 
-def _ask(name: str) -> None:
-    desk().ask(state.visitor(), name.strip().removeprefix("https://huggingface.co/").strip("/"))
+def _ask(text: str) -> None:
+    address = _ADDRESS.fullmatch(text.strip())
+    desk().ask(state.visitor(), address[1] if address else text.strip().strip("/"))
 
 
 def _fetch() -> None:
     desk().fetch(state.visitor())
 
 
-def _progress(question: Question, download: Download) -> None:
+def _progress(question: Question, download: Download, take: Take) -> None:
     """How far the download is; at its end the model is opened."""
     if download.complete:
         desk().ask(state.visitor(), "")
-        state.change(model=question.name, source=None, encoder=None, decoder=None, cross=None)
+        take(question.name)
         st.rerun()
     if download.failed:
         question.problem, question.download = download.failed, None

@@ -6,6 +6,7 @@ import streamlit as st
 
 from transformer.hub_files import size
 from transformer.hub_settings import is_name
+from transformer.sources import hub_title
 from ui import hub_picker, imported, memory, models, state
 from ui.frame import plain
 from ui.hub_models import desk
@@ -39,7 +40,7 @@ def pick_model() -> str | None:
     _load(name)
     with st.sidebar:
         _pick_language(name)
-        hub_picker.draw()
+        hub_picker.draw(_take_model)
     return name
 
 
@@ -57,10 +58,13 @@ def _fitted(names: list[str]) -> str:
 
 
 def _label(name: str) -> str:
+    """What the list shows: of a model of the Hub its owner last, so that a narrow list tells models apart."""
     if imported.is_imported(name):
         return name
-    needed = memory.of_model(models.directory(name))
-    return f"{name} · {size(needed)}" if needed >= LARGE else name
+    path = models.directory(name)
+    owner, _, model = name.partition("/") if hub_title(path) else ("", "", name)
+    needed = memory.of_model(path)
+    return " · ".join(filter(None, (model, size(needed) if needed >= LARGE else "", owner)))
 
 
 def _take_model(name: str) -> None:
@@ -82,7 +86,7 @@ def _chosen(kind: str) -> Head | None:
     try:
         opened_with = models.default_head(now.model or next(iter(models.available())), kind)
     except (KeyError, ValueError, OSError):
-        return None
+        return head
     return None if head == opened_with else head
 
 

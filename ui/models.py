@@ -154,7 +154,8 @@ def _home(name: str) -> Residents:
 
 
 def _key(name: str, path: Path) -> tuple[str, str, int]:
-    return name, str(path), max(each.stat().st_mtime_ns for each in path.iterdir())
+    changed = (each.stat().st_mtime_ns for each in path.iterdir() if each.exists())
+    return name, str(path), max(changed, default=0)
 
 
 def is_resident(name: str) -> bool:

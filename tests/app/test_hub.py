@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -231,6 +232,34 @@ def test_sentence_step_and_chosen_heads_survive_another_model_and_what_cannot_is
     assert now.encoder[0] == 0
     assert "encoder shows" in said(at)
     assert "The source token is not kept" in said(at)
+
+
+def test_a_fetched_model_opens_at_the_same_step_and_its_address_will_do_for_its_name(server: HubServer):
+    at = run(step="2", source="1", cross="1.1")
+    look_up(at, f"{server.url}/{NAME}/tree/main?x=1")
+    button(at, "Fetch it").click().run()
+    until(at, lambda: picker(at).value == NAME)
+    assert at.session_state["state"].step == 1
+    assert "The source token is not kept" in said(at)
+    assert "tiny · user" in picker(at).options
+
+
+def test_a_damaged_model_on_the_way_to_another_loses_no_chosen_head(
+    tmp_path: Path, originals: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "models"
+    for name in ("one", "damaged", "other"):
+        shutil.copytree(originals[NAME], folder / name)
+    (folder / "damaged" / "vocab.json").write_text("{")
+    (folder / "other" / "notes.txt").symlink_to(tmp_path / "nowhere")
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(folder))
+    at = run(model="one", text=TEXT, encoder="6.8")
+    picker(at).select("damaged").run()
+    assert "vocab.json is not valid JSON" in said(at)
+    picker(at).select("other").run()
+    assert not at.exception
+    assert not at.error
+    assert at.session_state["state"].encoder == (5, 7)
 
 
 def test_an_unknown_model_opens_with_heads_that_its_own_translations_choose():
