@@ -47,6 +47,7 @@ def difference_map(
     end: float,
     titles: tuple[str, str],
     size: int = style.LARGE,
+    room: float = ROOM,
 ) -> go.Figure:
     """Draws first − second; what was not compared is hatched.
 
@@ -60,6 +61,7 @@ def difference_map(
         end: The scale runs from −end to end.
         titles: What the rows are, and what the columns are.
         size: Width and height in px of a map with usual labels; longer names and distances are added to it.
+        room: Widest label, in multiples of its font size.
 
     Raises:
         ValueError: There are more than 64 x 64 cells.
@@ -79,7 +81,7 @@ def difference_map(
         "hovertemplate": "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · A − B %{z:.3f}"
         "<extra></extra>",
     }
-    layout = token_grid(rows, columns, titles, size, ROOM)
+    layout = token_grid(rows, columns, titles, size, room)
     layout |= _row_ends(layout, distances)
     below = {"b": layout["margin"]["b"] + LEGEND}
     layout |= {"height": layout["height"] + LEGEND, "margin": layout["margin"] | below}

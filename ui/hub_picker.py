@@ -59,7 +59,7 @@ def _form(question: Question | None) -> None:
         placeholder="Helsinki-NLP/opus-mt-en-fr",
         disabled=blocked,
         help="Any OPUS-MT (Marian) translation model, or one that was pushed with this package.",
-        **control("hub", name, _ask),
+        **control("hub.grey" if blocked else "hub", name, _ask),  # a field that turns grey loses its text
     )
     if reason is not None:
         st.caption(plain(reason))

@@ -15,6 +15,7 @@ from twins import write_twins
 from figures.positions import twin_name
 from transformer import load_translator
 from transformer.positions import REGISTRY, sinusoidal_table
+from transformer.rearranged import encode_moved
 from ui import models
 from ui.positions_tables import turned
 
@@ -177,10 +178,23 @@ def test_a_swap_is_not_noticed_without_positions_and_a_move_only_by_absolute_one
     swap, move = bars(drawn["swap"]), bars(drawn["shift"])
     assert swap["none"] < 1e-4
     assert min(value for name, value in swap.items() if name != "none") > 1e-3
-    move = dict(
-        zip(drawn["shift"]["layout"]["yaxis"]["ticktext"], drawn["shift"]["data"][0]["x"], strict=True)
-    )
     assert {name for name, value in move.items() if value > 1e-3} == {"sinusoidal", "learned"}
+
+
+def test_maps_of_a_moved_sentence_differ_where_positions_are_absolute(folder):
+    drawn = charts(run(PAGE, view="sentence", text="one two three four", offset="9", twin_head="1.1"))
+    gaps = {name: array(each["data"][0]["z"]) for name, each in drawn.items() if name.startswith("moved-")}
+    assert len(gaps) == len(REGISTRY)
+    moving = {name for name, gap in gaps.items() if np.abs(gap).max() > 1e-4}
+    assert moving <= {"moved-sinusoidal", "moved-learned"}
+    twin = load_translator(folder / "positions" / "sinusoidal")
+    there, here = (encode_moved(twin, "one two three four", by).weights("encoder", 0, 0) for by in (9, 0))
+    np.testing.assert_allclose(gaps["moved-sinusoidal"], there - here, atol=1e-6)
+
+
+def test_a_sentence_in_its_place_has_no_moved_maps():
+    drawn = charts(run(PAGE, view="sentence", text="one two three four", offset="0"))
+    assert not any(name.startswith("moved-") for name in drawn)
 
 
 @pytest.mark.parametrize("page", LINKED)
