@@ -78,7 +78,7 @@ def swap(opened: Opened, runs: list[Run]) -> None:
         draw(
             "swap",
             lambda: dots(changes, "change of the output, share of its length", 2),
-            "Same words, two of them exchanged: change of each word's encoder output; dot: mean, line: smallest "
+            "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest "
             f"to largest over {len(some.source_tokens)} tokens. 0 means that the encoder cannot tell",
             "; ".join(f"{twin_name(name)}: {cell.value:.2f}" for name, cell in changes.items()),
         )
