@@ -40,14 +40,14 @@ def show() -> None:
     notices = st.empty()
     st.caption(
         f"{len(results['models'])} models, {results['sentences']:,} test sentences, {results['date']}. "
-        "Intervals hold "
-        "95 % of 1,000 bootstrap resamples of the sentences, the same for all models; they do not cover "
-        "the luck of "
-        f"a training run: {_seeds(results)} Nothing beyond the intervals is claimed. {CROSS}"
+        "Intervals hold 95 % of 1,000 bootstrap resamples of the sentences, the same for all models; they do "
+        f"not cover the luck of a training run: {_seeds(results)} Nothing beyond the intervals is claimed. "
+        f"{CROSS}"
     )
-    for row in ((_scores, _shuffled), (_lengths, _long), (_previous, _distance), (_tables, _costs)):
-        for column, part in zip(st.columns(2, gap="large"), row, strict=True):
-            with column:
+    parts = (_scores, _shuffled, _previous, _costs), (_lengths, _long, _distance, _tables)
+    for column, below in zip(st.columns(2, gap="large"), parts, strict=True):
+        with column:
+            for part in below:
                 part(results)
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
         st.code(results["command"], language="sh", wrap_lines=True)
