@@ -7,6 +7,7 @@ import os
 import pickle
 import resource
 import shutil
+import weakref
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
@@ -239,6 +240,25 @@ def test_weights_that_are_not_numbers_are_refused(directory, value):
 def test_whole_numbers_are_no_weights(directory):
     rewrite(directory, **{"model.encoder.layers.0.fc1.bias": torch.zeros(48, dtype=torch.int32)})
     refused(directory, "type I32")
+
+
+def test_an_old_pytorch_file_is_read_once_and_let_go_as_it_is_copied(originals, monkeypatch):
+    calls, kept, load = [], [], torch.load
+
+    def counted(*arguments, **options):
+        calls.append(options["mmap"])
+        state = load(*arguments, **options)
+        kept.extend(weakref.ref(tensor) for tensor in state.values())
+        return state
+
+    monkeypatch.setattr(torch, "load", counted)
+    load_translator(originals["old"])
+    assert calls == [False]
+    assert kept
+    assert not any(each() for each in kept)
+    load_translator(originals["bin"])
+    assert calls[1:]
+    assert all(calls[1:]), "a zip file is mapped"
 
 
 @pytest.mark.parametrize("side", POSITIONS)

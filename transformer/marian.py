@@ -126,6 +126,7 @@ def load_marian(path: str | Path) -> Checkpoint:
     stored = stored_tensors(weight_files(directory))
     check_sizes(directory, config, {name: tensor.shape for name, tensor in stored.items()})
     config, names = resolve(config, stored, directory)
+    stored = {name: stored[name] for name in (*names.values(), *POSITIONS.values()) if name in stored}
     vocabulary = read_vocabulary(
         directory, config.vocab_size, config.n_target_pieces, separate=not config.shared_embeddings
     )
@@ -293,18 +294,16 @@ def _with_pieces(
 
 
 def _read_weights(
-    directory: Path, config: TransformerConfig, names: Mapping[str, str], stored: Mapping[str, StoredTensor]
+    directory: Path, config: TransformerConfig, names: Mapping[str, str], stored: dict[str, StoredTensor]
 ) -> Transformer:
     model = empty_model(directory, config)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     _check_shapes(config, names, stored, expected)
     ours = {theirs: name for name, theirs in names.items()}
-    state = {
-        ours[name]: tensor.view(expected[ours[name]])
-        for name, tensor in _copied({theirs: stored[theirs] for theirs in ours})
-    }
+    positions = {name: stored.pop(name) for name in POSITIONS.values() if name in stored}
+    state = {ours[name]: tensor.view(expected[ours[name]]) for name, tensor in _copied(stored)}
     model.load_state_dict(state, assign=True)
-    _read_positions(model, stored)
+    _read_positions(model, positions)
     return model.requires_grad_(False).eval()
 
 
@@ -327,8 +326,10 @@ def _check_shapes(
             )
 
 
-def _copied(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
+def _copied(stored: dict[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
     """Every tensor as float32 in memory of its own, laid out as ``model.input_major`` does.
+
+    What is copied is taken out of ``stored``: a tensor that was held in memory is then free.
 
     Raises:
         CheckpointError: A number is NaN or infinite.
@@ -338,22 +339,22 @@ def _copied(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
         low, high = torch.aminmax(copy)
         if not math.isfinite(low.item() + high.item()):
             raise CheckpointError(f"{stored[name].path} holds values that are not numbers (NaN or infinite).")
+        del stored[name], tensor
         yield name, copy.t()
 
 
-def _read_positions(model: Transformer, stored: Mapping[str, StoredTensor]) -> None:
+def _read_positions(model: Transformer, stored: dict[str, StoredTensor]) -> None:
     """Takes over stored position tables: they are the formula's, up to what their type lost.
 
     Raises:
         CheckpointError: A table is another one.
     """
-    for name, tensor in _copied({name: stored[name] for name in POSITIONS.values() if name in stored}):
+    paths = {name: each.path for name, each in stored.items()}
+    for name, tensor in _copied(stored):
         table = (model.encoder if name == POSITIONS["encoder"] else model.decoder).positions.added(
             len(tensor)
         )
         assert table is not None
         if float((tensor - table).abs().max()) > POSITION_LIMIT:
-            raise CheckpointError(
-                f"{stored[name].path}: {name} holds other positions than Marian's sinusoids."
-            )
+            raise CheckpointError(f"{paths[name]}: {name} holds other positions than Marian's sinusoids.")
         table.copy_(tensor)

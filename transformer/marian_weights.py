@@ -45,12 +45,14 @@ class StoredTensor:
         shape: Its shape.
         nbytes: Bytes that its numbers take there.
         storage: Equal for two tensors of one file that are one and the same; None where unknown.
+        held: The tensor, where its file cannot be mapped and is read whole, once.
     """
 
     path: Path
     shape: tuple[int, ...]
     nbytes: int
     storage: int | None
+    held: Tensor | None = None
 
 
 def weight_files(directory: Path) -> tuple[Path, ...]:
@@ -104,8 +106,7 @@ def _described(path: Path) -> dict[str, StoredTensor]:
     if path.suffix == ".safetensors":
         with _safetensors(path) as file:
             return {name: _header(path, file.get_slice(name)) for name in file.keys()}  # noqa: SIM118
-    with _opened(path) as tensors:
-        return {name: _view(path, tensor) for name, tensor in tensors.items()}
+    return {name: _view(path, tensor) for name, tensor in _unpickled(path).items()}
 
 
 def _header(path: Path, tensor: Any) -> StoredTensor:
@@ -122,7 +123,8 @@ def _view(path: Path, tensor: Tensor) -> StoredTensor:
         raise CheckpointError(f"{path} holds a tensor of {tensor.dtype}; weights are floating-point.")
     if tensor.nbytes > tensor.untyped_storage().nbytes():
         raise CheckpointError(f"{path} holds a tensor that repeats its numbers, which no weight does.")
-    return StoredTensor(path, tuple(tensor.shape), tensor.nbytes, tensor.data_ptr())
+    held = None if zipfile.is_zipfile(path) else tensor
+    return StoredTensor(path, tuple(tensor.shape), tensor.nbytes, tensor.data_ptr(), held)
 
 
 def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
@@ -134,7 +136,7 @@ def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tens
     for path in dict.fromkeys(tensor.path for tensor in stored.values()):
         names = [name for name, tensor in stored.items() if tensor.path == path]
         for group in _groups(sorted(names, key=lambda name: -stored[name].nbytes), stored):
-            with _opened(path) as tensors:
+            with _opened(path, stored) as tensors:
                 for name in group:
                     yield name, tensors[name]
 
@@ -153,12 +155,32 @@ def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[li
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Mapping[str, Tensor]]:
+def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Mapping[str, Tensor]]:
     if path.suffix == ".safetensors":
         with _safetensors(path) as file:
             yield _Lazy(file)
+    elif any(each.held is not None for each in stored.values() if each.path == path):
+        yield _Held(stored)
     else:
         yield _unpickled(path)
+
+
+class _Held(Mapping[str, Tensor]):
+    """Tensors of a file that was read whole."""
+
+    def __init__(self, stored: Mapping[str, StoredTensor]) -> None:
+        self._stored = stored
+
+    def __getitem__(self, name: str) -> Tensor:
+        tensor = self._stored[name].held
+        assert tensor is not None
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
 
 
 class _Lazy(Mapping[str, Tensor]):
