@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from figures import labels
+from figures import captions, labels
 from figures.difference import difference_map, scale_end
 from figures.positions import Interval, dots, twin_name
 from transformer.capture import AttentionTrace
@@ -43,9 +43,9 @@ class Move:
     change: Interval
     verified: bool
 
-    def weights(self, head: Head, shown: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Some rows and columns of a head's map, moved and in place."""
-        there, here = (trace.weights("encoder", *head)[shown, shown] for trace in (self.there, self.here))
+    def weights(self, head: Head) -> tuple[np.ndarray, np.ndarray]:
+        """A head's map, (tokens, tokens), of the moved sentence and of the one in place."""
+        there, here = (trace.weights("encoder", *head) for trace in (self.there, self.here))
         return there, here
 
 
@@ -166,12 +166,14 @@ def _moving(moves: dict[str, Move]) -> str:
 
 def _moved_maps(runs: list[Run], moves: dict[str, Move]) -> None:
     tokens = runs[0].translation.source_tokens
-    shown = slice(*window_around(len(tokens), 0, CELLS))
     heads = heads_shown(runs, "encoder")
-    maps = {name: each.weights(heads[name], shown) for name, each in moves.items()}
-    end = scale_end(max(float(np.abs(there - here).max()) for there, here in maps.values()))
+    maps = {name: each.weights(heads[name]) for name, each in moves.items()}
+    most = {name: float(np.abs(there - here).max()) for name, (there, here) in maps.items()}
+    end = scale_end(max(most.values()))
     of = f", first {CELLS} of {len(tokens)} tokens" if len(tokens) > CELLS else ""
-    st.markdown("**The heads chosen above, in the encoder: moved (A) − in place (B)**")
+    what = f"weights moved by {state.current().offset} − in place, from −{end:.1f} to {end:.1f}{of}"
+    what += "; TV: total variation distance of a whole row"
+    st.markdown("**One head of the encoder in each twin: moved (A) − in place (B)**")
     for start in range(0, len(maps), COLUMNS):
         names = list(maps)[start : start + COLUMNS]
         for column, name in zip(st.columns(COLUMNS), names, strict=False):
@@ -179,21 +181,24 @@ def _moved_maps(runs: list[Run], moves: dict[str, Move]) -> None:
                 st.markdown(f"**{twin_name(name)}** · {labels.head_name(*heads[name])}")
                 draw(
                     f"moved-{name}",
-                    _difference(tokens[shown], *maps[name], end),
-                    f"Difference of weights, from −{end:.1f} to {end:.1f}{of}; TV: total variation distance "
-                    f"of a row · {_verdict({name: moves[name]})}",
-                    f"Largest difference {np.abs(maps[name][0] - maps[name][1]).max():.3f}.",
+                    _difference(tokens, *maps[name], end),
+                    f"{captions.KIND_NAMES['encoder']} · {labels.head_phrase(*heads[name])} · {what} · "
+                    f"{twin_name(name)} · {_verdict({name: moves[name]})}",
+                    f"Largest difference {most[name]:.3f}.",
                 )
 
 
 def _difference(
     tokens: tuple[str, ...], there: np.ndarray, here: np.ndarray, end: float
 ) -> Callable[[], go.Figure]:
-    distances = np.abs(there - here).sum(1) / 2
+    shown = slice(*window_around(len(tokens), 0, CELLS))
+    names = tokens[shown]
+    first, second = there[shown, shown], here[shown, shown]
+    distances = np.abs(there - here).sum(1)[shown] / 2
+    compared = np.ones(first.shape, dtype=bool)
     titles = ("query", "key")
-    compared = np.ones(here.shape, dtype=bool)
     return lambda: difference_map(
-        there, here, compared, tokens, tokens, distances, end, titles, MAP, labels.ROOM
+        first, second, compared, names, names, distances, end, titles, MAP, labels.ROOM
     )
 
 

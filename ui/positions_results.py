@@ -362,9 +362,8 @@ def _costs(results: Json) -> None:
         f"A bias costs a matrix of queries × keys while it is added: at {sizes[place]:,} tokens up to "
         f"{peak:.0f} MB ({twin_name(most)}). Encodings without a bias grow with the length only."
     )
-    bars = ", bars hold the middle half" if "quartiles" in found["models"][most] else ""
-    threads = found.get("threads", 1)
-    runs = f"median of {found['repeats']} runs{bars}, {threads} thread{'s' * (threads > 1)}"
+    threads = f"{found['threads']} thread{'s' * (found['threads'] > 1)}"
+    runs = f"median of {found['repeats']} runs, bars hold the middle half, {threads}"
     for name, title, caption in (
         ("milliseconds", "milliseconds", f"Encoder pass over one text on a CPU, {runs}"),
         ("megabytes", "MB", "Most memory that the encoder's tensors hold at once, weights not counted"),
@@ -381,8 +380,8 @@ def _costs(results: Json) -> None:
 
 
 def _measured(found: Json, name: str) -> list[Interval | None]:
-    """The values of a cost; times with their quartiles, where these were kept."""
-    ends: list[Any] = found["quartiles" if name == "milliseconds" and "quartiles" in found else name]
+    """The values of a cost; times with their quartiles."""
+    ends: list[Any] = found["quartiles" if name == "milliseconds" else name]
     return [
         None if middle is None else Interval(middle, *(end if isinstance(end, list) else (end, end)))
         for middle, end in zip(found[name], ends, strict=True)
