@@ -81,6 +81,51 @@ def test_the_loss_takes_features_of_another_type_than_its_sums() -> None:
     torch.testing.assert_close(found, (features.grad, weight.grad), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("shared_embeddings", [True, False])
+@pytest.mark.parametrize("tied_embeddings", [True, False])
+@pytest.mark.parametrize("output_bias", [True, False])
+def test_the_trainer_has_the_loss_of_the_models_own_logits(
+    data: EncodedPairs, shared_embeddings: bool, tied_embeddings: bool, output_bias: bool
+) -> None:
+    trainer = make_trainer(
+        data,
+        replace(OPTIONS, batch_positions=10_000, label_smoothing=0.0),
+        dropout=0.0,
+        shared_embeddings=shared_embeddings,
+        tied_embeddings=tied_embeddings,
+        output_bias=output_bias,
+    )
+    if trainer.model.output_bias is not None:
+        nn.init.normal_(trainer.model.output_bias)
+    weight, bias = trainer.model.projection
+    features = torch.randn(5, 32)
+    torch.testing.assert_close(trainer.model.logits(features), F.linear(features, weight, bias))
+    expected = evaluate_loss(trainer.model, data, 10_000)
+    before = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    assert trainer.advance().loss == pytest.approx(expected, rel=1e-5)
+    changed = {name for name, tensor in trainer.model.state_dict().items() if not tensor.equal(before[name])}
+    assert ("output_bias" in changed) == output_bias
+    assert ("output.weight" in changed) != tied_embeddings
+    assert ("target_embedding.weight" in changed) != shared_embeddings
+
+
+def test_bfloat16_products_change_the_loss_little(data: EncodedPairs) -> None:
+    exact = losses(make_trainer(data))
+    trainer = make_trainer(data, replace(OPTIONS, precision="bfloat16"))
+    assert losses(trainer) == pytest.approx(exact, rel=0.02)
+    assert {parameter.dtype for parameter in trainer.model.parameters()} == {torch.float32}
+
+
+def test_the_constant_schedule_can_be_extended_until_its_decay_begins() -> None:
+    short = TrainingOptions(steps=100, warmup=10, decay_steps=20, learning_rate=1.0, schedule="constant")
+    long = replace(short, steps=200)
+    rates = [learning_rate(short, step, 8) for step in range(1, 101)]
+    assert rates[:10] == pytest.approx([step / 10 for step in range(1, 11)])
+    assert set(rates[9:80]) == {1.0}
+    assert rates[80:] == pytest.approx([(20 - k) / 21 for k in range(20)])
+    assert [learning_rate(long, step, 8) for step in range(1, 81)] == rates[:80]
+
+
 def test_the_papers_schedule_rises_and_falls_with_the_square_root() -> None:
     options = replace(OPTIONS, schedule="inverse_sqrt", warmup=4000, learning_rate=1.0)
     assert learning_rate(options, 4000, 512) == pytest.approx((512 * 4000) ** -0.5)
@@ -97,7 +142,16 @@ def test_the_linear_schedule_peaks_after_the_warm_up_and_ends_near_zero() -> Non
     assert rates[9:] == sorted(rates[9:], reverse=True)
 
 
-@pytest.mark.parametrize("changes", [{"steps": 0}, {"label_smoothing": 1.0}, {"schedule": "cosine"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"steps": 0},
+        {"label_smoothing": 1.0},
+        {"schedule": "cosine"},
+        {"precision": "int8"},
+        {"decay_steps": 0},
+    ],
+)
 def test_impossible_options_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(changes))):
         TrainingOptions(**changes)  # type: ignore[arg-type]

@@ -59,10 +59,12 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
         total += left @ right
 
 
-def projected_loss(features: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """Sum over positions of the smoothed cross-entropy of softmax(features Wᵀ).
+def projected_loss(
+    features: Tensor, weight: Tensor, labels: Tensor, smoothing: float, bias: Tensor | None = None
+) -> Tensor:
+    """Sum over positions of the smoothed cross-entropy of softmax(features Wᵀ + b).
 
-    The same value and gradient as `F.cross_entropy(features @ weight.T, labels, label_smoothing=smoothing,
+    The same value and gradient as `F.cross_entropy(features @ weight.T + bias, labels, label_smoothing=smoothing,
     reduction="sum")`, but only some rows of logits exist at a time, and little beside the three matrix
     products is computed at full size: 1.6 times as fast for 2,260 × 8,000 on two CPU cores, *measured*.
 
@@ -71,10 +73,14 @@ def projected_loss(features: Tensor, weight: Tensor, labels: Tensor, smoothing: 
         weight: Output projection (vocabulary, d_model).
         labels: Ids to predict (positions,).
         smoothing: Share of the target distribution spread over the vocabulary; the paper uses 0.1.
+        bias: Of the projection (vocabulary,); None is zero.
 
     Returns:
         A scalar, float32.
     """
+    if bias is not None:  # one more column of W, read by a feature that is always 1
+        features = torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
+        weight = torch.cat([weight, bias[:, None]], dim=1)
     with torch.autocast(features.device.type, enabled=False):
         apply: Callable[..., Tensor] = _ProjectedLoss.apply
         return apply(features, weight.to(features.dtype), labels, smoothing)

@@ -148,6 +148,12 @@ class Transformer(nn.Module):
         memory_mask = AttentionMask(src_padding, first_query=first)
         return self.decoder(x, memory, mask, memory_mask, cache, recorder)
 
+    @property
+    def projection(self) -> tuple[Tensor, Tensor | None]:
+        """Weight (target pieces, d_model) and bias (target pieces) of the last linear layer (section 3.4)."""
+        weight = self._table("decoder").weight if self.output is None else self.output.weight
+        return weight, self.output_bias
+
     def logits(self, features: Tensor) -> Tensor:
         """(…, d_model) → (…, target pieces)."""
         if self.output is None:

@@ -113,6 +113,7 @@ class Tokenizer:
                 byte_fallback=True,
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=False,
+                split_digits=True,
                 add_dummy_prefix=True,
                 pad_id=PAD_ID,
                 bos_id=BOS_ID,

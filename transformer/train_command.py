@@ -43,9 +43,10 @@ OPTION_HELP = {
     "steps": "optimiser steps in all",
     "batch_positions": "most positions of either side of one batch",
     "accumulate": "batches per step",
-    "schedule": "linear (warm-up, then straight down) or inverse_sqrt (the paper's)",
-    "learning_rate": "peak of the linear schedule; a factor on the paper's",
+    "schedule": "linear (warm-up, then straight down), constant (falls at the end only), inverse_sqrt (the paper's)",
+    "learning_rate": "peak of the linear and the constant schedule; a factor on the paper's",
     "warmup": "steps of rising learning rate",
+    "decay_steps": "steps of falling learning rate at the end of the constant schedule",
     "weight_decay": "of AdamW",
     "beta1": "of Adam",
     "beta2": "of Adam",
@@ -57,6 +58,7 @@ OPTION_HELP = {
     "evaluate_every": "in steps",
     "checkpoint_every": "in steps",
     "compile": "let torch.compile build the model's code",
+    "precision": "of matrix products: auto, float32 or bfloat16",
 }
 
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .data import Batch, EncodedPairs, evaluation_batches, training_batches
 from .dropout import use_byte_dropout
 from .loss import projected_loss
 from .model import Transformer
 
-Schedule = Literal["linear", "inverse_sqrt"]
+Schedule = Literal["linear", "constant", "inverse_sqrt"]
+Precision = Literal["auto", "float32", "bfloat16"]
 AVERAGE_EVERY = 10
 
 
@@ -30,9 +33,12 @@ class TrainingOptions:
         batch_positions: Most positions of either side of one batch, padding included.
         accumulate: Batches per optimiser step.
         schedule: "linear": warm-up to `learning_rate`, then straight down to 0 at the last step;
-            "inverse_sqrt": the paper's (section 5.3), with its own peak (d_model · warmup)^-0.5.
-        learning_rate: Peak of the linear schedule; a factor on the paper's.
+            "constant": warm-up, then the same rate, then straight down to 0 over the last `decay_steps`, so
+            that a run can be resumed with more `steps` until its decay begins; "inverse_sqrt": the paper's
+            (section 5.3), with its own peak (d_model · warmup)^-0.5.
+        learning_rate: Peak of the linear and the constant schedule; a factor on the paper's.
         warmup: Steps of rising learning rate.
+        decay_steps: Steps of falling learning rate at the end of the constant schedule.
         weight_decay: Of AdamW; biases and layer norms are exempt.
         beta1, beta2, epsilon: Of Adam; the paper's are 0.9, 0.98, 1e-9 (section 5.3).
         label_smoothing: Section 5.4.
@@ -41,6 +47,8 @@ class TrainingOptions:
         seed: Decides weights, data order and dropout.
         evaluate_every, checkpoint_every: In steps; the last step always does both.
         compile: Let `torch.compile` build the model's code (CUDA).
+        precision: Of the matrix products; weights, sums and optimiser stay in float32. "auto" is "bfloat16"
+            on CUDA and "float32" elsewhere. On a CPU with 16-bit units "bfloat16" can be twice as fast.
     """
 
     steps: int = 10_000
@@ -49,6 +57,7 @@ class TrainingOptions:
     schedule: Schedule = "linear"
     learning_rate: float = 1.5e-3
     warmup: int = 400
+    decay_steps: int = 2_000
     weight_decay: float = 0.01
     beta1: float = 0.9
     beta2: float = 0.98
@@ -60,10 +69,11 @@ class TrainingOptions:
     evaluate_every: int = 500
     checkpoint_every: int = 250
     compile: bool = False
+    precision: Precision = "auto"
 
     def __post_init__(self) -> None:
-        counts = ("steps", "batch_positions", "accumulate", "warmup", "evaluate_every", "checkpoint_every")
-        for name in counts:
+        counts = ("steps", "batch_positions", "accumulate", "warmup", "decay_steps")
+        for name in (*counts, "evaluate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
         if not self.learning_rate > 0:
@@ -71,8 +81,10 @@ class TrainingOptions:
         for name in ("beta1", "beta2", "label_smoothing", "average_decay"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to below 1.")
-        if self.schedule not in ("linear", "inverse_sqrt"):
-            raise ValueError(f"schedule is {self.schedule!r}; it must be linear or inverse_sqrt.")
+        for name, choices in (("schedule", get_args(Schedule)), ("precision", get_args(Precision))):
+            if getattr(self, name) not in choices:
+                allowed = f"{', '.join(choices[:-1])} or {choices[-1]}"
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be {allowed}.")
 
     def to_dict(self) -> dict[str, Any]:
         """The options as JSON values."""
@@ -109,6 +121,9 @@ def learning_rate(options: TrainingOptions, step: int, d_model: int) -> float:
     if options.schedule == "inverse_sqrt":
         rise: float = min(step**-0.5, step * options.warmup**-1.5)
         return options.learning_rate * d_model**-0.5 * rise
+    if options.schedule == "constant":
+        falling = (options.steps - step + 1) / (options.decay_steps + 1)
+        return options.learning_rate * max(0.0, min(1.0, step / options.warmup, falling))
     falling = (options.steps - step + 1) / max(1, options.steps - options.warmup + 1)
     return options.learning_rate * max(0.0, min(step / options.warmup, falling))
 
@@ -128,6 +143,7 @@ class Trainer:
         self.data = data
         self.step = 0
         self.device = model.embedding.weight.device
+        self.dtype = _dtype(options.precision, self.device)
         if self.device.type == "cpu":
             use_byte_dropout(model)
         self.optimizer = _optimizer(model, options)
@@ -158,15 +174,12 @@ class Trainer:
         return TrainingStep(self.step, loss, rate, float(norm), tokens, time.perf_counter() - started)
 
     def _accumulate(self, batch: Batch, tokens: int) -> float:
-        with _precision(self.device):
+        with _computing(self.device, self.dtype):
             features = self._features(batch.src_ids, batch.tgt_input_ids)
         counted = batch.tgt_ids != self.model.config.pad_id
-        weight = self.model.embedding.weight if self.model.output is None else self.model.output.weight
-        labels = batch.tgt_ids[counted]
-        kept = features[counted]
-        if self.device.type == "cuda":
-            kept = kept.to(torch.bfloat16)
-        loss = projected_loss(kept, weight, labels, self.options.label_smoothing) / tokens
+        weight, bias = self.model.projection
+        kept, labels = features[counted].to(self.dtype), batch.tgt_ids[counted]
+        loss = projected_loss(kept, weight, labels, self.options.label_smoothing, bias) / tokens
         torch.autograd.backward(loss)
         return float(loss.detach())
 
@@ -181,14 +194,17 @@ class Trainer:
 
     def evaluate(self, data: EncodedPairs) -> tuple[float, float | None]:
         """Loss per token of the weights and, where one is kept, of their average."""
-        own = evaluate_loss(self.model, data, self.options.batch_positions)
+        own = self._loss_on(data)
         if not self.average:
             return own, None
         kept = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
         self.model.load_state_dict(self.average)
-        averaged = evaluate_loss(self.model, data, self.options.batch_positions)
+        averaged = self._loss_on(data)
         self.model.load_state_dict(kept)
         return own, averaged
+
+    def _loss_on(self, data: EncodedPairs) -> float:
+        return evaluate_loss(self.model, data, self.options.batch_positions, self.dtype)
 
     def state_tensors(self) -> dict[str, Tensor]:
         """Everything a later process needs to continue exactly, as named tensors."""
@@ -251,14 +267,24 @@ def train(trainer: Trainer, valid: EncodedPairs | None = None) -> Iterator[Train
 
 
 @torch.no_grad()
-def evaluate_loss(model: Transformer, data: EncodedPairs, batch_positions: int) -> float:
-    """Cross-entropy per target token in nats, without smoothing or dropout; `</s>` counts as a token."""
+def evaluate_loss(
+    model: Transformer, data: EncodedPairs, batch_positions: int, dtype: torch.dtype | None = None
+) -> float:
+    """Cross-entropy per target token in nats, without smoothing or dropout; `</s>` counts as a token.
+
+    Args:
+        model: Any; put back into the mode it was in.
+        data: Pairs to measure.
+        batch_positions: See `TrainingOptions`.
+        dtype: Of the matrix products; None is bfloat16 on CUDA and float32 elsewhere.
+    """
     was_training = model.training
     model.eval()
     device = model.embedding.weight.device
+    dtype = _dtype("auto", device) if dtype is None else dtype
     loss, tokens = 0.0, 0
     for batch in (batch.to(device) for batch in evaluation_batches(data, batch_positions)):
-        with _precision(device):
+        with _computing(device, dtype):
             features = model.features(batch.src_ids, batch.tgt_input_ids)
         counted = batch.tgt_ids != model.config.pad_id
         logits = model.logits(features[counted].float())
@@ -268,9 +294,24 @@ def evaluate_loss(model: Transformer, data: EncodedPairs, batch_positions: int) 
     return loss / max(1, tokens)
 
 
-def _precision(device: torch.device) -> torch.autocast:
-    """bf16 on CUDA; float32 elsewhere."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
+def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    if precision == "auto":
+        precision = "bfloat16" if device.type == "cuda" else "float32"
+    return torch.bfloat16 if precision == "bfloat16" else torch.float32
+
+
+def _computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
+    """How the forward pass computes: autocast where products are bfloat16.
+
+    On a CPU attention runs explicitly: for the short rows of training the backward pass of the fused kernel
+    takes a quarter of a step, that of plain products a tenth of it (`benchmarks/training.py`).
+    """
+    stack = ExitStack()
+    if dtype == torch.bfloat16:
+        stack.enter_context(torch.autocast(device.type, dtype=dtype))
+    if device.type == "cpu":
+        stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+    return stack
 
 
 def _optimizer(model: Transformer, options: TrainingOptions) -> torch.optim.AdamW:
