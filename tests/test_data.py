@@ -9,7 +9,7 @@ import pytest
 import torch
 from corpus import number_pairs, write_pairs
 
-from transformer.augment import augmented, join_pairs, plain, plain_pairs, typed_pairs
+from transformer.augment import augmented, join_pairs, plain, plain_pairs, swapped_pairs, typed_pairs
 from transformer.data import (
     DataError,
     EncodedPairs,
@@ -152,3 +152,40 @@ def test_extra_pairs_follow_the_given_ones_in_their_shares() -> None:
     assert made[:100] == pairs
     assert len(made) == 110 + 22 + 11
     assert augmented(pairs, {}, seed=1) == pairs
+
+
+def test_names_and_numbers_are_swapped_on_both_sides_alike() -> None:
+    pairs = [
+        SentencePair("Tom was born in 1992.", "Tom wurde 1992 geboren."),
+        SentencePair("Mary likes Boston.", "Maria mag Boston."),
+        SentencePair("Tom's dog is old.", "Toms Hund ist alt."),
+        SentencePair("In Rome he saw a tom.", "In Rom sah er Tom."),
+    ]
+    made = swapped_pairs(pairs, 1.0, seed=3)
+    assert 1 <= len(made) <= 2
+    for pair in made:
+        shared = {word for word in pair.source.rstrip(".").split() if word in pair.target.rstrip(".").split()}
+        assert shared
+        assert "1992" not in pair.source + pair.target
+        assert "Maria" not in pair.source
+    assert swapped_pairs(pairs, 1.0, seed=3) == made
+    names = swapped_pairs([SentencePair(f"Name{n} x", f"Name{n} y") for n in "abcdef"], 1.0, seed=1)
+    assert all(pair.source.split()[0] == pair.target.split()[0] for pair in names)
+    assert {pair.source for pair in names} != {f"Name{n} x" for n in "abcdef"}
+
+
+def test_an_epoch_has_each_pair_as_often_as_its_weight_says(tokenizer: Tokenizer) -> None:
+    pairs = [SentencePair(*pair) for pair in number_pairs(200)]
+    data = encode_pairs(pairs, tokenizer, [2.0] * 50 + [0.5] * 100 + [1.0] * 50).within(1000)
+
+    def epoch(number: int) -> list[int]:
+        return sorted(row for batch in epoch_order(data, 120, 1, number) for row in batch)
+
+    first, second = epoch(0), epoch(1)
+    for rows in (first, second):
+        assert [row for row in rows if row < 50] == [row for row in range(50) for _ in range(2)]
+        assert [row for row in rows if row >= 150] == list(range(150, 200))
+        halves = [row for row in rows if 50 <= row < 150]
+        assert 30 < len(halves) == len(set(halves)) < 70
+    assert first != second
+    assert epoch(0) == first

@@ -254,6 +254,9 @@ def test_bad_training_input_is_found_before_anything_is_written(
     assert "no run to resume" in refused(capsys, [*command, "--resume"])
     assert "--max-length is 1" in refused(capsys, [*command, "--max-length", "1"])
     assert "from 0 to 1" in refused(capsys, [*command, "--join-share", "2"])
+    heavy = [*command[:-1], f"{files['train']}:1000"]
+    assert "The weight of" in refused(capsys, heavy)
+    assert "cannot be read" in refused(capsys, [*command[:-1], f"{files['train']}:much"])
     assert not output.exists()
 
 
@@ -287,6 +290,18 @@ def test_a_run_goes_on_with_other_data_only_when_told_to(
     assert "add --new-data" in capsys.readouterr().err
     assert train(other, tmp_path / "model", *more, "--new-data") == 0
     assert log_of(tmp_path / "model")[-1]["step"] == 4
+
+
+def test_files_have_weights(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = tmp_path / "pairs.tsv:2"
+    named.write_text(Path(files["valid"]).read_text(encoding="utf-8"), encoding="utf-8")
+    both = ["--train", str(named), f"{files['valid']}:0.5"]
+    command = ["train", *both, "--valid", files["valid"], "--output", str(tmp_path / "model"), *SIZES]
+    command += ["--steps", "2", "--join-share", "0", "--swap-share", "0.1", "--schedule", "constant"]
+    assert main([*command, "--decay-steps", "1", "--vocab-size", "300"]) == 0
+    assert "60 pairs" in capsys.readouterr().err
 
 
 def stop_after(directory: Path, steps: int) -> None:

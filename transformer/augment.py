@@ -1,15 +1,17 @@
-"""Extra training pairs made from the given ones: longer texts, lower case, hasty typing."""
+"""Extra training pairs made from the given ones: longer texts, lower case, hasty typing, other names."""
 
 from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from .data import SentencePair
 
 _PUNCTUATION = re.compile(r"([^\w\s])")
 _LAST_MARKS = re.compile(r"\s*[.!?…]+$")
+_WORD = re.compile(r"\w+")
 
 
 def join_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
@@ -42,6 +44,39 @@ def typed_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[
     ]
 
 
+def swapped_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
+    """Names and numbers that stand on both sides, replaced on both by others: what cannot be known is copied.
+
+    A name is a capitalised word that stands on both sides of a pair, as often on each, and nowhere in lower
+    case; its place is taken by any other name of these pairs, rare ones as likely as frequent ones. Numbers
+    of two digits and more become others of the same length.
+    """
+    lower = {word for pair in pairs for word in _WORD.findall(pair.source) if word[0].islower()}
+    shared = [_shared(pair, lower) for pair in pairs]
+    names = sorted({word for words in shared for word in words if not word.isdigit()})
+    draw = random.Random(f"swap/{seed}")
+    usable = [(pair, words) for pair, words in zip(pairs, shared, strict=True) if words]
+    drawn = draw.sample(usable, min(len(usable), round(share * len(pairs))))
+    return [_swap(pair, words, names, draw) for pair, words in drawn]
+
+
+def _shared(pair: SentencePair, lower: set[str]) -> list[str]:
+    """The names and numbers of a pair, in the order of its source."""
+    source, target = Counter(_WORD.findall(pair.source)), Counter(_WORD.findall(pair.target))
+    both = (word for word, count in source.items() if target[word] == count and len(word) > 1)
+    return [word for word in both if word.isdigit() or (word[0].isupper() and word.lower() not in lower)]
+
+
+def _swap(pair: SentencePair, words: list[str], names: list[str], draw: random.Random) -> SentencePair:
+    other = {word: draw.choice(names) for word in words if not word.isdigit()}
+    for number in (word for word in words if word.isdigit()):
+        other[number] = str(draw.randint(10 ** (len(number) - 1), 10 ** len(number) - 1))
+    source, target = (
+        _WORD.sub(lambda word: other.get(word[0], word[0]), side) for side in (pair.source, pair.target)
+    )
+    return SentencePair(source, target)
+
+
 def plain(text: str) -> str:
     """Lower case, punctuation marks parted by spaces."""
     return " ".join(_PUNCTUATION.sub(r" \1 ", text.lower()).split())
@@ -56,12 +91,13 @@ MAKERS: dict[str, tuple[Maker, str]] = {
     "join": (join_pairs, "texts of two to four pairs"),
     "plain": (plain_pairs, "pairs in lower case with spaced punctuation"),
     "typed": (typed_pairs, "pairs whose source is in lower case without its last mark"),
+    "swap": (swapped_pairs, "pairs with other names and numbers"),
 }
 """By name: what makes extra pairs, and what they are."""
 
 
 def augmented(pairs: list[SentencePair], shares: Mapping[str, float], seed: int) -> list[SentencePair]:
-    """The pairs and the extra ones; lower-cased and typed copies are also drawn from the joined texts.
+    """The pairs and the extra ones; all but the joined texts are also drawn from the joined texts.
 
     Args:
         pairs: The given ones.
@@ -75,5 +111,5 @@ def augmented(pairs: list[SentencePair], shares: Mapping[str, float], seed: int)
         if not 0 <= share <= 1:
             raise ValueError(f"--{name}-share is {share}; it must be from 0 to 1.")
     pairs = pairs + join_pairs(pairs, shares.get("join", 0.0), seed)
-    extra = [MAKERS[name][0](pairs, shares.get(name, 0.0), seed) for name in ("plain", "typed")]
+    extra = [MAKERS[name][0](pairs, shares.get(name, 0.0), seed) for name in MAKERS if name != "join"]
     return [pair for part in (pairs, *extra) for pair in part]

@@ -53,10 +53,17 @@ class Batch:
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Sentence pairs as ids, without special ids."""
+    """Sentence pairs as ids, without special ids.
+
+    Attributes:
+        source: Ids of each source.
+        target: Ids of each target.
+        weights: How often each pair stands in an epoch: 2 is twice, 0.35 in 35 of 100 epochs; None is once.
+    """
 
     source: list[array[int]]
     target: list[array[int]]
+    weights: array[float] | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -70,9 +77,16 @@ class EncodedPairs:
 
     def within(self, max_tokens: int) -> EncodedPairs:
         """The pairs whose sides, `</s>` included, have at most `max_tokens` tokens."""
-        both = zip(self.source, self.target, strict=True)
-        kept = [(s, t) for s, t in both if max(len(s), len(t)) < max_tokens]
-        return EncodedPairs([s for s, _ in kept], [t for _, t in kept])
+        both = enumerate(zip(self.source, self.target, strict=True))
+        kept = [i for i, (s, t) in both if max(len(s), len(t)) < max_tokens]
+        weights = None if self.weights is None else array("f", (self.weights[i] for i in kept))
+        return EncodedPairs([self.source[i] for i in kept], [self.target[i] for i in kept], weights)
+
+    def draw(self, order: random.Random) -> list[int]:
+        """Numbers of the pairs of one epoch, each as often as its weight says, chance deciding the rest."""
+        if self.weights is None:
+            return list(range(len(self)))
+        return [i for i, weight in enumerate(self.weights) for _ in range(int(weight + order.random()))]
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -123,10 +137,12 @@ def _pair(path: str | Path, number: int, line: str) -> SentencePair:
     return SentencePair(source, target)
 
 
-def encode_pairs(pairs: Sequence[SentencePair], tokenizer: Tokenizer) -> EncodedPairs:
-    """Sentences as ids."""
+def encode_pairs(
+    pairs: Sequence[SentencePair], tokenizer: Tokenizer, weights: Sequence[float] | None = None
+) -> EncodedPairs:
+    """Sentences as ids; `weights` has one number per pair, see `EncodedPairs`."""
     source, target = ([array("i", ids) for ids in tokenizer.encode_all(side)] for side in _sides(pairs))
-    return EncodedPairs(source, target)
+    return EncodedPairs(source, target, None if weights is None else array("f", weights))
 
 
 def _sides(pairs: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
@@ -177,7 +193,7 @@ def epoch_order(data: EncodedPairs, max_positions: int, seed: int, epoch: int) -
     of all pools are shuffled: little padding, another mixture in each epoch.
     """
     order = random.Random(f"{seed}/{epoch}")
-    rows = list(range(len(data)))
+    rows = data.draw(order)
     order.shuffle(rows)
     pools = (rows[start : start + POOL_PAIRS] for start in range(0, len(rows), POOL_PAIRS))
     batches = [batch for pool in pools for batch in group_by_length(data, pool, max_positions)]

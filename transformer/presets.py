@@ -69,7 +69,7 @@ PRESETS: dict[str, Preset] = {
             "norm": "pre",
         },
         options={"steps": 8000},
-        shares={"join": 0.05, "plain": 0.08, "typed": 0.05},
+        shares={"join": 0.05, "plain": 0.08, "typed": 0.05, "swap": 0.05},
     ),
     "tiny": Preset(
         sizes={

@@ -26,6 +26,7 @@ from .run_files import STATE_FILE, StepLog, load_state, save_state
 from .tokenizer import Tokenizer
 from .training import Trainer, TrainingOptions, TrainingStep, train
 
+MOST_WEIGHT = 100
 CONFIG_CHOICES: dict[str, tuple[type, str]] = {
     "vocab_size": (int, "pieces of the joint vocabulary"),
     "d_model": (int, "width of the residual stream"),
@@ -43,7 +44,7 @@ OPTION_HELP = {
     "steps": "optimiser steps in all",
     "batch_positions": "most positions of either side of one batch",
     "accumulate": "batches per step",
-    "schedule": "linear (warm-up, then straight down), constant (falls at the end only), inverse_sqrt (the paper's)",
+    "schedule": "linear (falls to 0), constant (falls at the end only) or inverse_sqrt (the paper's)",
     "learning_rate": "peak of the linear and the constant schedule; a factor on the paper's",
     "warmup": "steps of rising learning rate",
     "decay_steps": "steps of falling learning rate at the end of the constant schedule",
@@ -65,7 +66,12 @@ OPTION_HELP = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `train`."""
     parser.add_argument(
-        "--train", nargs="+", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)"
+        "--train",
+        nargs="+",
+        required=True,
+        metavar="FILE[:WEIGHT]",
+        help="source<TAB>target lines (.gz too); with weight 2 each pair comes twice an epoch, with "
+        "0.35 a new 35 %% of them does",
     )
     parser.add_argument("--valid", nargs="+", required=True, metavar="FILE", help="pairs to evaluate on")
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="model directory to write")
@@ -135,10 +141,11 @@ def _data(
     """Vocabulary, training pairs and validation pairs, all read and checked."""
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
-    train_pairs, valid_pairs = _read(arguments.train), _read(arguments.valid)
-    train_pairs = augmented(train_pairs, preset.shares | _given(arguments, list(MAKERS)), seed)
+    shares = preset.shares | _given(arguments, list(MAKERS))
+    train_pairs, weights = _mixture(arguments.train, shares, seed)
+    valid_pairs = [pair for path in arguments.valid for pair in read_pairs(path)]
     tokenizer = _tokenizer(arguments, train_pairs, config.vocab_size)
-    data = encode_pairs(train_pairs, tokenizer).within(arguments.max_length)
+    data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
         raise DataError(f"No pair has at most {arguments.max_length} tokens a side; raise --max-length.")
@@ -264,8 +271,31 @@ def _given(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
 
 
-def _read(paths: list[str]) -> list[SentencePair]:
-    return [pair for path in paths for pair in read_pairs(path)]
+def _mixture(
+    files: list[str], shares: dict[str, float], seed: int
+) -> tuple[list[SentencePair], list[float] | None]:
+    """The pairs of all files with those made from them, and their weights; None if every weight is 1."""
+    pairs: list[SentencePair] = []
+    weights: list[float] = []
+    for file in files:
+        path, weight = _weighted(file)
+        pairs += augmented(read_pairs(path), shares, seed)
+        weights += [weight] * (len(pairs) - len(weights))
+    return pairs, None if set(weights) == {1.0} else weights
+
+
+def _weighted(file: str) -> tuple[str, float]:
+    """`FILE:WEIGHT` as its two parts; a file whose name ends like that is taken as it is."""
+    path, colon, text = file.rpartition(":")
+    if not colon or Path(file).exists():
+        return file, 1.0
+    try:
+        weight = float(text)
+    except ValueError:
+        return file, 1.0
+    if not 0 < weight <= MOST_WEIGHT:
+        raise ValueError(f"The weight of {path} is {text}; it must be above 0 and at most {MOST_WEIGHT}.")
+    return path, weight
 
 
 def _tokenizer(arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int) -> Tokenizer:
@@ -282,6 +312,8 @@ def _fingerprint(data: EncodedPairs) -> str:
     for side in (data.source, data.target):
         for ids in side:
             digest.update(ids.tobytes() + b"|")
+    if data.weights is not None:
+        digest.update(data.weights.tobytes())
     return digest.hexdigest()
 
 
