@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 from array import array
+from collections import deque
 from itertools import islice
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from corpus import number_pairs, write_pairs
 
 from transformer.augment import augmented, join_pairs, plain, plain_pairs, swapped_pairs, typed_pairs
 from transformer.data import (
+    Bounds,
     DataError,
     EncodedPairs,
     SentencePair,
@@ -19,6 +21,7 @@ from transformer.data import (
     evaluation_batches,
     group_by_length,
     make_batch,
+    read_lines,
     read_pairs,
     training_batches,
 )
@@ -189,3 +192,27 @@ def test_an_epoch_has_each_pair_as_often_as_its_weight_says(tokenizer: Tokenizer
         assert 30 < len(halves) == len(set(halves)) < 70
     assert first != second
     assert epoch(0) == first
+
+
+@pytest.mark.parametrize(
+    ("content", "most", "message"),
+    [
+        (b"a\tb\n" * 1_500_000, 10**6, "unpacks to more than 1 MB"),
+        (b"a" * 50_000_000, 10**6, r"pairs\.tsv\.gz:1: this line has more than 1 kB"),
+        (b"a\tb\n" * 20_000, 10_000, "more than 10,000 lines"),
+    ],
+    ids=["total", "line", "lines"],
+)
+def test_a_packed_file_is_read_up_to_its_bounds_only(
+    tmp_path: Path, content: bytes, most: int, message: str
+) -> None:
+    path = tmp_path / "pairs.tsv.gz"
+    path.write_bytes(gzip.compress(content))
+    lines = read_lines(path, Bounds(total=2**20, line=2**10, lines=most))
+    with pytest.raises(DataError, match=message):
+        deque(lines, maxlen=0)
+
+
+def test_a_file_at_its_bounds_is_read(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_bytes(b"a\tb\n" * 3)
+    assert len(list(read_lines(tmp_path / "pairs.tsv", Bounds(total=12, line=4, lines=3)))) == 3

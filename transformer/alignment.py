@@ -16,12 +16,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import DataError, read_lines
+from .data import TRUSTED, Bounds, DataError, read_lines
 from .words import Group, is_special, word_groups
 
 Links = frozenset[tuple[int, int]]
 Rule = Literal["strongest", "mutual", "above"]
-_LINK = re.compile(r"(\d+)([-p])(\d+)")
+_LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class AlignmentScore:
     links: int
 
 
-def read_gold(path: str | Path) -> list[GoldPair]:
+def read_gold(path: str | Path, bounds: Bounds = TRUSTED) -> list[GoldPair]:
     """Reads `source<TAB>target<TAB>links` lines; `i-j` is a sure link, `ipj` a possible one, source first.
 
     Raises:
-        DataError: A line has another form, or a link leaves its sentence.
+        DataError: A line has another form, a link leaves its sentence, or the file exceeds the bounds.
     """
-    pairs = [_gold_pair(f"{path}:{number}", line) for number, line in read_lines(path)]
+    pairs = [_gold_pair(f"{path}:{number}", line) for number, line in read_lines(path, bounds)]
     if not pairs:
         raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target<TAB>links` line a pair.")
     return pairs
@@ -81,7 +81,9 @@ def _gold_pair(place: str, line: str) -> GoldPair:
     for text in columns[2].split():
         match = _LINK.fullmatch(text)
         if not match:
-            raise DataError(f"{place}: {text!r} is no link; write 3-4 for a sure and 3p4 for a possible one.")
+            raise DataError(
+                f"{place}: {text[:40]!r} is no link; write 3-4 for a sure and 3p4 for a possible one."
+            )
         link = int(match[1]), int(match[3])
         if link[0] >= len(source) or link[1] >= len(target):
             raise DataError(f"{place}: the link {text} leaves the sentence; words count from 0.")

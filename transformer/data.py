@@ -89,17 +89,45 @@ class EncodedPairs:
         return [i for i, weight in enumerate(self.weights) for _ in range(int(weight + order.random()))]
 
 
-def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+@dataclass(frozen=True)
+class Bounds:
+    """How much of a text file is read, counted after unpacking and while reading.
+
+    A gzip file of 17 kB can unpack to gigabytes, so the size of the file itself bounds nothing.
+
+    Attributes:
+        total: Most bytes.
+        line: Most bytes of one line.
+        lines: Most lines.
+    """
+
+    total: int = 2**36
+    line: int = 2**20
+    lines: int = 10**9
+
+
+TRUSTED = Bounds()
+"""For files that the person who runs the program chose."""
+
+
+def read_lines(path: str | Path, bounds: Bounds = TRUSTED) -> Iterator[tuple[int, str]]:
     """Lines of a UTF-8 text file with their numbers from 1; `.gz` files are unpacked.
 
     Raises:
-        DataError: The file is missing, is damaged, or is not UTF-8.
+        DataError: The file is missing, is damaged, is not UTF-8, or exceeds the bounds.
     """
     path = Path(path)
-    number = 0
+    number, left = 0, bounds.total
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
+            while raw := file.readline(bounds.line + 1):
+                number, left = number + 1, left - len(raw)
+                if len(raw) > bounds.line:
+                    raise DataError(f"{path}:{number}: this line has more than {_size(bounds.line)}.")
+                if left < 0:
+                    raise DataError(f"{path}: the file unpacks to more than {_size(bounds.total)}.")
+                if number > bounds.lines:
+                    raise DataError(f"{path}: the file has more than {bounds.lines:,} lines.")
                 text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield number, text.rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -110,6 +138,10 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         ) from error
     except OSError as error:
         raise DataError(f"{path}: the file cannot be read: {error.strerror or error}.") from error
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 2**20:,.0f} MB" if n_bytes >= 2**20 else f"{n_bytes / 2**10:,.0f} kB"
 
 
 def read_pairs(path: str | Path) -> list[SentencePair]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from figures import labels
 from transformer.alignment import GoldPair, read_gold
-from transformer.data import DataError
-from ui import frame, models, state, widgets
+from transformer.data import Bounds, DataError
+from ui import models, state, widgets
 
 SAMPLE = models.ROOT / "assets" / "sample" / "alignments.tsv"
 LARGEST = 2 * 2**20
-"""Most bytes of a file."""
-MOST_PAIRS = 2_000
+"""Most bytes of a file, packed and unpacked."""
+BOUNDS = Bounds(total=LARGEST, line=64 * 2**10, lines=2_000)
 
 
 @st.cache_resource(show_spinner=False)
@@ -38,7 +39,7 @@ def parse(name: str, content: bytes) -> list[GoldPair]:
         path = Path(folder) / ("gold.tsv.gz" if name.endswith(".gz") else "gold.tsv")
         path.write_bytes(content)
         try:
-            return read_gold(path)[:MOST_PAIRS]
+            return read_gold(path, BOUNDS)
         except DataError as error:
             raise DataError(str(error).replace(str(path), "the file")) from error
 
@@ -47,21 +48,23 @@ def picker() -> None:
     """Offers the pairs: choosing one forces its target through the model and takes over its links."""
     with st.popover("open gold links", type="tertiary", icon=":material/fact_check:"):
         _choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample())
-        upload = st.file_uploader(
+        st.file_uploader(
             "Your own file, one pair a line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
             type=["tsv", "txt", "gz"],
-            key="gold.file",
+            max_upload_size=LARGEST // 2**20,
+            **widgets.control("gold.upload", None, _take_file),
         )
-        if upload is not None:
-            _take_file(upload.name, upload.getvalue())
         _choice("file", "The pairs of your file", state.opened_gold())
 
 
-def _take_file(name: str, content: bytes) -> None:
+def _take_file(file: Any) -> None:
+    """Reads a file once, when it arrives."""
+    if file is None:
+        return
     try:
-        state.keep_gold(parse(name, content))
+        state.keep_gold(parse(file.name, file.getvalue()))
     except DataError as error:
-        st.error(frame.plain(str(error)), icon=":material/error:")
+        state.notice(str(error))
 
 
 def _choice(origin: str, label: str, pairs: list[GoldPair]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import tracemalloc
 
 import pytest
 from closed_form import CASES
@@ -117,6 +119,44 @@ def test_the_bundled_sample_has_pairs_whose_links_fit():
 def test_a_file_that_is_no_gold_file_gets_a_sentence(content: bytes, message: str):
     with pytest.raises(DataError, match=message):
         gold.parse("gold.tsv", content)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\tb\t0-0\n" * 1_500_000, "unpacks to more than 2 MB|more than 2,000 lines"),
+        (b"a " * 25_000_000 + b"\tb\t0-0\n", "the file:1: this line has more than 64 kB"),
+    ],
+    ids=["rows", "words"],
+)
+def test_a_gold_file_that_unpacks_without_end_takes_little_memory(content: bytes, message: str):
+    packed = gzip.compress(content)
+    assert len(packed) < gold.LARGEST
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=message):
+            gold.parse("gold.tsv.gz", packed)
+        assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("link", ["9" * 5000 + "-0", "0-" + "9" * 5000, "٣-0"])
+def test_a_link_that_is_no_small_number_gets_a_sentence(link: str):
+    with pytest.raises(DataError, match=r"the file:1: .* is no link") as refused:
+        gold.parse("gold.tsv", f"a\tb\t{link}\n".encode())
+    assert len(str(refused.value)) < 200
+
+
+def test_a_gold_file_is_parsed_once_and_not_at_every_run(monkeypatch: pytest.MonkeyPatch):
+    parsed = []
+    monkeypatch.setattr(gold, "parse", lambda name, content: parsed.append(name) or gold.sample()[:2])
+    at = align(model="random")
+    at.file_uploader[0].upload("gold.tsv", b"a\tb\t0-0\n", "text/plain").run()
+    at.run()
+    assert not at.exception
+    assert parsed == ["gold.tsv"]
+    assert any("pairs of your file" in each.label for each in at.selectbox)
 
 
 def test_a_long_text_is_drawn_in_a_window_that_says_so():
