@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from ui import frame, home, widgets
-from ui.model_picker import pick_model
+from ui.shell import frame, sentence
+from ui.shell.model_picker import pick_model
+from ui.views import home
 
 frame.open_page("Translate")
 model = pick_model()
 if model is not None:
-    widgets.sentence_box()
-    widgets.below_box()
-    opened = widgets.open_sentence(model)
+    sentence.sentence_box()
+    sentence.below_box()
+    opened = sentence.open_sentence(model)
     if opened is None:
         frame.menu()
         frame.show_notices()

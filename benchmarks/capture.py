@@ -20,10 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
 from transformer import AttentionKind, Capture, Tokenizer, Transformer, TransformerConfig, Translator
-from transformer.audit import audit
-from transformer.decoding import Request, decode
-from transformer.model import convert
-from transformer.recorder import Recorder
+from transformer.decode.request import Request
+from transformer.decode.search import decode
+from transformer.model.transformer import convert
+from transformer.trace.audit import audit
+from transformer.trace.recorder import Recorder
 
 SHAPE = {"d_model": 256, "d_ff": 1024, "n_heads": 8, "n_encoder_layers": 3, "n_decoder_layers": 3}
 

@@ -30,8 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, ratio, report
 from transformer import AttentionKind, Translator, load_translator
-from transformer.layers import DecoderLayer
-from transformer.marian_weights import stored_tensors, weight_files
+from transformer.model.layers import DecoderLayer
+from transformer.storage.tensors import stored_tensors, weight_files
 
 ROOT = Path(__file__).resolve().parents[1]
 FULL = {"d_model": 512, "ffn": 2048, "heads": 8, "layers": 6, "pieces": 58_000}

@@ -251,8 +251,8 @@ def server_process(url: str) -> int | None:
 
 def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
     """Bytes that one kept translation holds."""
-    from ui.stores import MOST_BYTES as MOST_KEPT
-    from ui.stores import held
+    from ui.server.stores import MOST_BYTES as MOST_KEPT
+    from ui.server.stores import held
 
     for tokens in sizes:
         run = model.force(text_of(model, SOURCE, tokens), text_of(model, TARGET, tokens))
@@ -267,7 +267,7 @@ def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
 def main() -> None:
     """Runs all measurements."""
     from transformer import load_translator
-    from ui.frame import PAGES
+    from ui.shell.frame import PAGES
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
 from transformer import Transformer, TransformerConfig
-from transformer.data import Batch, EncodedPairs, training_batches
-from transformer.positions import sinusoidal_table
-from transformer.training import Trainer, TrainingOptions
+from transformer.model.positions import sinusoidal_table
+from transformer.training.batches import Batch, EncodedPairs, training_batches
+from transformer.training.trainer import Trainer, TrainingOptions
 
 CONFIG = TransformerConfig(
     vocab_size=8000, d_model=256, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3, norm="pre"

@@ -14,13 +14,13 @@ In a notebook, without a network:
 
 from __future__ import annotations
 
-from figures.bars import next_token, next_token_spec, row_bars, row_bars_spec
-from figures.heatmap import heatmap, heatmap_spec
-from figures.lines import lines
-from figures.overview import Tile, overview, overview_spec
-from figures.pooled import pooled_heatmap, pooled_spec
-from figures.strongest import strongest
-from figures.style import to_json
+from figures.base.bars import next_token, next_token_spec, row_bars, row_bars_spec
+from figures.base.style import to_json
+from figures.maps.heatmap import heatmap, heatmap_spec
+from figures.maps.lines import lines
+from figures.maps.overview import Tile, overview, overview_spec
+from figures.maps.pooled import pooled_heatmap, pooled_spec
+from figures.maps.strongest import strongest
 
 __all__ = [
     "Tile",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ui import anatomy_view
-from ui.sentence_page import open_sentence_page, with_model
+from ui.shell.page import open_sentence_page, with_model
+from ui.views.anatomy import page
 
 opened = open_sentence_page("Anatomy")
 if opened is not None:
-    with_model(opened, anatomy_view.show)
+    with_model(opened, page.show)

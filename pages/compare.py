@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ui import compare_view
-from ui.sentence_page import open_sentence_page
+from ui.shell.page import open_sentence_page
+from ui.views.compare import page
 
 opened = open_sentence_page("Compare")
 if opened is not None:
-    compare_view.show(opened)
+    page.show(opened)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ui import alignment_view, kind_page, state, widgets
-from ui.sentence_page import open_sentence_page
+from ui.address import session
+from ui.controls import pickers
+from ui.shell.page import open_sentence_page
+from ui.views.attention import alignment, page
 
-PAGE = kind_page.KindPage(
+PAGE = page.KindPage(
     kind="cross",
     strips=("source", "target"),
     cursor="step",
@@ -25,8 +27,8 @@ PAGE = kind_page.KindPage(
 
 _VARIANTS = {"attention": "attention", "alignment": "word alignment"}
 
-opened = open_sentence_page("Cross-attention", lambda: widgets.variants(_VARIANTS))
-if opened is not None and state.current().view == "alignment":
-    alignment_view.show(opened)
+opened = open_sentence_page("Cross-attention", lambda: pickers.variants(_VARIANTS))
+if opened is not None and session.current().view == "alignment":
+    alignment.show(opened)
 elif opened is not None:
-    kind_page.show(PAGE, opened)
+    page.show(PAGE, opened)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ui import kind_page, state, widgets
-from ui.sentence_page import open_sentence_page
+from ui.address import session
+from ui.controls import pickers
+from ui.shell.page import open_sentence_page
+from ui.views.attention import page
 
-PAGE = kind_page.KindPage(
+PAGE = page.KindPage(
     kind="decoder",
     strips=("target",),
     cursor="step",
@@ -30,6 +32,6 @@ _SENTENCES = {
 
 _VARIANTS = {"decoded": "as decoded", "trained": "as trained"}
 
-opened = open_sentence_page("Masked decoder self-attention", lambda: widgets.variants(_VARIANTS, _SENTENCES))
+opened = open_sentence_page("Masked decoder self-attention", lambda: pickers.variants(_VARIANTS, _SENTENCES))
 if opened is not None:
-    kind_page.show(PAGE, opened, fade=state.current().view != "trained")
+    page.show(PAGE, opened, fade=session.current().view != "trained")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from ui import batch_view, kind_page, state, widgets
-from ui.sentence_page import open_sentence_page
+from ui.address import session
+from ui.controls import pickers
+from ui.shell.page import open_sentence_page
+from ui.views.attention import page
+from ui.views.masks import padded
 
-PAGE = kind_page.KindPage(
+PAGE = page.KindPage(
     kind="encoder",
     strips=("source",),
     cursor="source",
@@ -22,8 +25,8 @@ PAGE = kind_page.KindPage(
 
 _VARIANTS = {"alone": "this sentence", "batch": "put it in a batch"}
 
-opened = open_sentence_page("Encoder self-attention", lambda: widgets.variants(_VARIANTS))
-if opened is not None and state.current().view == "batch":
-    batch_view.show(opened)
+opened = open_sentence_page("Encoder self-attention", lambda: pickers.variants(_VARIANTS))
+if opened is not None and session.current().view == "batch":
+    padded.show(opened)
 elif opened is not None:
-    kind_page.show(PAGE, opened)
+    page.show(PAGE, opened)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui import heads_view
+from ui.views.heads import page
 
-heads_view.show()
+page.show()

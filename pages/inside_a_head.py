@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ui import inside_view
-from ui.sentence_page import open_sentence_page, with_model
+from ui.shell.page import open_sentence_page, with_model
+from ui.views.inside import page
 
-opened = open_sentence_page("Inside a head", inside_view.controls)
+opened = open_sentence_page("Inside a head", page.controls)
 if opened is not None:
-    with_model(opened, inside_view.show)
+    with_model(opened, page.show)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ui import masks_view, widgets
-from ui.sentence_page import open_sentence_page
+from ui.controls import pickers
+from ui.shell.page import open_sentence_page
+from ui.views.masks import page
 
 _VARIANTS = {"alone": "your sentence alone", "batch": "in a batch"}
 
-opened = open_sentence_page("Masks", lambda: widgets.variants(_VARIANTS))
+opened = open_sentence_page("Masks", lambda: pickers.variants(_VARIANTS))
 if opened is not None:
-    masks_view.show(opened)
+    page.show(opened)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui import open_file
+from ui.views import open_file
 
 open_file.show()

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui import positions_view
+from ui.views.positions import page
 
-positions_view.show()
+page.show()

@@ -15,9 +15,9 @@ from huggingface_hub import constants
 from marian_models import write_marian
 from random_models import random_model
 
-from transformer.hub_settings import Hub
-from transformer.tokenizer import Tokenizer
-from transformer.translator import Translator, load_translator
+from transformer.hub.settings import Hub
+from transformer.text.vocabulary import Tokenizer
+from transformer.translate.translator import Translator, load_translator
 
 torch.set_num_threads(1)
 

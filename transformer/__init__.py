@@ -1,15 +1,18 @@
 """The Transformer of "Attention Is All You Need", with every attention head open to inspection."""
 
-from .capture import AttentionKind, AttentionTrace, Capture, HeadView, Window
-from .config import TransformerConfig
-from .decoding import Sampling
-from .hooks import Hook
-from .model import Transformer
-from .tokenizer import Tokenizer
-from .trace_file import load_trace, save_trace
-from .trace_json import load_view, save_view
-from .translation import Translation
-from .translator import Translator, load_translator
+from transformer.decode.sampling import Sampling
+from transformer.exports.npz import load_trace, save_trace
+from transformer.exports.view import load_view, save_view
+from transformer.model.config import TransformerConfig
+from transformer.model.hooks import Hook
+from transformer.model.sites import AttentionKind
+from transformer.model.transformer import Transformer
+from transformer.text.vocabulary import Tokenizer
+from transformer.trace.recorder import Capture
+from transformer.trace.records import AttentionTrace
+from transformer.trace.view import HeadView, Window
+from transformer.translate.translation import Translation
+from transformer.translate.translator import Translator, load_translator
 
 __version__ = "0.1.0"
 

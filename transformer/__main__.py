@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import commands, hub_command, positions_command, train_command
+from transformer.commands import attention, heads, hub, positions, train, use
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,12 +39,14 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    train = subparsers.add_parser("train", help="train a model on parallel text")
-    train_command.add_arguments(train)
-    train.set_defaults(run=train_command.run)
-    commands.add_commands(subparsers)
-    positions_command.add_command(subparsers)
-    hub_command.add_commands(subparsers)
+    training = subparsers.add_parser("train", help="train a model on parallel text")
+    train.add_arguments(training)
+    training.set_defaults(run=train.run)
+    use.add_commands(subparsers)
+    attention.add_command(subparsers)
+    heads.add_commands(subparsers)
+    positions.add_command(subparsers)
+    hub.add_commands(subparsers)
     return parser
 
 

@@ -18,8 +18,8 @@ import pytest
 from closed_form import CASES
 from hub_server import HubServer, running_hub
 
-from transformer.checkpoint import save_checkpoint
-from transformer.translator import Translator
+from transformer.storage.directory import save_checkpoint
+from transformer.translate.translator import Translator
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

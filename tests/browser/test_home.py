@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from closed_form import CASES, KNOWN
 
-from ui.examples import examples
+from ui.server.examples import examples
 
 from .conftest import PATIENCE, Visitor, case_link
 

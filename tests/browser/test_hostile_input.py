@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui import frame
+from ui.shell import frame
 
 from .conftest import PATIENCE, Visitor
 

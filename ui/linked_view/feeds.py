@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from figures import captions, heatmap_spec, labels, pooled_spec, style, to_json
-from figures.heatmap import LARGEST, levels, row_tokens
-from figures.lines import Link, looks
-from figures.pooled import pooled_note
-from transformer import words
-from transformer.reading import Axis, ReadView
-from transformer.words import Group
+from figures import heatmap_spec, pooled_spec, to_json
+from figures.base import captions, labels, style
+from figures.maps.heatmap import LARGEST, levels, row_tokens
+from figures.maps.lines import Link, looks
+from figures.maps.pooled import pooled_note
+from transformer.lenses.reading import Axis, ReadView
+from transformer.text import words
+from transformer.text.words import Group
 
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
 ABOUT = {

@@ -1,0 +1,177 @@
+"""What is said beside a picture: one sentence with its numbers, a caption, the audit badge."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from figures.base import labels, style
+from figures.base.bars import percent
+from figures.base.shape import HeadLike, hidden, named
+
+KIND_NAMES = {
+    "encoder": "Encoder self-attention",
+    "decoder": "Masked decoder self-attention",
+    "cross": "Cross-attention",
+}
+RESTS_FROM = 0.5
+OUTSIDE_FROM = 0.005
+
+
+class AuditLike(Protocol):
+    """The result of checking a trace."""
+
+    @property
+    def passed(self) -> bool: ...
+    @property
+    def imported(self) -> bool: ...
+    @property
+    def row_sum_error(self) -> float: ...
+    @property
+    def output_error(self) -> float: ...
+
+
+class CheckedHead(HeadLike, Protocol):
+    """A head with its provenance."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def norm(self) -> str: ...
+    @property
+    def audit(self) -> AuditLike: ...
+
+
+def quote(token: str) -> str:
+    """A token as it is written inside a sentence."""
+    return labels.shorten(labels.display(token), 24)
+
+
+def _opening(view: HeadLike, row: int) -> list[str]:
+    read = quote(view.query_tokens[row])
+    if view.predicted_tokens is None:
+        return ["For ", read]
+    predicted = quote(view.predicted_tokens[row])
+    return ["Predicting ", predicted] if named(view) == "predicted" else ["Having read ", read]
+
+
+def sentence(view: HeadLike, row: int) -> list[str]:
+    """One sentence about a row, with numbers: plain and emphasised parts in turn.
+
+    Args:
+        view: the head.
+        row: the row of its window, from 0.
+    """
+    weights = view.weights[row]
+    name = labels.head_phrase(view.layer, view.head)
+    opening = _opening(view, row)
+    if not view.mask[row].any():
+        return [*opening, f", {name} may attend to nothing: every key is masked."]
+    best = int(np.argmax(weights))
+    on = quote(view.key_tokens[best])
+    aside = float(hidden(view)[row])
+    outside = 1 - float(weights.sum()) - aside
+    places = ((aside, "on hidden tokens"), (outside, "outside this window"))
+    told = [f"{percent(share)} lies {where}" for share, where in places if share > OUTSIDE_FROM]
+    rest = f" ({', '.join(told)})." if told else "."
+    return [*opening, f", {name} puts {percent(float(weights[best]))} of its weight on ", on, rest]
+
+
+def sentences(view: HeadLike) -> list[list[str]]:
+    """`sentence` for every row of the window."""
+    return [sentence(view, row) for row in range(len(view.query_tokens))]
+
+
+def notes(view: HeadLike) -> dict[int, str]:
+    """What a reader must know of single rows (of the window, from 0): hidden weight, weight at rest."""
+    told = {row: [text] for row, text in rests(view).items()}
+    for row, mass in enumerate(hidden(view)):
+        if mass > 0:
+            told.setdefault(row, []).append(f"{percent(float(mass))} of this row lies on hidden tokens")
+    return {row: " · ".join(texts) for row, texts in told.items()}
+
+
+def rests(view: HeadLike) -> dict[int, str]:
+    """Says which rows (of the window, from 0) put over half their weight on a special token."""
+    notes = {}
+    special = [i for i, token in enumerate(view.key_tokens) if labels.is_special(token)]
+    for row, weights in enumerate(view.weights):
+        resting = [i for i in special if weights[i] > RESTS_FROM]
+        if resting:
+            notes[row] = f"here this head rests on {view.key_tokens[resting[0]]}"
+    return notes
+
+
+def norm_name(norm: str) -> str:
+    """`pre` or `post` in words."""
+    return f"{norm}-norm"
+
+
+def caption(view: CheckedHead, scale: str | None = "linear", whole: tuple[int, int] | None = None) -> str:
+    """Kind, layer, head, step, quantity and model; `{step}` is filled in where the step is known.
+
+    Args:
+        view: the head.
+        scale: how weights become colours, one of `style.SCALES`; None where none do.
+        whole: queries and keys of the whole matrix, so that a window can be named.
+    """
+    place = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
+    colour = "" if scale is None else f", colour from 0 to 1, {style.SCALE_NAMES[scale]}"
+    quantity = f"{quantity_name(view)}{colour}{window_note(view.window, whole)}"
+    return f"{KIND_NAMES[view.kind]} · {place}{{step}} · {quantity} · {view.model} ({norm_name(view.norm)})"
+
+
+def quantity_name(view: HeadLike) -> str:
+    """What the numbers of a view are."""
+    if view.scores is None:
+        return "weights of words, summed over the pieces of a key, averaged over those of a query"
+    return "weights"
+
+
+def summary(view: HeadLike, links: int = 5) -> str:
+    """The map in one sentence, with its strongest links: what stands for the picture where it is not seen."""
+    rows, keys = view.weights.shape
+    order = np.argsort(-view.weights, axis=None, kind="stable")[:links]
+    names = labels.row_names(view.query_tokens, view.predicted_tokens), labels.key_names(view.key_tokens)
+    cells = [divmod(int(cell), keys) for cell in order if view.weights.flat[cell] > 0]
+    strongest = "; ".join(f"{names[0][i]}, {names[1][j]}: {view.weights[i, j]:.2f}" for i, j in cells)
+    title = f"{KIND_NAMES[view.kind]}, {labels.head_phrase(view.layer, view.head)}"
+    return f"{title}: {rows} queries by {keys} keys. Strongest links: {strongest or 'none'}."
+
+
+def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
+    """Says which part of a long matrix is drawn; empty where it is all of it.
+
+    Args:
+        window: what is drawn.
+        whole: queries and keys of the whole matrix; where it is not known, 64 and more count as a part.
+    """
+    q0, q1, k0, k1 = (
+        getattr(window, name) for name in ("query_start", "query_stop", "key_start", "key_stop")
+    )
+    all_of_it = max(q1, k1) < 64 if whole is None else (q1, k1) == whole
+    if q0 == 0 and k0 == 0 and all_of_it:
+        return ""
+    return f" · queries {labels.count(q0)}–{q1}, keys {labels.count(k0)}–{k1}"
+
+
+def badge(audit: AuditLike, derived: bool = False) -> dict[str, object]:
+    """The audit badge: passed, its text, and the figures behind it.
+
+    Args:
+        audit: the checks of the trace.
+        derived: whether the picture shows what was read from the trace, not the model's own arrays.
+    """
+    origin = "imported file, " if audit.imported else ""
+    verified = f"✓ {origin}from a verified trace" if derived else f"✓ {origin}verified"
+    recorded = "a file (log-probabilities as recorded)" if audit.imported else "what the model recorded"
+    title = (
+        f"Recomputed from {recorded}. Largest row-sum error {audit.row_sum_error:.1e}; "
+        f"largest difference between recomputed and used output {audit.output_error:.1e}."
+    )
+    return {
+        "passed": bool(audit.passed),
+        "text": verified if audit.passed else f"✗ {origin}not verified",
+        "title": title,
+    }

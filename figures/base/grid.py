@@ -1,0 +1,83 @@
+"""The frame of every map between two lists of tokens: square cells, labels on top and at the left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+from figures.base.strips import frame
+
+_EDGE = 3
+"""Px between a title and the edge of the figure."""
+_LETTERS = 10
+"""Px of the letters of a title; one that is longer than the map begins before it."""
+
+
+def token_grid(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    titles: tuple[str, str],
+    size: int = style.SIZE,
+    room: float = labels.ROOM,
+) -> dict[str, Any]:
+    """The layout of a map.
+
+    Args:
+        rows: tokens from top to bottom.
+        columns: tokens from left to right.
+        titles: what the rows are, and what the columns are.
+        size: width and height in px.
+        room: widest label, in multiples of the font size; what it takes beyond the usual is added to the map.
+    """
+    longest = max(len(rows), len(columns))
+    across = style.token_axis(labels.ticks(columns, room), size, longest)
+    down = style.token_axis(labels.ticks(rows, room), size, longest)
+    across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
+    down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
+    down |= {"constrain": "domain", "constraintoward": "top"}
+    more = round((room - labels.ROOM) * style.label_size(longest, size))
+    usual = style.margin(size)
+    margin = usual | {"l": usual["l"] + more, "t": usual["t"] + more}
+    corner = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "top"}
+    spare = [min(0, size - usual["l"] - _LETTERS * labels.width(title)) for title in titles]
+    return {
+        "xaxis": across,
+        "yaxis": down,
+        "width": size + more,
+        "height": size + more,
+        "margin": margin | {"autoexpand": False},
+        "dragmode": False,
+        "annotations": [
+            _title(titles[1], **corner, xshift=spare[1], yshift=margin["t"] - _EDGE),
+            _title(titles[0], **corner, xshift=_EDGE - margin["l"], yshift=-spare[0], textangle=-90),
+        ],
+    }
+
+
+def framed(figure: go.Figure, row: int) -> go.Figure:
+    """Frames a row of a map, counted from 0."""
+    columns = figure.data[0].z.shape[1]
+    figure.add_shape(frame(-0.5, columns - 0.5, row - 0.5, row + 0.5))
+    return figure
+
+
+def lowered(figure: go.Figure, by: int) -> go.Figure:
+    """Moves the cells of a map down by so many px, to the height of those beside it; its title stays."""
+    figure.layout.height += by
+    figure.layout.margin.t += by
+    figure.layout.annotations[0].yshift += by
+    return figure
+
+
+def _title(text: str, **place: object) -> dict[str, object]:
+    return {
+        "text": text,
+        "xref": "paper",
+        "yref": "paper",
+        "showarrow": False,
+        "font": {"size": _LETTERS},
+        **place,
+    }

@@ -1,0 +1,238 @@
+"""Vectors and matrices of signed numbers as small heat strips; the numbers stand in the hover text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+
+LARGEST_MATRIX = 16_384
+"""Cells of a matrix that travel as they are; a larger one is pooled, and says so."""
+_STRIP = 22
+_STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "automargin": False}
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One vector.
+
+    Attributes:
+        name: stands at its left.
+        values: numbers (n,).
+        note: stands at its right, such as its length.
+        bold: whether the name is emphasised.
+    """
+
+    name: str
+    values: np.ndarray
+    note: str = ""
+    bold: bool = False
+
+
+def largest(values: np.ndarray) -> float:
+    """The end of a scale centred on zero: the largest magnitude, at least a hair."""
+    return max(float(np.abs(values).max(initial=0.0)), 1e-9)
+
+
+def signed(values: np.ndarray, scale: float, **more: object) -> dict[str, Any]:
+    """A heatmap of signed numbers (rows, columns), clear at zero."""
+    return {
+        "type": "heatmap",
+        "z": np.ascontiguousarray(values, dtype=np.float32),
+        "zmin": -scale,
+        "zmax": scale,
+        "colorscale": style.diverging(),
+        "showscale": False,
+        **more,
+    }
+
+
+def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dimension") -> dict[str, Any]:
+    """Vectors one below the other, dimension by dimension.
+
+    Args:
+        strips: the vectors; a shorter one leaves its row empty at the right.
+        joint: one colour scale for all, where they are added or compared; else each has its own.
+        across: what a column is.
+    """
+    common = max(largest(strip.values) for strip in strips)
+    width = max(len(strip.values) for strip in strips)
+    traces = [
+        signed(
+            strip.values[None],
+            common if joint else largest(strip.values),
+            x0=1,
+            y0=row,
+            ygap=5,
+            name=labels.escape(strip.name),
+            hovertemplate=f"{across} %{{x}}: %{{z:.4f}}",
+        )
+        for row, strip in enumerate(strips)
+    ]
+    names = [labels.escape(labels.shorten(strip.name, 26)) for strip in strips]
+    layout = {
+        "xaxis": {**_STILL, "range": [0.5, width + 0.5], "tickfont": {"size": 9}, "nticks": 8},
+        "yaxis": {
+            **_STILL,
+            "range": [len(strips) - 0.5, -0.5],
+            "tickmode": "array",
+            "tickvals": list(range(len(strips))),
+            "ticktext": [f"<b>{n}</b>" if s.bold else n for n, s in zip(names, strips, strict=True)],
+            "tickfont": {"size": 11},
+        },
+        "annotations": [_note(row, strip.note) for row, strip in enumerate(strips) if strip.note],
+        "height": _STRIP * len(strips) + 26,
+        "margin": {"l": 118, "t": 4, "r": 92, "b": 22},
+        "dragmode": False,
+    }
+    return style.spec(traces, layout)
+
+
+def _note(row: int, text: str) -> dict[str, Any]:
+    place = {"xref": "paper", "x": 1, "xanchor": "left", "xshift": 6, "y": row, "yanchor": "middle"}
+    return {"text": labels.escape(text), "showarrow": False, "font": {"size": 10}, **place}
+
+
+def strips(vectors: Sequence[Strip], joint: bool = False, across: str = "dimension") -> go.Figure:
+    """`strips_spec` as a figure."""
+    return style.figure(strips_spec(vectors, joint, across))
+
+
+def vectors_spec(
+    values: np.ndarray,
+    tokens: Sequence[str],
+    factors: np.ndarray,
+    hover: tuple[str, str],
+    selected: int | None = None,
+) -> dict[str, Any]:
+    """One vector per token, and under the pointer each number times a factor.
+
+    Args:
+        values: keys or values (tokens, d_head).
+        tokens: at most 64.
+        factors: what each number is multiplied with: (d_head,) for all rows alike, or (tokens, 1).
+        hover: names of the number and of its factor: `k`, `q`.
+        selected: the token that is framed, in `tokens`.
+    """
+    count, width = values.shape
+    numbers = np.broadcast_to(factors, values.shape)
+    trace = signed(
+        values,
+        largest(values),
+        x0=1,
+        ygap=1,
+        customdata=np.stack([numbers, numbers * values], axis=-1).astype(np.float32),
+        hovertemplate=f"%{{y}}, dimension %{{x}}<br>{hover[1]} %{{customdata[0]:.3f}} × "
+        f"{hover[0]} %{{z:.3f}} = %{{customdata[1]:.3f}}<extra></extra>",
+    )
+    height = int(np.clip(340 / count, 10, 18))
+    layout = {
+        "xaxis": {**_STILL, "range": [0.5, width + 0.5], "tickfont": {"size": 9}, "nticks": 6},
+        "yaxis": {
+            **_STILL,
+            "range": [count - 0.5, -0.5],
+            "tickmode": "array",
+            "tickvals": list(range(count)),
+            "ticktext": labels.ticks(tokens),
+            "tickfont": {"size": 10 if count <= 34 else 8},
+        },
+        "shapes": [] if selected is None else [frame(0.5, width + 0.5, selected - 0.5, selected + 0.5)],
+        "height": height * count + 28,
+        "margin": {"l": 84, "t": 4, "r": 4, "b": 22},
+        "dragmode": False,
+    }
+    return style.spec([trace], layout)
+
+
+def vectors(
+    values: np.ndarray,
+    tokens: Sequence[str],
+    factors: np.ndarray,
+    hover: tuple[str, str],
+    selected: int | None = None,
+) -> go.Figure:
+    """`vectors_spec` as a figure."""
+    return style.figure(vectors_spec(values, tokens, factors, hover, selected))
+
+
+def frame(left: float, right: float, top: float, bottom: float, **more: object) -> dict[str, Any]:
+    """A rectangle around cells."""
+    line = {"color": "rgba(128,128,128,1)", "width": 2}
+    return {"type": "rect", "x0": left, "x1": right, "y0": top, "y1": bottom, "line": line} | more
+
+
+def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210) -> dict[str, Any]:
+    """Weight matrices side by side, rows in, columns out; each with its own scale.
+
+    Args:
+        matrices: name (may hold Plotly's markup) and numbers (rows, columns) of each.
+        height: in px.
+    """
+    gap, count = 0.05, len(matrices)
+    width = (1 - gap * (count - 1)) / count
+    traces, over = [], []
+    layout: dict[str, Any] = {
+        "height": height,
+        "margin": {"l": 34, "t": 34, "r": 4, "b": 22},
+        "dragmode": False,
+    }
+    for place, (name, values) in enumerate(matrices):
+        axis, left = str(place + 1) if place else "", place * (width + gap)
+        shown, down, along = pooled(values)
+        traces.append(
+            signed(
+                shown,
+                largest(shown),
+                x0=(along + 1) / 2,
+                dx=along,
+                y0=(down + 1) / 2,
+                dy=down,
+                xaxis=f"x{axis}",
+                yaxis=f"y{axis}",
+                hovertemplate=f"row %{{y}}, column %{{x}}: %{{z:.4f}}<extra>{name}</extra>",
+            )
+        )
+        ticks = {**_STILL, "tickfont": {"size": 9}, "nticks": 5}
+        layout[f"xaxis{axis}"] = {**ticks, "domain": [left, left + width], "anchor": f"y{axis}"}
+        layout[f"yaxis{axis}"] = {**ticks, "autorange": "reversed", "anchor": f"x{axis}"}
+        over.append(_over(left, name, values.shape, (down, along)))
+    return style.spec(traces, layout | {"annotations": over})
+
+
+def _over(left: float, name: str, shape: tuple[int, ...], block: tuple[int, int]) -> dict[str, Any]:
+    text = f"<b>{name}</b> {shape[0]} × {shape[1]}"
+    if block != (1, 1):
+        text += f"<br>largest of {block[0]}×{block[1]} cells"
+    place = {"xref": "paper", "yref": "paper", "x": left, "xanchor": "left", "y": 1, "yanchor": "bottom"}
+    return {"text": text, "showarrow": False, "align": "left", "font": {"size": 11}, **place}
+
+
+def pooled(values: np.ndarray, cells: int = LARGEST_MATRIX) -> tuple[np.ndarray, int, int]:
+    """A matrix of at most so many cells: of each block the number of largest magnitude, with its sign.
+
+    Returns:
+        The numbers, and how many rows and columns one of them stands for.
+    """
+    down = along = 1
+    while -(-values.shape[0] // down) * -(-values.shape[1] // along) > cells:
+        down, along = (
+            (down * 2, along) if values.shape[0] / down >= values.shape[1] / along else (down, along * 2)
+        )
+    if (down, along) == (1, 1):
+        return values, 1, 1
+    starts = [np.arange(0, length, step) for length, step in zip(values.shape, (down, along), strict=True)]
+    high, low = (
+        extreme.reduceat(extreme.reduceat(values, starts[0], axis=0), starts[1], axis=1)
+        for extreme in (np.maximum, np.minimum)
+    )
+    return np.where(high >= -low, high, low), down, along
+
+
+def matrices(each: Sequence[tuple[str, np.ndarray]], height: int = 210) -> go.Figure:
+    """`matrices_spec` as a figure."""
+    return style.figure(matrices_spec(each, height))

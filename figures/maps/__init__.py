@@ -1,0 +1,1 @@
+"""Everything drawn from one head or several."""

@@ -1,0 +1,117 @@
+"""Word alignments: what attention between words links, against links made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+from figures.base.grid import token_grid
+from figures.maps.heatmap import levels
+
+Pair = tuple[int, int]
+FOUND = "#56B4E9"
+"""Links that attention implies (Okabe and Ito): no kind's hue."""
+
+
+def alignment_map(
+    weights: np.ndarray,
+    source: Sequence[str],
+    target: Sequence[str],
+    found: Collection[Pair],
+    sure: Collection[Pair],
+    possible: Collection[Pair],
+    titles: tuple[str, str],
+    size: int = style.LARGE,
+) -> go.Figure:
+    """Draws cross-attention between words, with links as marks on its cells.
+
+    A click on a cell gives a point whose `customdata` is (source word, target word), from 0.
+
+    Args:
+        weights: (target words, source words) from 0 to 1.
+        source: words of the columns.
+        target: words of the rows.
+        found: (source word, target word) links that attention implies: dots.
+        sure: links made by hand: squares.
+        possible: links that an alignment may have: dotted squares.
+        titles: what the rows are, and what the columns are.
+        size: width and height in px.
+    """
+    layout = token_grid(target, source, titles, size)
+    side = style.pitch(max(len(source), len(target)), size)
+    cells = {
+        "type": "heatmap",
+        "z": levels(weights, np.ones(weights.shape, bool)),
+        "zmin": 0,
+        "zmax": 255,
+        "colorscale": style.scale("cross"),
+        "showscale": False,
+        "hoverinfo": "skip",
+    }
+    dots = _marks("link of attention", found, {"symbol": "circle", "size": 0.42 * side, "color": FOUND})
+    layout["shapes"] = [
+        *(_square(pair, "dot") for pair in sorted(set(possible) - set(sure))),
+        *(_square(pair, "solid") for pair in sorted(sure)),
+    ]
+    marks = {"found": found, "sure": sure, "possible": possible}
+    return style.figure(style.spec([cells, dots, _targets(weights, source, target, marks, side)], layout))
+
+
+def _marks(name: str, pairs: Collection[Pair], marker: dict[str, Any]) -> dict[str, Any]:
+    places = sorted(pairs)
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": np.array([i for i, _ in places], dtype=np.float32),
+        "y": np.array([j for _, j in places], dtype=np.float32),
+        "marker": {**marker, "line": {"width": 1, "color": "rgba(0,0,0,.5)"}},
+        "hoverinfo": "skip",
+        "selected": {"marker": {"opacity": 1}},
+        "unselected": {"marker": {"opacity": 1}},
+    }
+
+
+def _square(pair: Pair, dash: str) -> dict[str, Any]:
+    i, j = pair
+    box = {"x0": i - 0.42, "x1": i + 0.42, "y0": j - 0.42, "y1": j + 0.42}
+    return {"type": "rect", **box, "line": {"color": "rgba(110,110,110,1)", "width": 2.5, "dash": dash}}
+
+
+def _targets(
+    weights: np.ndarray,
+    source: Sequence[str],
+    target: Sequence[str],
+    marks: dict[str, Collection[Pair]],
+    side: float,
+) -> dict[str, Any]:
+    """Invisible squares over the cells: a heatmap itself answers no click in Streamlit."""
+    rows, columns = labels.names(target), labels.names(source)
+    pairs = [(i, j) for j in range(len(target)) for i in range(len(source))]
+    texts = {"found": "linked by attention", "sure": "sure link", "possible": "possible link"}
+    sets = {name: frozenset(of) for name, of in marks.items()}
+
+    def hover(pair: Pair) -> str:
+        said = [text for name, text in texts.items() if pair in sets[name]]
+        if pair in sets["sure"] and "possible link" in said:
+            said.remove("possible link")
+        name = f"{rows[pair[1]]} – {columns[pair[0]]}"
+        return labels.escape(f"{name} ({', '.join(said)})" if said else name)
+
+    unseen = {"marker": {"opacity": 0}}
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": np.array([i for i, _ in pairs], dtype=np.float32),
+        "y": np.array([j for _, j in pairs], dtype=np.float32),
+        "customdata": [(i, j, round(float(weights[j, i]), 3)) for i, j in pairs],
+        "text": [hover(pair) for pair in pairs],
+        "hovertemplate": "%{text}<br>weight %{customdata[2]:.2f}<extra></extra>",
+        "marker": {"symbol": "square", "size": 0.95 * side, "opacity": 0, "maxdisplayed": 0},
+        "selected": unseen,
+        "unselected": unseen,
+    }

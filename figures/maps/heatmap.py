@@ -1,0 +1,218 @@
+"""One head's attention as a map: rows are queries, columns are keys, masked cells are hatched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+from figures.base.grid import token_grid
+from figures.base.shape import HeadLike, hidden, named, row_sums
+
+LARGEST = 64
+LEGEND = 34
+_SUMS = 76
+_HOVER = "%{text}<br>weight %{customdata[0]:.3f}"
+_SCORE = " · score before the mask %{customdata[1]:.2f}"
+
+
+def levels(weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> np.ndarray:
+    """Turns weights from 0 to 1 into colour levels: 0 for masked cells, 1 to 255 for the others.
+
+    Args:
+        weights: attention weights (queries, keys).
+        mask: True where the query may attend (queries, keys).
+        scale: one of `style.SCALES`.
+    """
+    shown = 1 + np.rint(254 * style.strength(weights, scale))
+    return np.where(mask, shown, 0).astype(np.uint8)
+
+
+def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
+    """Takes the maximum over blocks, so that neither side of (rows, columns) is longer than `limit`.
+
+    Returns:
+        The pooled array and how many rows and columns one of its cells stands for.
+    """
+    rows, columns = (-(-length // limit) for length in values.shape)
+    starts = [np.arange(0, length, step) for length, step in zip(values.shape, (rows, columns), strict=True)]
+    pooled = np.maximum.reduceat(np.maximum.reduceat(values, starts[0], axis=0), starts[1], axis=1)
+    return pooled, rows, columns
+
+
+def hatching(mask: np.ndarray) -> dict[str, Any] | None:
+    """Draws everything masked as one hatched polygon, or gives None where nothing is masked.
+
+    Args:
+        mask: True where the query may attend (queries, keys).
+    """
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for top, bottom, left, right in _masked_blocks(mask):
+        x += [left - 0.5, right - 0.5, right - 0.5, left - 0.5, left - 0.5, None]
+        y += [top - 0.5, top - 0.5, bottom - 0.5, bottom - 0.5, top - 0.5, None]
+    if not x:
+        return None
+    look = {"fill": "toself", "fillcolor": "rgba(0,0,0,0)", "fillpattern": style.HATCH, "line": {"width": 0}}
+    return {"type": "scatter", "mode": "lines", "x": x[:-1], "y": y[:-1], "hoverinfo": "skip", **look}
+
+
+def _masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """Masked cells as rectangles (top, bottom, left, right): equal runs of neighbouring rows are one."""
+    blocks: list[tuple[int, int, int, int]] = []
+    open_runs: dict[tuple[int, int], int] = {}
+    for row in range(len(mask) + 1):
+        runs = set(_masked_runs(mask[row])) if row < len(mask) else set()
+        for run in [run for run in open_runs if run not in runs]:
+            blocks.append((open_runs.pop(run), row, *run))
+        for run in runs:
+            open_runs.setdefault(run, row)
+    return blocks
+
+
+def _masked_runs(row: np.ndarray) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate(([True], row, [True])).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False) -> go.Figure:
+    """Draws one head: what each query (row) takes from each key (column).
+
+    Colours run from 0 to 1 for every head and sentence. The hover text gives the exact weight and the scaled
+    score before the mask.
+
+    Args:
+        view: the head; at most 64 x 64 cells, longer sentences come as a window.
+        size: width and height in px.
+        scale: one of `style.SCALES`; the legend under the map prints it.
+        sums: whether the sum of each row stands at its end.
+
+    Raises:
+        ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
+    """
+    spec = heatmap_spec(view, size, scale, sums)
+    spec["data"][0] |= legend(scale)
+    layout = spec["layout"]
+    layout |= {
+        "height": size + LEGEND,
+        "margin": layout["margin"] | {"b": layout["margin"]["b"] + LEGEND},
+    }
+    meta = spec["layout"]["meta"]
+    spec["data"][0]["text"] = _hover_text(meta["rows"], meta["columns"], view.mask)
+    return style.figure(spec)
+
+
+def heatmap_spec(
+    view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False
+) -> dict[str, Any]:
+    """The same figure as plain values, without a legend: the linked view prints its own.
+
+    It writes the hover names from `layout.meta`.
+    """
+    _check(view)
+    rows = labels.row_names(view.query_tokens, view.predicted_tokens)
+    columns = labels.key_names(view.key_tokens)
+    scored = view.scores is not None
+    quantities = [view.weights] if view.scores is None else [view.weights, view.scores]
+    cells = {
+        "type": "heatmap",
+        "z": levels(view.weights, view.mask, scale),
+        "zmin": 0,
+        "zmax": 255,
+        "colorscale": style.scale(view.kind),
+        "showscale": False,
+        "customdata": np.stack(quantities, axis=-1).astype(np.float32),
+        "hovertemplate": f"{_HOVER}{_SCORE if scored else ''}<extra></extra>",
+    }
+    hatched = hatching(view.mask)
+    layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
+    layout |= {"meta": {"rows": rows, "columns": columns}}
+    traces = [cells] if hatched is None else [cells, hatched]
+    if sums:
+        layout |= _row_ends(view, layout)
+        traces.append({"type": "scatter", "x": [0], "y": [None], "yaxis": "y2", "hoverinfo": "skip"})
+    return style.spec(traces, layout)
+
+
+def legend(scale: str = "linear") -> dict[str, Any]:
+    """A colour bar under a map of weights, with numbers; `LEGEND` px of room are its own."""
+    stops = style.stops(scale)
+    bar = {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "y": 0,
+        "yanchor": "top",
+        "ypad": 4,
+        "xpad": 0,
+        "len": 0.5,
+        "thickness": 8,
+        "outlinewidth": 0,
+        "tickvals": [1 + 254 * share for _, share in stops],
+        "ticktext": [text for text, _ in stops],
+        "tickfont": {"size": 9},
+        "title": {
+            "text": f"weight, {style.SCALE_NAMES[scale]}",
+            "side": "top",
+            "font": {"size": 9},
+        },
+    }
+    return {"showscale": True, "colorbar": bar}
+
+
+def _row_ends(view: HeadLike, layout: dict[str, Any]) -> dict[str, Any]:
+    """A second axis at the right with the sum of every row."""
+    rows = layout["yaxis"]
+    ends = row_sums(view)
+    axis = {key: value for key, value in rows.items() if key != "ticktext"}
+    axis |= {"overlaying": "y", "side": "right", "ticktext": [ends[i] for i in rows["tickvals"]]}
+    heading: dict[str, Any] = {"text": "Σ + hidden" if hidden(view).any() else "Σ", "showarrow": False}
+    heading |= {"xref": "x domain", "yref": "paper", "x": 1, "y": 1, "xanchor": "left", "yanchor": "bottom"}
+    return {
+        "yaxis2": axis,
+        "margin": layout["margin"] | {"r": _SUMS if hidden(view).any() else 36},
+        "annotations": [*layout["annotations"], {**heading, "xshift": 4, "font": {"size": 9}}],
+    }
+
+
+def _hover_text(rows: list[str], columns: list[str], mask: np.ndarray) -> list[list[str]]:
+    return [
+        [
+            labels.escape(f"{row}, {column}{'' if mask[i, j] else ' (masked)'}")
+            for j, column in enumerate(columns)
+        ]
+        for i, row in enumerate(rows)
+    ]
+
+
+def _check(view: HeadLike) -> None:
+    shape = view.weights.shape
+    if max(shape) > LARGEST:
+        raise ValueError(
+            f"A map shows at most {LARGEST} x {LARGEST} cells, not {shape[0]} x {shape[1]}: ask for a window."
+        )
+    if shape != (len(view.query_tokens), len(view.key_tokens)):
+        raise ValueError(
+            f"The map has {shape[0]} x {shape[1]} cells, but labels for "
+            f"{len(view.query_tokens)} x {len(view.key_tokens)}."
+        )
+
+
+def row_tokens(view: HeadLike) -> tuple[str, ...]:
+    """What labels the rows: the tokens predicted (as usual in cross-attention) or the tokens read."""
+    if named(view) == "predicted" and view.predicted_tokens is not None:
+        return view.predicted_tokens
+    return view.query_tokens
+
+
+def axis_titles(view: HeadLike) -> tuple[str, str]:
+    """Whose queries the rows are and whose keys and values the columns are."""
+    layer = f"layer {labels.count(view.layer)}"
+    if view.kind == "encoder":
+        return f"queries: encoder, {layer}", f"keys and values: encoder, {layer}"
+    queries = f"queries: decoder, {layer} (token {named(view)})"
+    if view.kind == "decoder":
+        return queries, f"keys and values: decoder, {layer} (token read)"
+    return queries, "keys and values: encoder output"

@@ -1,0 +1,180 @@
+"""All heads of a kind coloured by one statistic, and how well heads follow relations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+from figures.base.bars import percent
+
+STRONGEST = 0.6
+"""Opacity of the largest value: the text in the cells stays readable on it."""
+WIDEST_ROLES = 10
+"""Up to so many heads a layer there is room for a role in each cell."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a head's cell says.
+
+    Attributes:
+        value: the statistic; None where the head has none.
+        text: the value as people read it.
+        role: the head's role in a few letters.
+        note: what the hover text says.
+    """
+
+    value: float | None
+    text: str
+    role: str
+    note: str
+
+
+def head_grid(
+    cells: Sequence[Sequence[Cell]], kind: str, selected: tuple[int, int], ink: str | None = None
+) -> go.Figure:
+    """Draws the heads of a kind, rows layers and columns heads, the selected one framed.
+
+    The colour runs from the smallest value to the largest. A click on a cell gives a point whose `customdata`
+    is (layer, head), from 0.
+
+    Args:
+        cells: by layer and head.
+        kind: encoder, decoder or cross.
+        selected: layer and head of the frame, from 0.
+        ink: colour of the text in the cells; None for that of the figure.
+    """
+    n_layers, n_heads = len(cells), len(cells[0])
+    rows = 62 if n_heads <= WIDEST_ROLES else 40
+    places = [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
+    layer, head = selected
+    layout: dict[str, Any] = {
+        "xaxis": _axis([f"H{labels.count(i)}" for i in range(n_heads)], "top"),
+        "yaxis": _axis([f"L{labels.count(i)}" for i in range(n_layers)], "left"),
+        "shapes": [
+            {"type": "rect", "x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
+            | {"line": {"color": style.HUES[kind], "width": 2.5}}
+        ],
+        "annotations": [_text(cells[i][j], (i, j), n_heads, ink) for i, j in places],
+        "height": 34 + rows * n_layers,
+        "margin": {"l": 30, "t": 28, "r": 4, "b": 4},
+        "dragmode": False,
+        "clickmode": "event+select",
+        "hovermode": "closest",
+    }
+    layout["yaxis"] |= {"range": [n_layers - 0.5, -0.5]}
+    return style.figure(style.spec([_colours(cells, kind), _targets(cells, places)], layout))
+
+
+def _colours(cells: Sequence[Sequence[Cell]], kind: str) -> dict[str, Any]:
+    values = np.array(
+        [[np.nan if each.value is None else each.value for each in row] for row in cells], np.float32
+    )
+    hue = style.HUES[kind]
+    low, high = (float(np.nanmin(values)), float(np.nanmax(values))) if not np.isnan(values).all() else (0, 1)
+    return {
+        "type": "heatmap",
+        "z": values,
+        "zmin": low,
+        "zmax": high if high > low else low + 1,
+        "xgap": 3,
+        "ygap": 3,
+        "colorscale": [(0.0, style.rgba(hue, style.FAINTEST)), (1.0, style.rgba(hue, STRONGEST))],
+        "showscale": False,
+        "hoverinfo": "skip",
+    }
+
+
+def _targets(cells: Sequence[Sequence[Cell]], places: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Invisible squares over the cells: a heatmap itself answers no click in Streamlit."""
+    unseen = {"marker": {"opacity": 0}}
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [head for _, head in places],
+        "y": [layer for layer, _ in places],
+        "customdata": list(places),
+        "hovertext": [labels.escape(cells[i][j].note).replace("\n", "<br>") for i, j in places],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "marker": {"symbol": "square", "size": 38, "opacity": 0, "color": "rgba(128,128,128,1)"},
+        "selected": unseen,
+        "unselected": unseen,
+    }
+
+
+def _text(cell: Cell, place: tuple[int, int], n_heads: int, ink: str | None) -> dict[str, Any]:
+    roomy = n_heads <= WIDEST_ROLES
+    role = f"<br>{labels.escape(cell.role)}" if roomy else ""
+    font = {"size": 11 if roomy else 9} | ({} if ink is None else {"color": ink})
+    text = f"{labels.escape(cell.text)}{role}"
+    return {"x": place[1], "y": place[0], "text": text, "showarrow": False, "font": font}
+
+
+def _axis(texts: Sequence[str], side: str) -> dict[str, Any]:
+    return {
+        "tickmode": "array",
+        "tickvals": list(range(len(texts))),
+        "ticktext": list(texts),
+        "side": side,
+        "range": [-0.5, len(texts) - 0.5],
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+        "automargin": False,
+        "ticks": "",
+        "tickfont": {"size": 11},
+    }
+
+
+@dataclass(frozen=True)
+class Follower:
+    """How well one head follows a relation, beside a rule.
+
+    Attributes:
+        name: the relation.
+        share: how often the head is right.
+        rule: how often the rule is right.
+        note: what the hover text says.
+    """
+
+    name: str
+    share: float
+    rule: float
+    note: str
+
+
+def relation_dots(found: Sequence[Follower], kind: str) -> go.Figure:
+    """Draws for each relation a dot for the head, a bar for the rule, and a line between the two.
+
+    Args:
+        found: from top to bottom.
+        kind: encoder or decoder, for the hue.
+    """
+    names = [labels.escape(labels.shorten(each.name, 40)) for each in found]
+    places = list(range(len(found)))
+    notes = [labels.escape(each.note).replace("\n", "<br>") for each in found]
+    between = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [value for each in found for value in (each.share, each.rule, None)],
+        "y": [place for place in places for _ in range(3)],
+        "line": {"color": style.NEUTRAL, "width": 1.5},
+        "hoverinfo": "skip",
+    }
+    points: dict[str, Any] = {"type": "scatter", "mode": "markers", "y": places, "hovertext": notes}
+    points |= {"hovertemplate": "%{hovertext}<extra></extra>"}
+    rule = points | {"name": "rule", "x": [each.rule for each in found]}
+    rule |= {"marker": {"symbol": "line-ns", "size": 12, "line": {"width": 2.5, "color": style.CHOSEN}}}
+    heads = points | {"name": "head", "x": [each.share for each in found]}
+    heads |= {"marker": {"symbol": "circle", "size": 10, "color": style.HUES[kind]}}
+    across = _axis([percent(share) for share in (0, 0.25, 0.5, 0.75, 1)], "top")
+    across |= {"tickvals": [0, 0.25, 0.5, 0.75, 1], "range": [-0.02, 1.03], "showgrid": True}
+    down = _axis(names, "left") | {"range": [len(found) - 0.4, -0.6]}
+    layout = {"xaxis": across | {"gridcolor": "rgba(128,128,128,.25)"}, "yaxis": down, "dragmode": False}
+    layout |= {"height": 40 + 20 * len(found), "margin": {"l": 210, "t": 26, "r": 20, "b": 6}}
+    return style.figure(style.spec([between, rule, heads], layout | {"hovermode": "closest"}))

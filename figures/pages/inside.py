@@ -1,0 +1,351 @@
+"""One row of attention drawn as the equation runs: products, scores, mask, weights, weighted sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+from figures.base.shape import HeadLike
+from figures.base.strips import frame, largest, signed
+from figures.maps.heatmap import hatching, levels
+
+NUMBERS_UP_TO = 18
+STRONG = 0.75
+LECTURE_KEYS = 4
+WHAT_IF = "#767676"
+_STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "automargin": False}
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One line of the calculation.
+
+    Attributes:
+        name: stands at its left.
+        values: one number per key (keys,).
+        share: whether the numbers are weights from 0 to 1, drawn in the hue of the kind.
+        masked: whether masked keys have no number in this line.
+        what_if: whether it is not the model's.
+    """
+
+    name: str
+    values: np.ndarray
+    share: bool = False
+    masked: bool = False
+    what_if: bool = False
+
+    def cut(self, keys: slice) -> LedgerRow:
+        """The same line for some of the keys."""
+        return replace(self, values=self.values[keys])
+
+
+def ledger_spec(
+    kind: str, tokens: Sequence[str], mask: np.ndarray, rows: Sequence[LedgerRow], selected: int | None = None
+) -> dict[str, Any]:
+    """The calculation of one row of attention, a line below the other, a column per key.
+
+    Args:
+        kind: encoder, decoder or cross.
+        tokens: at most 64 keys.
+        mask: True where the query may attend (keys,).
+        rows: from the products down to the weights.
+        selected: the key that is framed.
+    """
+    count, places = len(tokens), _places(rows)
+    names = [labels.escape(name) for name in labels.key_names(tokens)]
+    traces = [
+        _line(kind, row, place, mask) | {"text": [names]} for row, place in zip(rows, places, strict=True)
+    ]
+    seen = np.ones((1, count), dtype=bool)
+    for row, place in zip(rows, places, strict=True):
+        hatched = hatching(mask[None] if row.masked else seen)
+        if hatched is not None:
+            traces.append(hatched | {"y": [None if y is None else y + place for y in hatched["y"]]})
+    if count <= NUMBERS_UP_TO:
+        traces += _numbers(rows, places, mask)
+    bottom = places[-1] + 0.5
+    across = style.token_axis(labels.ticks(tokens), style.LARGE) | {"side": "top", "tickangle": -90}
+    layout = {
+        "xaxis": across,
+        "yaxis": {
+            **_STILL,
+            "range": [bottom, -0.5],
+            "tickmode": "array",
+            "tickvals": places,
+            "ticktext": [labels.escape(row.name) for row in rows],
+            "tickfont": {"size": 12},
+        },
+        "shapes": [] if selected is None else [frame(selected - 0.5, selected + 0.5, -0.5, bottom)],
+        "height": int(26 * (bottom + 0.5)) + 88,
+        "margin": {"l": 112, "t": 82, "r": 4, "b": 6},
+        "dragmode": False,
+    }
+    return style.spec(traces, layout)
+
+
+def _places(rows: Sequence[LedgerRow]) -> list[float]:
+    """Where the lines stand: a gap before the first that is not the model's."""
+    return [i + 0.6 * row.what_if for i, row in enumerate(rows)]
+
+
+def _numbers(rows: Sequence[LedgerRow], places: Sequence[float], mask: np.ndarray) -> list[dict[str, Any]]:
+    """The numbers in the cells: white where the colour is strong, else in the page's text colour."""
+    strong, faint = _written("#ffffff"), _written(None)
+    for row, place in zip(rows, places, strict=True):
+        end = 1.0 if row.share else largest(row.values[mask] if row.masked else row.values)
+        for column in np.flatnonzero(mask | (not row.masked)):
+            value = float(row.values[column])
+            trace = strong if abs(value) > STRONG * end else faint
+            trace["x"].append(int(column))
+            trace["y"].append(place)
+            trace["text"].append(f"{value:.2f}")
+    return [trace for trace in (strong, faint) if trace["x"]]
+
+
+def _written(colour: str | None) -> dict[str, Any]:
+    font: dict[str, Any] = {"size": 10} if colour is None else {"size": 10, "color": colour}
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": [],
+        "y": [],
+        "text": [],
+        "textfont": font,
+        "hoverinfo": "skip",
+    }
+
+
+def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> dict[str, Any]:
+    values = np.where(mask, row.values, np.nan) if row.masked else row.values
+    hover = f"%{{text}}<br>{labels.escape(row.name)} %{{z:.3f}}<extra></extra>"
+    shared = {"y0": place, "xgap": 1, "ygap": 5, "hovertemplate": hover, "hoverongaps": False}
+    if not row.share:
+        return signed(values[None], largest(np.nan_to_num(values)), **shared)
+    hue = WHAT_IF if row.what_if else style.HUES[kind]
+    scale = [(0.0, style.rgba(hue, style.FAINTEST)), (1.0, style.rgba(hue, 1))]
+    cells = {"type": "heatmap", "z": values[None].astype(np.float32), "zmin": 0, "zmax": 1}
+    return cells | {"colorscale": scale, "showscale": False} | shared
+
+
+def ledger(
+    kind: str, tokens: Sequence[str], mask: np.ndarray, rows: Sequence[LedgerRow], selected: int | None = None
+) -> go.Figure:
+    """`ledger_spec` as a figure."""
+    return style.figure(ledger_spec(kind, tokens, mask, rows, selected))
+
+
+# --- b from a¹ … a⁴ -----------------------------------------------------------------------------------------
+
+
+def lecture_keys(weights: np.ndarray, mask: np.ndarray) -> list[int]:
+    """The keys that the drawing shows: the four visible ones of most weight, in reading order."""
+    seen = np.flatnonzero(mask)
+    best = seen[np.argsort(-weights[seen], kind="stable")][:LECTURE_KEYS]
+    return sorted(int(i) for i in best)
+
+
+def lecture_spec(
+    kind: str,
+    query: tuple[str, int],
+    tokens: Sequence[str],
+    scores: np.ndarray,
+    weights: np.ndarray,
+    mask: np.ndarray,
+) -> dict[str, Any]:
+    """One query's way to its output, as lectures draw it: b from the a of a few keys.
+
+    Args:
+        kind: encoder, decoder or cross.
+        query: its token and position (from 0).
+        tokens: all keys.
+        scores: before the mask (keys,).
+        weights: (keys,).
+        mask: True where the query may attend (keys,).
+    """
+    keys = lecture_keys(weights, mask)
+    names, columns = labels.names(tokens, 9), range(1, len(keys) + 1)
+    number = _raised(query[1])
+    lines: list[tuple[tuple[float, float], tuple[float, float], float]] = [((0, 0.2), (0, 0.8), 1)]
+    boxes = [
+        _box(0, 0, f"x{number}<br>{labels.escape(labels.shorten(labels.display(query[0]), 9))}"),
+        _box(0, 1, f"q{number} = x{number}W<sub>Q</sub>"),
+        _box(0, 5, f"<b>b{number}</b> = Σ α̂ v"),
+    ]
+    for column, key in zip(columns, keys, strict=True):
+        own, weight = _raised(key), float(weights[key])
+        boxes += [
+            _box(column, 0, f"a{own}<br>{labels.escape(names[key])}"),
+            _box(column - 0.2, 1, f"k{own}"),
+            _box(column + 0.24, 3.8, f"v{own}"),
+            _box(column - 0.2, 2, f"α = {scores[key]:.2f}"),
+            _box(column - 0.2, 3.8, f"α̂ = <b>{weight:.2f}</b>"),
+        ]
+        lines += [
+            ((column - 0.2, 0.3), (column - 0.2, 0.8), 1),
+            ((column - 0.2, 1.2), (column - 0.2, 1.8), 1),
+            ((column + 0.24, 0.3), (column + 0.24, 3.6), 1),
+            ((0.1, 1.2), (column - 0.3, 1.8), 1),
+            ((column - 0.2, 2.2), (column - 0.2, 2.65), 1),
+            ((column - 0.2, 3.15), (column - 0.2, 3.6), 1),
+            ((column, 4.05), (0.12, 4.75), 1 + 9 * weight),
+        ]
+    boxes.append({**_box(1.5, 2.9, "softmax"), "borderpad": 0, "bordercolor": None, "bgcolor": None})
+    layout = {
+        "xaxis": {**_STILL, "visible": False, "range": [-0.55, len(keys) + 0.6]},
+        "yaxis": {**_STILL, "visible": False, "range": [-0.45, 5.4]},
+        "annotations": boxes,
+        "shapes": [
+            frame(0.5, len(keys) + 0.5, 2.65, 3.15, fillcolor="rgba(128,128,128,.14)", line={"width": 0})
+        ],
+        "height": 330,
+        "margin": {"l": 0, "t": 0, "r": 0, "b": 0},
+        "dragmode": False,
+    }
+    return style.spec([_link(kind, *line) for line in lines], layout)
+
+
+def _raised(position: int) -> str:
+    return str(labels.count(position)).translate(_SUPERSCRIPTS)
+
+
+def _box(x: float, y: float, text: str) -> dict[str, Any]:
+    look = {"bordercolor": "rgba(128,128,128,.6)", "borderpad": 3, "bgcolor": "rgba(128,128,128,.14)"}
+    return {"x": x, "y": y, "text": text, "showarrow": False, "font": {"size": 11}, **look}
+
+
+def _link(kind: str, start: tuple[float, float], end: tuple[float, float], width: float) -> dict[str, Any]:
+    colour = style.NEUTRAL if width == 1 else style.rgba(style.HUES[kind], 0.75)
+    line = {"width": width, "color": colour}
+    points = {"x": [start[0], end[0]], "y": [start[1], end[1]]}
+    return {"type": "scatter", "mode": "lines", **points, "line": line, "hoverinfo": "skip"}
+
+
+def lecture(
+    kind: str,
+    query: tuple[str, int],
+    tokens: Sequence[str],
+    scores: np.ndarray,
+    weights: np.ndarray,
+    mask: np.ndarray,
+) -> go.Figure:
+    """`lecture_spec` as a figure."""
+    return style.figure(lecture_spec(kind, query, tokens, scores, weights, mask))
+
+
+# --- the matrix form ----------------------------------------------------------------------------------------
+
+
+def form_spec(view: HeadLike, row: int, columns: bool = False, size: int = 250) -> dict[str, Any]:
+    """The whole head as a matrix, queries in rows, or in columns as other books write it.
+
+    Args:
+        view: the head; at most 64 x 64 cells.
+        row: the query that is framed, in the window.
+        columns: whether queries are columns.
+        size: width and height in px.
+    """
+    weights, mask = (view.weights.T, view.mask.T) if columns else (view.weights, view.mask)
+    queries, keys = labels.ticks(view.query_tokens), labels.ticks(view.key_tokens)
+    down, along = (keys, queries) if columns else (queries, keys)
+    cells = {
+        "type": "heatmap",
+        "z": levels(weights, mask),
+        "zmin": 0,
+        "zmax": 255,
+        "colorscale": style.scale(view.kind),
+        "showscale": False,
+        "customdata": weights.astype(np.float32),
+        "hovertemplate": "%{y} · %{x}: weight %{customdata:.3f}<extra></extra>",
+    }
+    hatched = hatching(mask)
+    ring = frame(row - 0.5, row + 0.5, -0.5, len(down) - 0.5)
+    if not columns:
+        ring = frame(-0.5, len(along) - 0.5, row - 0.5, row + 0.5)
+    longest = max(len(along), len(down))
+    across = {**style.token_axis(along, size, longest), "side": "top"}
+    across |= {"tickangle": -90, "constrain": "domain"}
+    rows = {**style.token_axis(down, size, longest), "range": [len(down) - 0.5, -0.5], "scaleanchor": "x"}
+    layout = {
+        "xaxis": across | {"constraintoward": "left"},
+        "yaxis": rows | {"constrain": "domain", "constraintoward": "top"},
+        "shapes": [ring],
+        "width": size,
+        "height": size,
+        "margin": {"l": 76, "t": 76, "r": 4, "b": 4},
+        "dragmode": False,
+    }
+    return style.spec([cells] if hatched is None else [cells, hatched], layout)
+
+
+def form(view: HeadLike, row: int, columns: bool = False, size: int = 250) -> go.Figure:
+    """`form_spec` as a figure."""
+    return style.figure(form_spec(view, row, columns, size))
+
+
+def saturation_spec(
+    factors: np.ndarray, curves: Sequence[tuple[str, np.ndarray]], marks: Sequence[tuple[str, float]]
+) -> dict[str, Any]:
+    """How a softmax saturates as its scores grow.
+
+    Args:
+        factors: what the scores are multiplied with (n,).
+        curves: name and values (n,) of each.
+        marks: name and factor of each vertical line.
+    """
+    dashes = ("solid", "dash", "dot")
+    traces = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": factors.astype(np.float32),
+            "y": values.astype(np.float32),
+            "name": name,
+            "line": {"dash": dash, "width": 2, "color": "rgba(128,128,128,1)"},
+            "hovertemplate": f"{labels.escape(name)} %{{y:.3f}} at × %{{x:.2f}}<extra></extra>",
+        }
+        for (name, values), dash in zip(curves, dashes, strict=False)
+    ]
+    soft = {"gridcolor": "rgba(128,128,128,.25)", "zeroline": False, "fixedrange": True, "automargin": False}
+    title = {"text": "scores multiplied by", "font": {"size": 11}}
+    steps = [0.125, 0.25, 0.5, 1, 2, 4, 8]
+    layout = {
+        "xaxis": {
+            **soft,
+            "type": "log",
+            "title": title,
+            "tickvals": steps,
+            "ticktext": ["⅛", "¼", "½", *"1248"],
+        },
+        "yaxis": {**soft, "range": [0, 1.05], "tickvals": [0, 0.5, 1]},
+        "shapes": [_mark(factor) for _, factor in marks],
+        "annotations": [_mark_name(name, factor, i) for i, (name, factor) in enumerate(marks)],
+        "showlegend": True,
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}},
+        "height": 210,
+        "margin": {"l": 34, "t": 30, "r": 8, "b": 40},
+        "dragmode": False,
+    }
+    return style.spec(traces, layout)
+
+
+def _mark(factor: float) -> dict[str, Any]:
+    line = {"width": 1, "dash": "dot", "color": "rgba(128,128,128,.9)"}
+    return {"type": "line", "x0": factor, "x1": factor, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+
+
+def _mark_name(name: str, factor: float, place: int) -> dict[str, Any]:
+    position = {"x": float(np.log10(factor)), "y": 1.03 - 0.14 * place, "xanchor": "left", "yanchor": "top"}
+    return {"text": labels.escape(name), "showarrow": False, "font": {"size": 10}, **position}
+
+
+def saturation(
+    factors: np.ndarray, curves: Sequence[tuple[str, np.ndarray]], marks: Sequence[tuple[str, float]]
+) -> go.Figure:
+    """`saturation_spec` as a figure."""
+    return style.figure(saturation_spec(factors, curves, marks))

@@ -1,0 +1,369 @@
+"""What positional encodings are, and what they buy: tables, curves, biases, and results with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+
+LOOKS = {
+    "none": ("#999999", "dot", "x"),
+    "sinusoidal": ("#E69F00", "solid", "circle"),
+    "learned": ("#E69F00", "dash", "circle-open"),
+    "shaw": ("#CC79A7", "solid", "square"),
+    "t5": ("#CC79A7", "dash", "square-open"),
+    "rotary": ("#56B4E9", "solid", "diamond"),
+    "alibi": ("#56B4E9", "dash", "diamond-open"),
+    "postnorm": ("#999999", "solid", "star"),
+}
+"""Colour, line and symbol of each twin: no kind's hue, and told apart without colours."""
+NAMES = {
+    "shaw": "relative keys",
+    "t5": "T5 buckets",
+    "alibi": "ALiBi",
+    "postnorm": "sinusoidal (post-norm)",
+}
+"""What people read for a twin whose folder is called otherwise."""
+_OTHER = ("#999999", "dashdot", "cross")
+SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
+Values = Sequence[float] | np.ndarray
+_GRID = "rgba(128,128,128,.22)"
+_EDGE = {"color": _GRID, "width": 1, "dash": "dot"}
+_SMALL = {"size": 11}
+_NEVER = 0.2
+"""Where a count of 0 stands on a logarithmic axis."""
+_POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
+"""Ticks of a logarithmic axis: powers of ten, written out."""
+
+
+def look(name: str) -> tuple[str, str, str]:
+    """Colour, line and symbol of a twin; another seed looks like the first."""
+    return LOOKS.get(name.partition("-seed")[0], _OTHER)
+
+
+def twin_name(name: str) -> str:
+    """What people read for a twin or encoding: `shaw-seed2` is "relative keys, seed 2"."""
+    first, seed, number = name.partition("-seed")
+    return f"{NAMES.get(first, first)}, seed {number}" if seed else NAMES.get(first, first)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A measured value with the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def _axis(title: str, **more: Any) -> dict[str, Any]:
+    return {
+        "title": {"text": title, "font": _SMALL, "standoff": 6},
+        "tickfont": {"size": 10},
+        "gridcolor": _GRID,
+        "zeroline": False,
+        "fixedrange": True,
+        "automargin": False,
+        **more,
+    }
+
+
+def _plot(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], **layout: Any) -> go.Figure:
+    margin = {"l": 52, "t": 8, "r": 12, "b": 42}
+    values: dict[str, Any] = {"xaxis": x, "yaxis": y, "height": 280, "margin": margin, "dragmode": False}
+    return style.figure(style.spec(data, values | layout))
+
+
+def _legend(items: int) -> dict[str, Any]:
+    place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
+    return {"showlegend": items > 1, "legend": {**place, "font": {"size": 10}, "itemclick": "toggleothers"}}
+
+
+def table_map(
+    table: np.ndarray, first: int, down: str, across: str, height: int = 360, left: int = 1
+) -> go.Figure:
+    """A table of signed numbers as a map, every cell drawn: rows are positions, columns dimensions.
+
+    Args:
+        table: (rows, columns).
+        first: what the first row is called; the others count on.
+        down: what the rows are.
+        across: what the columns are.
+        height: in px, at least; a row has one px or more, or else the browser would leave rows out.
+        left: what the first column is called; the others count on.
+    """
+    most = max(float(np.abs(table).max()), 1e-9)
+    cells = {
+        "type": "heatmap",
+        "z": table.astype(np.float32),
+        "x0": left,
+        "dx": 1,
+        "y0": first,
+        "dy": 1,
+        "zmin": -most,
+        "zmax": most,
+        "colorscale": style.diverging(),
+        "colorbar": {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": 9}, "xpad": 4},
+        "hovertemplate": f"{down} %{{y}}, {across} %{{x}}: %{{z:.3f}}<extra></extra>",
+    }
+    x = _axis(across, showgrid=False, range=[left - 0.5, left + table.shape[1] - 0.5])
+    y = _axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
+    return _plot([cells], x, y, height=max(height, 50 + len(table)))
+
+
+def lines(
+    x: Values,
+    series: Mapping[str, Values],
+    titles: tuple[str, str],
+    looks: Mapping[str, tuple[str, str]] | None = None,
+    **layout: Any,
+) -> go.Figure:
+    """Several curves over the same places, with a legend that isolates one at a click.
+
+    Args:
+        x: where the values stand.
+        series: values by name.
+        titles: what lies along the two axes, units included.
+        looks: colour and line by name; otherwise `SERIES` in turn.
+        layout: more of Plotly's layout.
+    """
+    data = []
+    for i, (name, values) in enumerate(series.items()):
+        colour, dash = (looks or {}).get(name, SERIES[i % len(SERIES)])
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": np.asarray(x, np.float32),
+                "y": np.asarray(values, np.float32),
+                "name": labels.escape(name),
+                "line": {"color": colour, "dash": dash, "width": 2},
+                "hovertemplate": "%{x:g}: %{y:.3f}",
+            }
+        )
+    more = _legend(len(series)) | {"margin": {"l": 52, "t": 30 if len(series) > 1 else 8, "r": 12, "b": 42}}
+    return _plot(data, _axis(titles[0]), _axis(titles[1]), **more | {"hovermode": "closest"} | layout)
+
+
+def twin_lines(
+    x: Values,
+    series: Mapping[str, Values],
+    titles: tuple[str, str],
+    **layout: Any,
+) -> go.Figure:
+    """`lines` with the looks and names of the twins."""
+    looks = {twin_name(name): look(name)[:2] for name in series}
+    return lines(x, {twin_name(name): values for name, values in series.items()}, titles, looks, **layout)
+
+
+def measured_groups(
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[Interval | None]],
+    titles: tuple[str, str],
+    **layout: Any,
+) -> go.Figure:
+    """Values with intervals, one dot a twin in each group; twins stand beside each other.
+
+    No line joins the groups: shifted aside, a steep one would look higher or lower than it is.
+
+    Args:
+        groups: their names.
+        series: by twin, one value a group; None where nothing was measured.
+        titles: what lies along the two axes.
+        layout: more of Plotly's layout.
+    """
+    data = []
+    for i, (name, cells) in enumerate(series.items()):
+        aside = (i - (len(series) - 1) / 2) * 0.8 / max(1, len(series))
+        found = [(place + aside, cell) for place, cell in enumerate(cells) if cell is not None]
+        data.append(_measured(name, found) | {"mode": "markers"})
+    edges = [
+        {"type": "line", "x0": at - 0.5, "x1": at - 0.5, "y0": 0, "y1": 1, "yref": "paper", "line": _EDGE}
+        for at in range(1, len(groups))
+    ]
+    across = _axis(titles[0], **_places(groups), range=[-0.5, len(groups) - 0.5])
+    return _plot(data, across, _axis(titles[1]), **_measured_layout(len(series)), shapes=edges, **layout)
+
+
+def measured_lines(
+    x: Values,
+    series: Mapping[str, Sequence[Interval | None]],
+    titles: tuple[str, str],
+    **layout: Any,
+) -> go.Figure:
+    """Values on a logarithmic axis at a few places, one line a twin.
+
+    Args:
+        x: places, evenly spread in the picture.
+        series: by twin, one value a place; None where nothing was measured.
+        titles: what lies along the two axes.
+        layout: more of Plotly's layout.
+    """
+    data = [
+        _measured(name, [(place, cell) for place, cell in enumerate(cells) if cell is not None])
+        for name, cells in series.items()
+    ]
+    across = _axis(titles[0], **_places([f"{each:,g}" for each in x]))
+    up = _axis(titles[1], type="log", **_POWERS)
+    return _plot(data, across, up, **_measured_layout(len(series)), **layout)
+
+
+def _measured(name: str, found: Sequence[tuple[float, Interval]]) -> dict[str, Any]:
+    colour, dash, symbol = look(name)
+    cells = [cell for _, cell in found]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [place for place, _ in found],
+        "y": [cell.value for cell in cells],
+        "error_y": _error(cells),
+        "name": labels.escape(twin_name(name)),
+        "line": {"color": colour, "dash": dash, "width": 1.5},
+        "marker": {"symbol": symbol, "size": 7, "color": colour},
+        "hovertemplate": "%{y:.3g} (%{customdata})",
+        "customdata": [f"{cell.low:.3g} to {cell.high:.3g}" for cell in cells],
+    }
+
+
+def _places(names: Sequence[str]) -> dict[str, Any]:
+    return {"tickvals": list(range(len(names))), "ticktext": list(names), "showgrid": False}
+
+
+def _measured_layout(twins: int) -> dict[str, Any]:
+    return _legend(twins) | {"margin": {"l": 52, "t": 44, "r": 12, "b": 42}, "hovermode": "closest"}
+
+
+def _error(cells: Sequence[Interval]) -> dict[str, Any]:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [cell.high - cell.value for cell in cells],
+        "arrayminus": [cell.value - cell.low for cell in cells],
+        "thickness": 1.2,
+        "width": 3,
+    }
+
+
+def dots(values: Mapping[str, Interval], title: str, digits: int = 1, unit: str = "") -> go.Figure:
+    """One dot with its interval for each twin, one below the other, the value written beside it.
+
+    Args:
+        values: by name; `rotary-seed2` is the same encoding with another seed and drawn hollow.
+        title: what is measured.
+        digits: after the point of the written value.
+        unit: written after it.
+    """
+    names = list(values)
+    cells = list(values.values())
+    hollow = ["-seed" in name for name in names]
+    dot = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [cell.value for cell in cells],
+        "y": list(range(len(names))),
+        "error_x": _error(cells) | {"color": "rgba(128,128,128,.8)"},
+        "marker": {
+            "size": 9,
+            "color": [
+                "rgba(0,0,0,0)" if open_ else look(name)[0] for name, open_ in zip(names, hollow, strict=True)
+            ],
+            "line": {"width": 2, "color": [look(name)[0] for name in names]},
+        },
+        "hovertemplate": f"%{{x:.{digits}f}}{unit} (%{{customdata}})<extra></extra>",
+        "customdata": [f"95 %: {cell.low:.{digits}f} to {cell.high:.{digits}f}" for cell in cells],
+    }
+    high = max(cell.high for cell in cells)
+    low = min(0.0, *(cell.low for cell in cells))
+    written = {
+        "type": "scatter",
+        "mode": "text",
+        "x": [cell.high for cell in cells],
+        "y": list(range(len(names))),
+        "text": [f"\u2003{cell.value:.{digits}f}{unit}" for cell in cells],
+        "textposition": "middle right",
+        "textfont": {"size": 10},
+        "cliponaxis": False,
+        "hoverinfo": "skip",
+    }
+    shown = [labels.escape(twin_name(name)) for name in names]
+    y = _axis(
+        "", tickvals=list(range(len(names))), ticktext=shown, range=[len(names) - 0.5, -0.5], showgrid=False
+    )
+    x = _axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
+    margin = {"l": 122, "t": 6, "r": 12, "b": 42}
+    return _plot([dot, written], x, y, height=62 + 26 * len(names), margin=margin)
+
+
+def token_norms(tokens: Sequence[str], norms: Mapping[str, np.ndarray], title: str) -> go.Figure:
+    """Norms token by token: one curve for each part of the sum."""
+    axis = style.token_axis(labels.ticks(tokens)) | {"tickangle": -60, "automargin": False}
+    figure = lines(list(range(len(tokens))), norms, ("", title), height=270)
+    figure.update_traces(mode="lines+markers", marker={"size": 5}, hovertemplate="%{y:.2f}")
+    figure.update_layout(
+        xaxis=axis, yaxis={"rangemode": "tozero"}, margin={"l": 52, "t": 30, "r": 12, "b": 70}
+    )
+    return figure
+
+
+def token_vectors(tokens: Sequence[str], table: np.ndarray, most: float) -> go.Figure:
+    """The vectors of tokens as a map: rows are tokens, columns dimensions.
+
+    Args:
+        tokens: the rows.
+        table: (tokens, d_model).
+        most: largest magnitude on the colour scale; maps that share it can be compared.
+    """
+    height = 11 * max(len(tokens), 12)
+    figure = table_map(table, 0, "token", "dimension", height=50 + height)
+    axis = style.token_axis(labels.ticks(tokens), height + sum(style.MARGIN[end] for end in "lr"))
+    axis |= {"range": [len(tokens) - 0.5, -0.5]}
+    figure.update_layout(yaxis={**axis, "title": None}, margin={"l": 76})
+    return figure.update_traces(zmin=-most, zmax=most)
+
+
+def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence[int]]) -> go.Figure:
+    """Norm of each learned position against the number of training sentences that reach it.
+
+    Args:
+        norms: by stack, one a position.
+        seen: by stack, sentences that reach the position; positions beyond were never seen.
+    """
+    longest = max(len(each) for each in seen.values())
+    x = np.arange(1, max(map(len, norms.values())) + 1)
+    figure = lines(
+        x,
+        {f"{side}: norm": np.asarray(each) for side, each in norms.items()},
+        ("position", "norm of its vector"),
+    )
+    for i, (side, counts) in enumerate(seen.items()):
+        filled = np.zeros(len(x))
+        filled[: min(len(counts), len(x))] = counts[: len(x)]
+        figure.add_scatter(
+            x=x.astype(np.float32),
+            y=np.maximum(filled, _NEVER).astype(np.float32),
+            yaxis="y2",
+            name=f"{side}: sentences",
+            line={"color": SERIES[i][0], "dash": "dot", "width": 1},
+            customdata=filled.astype(np.float32),
+            hovertemplate="position %{x:g}: %{customdata:,.0f} sentences",
+        )
+    powers = [10**i for i in range(6)]
+    ticks = {
+        "tickmode": "array",
+        "tickvals": [_NEVER, *powers],
+        "ticktext": ["0", *(f"{n:,}" for n in powers)],
+    }
+    right = _axis("training sentences", overlaying="y", side="right", type="log", showgrid=False, **ticks)
+    figure.update_layout(
+        yaxis2=right,
+        margin={"l": 52, "t": 44, "r": 74, "b": 42},
+        xaxis={"range": [0, min(len(x), 2 * longest)]},
+        yaxis={"rangemode": "tozero"},
+        **_legend(2),
+    )
+    return figure

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+from head_views import Audit, View, decoder_view, view
+
+from figures.base import captions
+from transformer import Window
+
+
+def cross_view(weights: list[list[float]], **more: object) -> View:
+    array = np.array(weights, np.float32)
+    return View(
+        "cross",
+        ("▁war", "▁müde"),
+        ("▁tired", "</s>"),
+        array,
+        np.ones(array.shape, bool),
+        predicted_tokens=("▁müde", "</s>"),
+        window=Window(0, 2, 0, 2),
+        **more,
+    )
+
+
+def test_a_sentence_has_the_numbers_of_its_row():
+    parts = captions.sentence(cross_view([[0.61, 0.39], [0.5, 0.5]]), 0)
+    assert parts == [
+        "Predicting ",
+        "müde",
+        ", head 5 of layer 3 puts 61 % of its weight on ",
+        "tired",
+        ".",
+    ]
+
+
+def test_a_window_says_how_much_lies_outside():
+    assert "20 % lies outside" in captions.sentence(cross_view([[0.6, 0.2], [0.5, 0.5]]), 0)[-1]
+
+
+def test_a_row_that_rests_on_a_special_token_is_named():
+    notes = captions.rests(cross_view([[0.6, 0.4], [0.3, 0.7]]))
+    assert notes == {1: "here this head rests on </s>"}
+
+
+def test_a_fully_masked_row_is_no_lie():
+    head = view("encoder", ("a", "b"), ("a", "b"))
+    head.mask[0] = False
+    assert "nothing" in captions.sentence(head, 0)[-1]
+
+
+def test_a_caption_says_what_the_picture_is():
+    text = captions.caption(decoder_view())
+    for part in (
+        "Masked decoder self-attention",
+        "layer 3",
+        "head 5",
+        "{step}",
+        "weights",
+        "en-de (pre-norm)",
+    ):
+        assert part in text
+
+
+def test_the_badge_follows_the_audit():
+    assert captions.badge(Audit())["text"] == "✓ verified"
+    failed = captions.badge(Audit(passed=False))
+    assert failed == {**failed, "passed": False, "text": "✗ not verified"}

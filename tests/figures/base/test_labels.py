@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from figures.base import labels
+
+
+@pytest.mark.parametrize(
+    ("piece", "shown"),
+    [
+        ("▁tired", "tired"),
+        ("</s>", "</s>"),
+        ("▁", "␣"),
+        ("", "∅"),
+        ("  ", "␣␣"),
+        ("<0xF0>", "0xF0"),
+        ("<0x3C>", "<"),
+        ("\u202e", "U+202E"),
+        ("a\x07b", "aU+0007b"),
+        ("​", "U+200B"),
+    ],
+)
+def test_every_piece_has_a_visible_form(piece: str, shown: str):
+    assert labels.display(piece) == shown
+
+
+def test_markup_and_colour_signs_are_escaped():
+    assert labels.escape("<b>&#000001") == "&lt;b&gt;&amp;&#35;000001"
+
+
+def test_long_tokens_are_cut_with_an_ellipsis():
+    assert labels.shorten("Donaudampfschiff") == "Donaudampfsc…"
+    assert labels.shorten("Donau") == "Donau"
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["WWWWWWWWWW", "日本語の文章です", "geschriebenes", "iiiiiiiiiiiiiiiiiiiiiiiiiiii", "e\u0301" * 30],
+)
+def test_labels_are_cut_by_how_wide_they_are_drawn_with_their_index(token: str):
+    for name in labels.names([token, token], labels.ROOM):
+        assert "…" in name
+        assert 4 < labels.width(name) <= labels.ROOM + 0.4
+
+
+def test_a_word_of_eleven_letters_is_written_in_full():
+    assert labels.ticks(["▁geschrieben"]) == ["geschrieben"]
+
+
+def test_repeated_tokens_are_numbered_and_single_ones_not():
+    assert labels.names(["▁die", "▁Katze", "▁die"]) == ["die₁", "Katze", "die₂"]
+
+
+def test_people_count_from_one():
+    assert labels.head_name(0, 0) == "L1 H1"
+    assert labels.head_phrase(2, 4) == "head 5 of layer 3"

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+
+from figures.base import style
+from figures.pages.heads import Cell, Follower, head_grid, relation_dots
+
+CELLS = [
+    [Cell(0.1, "10 %", "prev", "layer 1, head 1\n<b>"), Cell(0.5, "50 %", "–", "layer 1, head 2")],
+    [Cell(None, "–", "sink", "layer 2, head 1"), Cell(0.3, "30 %", "next", "layer 2, head 2")],
+    [Cell(0.2, "20 %", "–", "layer 3, head 1"), Cell(0.4, "40 %", "–", "layer 3, head 2")],
+]
+
+
+def test_rows_are_layers_and_columns_heads() -> None:
+    figure = head_grid(CELLS, "encoder", (1, 1))
+    cells, targets = figure.data
+    assert np.array(cells.z)[0].tolist() == [np.float32(0.1), np.float32(0.5)]
+    assert np.isnan(cells.z[1][0])
+    assert (cells.zmin, cells.zmax) == (np.float32(0.1), np.float32(0.5))
+    place = list(zip(targets.y, targets.x, strict=True))
+    assert [tuple(each) for each in targets.customdata] == place
+    assert targets.hovertext[place.index((1, 1))] == "layer 2, head 2"
+    texts = {(each.y, each.x): each.text for each in figure.layout.annotations}
+    assert texts[0, 1] == "50 %<br>–"
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
+
+
+def test_the_chosen_head_is_framed_in_its_hue() -> None:
+    (frame,) = head_grid(CELLS, "cross", (2, 0)).layout.shapes
+    assert (frame.x0, frame.x1, frame.y0, frame.y1) == (-0.5, 0.5, 1.5, 2.5)
+    assert frame.line.color == style.HUES["cross"]
+
+
+def test_markup_in_a_note_stays_text() -> None:
+    assert head_grid(CELLS, "encoder", (0, 0)).data[1].hovertext[0] == "layer 1, head 1<br>&lt;b&gt;"
+
+
+def test_one_value_for_all_heads_still_has_a_scale() -> None:
+    cells = head_grid([[Cell(0.2, "20 %", "–", "")] * 2], "decoder", (0, 0)).data[0]
+    assert cells.zmin < cells.zmax
+
+
+def test_many_heads_leave_out_the_roles() -> None:
+    figure = head_grid([[Cell(0.2, "20 %", "prev", "")] * 16], "decoder", (0, 0))
+    assert {each.text for each in figure.layout.annotations} == {"20 %"}
+
+
+def test_a_dot_is_the_head_and_a_bar_the_rule() -> None:
+    found = [Follower("subject → governor", 0.7, 0.4, "a"), Follower("<i> → governor", 0.1, 0.2, "b\n<i>")]
+    between, rule, heads = relation_dots(found, "decoder").data
+    assert list(heads.x) == [0.7, 0.1]
+    assert list(rule.x) == [0.4, 0.2]
+    assert list(between.x) == [0.7, 0.4, None, 0.1, 0.2, None]
+    assert heads.marker.color == style.HUES["decoder"]
+    assert heads.hovertext[1] == "b<br>&lt;i&gt;"

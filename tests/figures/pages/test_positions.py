@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import numpy as np
+
+from figures.pages.positions import (
+    LOOKS,
+    Interval,
+    dots,
+    lines,
+    look,
+    measured_groups,
+    measured_lines,
+    seen_norms,
+    table_map,
+    token_norms,
+    token_vectors,
+    twin_lines,
+    twin_name,
+)
+
+CELLS = {"rotary": Interval(28.0, 27.0, 29.5), "rotary-seed2": Interval(27.5, 26.0, 28.5)}
+
+
+def test_a_map_draws_every_cell_around_zero_and_counts_as_told():
+    table = np.array([[0.5, -2.0, 0.0], [1.0, 0.0, 0.25]])
+    drawn = table_map(table, 513, "position", "dimension")
+    cells = drawn.data[0]
+    np.testing.assert_allclose(cells.z, table)
+    assert (cells.zmin, cells.zmax) == (-2.0, 2.0)
+    assert (cells.y0, cells.x0) == (513, 1)
+    assert tuple(drawn.layout.yaxis.range) == (514.5, 512.5)
+
+
+def test_columns_that_are_positions_count_on_from_the_first():
+    drawn = table_map(np.zeros((3, 2)), 513, "position", "position", left=513)
+    assert (drawn.data[0].x0, drawn.data[0].y0) == (513, 513)
+    assert tuple(drawn.layout.xaxis.range) == (512.5, 514.5)
+
+
+def test_a_long_map_has_a_px_for_each_row():
+    drawn = table_map(np.zeros((512, 4)), 1, "position", "dimension")
+    assert drawn.layout.height - drawn.layout.margin.t - drawn.layout.margin.b >= 512
+
+
+def test_curves_keep_their_names_and_values():
+    drawn = lines([1, 2], {"a<b": [0.0, 1.0], "c": [2.0, 3.0]}, ("x", "y"))
+    assert [trace.name for trace in drawn.data] == ["a&lt;b", "c"]
+    np.testing.assert_allclose(drawn.data[1].y, [2, 3])
+    assert drawn.layout.showlegend
+    assert not lines([1], {"a": [0.0]}, ("x", "y")).layout.showlegend
+
+
+def test_no_two_twins_look_alike_and_none_wears_the_hue_of_a_kind():
+    assert len(set(LOOKS.values())) == len(LOOKS)
+    assert not {colour for colour, *_ in LOOKS.values()} & {"#0072B2", "#009E73", "#D55E00"}
+    assert look("rotary-seed2") == look("rotary")
+    drawn = twin_lines([0, 1], {"alibi": [0, 1]}, ("x", "y"))
+    assert drawn.data[0].line.dash == LOOKS["alibi"][1]
+
+
+def test_dots_show_value_and_interval_and_other_seeds_hollow():
+    drawn = dots(CELLS, "BLEU")
+    dot = drawn.data[0]
+    assert tuple(dot.x) == (28.0, 27.5)
+    assert tuple(dot.error_x.array) == (1.5, 1.0)
+    assert tuple(dot.error_x.arrayminus) == (1.0, 1.5)
+    assert tuple(drawn.layout.yaxis.ticktext) == ("rotary", "rotary, seed 2")
+    assert dot.marker.color[1] == "rgba(0,0,0,0)"
+    assert "28.0" in drawn.data[1].text[0]
+
+
+def test_measured_lines_leave_out_what_was_not_measured():
+    drawn = measured_lines([64, 1024], {"learned": [Interval(1, 1, 1), None]}, ("tokens", "ms"))
+    assert tuple(drawn.data[0].y) == (1,)
+    assert tuple(drawn.layout.xaxis.ticktext) == ("64", "1,024")
+    assert drawn.layout.yaxis.type == "log"
+
+
+def test_what_lines_join_stands_at_its_place_and_what_stands_aside_is_not_joined():
+    """A line that is moved aside crosses others where its values do not."""
+    series = {name: [Interval(1, 0, 2), Interval(3, 2, 4)] for name in ("none", "rotary", "alibi")}
+    for trace in measured_lines([1, 2], series, ("x", "y")).data:
+        assert tuple(trace.x) == (0, 1)
+    aside = measured_groups(["a", "b"], series, ("x", "y")).data
+    assert [trace.mode for trace in aside] == ["markers"] * 3
+    places = np.array([trace.x for trace in aside])
+    assert (np.abs(places - [0, 1]) < 0.5).all()
+    assert len(np.unique(places)) == 6
+
+
+def test_twins_are_called_what_people_read():
+    assert twin_name("shaw-seed2") == "relative keys, seed 2"
+    assert twin_name("rotary") == "rotary"
+
+
+def test_vectors_of_tokens_share_a_scale_and_have_their_tokens_as_rows():
+    drawn = token_vectors(("▁a", "<b>"), np.array([[1.0, -2.0], [0.5, 0.0]]), 4.0)
+    assert (drawn.data[0].zmin, drawn.data[0].zmax) == (-4, 4)
+    assert tuple(drawn.layout.yaxis.ticktext) == ("a", "&lt;b&gt;")
+    assert tuple(drawn.layout.yaxis.range) == (1.5, -0.5)
+
+
+def test_norms_of_tokens_stand_at_their_tokens():
+    drawn = token_norms(("▁a", "<b>"), {"encoding": np.array([1.0, 2.0])}, "norm")
+    assert tuple(drawn.layout.xaxis.ticktext) == ("a", "&lt;b&gt;")
+    np.testing.assert_allclose(drawn.data[0].y, [1, 2])
+
+
+def test_norms_stand_beside_the_sentences_that_reach_them():
+    drawn = seen_norms({"encoder": [1.0, 2.0, 3.0]}, {"encoder": [10, 4]})
+    assert tuple(drawn.data[1].customdata) == (10, 4, 0)
+    assert 0 < drawn.data[1].y[2] < 0.5
+    assert drawn.layout.yaxis2.type == "log"

@@ -1,0 +1,176 @@
+"""Word alignment on the cross-attention page: known links, gold pairs, the address."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+
+import pytest
+from closed_form import CASES
+from test_app import own_models, run  # noqa: F401
+
+from transformer.lenses.alignment import read_gold
+from transformer.text.pairs import DataError
+from ui.server import gold
+
+PAGE = "pages/cross_attention.py"
+
+
+def known(name: str) -> str:
+    """The links of head 1, written from 1 as the address does."""
+    case = CASES[name]
+    return ",".join(f"{key + 1}-{row + 1}" for row, key in enumerate(case.keys("cross", 0)[:-1]))
+
+
+def words(at: object) -> str:
+    return " ".join(each.value for each in (*at.markdown, *at.caption))  # type: ignore[attr-defined]
+
+
+def chart(at: object) -> dict:
+    return json.loads(at.get("plotly_chart")[0].proto.spec)  # type: ignore[attr-defined]
+
+
+def align(**params: str) -> object:
+    return run(PAGE, view="alignment", **params)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_head_that_translates_has_no_error_and_is_offered_as_the_best(name: str):
+    at = align(model=name, text=CASES[name].sentence, pairs=known(name), cross="1.2")
+    assert not at.exception
+    assert "The lowest error has **head 1 of layer 1**: AER 0 %, precision 100 %, recall 100 %" in words(at)
+    assert "Head 2 of layer 1" in words(at)
+    next(each for each in at.button if each.label == "open head 1 of layer 1").click().run()
+    assert at.query_params["cross"] in ("1.1", ["1.1"])
+    assert "Head 1 of layer 1" in words(at)
+    assert "**AER 0 %**" in words(at)
+
+
+def test_a_row_that_reads_a_word_is_one_later_than_the_row_that_predicts_it():
+    at = align(model="copy", rows="read", cross="1.1", pairs=known("copy"))
+    assert "row that reads the word" in words(at)
+    assert "**AER 0 %**" not in words(at)
+
+
+def test_a_mean_over_heads_is_named():
+    at = align(model="random", mean="1-3")
+    assert "mean over all heads of layers 1 to 3" in words(at)
+    clipped = align(model="copy", mean="2-9")
+    assert not clipped.exception
+    assert "mean over all heads of layer 1" in words(clipped)
+
+
+@pytest.mark.parametrize("rule", ["mutual", "above-0.50"])
+def test_other_rules_find_the_known_links_too(rule: str):
+    at = align(model="copy", rule=rule, cross="1.1", pairs=known("copy"))
+    assert "**AER 0 %**" in words(at)
+
+
+def test_without_links_the_page_says_how_to_make_them():
+    at = align()
+    assert "No links made by hand yet" in words(at)
+    assert not at.dataframe
+
+
+def test_links_outside_the_text_are_left_out_and_counted():
+    at = align(pairs="1-1,90-1")
+    assert "Links of the address that lie outside this text are left out: 1." in words(at)
+
+
+def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    (tmp_path / "gold.tsv").write_text("one two .\teins zwei .\t0-0 1p1 2-2\n", encoding="utf-8")
+    monkeypatch.setattr(gold, "sample", lambda: read_gold(tmp_path / "gold.tsv"))
+    at = align(model="random")
+    picker = next(each for each in at.selectbox if "bundled sample" in each.label)
+    picker.select_index(1).run()
+    assert not at.exception
+    held = {name: value[-1] if isinstance(value, list) else value for name, value in at.query_params.items()}
+    assert (held["text"], held["target"], held["pairs"]) == ("one two .", "eins zwei .", "1-1,2p2,3-3")
+    assert held["gold"] == "sample-1"
+    assert "Against 2 sure links made by hand" in words(at)
+    at.text_input[0].set_value("nine ten").run()
+    assert "pairs" not in at.query_params
+    assert "gold" not in at.query_params
+
+
+def test_links_can_be_cleared():
+    at = align(pairs="1-1")
+    next(each for each in at.button if "clear the links" in each.label).click().run()
+    assert "pairs" not in at.query_params
+
+
+def test_the_bundled_sample_has_pairs_whose_links_fit():
+    pairs = gold.sample()
+    assert len(pairs) >= 20
+    assert all(pair.sure <= pair.possible for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\tb", "the file:1: .*2 columns"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"", "is empty"),
+        (b"x" * 2**22, "at most 2 MB"),
+    ],
+    ids=["columns", "bytes", "empty", "large"],
+)
+def test_a_file_that_is_no_gold_file_gets_a_sentence(content: bytes, message: str):
+    with pytest.raises(DataError, match=message):
+        gold.parse("gold.tsv", content)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\tb\t0-0\n" * 1_500_000, "unpacks to more than 2 MB|more than 2,000 lines"),
+        (b"a " * 25_000_000 + b"\tb\t0-0\n", "the file:1: this line has more than 64 kB"),
+    ],
+    ids=["rows", "words"],
+)
+def test_a_gold_file_that_unpacks_without_end_takes_little_memory(content: bytes, message: str):
+    packed = gzip.compress(content)
+    assert len(packed) < gold.LARGEST
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=message):
+            gold.parse("gold.tsv.gz", packed)
+        assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("link", ["9" * 5000 + "-0", "0-" + "9" * 5000, "٣-0"])
+def test_a_link_that_is_no_small_number_gets_a_sentence(link: str):
+    with pytest.raises(DataError, match=r"the file:1: .* is no link") as refused:
+        gold.parse("gold.tsv", f"a\tb\t{link}\n".encode())
+    assert len(str(refused.value)) < 200
+
+
+def test_a_gold_file_is_parsed_once_and_not_at_every_run(monkeypatch: pytest.MonkeyPatch):
+    parsed = []
+    monkeypatch.setattr(gold, "parse", lambda name, content: parsed.append(name) or gold.sample()[:2])
+    at = align(model="random")
+    at.file_uploader[0].upload("gold.tsv", b"a\tb\t0-0\n", "text/plain").run()
+    at.run()
+    assert not at.exception
+    assert parsed == ["gold.tsv"]
+    assert any("pairs of your file" in each.label for each in at.selectbox)
+
+
+def test_a_long_text_is_drawn_in_a_window_that_says_so():
+    text = " ".join(["one two three four five six eight nine ten"] * 12)
+    at = align(model="random", text=text, step="90", pairs="1-1")
+    assert not at.exception
+    assert "target words" in words(at)
+    assert len(json.dumps(chart(at))) < 300_000
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", "</s> <pad> #000001", "‮ %{x} $x$", "日本語 שלום"]
+)
+def test_hostile_words_are_shown_as_text(text: str):
+    at = align(model="random", text=text, pairs="1-1")
+    assert not at.exception
+    assert "<script" not in json.dumps(chart(at))

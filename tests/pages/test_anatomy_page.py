@@ -1,0 +1,188 @@
+"""The page Anatomy without a browser: every part, its numbers, the address, hostile tokens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from closed_form import CASES
+from random_models import random_model
+from test_app import own_models, run, said  # noqa: F401
+from test_inside_page import HOSTILE, array, strip, words
+
+from transformer.model.config import TransformerConfig
+from transformer.storage.directory import save_checkpoint
+from transformer.translate.translator import Translator, load_translator
+from ui.address.values import PARTS
+from ui.views.anatomy import page
+from ui.views.anatomy.body import boxes, parts
+
+PAGE = "pages/anatomy.py"
+TEXT = CASES["copy"].sentence
+
+
+def charts(at: object) -> dict[str, dict]:
+    """The figures by key of the page, without its prefix."""
+    return {
+        each.proto.id.rpartition("anatomy.")[2]: json.loads(each.proto.spec)
+        for each in at.get("plotly_chart")  # type: ignore[attr-defined]
+        if "anatomy." in each.proto.id
+    }
+
+
+@pytest.mark.parametrize(("model", "norm"), [("random", "pre"), ("copy", "post")])
+def test_every_part_is_drawn_and_proved(model: str, norm: str):
+    at = run(PAGE, model=model, step="3", source="2")
+    for part in parts(TransformerConfig(vocab_size=9, norm=norm)):
+        at = run(PAGE, model=model, step="3", source="2", part=part, layer="1")
+        assert not at.exception, part
+        assert {"lens", "stream", "norms"} < set(charts(at)), part
+        assert "verified" in words(at)
+        assert "not verified" not in words(at), part
+
+
+def test_the_parts_of_the_state_are_those_of_a_pre_norm_model():
+    assert set(PARTS) == set(parts(TransformerConfig(vocab_size=9, norm="pre")))
+
+
+def test_a_layer_norm_shows_the_token_s_mean_and_deviation(own_models: Path):  # noqa: F811
+    at = run(PAGE, model="random", source="2", part="encoder-attention-norm", layer="2")
+    shown = charts(at)["norm"]
+    x = strip(shown, "x")
+    assert f"μ = {x.mean():.3f}" in words(at)
+    assert f"σ = {x.std():.3f}" in words(at)
+    norm = load_translator(own_models / "random").model.encoder.layers[1].self_attention_residual.norm
+    np.testing.assert_allclose(strip(shown, "LayerNorm(x)"), norm(torch.tensor(x.copy())), atol=1e-4)
+
+
+def test_the_feed_forward_network_shows_its_most_active_units(own_models: Path):  # noqa: F811
+    shown = charts(run(PAGE, model="random", step="2", part="decoder-forward", layer="3"))
+    network = load_translator(own_models / "random").model.decoder.layers[2].feed_forward
+    units = network.activation(network.inner(torch.tensor(strip(shown["forward"], "reads x").copy())))
+    added = units.abs() * network.outer.weight.norm(dim=0)
+    values, ids = added.topk(8)
+    np.testing.assert_allclose(array(shown["units"]["data"][0]["x"]), values, atol=1e-4)
+    assert shown["units"]["data"][0]["hovertext"] == [f"unit {i + 1}" for i in ids.tolist()]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_known_models_show_the_token_that_must_come_next(name: str):
+    case = CASES[name]
+    at = run(PAGE, model=name, text=case.sentence, step="2", part="output")
+    token = case.target_tokens[1].removeprefix("▁")
+    assert charts(at)["output"]["data"][0]["hovertext"][0] == token
+    lens = charts(at)["lens"]["data"]
+    assert lens[0]["text"][-1][0] == token
+    assert lens[1]["text"][-4].startswith(f"<b>{token} ")
+    assert "a table of its own" in words(at)
+    assert "there is no bias" in words(at)
+
+
+def test_tied_embeddings_are_told_apart():
+    at = run(PAGE, model="en-de", text="The dog sleeps.", part="output")
+    assert not at.exception
+    assert "tied" in words(at)
+
+
+def test_neighbours_of_an_embedding_are_its_largest_cosines(own_models: Path):  # noqa: F811
+    shown = charts(run(PAGE, model="random", source="1", part="source-embedding"))["neighbours"]
+    translator = load_translator(own_models / "random")
+    table = translator.model.embedding.weight
+    token = translator.ids(TEXT)[0]
+    cosines = torch.nn.functional.cosine_similarity(table, table[token][None])
+    cosines[token] = -2
+    np.testing.assert_allclose(array(shown["data"][0]["x"]), cosines.topk(8).values, atol=1e-5)
+
+
+def test_the_paper_stands_beside_this_model():
+    told = words(run(PAGE, model="random"))
+    for figure in ("6 + 6", "512", "28.4", "41.0", "3.5 days on 8 P100", "2 + 3"):
+        assert figure in told
+    assert "not stated in its card" in told
+
+
+def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkeypatch: pytest.MonkeyPatch):
+    opened: list[str] = []
+    monkeypatch.setattr(page.state, "change", lambda **values: opened.append(values["part"]))
+    for points in (
+        [{"customdata": "output"}],
+        [{"customdata": ["encoder-forward"]}],
+        [],
+        [{"customdata": "x"}],
+    ):
+        page._take({"selection": {"points": points}})
+    page._take(None)
+    assert opened == ["output", "encoder-forward"]
+
+
+def test_the_lists_choose_the_same_parts_and_go_into_the_address():
+    at = run(PAGE, model="random")
+    next(each for each in at.selectbox if each.label == "Part").select("decoder-cross").run()
+    next(each for each in at.selectbox if each.label == "Layer").select(2).run()
+    assert not at.exception
+    assert (at.query_params["part"], at.query_params["layer"]) == ("decoder-cross", "3")
+    links = [
+        each.proto.query_string for each in at.get("page_link") if "kind=" not in each.proto.query_string
+    ]
+    assert not any("part=" in link or "layer=" in link for link in links)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"part": "heart"},
+        {"part": "decoder-end", "model": "copy"},
+        {"part": "encoder-forward", "layer": "99"},
+        {"layer": "x"},
+    ],
+    ids=str,
+)
+def test_a_bad_address_shows_the_nearest_part(params: dict[str, str]):
+    at = run(PAGE, **{"model": "random", **params})
+    assert not at.exception
+    assert "lens" in charts(at)
+    assert said(at)
+
+
+@pytest.mark.parametrize("part", ["source-embedding", "decoder-cross", "output"])
+def test_hostile_tokens_stay_text(part: str):
+    at = run(PAGE, model="random", text=HOSTILE, part=part)
+    assert not at.exception
+    drawn = json.dumps({name: [chart["data"], chart["layout"]] for name, chart in charts(at).items()})
+    for hostile in ("<script", "#000001", "\u202e"):
+        assert hostile not in drawn
+    assert "\u202e" not in words(at)
+
+
+def test_what_the_config_says_is_drawn():
+    config = TransformerConfig(vocab_size=8000, d_model=256, d_ff=1024, norm="pre")
+    encoder, decoder = boxes(config, adds_positions=False)
+    shapes = {box.part: (box.label, box.shape) for box in (*encoder, *decoder)}
+    assert shapes["source-embedding"] == ("embedding", "8,000 × 256")
+    assert shapes["decoder-cross"] == ("cross-attention", "8 heads × 32")
+    assert shapes["encoder-forward"] == ("feed-forward", "256 → 1,024 → 256")
+    assert shapes["output"] == ("linear, softmax", "256 → 8,000")
+    assert [box.label for box in encoder][1:4] == ["LayerNorm", "self-attention", "+"]
+    post = boxes(TransformerConfig(vocab_size=9))[0]
+    assert [box.label for box in post][1:4] == ["self-attention", "+", "LayerNorm"]
+    assert len(post) == 7
+
+
+def test_other_positions_biases_and_activations_are_said(own_models: Path, translator: Translator):  # noqa: F811
+    changes = {"positions": "rotary", "activation": "gelu", "output_bias": True, "norm": "post"}
+    model = random_model(vocab_size=translator.config.vocab_size, scaled_embeddings=False, **changes)
+    save_checkpoint(own_models / "other", model.config, model.state_dict(), translator.tokenizer)
+    told = words(run(PAGE, model="other", part="source-embedding"))
+    assert "as it is: this model does not scale it" in told
+    assert "act inside attention" in told
+    assert "not verified" not in told
+    at = run(PAGE, model="other", part="output")
+    assert "a learned bias is added" in words(at)
+    assert "itself, turned round (tied" in words(at)
+    assert "The output matrix and the softmax" in words(at)
+    at = run(PAGE, model="other", part="decoder-forward")
+    assert r"\mathrm{gelu}" in " ".join(each.value for each in at.latex)
+    assert "not verified" not in words(at)

@@ -1,0 +1,321 @@
+"""Every page without a browser: what it shows, how it takes a bad address, and what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from closed_form import CASES
+from streamlit.testing.v1 import AppTest
+
+from transformer.storage.directory import save_checkpoint
+from transformer.study.survey import Line
+from transformer.translate.translator import Translator
+from ui.server import survey_run
+from ui.shell import frame
+
+ROOT = Path(__file__).resolve().parents[2]
+LINKED = (
+    "app.py",
+    "pages/encoder_self_attention.py",
+    "pages/decoder_self_attention.py",
+    "pages/cross_attention.py",
+    "pages/inside_a_head.py",
+    "pages/anatomy.py",
+)
+"""Pages with a linked view."""
+PAGES = tuple(path for path, *_ in frame.PAGES)
+SENTENCE = CASES["copy"].sentence
+HEADS = {
+    "default": {"encoder": [1, 3], "decoder": [0, 1], "cross": [2, 2]},
+    "heads": {
+        kind: [[{"aer": 0.9 - head / 10, "previous": head / 10} for head in range(4)] for _ in range(layers)]
+        for kind, layers in (("encoder", 2), ("decoder", 3), ("cross", 3))
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def own_models(
+    closed_form_models: dict[str, Path],
+    translator: Translator,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """A folder with small models, found through the environment."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, path in closed_form_models.items():
+        (folder / name).symlink_to(path)
+    state = translator.model.state_dict()
+    save_checkpoint(folder / "random", translator.config, state, translator.tokenizer, heads=HEADS)
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(folder))
+    monkeypatch.setattr(survey_run, "sample", lambda: (Line(SENTENCE),))
+    return folder
+
+
+def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
+    """Opens a page with an address."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    for name, value in {"model": "copy", "text": SENTENCE, **params}.items():
+        at.query_params[name] = value
+    if page != "app.py":
+        at.switch_page(page)
+    return at.run()
+
+
+def view(at: AppTest) -> dict[str, object]:
+    """What the linked view was told."""
+    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
+    return next(data for data in told if "ack" in data)
+
+
+def feeds(at: AppTest) -> dict[str, dict[str, object]]:
+    """What the feeders carry, by name."""
+    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
+    return {data["name"]: data for data in told if "name" in data}
+
+
+def said(at: AppTest) -> str:
+    """All notices and errors."""
+    return " ".join(each.value for each in (*at.info, *at.error))
+
+
+@pytest.mark.parametrize("page", LINKED)
+def test_every_linked_page_draws_its_figures_for_one_translation(page: str):
+    at = run(page)
+    assert not at.exception
+    told, carried = view(at), feeds(at)
+    assert set(told["plots"]) <= set(carried)
+    assert {data["trace"] for data in carried.values()} == {told["trace"]}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"step": "0"},
+        {"step": "999"},
+        {"step": "nan"},
+        {"step": ["1", "2"]},
+        {"source": "-7"},
+        {"source": "1e9"},
+        {"encoder": "9.9"},
+        {"decoder": "x.y"},
+        {"cross": "1"},
+        {"view": "sideways"},
+        {"decode": "beam-x"},
+        {"model": "../../etc"},
+        {"model": "/work"},
+    ],
+    ids=str,
+)
+def test_a_bad_address_is_named_and_the_nearest_view_is_shown(params: dict[str, str]):
+    at = run(**params)
+    assert not at.exception
+    assert view(at)["step"] >= 0
+    if params not in ({"step": "0"}, {"source": "-7"}):
+        assert said(at)
+
+
+OUT_OF_RANGE = {
+    "step": "999",
+    "source": "1e9",
+    "encoder": "9.9",
+    "decoder": "9.9",
+    "key": "1e9",
+    "layer": "99",
+}
+EVERYTHING_WRONG = {
+    "step": "nan",
+    "source": ["1", "x"],
+    "cross": "1",
+    "view": "sideways",
+    "decode": "beam-x",
+    "what_if": "magic",
+    "part": "heart",
+    "d_model": "inf",
+    "pairs": "1-x",
+    "scale": "cubic",
+    "model": "../../etc",
+}
+HOSTILE = "<script>alert(1)</script> </b> {x} %{z} **one** $x$ [a](javascript:1) #000001 \u202eabc two"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_whatever_stands_in_the_address_every_page_opens_and_names_it(page: str):
+    at = run(page, **EVERYTHING_WRONG)
+    assert not at.exception
+    told = said(at).replace("\\", "")
+    assert all(name in told for name in EVERYTHING_WRONG if name != "model")
+    assert all(each.value for each in at.error)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_positions_out_of_range_become_the_nearest_on_every_page(page: str):
+    at = run(page, **OUT_OF_RANGE)
+    assert not at.exception
+    if page in LINKED:
+        assert view(at)["step"] == len(CASES["copy"].target_tokens) - 1
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_hostile_texts_stay_text_on_every_page(page: str):
+    at = run(page, model="random", text=HOSTILE, target=HOSTILE, batch=HOSTILE, other=HOSTILE)
+    assert not at.exception
+    charts = [each.proto.spec for each in at.get("plotly_chart")]
+    drawn = [str(feed.get("figure")) for feed in feeds(at).values()]
+    pages = [each.proto.body for each in at.get("html")]
+    marks = [each.value for each in (*at.markdown, *at.caption, *at.info, *at.error)]
+    for shown in (*charts, *drawn, *pages):
+        assert "<script" not in shown
+    assert not [mark for mark in marks if "**one**" in mark or "[a](" in mark or "$x$" in mark]
+
+
+def test_a_path_is_no_model():
+    at = run(model="../copy")
+    assert "no model of the name" in said(at).replace("\\", "")
+    picker = next(each for each in at.selectbox if each.label == "Model")
+    assert picker.value == picker.options[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("", "is empty"), (" \t\n", "is empty"), ("\x00\x01", "is empty"), ("word " * 10_000, "at most 1,024")],
+    ids=["empty", "white space", "control characters", "10,000 words"],
+)
+def test_a_text_that_cannot_be_translated_keeps_the_page(text: str, sentence: str):
+    at = run()
+    at.text_input[0].set_value(text).run()
+    assert not at.exception
+    assert sentence in said(at).replace("\\", "")
+    assert at.text_input[0].value == text
+    at.text_input[0].set_value("one two").run()
+    assert not at.error
+
+
+def test_a_long_text_stays_in_the_session_and_says_so():
+    text = " ".join(["one stop", *["two three"] * 400])
+    at = run()
+    at.text_input[0].set_value(text).run()
+    assert not at.exception
+    assert "too long for a link" in said(at)
+    assert "text" not in at.query_params
+    next(each for each in at.selectbox if each.label == "Decoding").select_index(1).run()
+    assert at.text_input[0].value == text
+
+
+def test_a_translation_is_made_once(monkeypatch: pytest.MonkeyPatch):
+    calls: list[str] = []
+    stream = Translator.stream
+
+    def counted(self: Translator, text: str, *more: object, **named: object) -> object:
+        calls.append(text)
+        return stream(self, text, *more, **named)
+
+    monkeypatch.setattr(Translator, "stream", counted)
+    text = "nine ten eight stop"
+    at = run(text=text)
+    head = next(each for each in at.selectbox if "cross" in each.label)
+    head.select((0, 1)).run()
+    at.run()
+    assert calls.count(text) == 1
+    assert feeds(at)["cross"]["title"] == "Cross L1 H2"
+
+
+@pytest.mark.parametrize("decode", ["greedy", "beam-4", "sample-3"])
+def test_every_way_of_decoding_is_shown(decode: str):
+    at = run(decode=decode)
+    assert not at.exception
+    assert decode in str(feeds(at)["next"]["caption"])
+
+
+def test_own_translations_are_forced_and_named_as_such():
+    at = run(target="vier drei zwei")
+    assert [chip["text"] for chip in feeds(at)["strips"]["target"]] == ["vier", "drei", "zwei", "</s>"]
+    assert "not the model's" in str(feeds(at)["next"]["caption"])
+
+
+def test_back_restores_the_earlier_state():
+    at = run(step="2")
+    before = dict(at.query_params)
+    at.text_input[0].set_value("nine ten").run()
+    assert [chip["text"] for chip in feeds(at)["strips"]["source"]] == ["nine", "ten", "</s>"]
+    for name, value in before.items():
+        at.query_params[name] = value
+    at.run()
+    assert view(at)["step"] == 1
+    assert feeds(at)["strips"]["source"][0]["text"] == CASES["copy"].source_tokens[0].removeprefix("▁")
+
+
+def test_links_of_the_menu_carry_the_state():
+    at = run(step="2", decoder="1.2")
+    queries = [each.proto.query_string for each in at.get("page_link")]
+    assert len(queries) == len(frame.PAGES)
+    assert all("step=2" in query and "decoder=1.2" in query for query in queries)
+
+
+def test_a_batch_shows_both_sentences():
+    at = run(
+        "pages/encoder_self_attention.py", view="batch", batch="one two three four five six eight nine ten"
+    )
+    assert not at.exception
+    assert len(at.get("plotly_chart")) == 2
+    assert "columns are masked" in " ".join(each.value for each in at.markdown)
+
+
+def test_a_broken_model_gives_one_sentence(own_models: Path):
+    broken = own_models / "broken"
+    broken.mkdir()
+    (broken / "config.json").write_text("{}")
+    at = run(model="broken")
+    assert not at.exception
+    assert len(at.error) == 1
+
+
+def test_without_any_model_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
+    monkeypatch.setattr("ui.server.catalogue.BUNDLED", tmp_path)
+    at = run()
+    assert not at.exception
+    assert "python -m transformer train" in said(at)
+
+
+@pytest.mark.parametrize("page", LINKED)
+def test_a_long_text_is_drawn_in_windows(page: str):
+    text = " ".join(["one two three four five six eight nine ten"] * 12)
+    at = run(page, model="random", text=text, step="90")
+    assert not at.exception
+    maps = [data for data in feeds(at).values() if data.get("rows")]
+    assert maps
+    for data in maps:
+        if data["name"] != "whole":
+            assert max(map(len, data["spans"].values())) <= 64
+        assert len(str(data["figure"])) < 120_000
+    assert any("queries" in str(data["caption"]) for data in maps)
+
+
+def test_a_long_text_has_an_overview_of_the_whole_matrix():
+    text = " ".join(["one two three four five six eight nine ten"] * 12)
+    at = run("pages/cross_attention.py", model="random", text=text)
+    assert "maximum over" in str(feeds(at)["whole"]["caption"])
+
+
+def test_the_heads_that_open_first_come_from_the_facts():
+    carried = feeds(run(model="random"))
+    assert [carried[kind]["title"] for kind in HEADS["default"]] == [
+        "Encoder L2 H4",
+        "Decoder L1 H2",
+        "Cross L3 H3",
+    ]
+
+
+def test_the_grid_of_heads_can_be_ordered_by_a_fact():
+    at = run("pages/cross_attention.py", model="random")
+    order = next(each for each in at.selectbox if each.label == "Order of the heads")
+    order.select("aer").run()
+    assert not at.exception
+    assert at.query_params["order"] == "aer"
+    carried = feeds(at)["overview"]
+    assert "by alignment error" in str(carried["caption"])
+    assert json.loads(str(carried["figure"]))["data"][1]["customdata"][:2] == [[0, 3], [0, 2]]
+    assert "alignment error 60 %" in json.loads(str(carried["figure"]))["data"][1]["hovertext"][0]

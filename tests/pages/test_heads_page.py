@@ -1,0 +1,161 @@
+"""The page of heads over many sentences, without a browser."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+from closed_form import CASES
+from streamlit.testing.v1 import AppTest
+from test_app import own_models, run  # noqa: F401
+
+from transformer.study.survey import Line
+from ui.server import survey_run
+
+PAGE = "pages/heads.py"
+LINES = tuple(Line(CASES["copy"].sentence) for _ in range(3))
+
+
+@pytest.fixture(autouse=True)
+def short_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three sentences that the closed-form models translate, instead of five hundred."""
+    monkeypatch.setattr(survey_run, "sample", lambda: LINES)
+
+
+def until(at: AppTest, done: Callable[[AppTest], bool]) -> AppTest:
+    """Runs the page again, as its fragment does twice a second, until something is there."""
+    deadline = time.monotonic() + 60
+    while not done(at):
+        assert time.monotonic() < deadline
+        assert not at.exception
+        at.run()
+    return at
+
+
+def read(**params: str) -> AppTest:
+    """The page once all sentences are read."""
+    return until(run(PAGE, **params), lambda at: any("The roles" in each.value for each in at.markdown))
+
+
+def told(at: AppTest) -> str:
+    """All text of the page."""
+    return " ".join(each.value for each in (*at.markdown, *at.caption, *at.info, *at.error))
+
+
+def figure(at: AppTest) -> dict[str, object]:
+    """The map of all heads."""
+    values: dict[str, object] = json.loads(at.get("plotly_chart")[0].proto.spec)
+    return values
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_heads_with_a_known_line_are_shown_with_their_role(name: str) -> None:
+    at = read(model=name, kind="encoder", encoder="1.1")
+    role = {1: "next token", -1: "previous token"}[CASES[name].encoder[0].offset]
+    assert f"L1 H1 · {role}" in told(at)
+    assert "**100 %** of the sentences show it" in told(at)
+    texts = [each["text"] for each in figure(at)["layout"]["annotations"]]
+    assert texts[0].endswith(role[:4])
+
+
+def test_the_page_leads_with_one_sentence_of_its_numbers() -> None:
+    at = read(kind="encoder")
+    assert (
+        "Over 3 sentences, the 2 heads of encoder self-attention show: **1 next token, 1 previous token**"
+        in told(at)
+    )
+    assert "3 sentences (Tatoeba" in told(at).replace("\\", "")
+
+
+def test_statistic_kind_and_head_are_in_the_address() -> None:
+    at = read(kind="encoder", statistic="entropy", encoder="1.2")
+    assert "entropy, colour from" in told(at)
+    choice = next(each for each in at.selectbox if each.label == "Statistic")
+    choice.select("mean_distance").run()
+    assert at.query_params["statistic"] == "mean_distance"
+    at.segmented_control[0].set_value("decoder").run()
+    assert at.query_params["kind"] == "decoder"
+    assert at.query_params["encoder"] == "1.2"
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"statistic": "beauty"},
+        {"kind": "sideways"},
+        {"encoder": "9.9"},
+        {"statistic": "next", "kind": "decoder"},
+    ],
+)
+def test_a_bad_address_shows_the_nearest_view(params: dict[str, str]) -> None:
+    assert "The roles" in told(read(**params))
+
+
+def test_examples_open_the_run_that_was_measured() -> None:
+    at = read(kind="encoder", encoder="1.2")
+    links = [each.proto for each in at.get("page_link") if CASES["copy"].sentence in each.proto.label]
+    assert links
+    assert links[0].page.endswith("encoder_self_attention")
+    assert "encoder=1.2" in links[0].query_string
+    assert "text=one" in links[0].query_string
+
+
+def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey_run, "sample", lambda: LINES * 10)
+    turns = survey_run._turns()
+    for _ in range(survey_run.AT_ONCE):
+        turns.acquire()
+    at = run(PAGE, kind="encoder")
+    next(each for each in at.button if each.label == "Stop").click().run()
+    turns.release(survey_run.AT_ONCE)
+    assert "Stopped after 0 of" in told(at)
+    assert "No sentence was read before you stopped" in told(at).replace("\\", "")
+    next(each for each in at.button if each.label == "Go on").click().run()
+    until(at, lambda at: any("Over 30 sentences" in each.value for each in at.markdown))
+    assert "Stopped" not in told(at)
+
+
+def test_a_visitors_own_file_is_read() -> None:
+    at = read(kind="encoder")
+    at.file_uploader[0].set_value(("mine.txt", b"one two three\nfour five\teins zwei\n", "text/plain")).run()
+    until(at, lambda at: any("Over 2 sentences" in each.value for each in at.markdown))
+    assert "your file mine.txt" in told(at).replace("\\", "")
+    assert "1 given translations forced" in told(at).replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("<script>.txt", b"\xff\xfe", "not UTF-8"),
+        ("a.txt", b"one\n" * 501, "501 sentences"),
+        ("a.txt", b"one\0", "binary"),
+        ("a.tsv", b"a\tb\tc", "3 columns"),
+    ],
+)
+def test_a_hostile_file_is_refused_and_the_sample_stays(name: str, content: bytes, reason: str) -> None:
+    at = read(kind="encoder")
+    at.file_uploader[0].set_value((name, content, "text/plain")).run()
+    assert not at.exception
+    assert reason in told(at).replace("\\", "")
+    assert "Over 3 sentences" in told(at)
+
+
+def test_a_hostile_sentence_stays_text() -> None:
+    at = read(kind="encoder")
+    text = "<script>alert(1)</script> [a](javascript:1) **b** $x$ | one two three four"
+    at.file_uploader[0].set_value(("<b>.txt", text.encode(), "text/plain")).run()
+    until(at, lambda at: any("Over 1 sentence," in each.value for each in at.markdown))
+    labels = [each.proto.label for each in at.get("page_link") if "script" in each.proto.label]
+    assert labels
+    assert all("<" not in label.replace("\\<", "") for label in labels)
+
+
+def test_relations_are_shown_where_they_were_measured() -> None:
+    at = run(PAGE, model="en-de", view="relations", kind="encoder")
+    assert "position explains the arcs" in told(at)
+    assert "nearest person" in told(at)
+    assert not at.exception
+    at = run(PAGE, view="relations")
+    assert "Nothing was measured for this model" in told(at)

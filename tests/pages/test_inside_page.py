@@ -1,0 +1,237 @@
+"""Inside a head without a browser: the numbers on the page, other arithmetic, the address, hostile tokens."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from closed_form import CASES
+from test_app import own_models, run, said, view  # noqa: F401
+
+from transformer.translate.translator import Translator, load_translator
+
+PAGE = "pages/inside_a_head.py"
+KINDS = ("encoder", "decoder", "cross")
+BADGE = "what if, not the model's computation"
+HOSTILE = "<script>alert(1)</script> #000001 </b> {x} %{z} **one** \u202eabc two"
+
+
+def charts(at: object) -> dict[str, dict]:
+    """The figures by key of the page, without its prefix."""
+    return {
+        each.proto.id.rpartition("inside.")[2]: json.loads(each.proto.spec)
+        for each in at.get("plotly_chart")  # type: ignore[attr-defined]
+    }
+
+
+def array(packed: dict) -> np.ndarray:
+    """An array as it travels: base64."""
+    flat = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+    return flat.reshape([int(side) for side in packed["shape"].split(",")]) if "shape" in packed else flat
+
+
+def strip(chart: dict, name: str) -> np.ndarray:
+    """The numbers of a strip."""
+    return next(array(each["z"])[0] for each in chart["data"] if each.get("name") == name)
+
+
+def line(chart: dict, name: str) -> np.ndarray:
+    """The numbers of a line of the calculation."""
+    place = next(i for i, text in enumerate(chart["layout"]["yaxis"]["ticktext"]) if text == name)
+    y0 = chart["layout"]["yaxis"]["tickvals"][place]
+    return next(array(each["z"])[0] for each in chart["data"] if each.get("y0") == y0)
+
+
+def words(at: object) -> str:
+    return " ".join(each.value for each in (*at.markdown, *at.caption))  # type: ignore[attr-defined]
+
+
+def independent(translator: Translator, text: str, kind: str, place: tuple[int, int], row: int) -> dict:
+    """The head by torch's own modules, step by step; nothing of `transformer.lenses.inside`."""
+    model, (layer, head) = translator.model, place
+    translation = translator.translate(text)
+    src = torch.tensor([[*translator.ids(text), translator.config.eos_id]])
+    ids = [step.token_id for step in translation.steps]
+    tgt = torch.tensor([[translator.config.bos_id, *ids[:-1]]])
+    name = "cross_attention" if kind == "cross" else "self_attention"
+    stack = model.encoder if kind == "encoder" else model.decoder
+    attention = getattr(stack.layers[layer], name)
+    seen: dict[str, torch.Tensor] = {}
+
+    def keep(_module: object, given: tuple, named: dict, result: torch.Tensor) -> None:
+        memory = given[1] if len(given) > 1 else None
+        seen.update(x=given[0][0], a=(given[0] if memory is None else memory)[0], update=result[0, row])
+
+    handle = attention.register_forward_hook(keep, with_kwargs=True)
+    model(src, tgt)
+    handle.remove()
+    width = translator.config.d_head
+    cut = slice(head * width, (head + 1) * width)
+    q = attention.q_proj(seen["x"])[row, cut]
+    k, v = attention.k_proj(seen["a"])[:, cut], attention.v_proj(seen["a"])[:, cut]
+    scores = k @ q / math.sqrt(width)
+    if kind == "decoder":
+        scores[row + 1 :] = -torch.inf
+    weights = scores.softmax(0)
+    found = {"x": seen["x"][row], "q": q, "k": k, "v": v, "products": k @ q, "weights": weights}
+    return {
+        name: each.numpy() for name, each in (found | {"b": weights @ v, "update": seen["update"]}).items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("model", ["random", "copy"])
+def test_the_numbers_on_the_page_are_computed_independently(own_models: Path, model: str, kind: str):  # noqa: F811
+    text, row = CASES["copy"].sentence, 2
+    at = run(PAGE, model=model, kind=kind, step="3", source="3", **{kind: "1.2"})
+    assert not at.exception
+    true, shown = independent(load_translator(own_models / model), text, kind, (0, 1), row), charts(at)
+    close = {"atol": 2e-4, "rtol": 1e-4}
+    np.testing.assert_allclose(strip(shown["read"], "x"), true["x"], **close)
+    np.testing.assert_allclose(strip(shown["vectors"], "q"), true["q"], **close)
+    np.testing.assert_allclose(array(shown["keys"]["data"][0]["z"]), true["k"], **close)
+    np.testing.assert_allclose(array(shown["values"]["data"][0]["z"]), true["v"], **close)
+    np.testing.assert_allclose(line(shown["scores"], "q·k"), true["products"], **close)
+    seen = np.isfinite(line(shown["scores"], "softmax"))
+    np.testing.assert_allclose(line(shown["scores"], "softmax")[seen], true["weights"][seen], **close)
+    assert not true["weights"][~seen].any()
+    np.testing.assert_allclose(strip(shown["sum"], "b, all keys"), true["b"], **close)
+    np.testing.assert_allclose(strip(shown["stream"], "+ update"), true["update"], **close)
+    rows = load_translator(own_models / model).model.decoder.layers[0].cross_attention.out_proj.weight
+    width = len(true["q"])
+    if kind == "cross":
+        np.testing.assert_allclose(
+            array(shown["output matrix"]["data"][0]["z"]), rows.T[width : 2 * width], **close
+        )
+    added = strip(shown["stream"], "stream") + strip(shown["stream"], "+ update")
+    np.testing.assert_allclose(strip(shown["stream"], "= sum"), added, **close)
+    assert "not verified" not in words(at)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_known_key_is_the_one_that_is_opened(name: str, kind: str):
+    case, row = CASES[name], 2
+    at = run(PAGE, model=name, text=case.sentence, kind=kind, step="3", source="3", **{kind: "1.2"})
+    key = case.keys(kind, 1)[row]
+    weights = line(charts(at)["scores"], "softmax")
+    assert int(np.nanargmax(weights)) == key
+    assert weights[key] > 0.99
+    matrix = array(charts(at)["in rows"]["data"][0]["customdata"])
+    np.testing.assert_array_equal(matrix.T, array(charts(at)["in columns"]["data"][0]["customdata"]))
+    assert matrix[row, key] == weights[key]
+
+
+def test_the_products_under_the_pointer_sum_to_the_score(own_models: Path):  # noqa: F811
+    shown = charts(run(PAGE, model="random", kind="encoder", source="2"))
+    products = array(shown["keys"]["data"][0]["customdata"])[..., 1]
+    np.testing.assert_allclose(products.sum(1), line(shown["scores"], "q·k"), atol=1e-4)
+    shares = array(shown["values"]["data"][0]["customdata"])[..., 1]
+    np.testing.assert_allclose(shares.sum(0), strip(shown["sum"], "b, all keys"), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "what_if",
+    ["no-projections", "no-scale", "temperature-0.5", "additive", "bilinear", "hard", "local-1", "pair-4"],
+)
+def test_other_arithmetic_keeps_the_true_row_and_carries_its_badge(what_if: str):
+    true = line(charts(run(PAGE, model="random", kind="decoder", step="5"))["scores"], "softmax")
+    at = run(PAGE, model="random", kind="decoder", step="5", what_if=what_if)
+    assert not at.exception
+    shown = charts(at)["scores"]
+    np.testing.assert_array_equal(line(shown, "softmax"), true)
+    other = line(shown, "what if: weight")
+    assert np.nansum(other) == pytest.approx(1, abs=1e-5)
+    assert not np.allclose(np.nan_to_num(other), np.nan_to_num(true), atol=1e-4)
+    assert words(at).count(BADGE) >= 3
+    assert at.query_params["what_if"] == what_if
+
+
+def test_local_attention_that_reaches_no_key_says_so():
+    at = run(PAGE, model="random", text="one", step="9", what_if="local-0")
+    assert not at.exception
+    assert "No key is that near, so every weight is 0" in words(at)
+
+
+def test_without_a_switch_nothing_is_called_what_if():
+    at = run(PAGE, model="random")
+    assert BADGE not in words(at)
+    assert "saturation" not in charts(at)
+
+
+def test_no_scale_shows_how_the_softmax_saturates():
+    at = run(PAGE, model="random", what_if="no-scale")
+    largest, gradient = (array(each["y"]) for each in charts(at)["saturation"]["data"])
+    assert largest[-1] > largest[0]
+    assert 0 <= gradient.min() <= gradient.max() <= 0.71
+
+
+def test_a_switch_and_a_key_go_into_the_address_and_stay_off_other_pages():
+    at = run(PAGE, model="random", kind="encoder", source="2")
+    next(each for each in at.selectbox if each.label == "Other arithmetic").select("local").run()
+    next(each for each in at.selectbox if each.label == "Number").select(3.0).run()
+    next(each for each in at.selectbox if each.label == "Key").select(4).run()
+    assert not at.exception
+    assert (at.query_params["what_if"], at.query_params["key"]) == ("local-3", "5")
+    links = [each.proto.query_string for each in at.get("page_link")]
+    assert not any("what_if" in link or "key=" in link for link in links)
+
+
+def test_in_cross_attention_the_key_is_the_source_token_of_the_cursor():
+    at = run(PAGE, model="random", step="2")
+    next(each for each in at.selectbox if each.label == "Key").select(3).run()
+    assert at.query_params["source"] == "4"
+    assert view(at)["source"] == 3
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"what_if": "magic"},
+        {"what_if": "local-x"},
+        {"what_if": "temperature-nan"},
+        {"kind": "both"},
+        {"key": "x"},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_in_the_address_is_named(params: dict[str, str]):
+    at = run(PAGE, **params)
+    assert not at.exception
+    assert next(iter(params)).replace("_", "\\_") in said(at) or next(iter(params)) in said(at)
+
+
+@pytest.mark.parametrize("what_if", ["temperature-0", "temperature-1e9", "local--4", "pair-99", "pair"])
+def test_numbers_out_of_range_become_the_nearest(what_if: str):
+    at = run(PAGE, model="random", what_if=what_if, key="999", kind="decoder", step="4")
+    assert not at.exception
+    keys = len(array(charts(at)["keys"]["data"][0]["z"]))
+    assert f"This row has {keys} keys; key {keys} is shown." in said(at)
+    assert ("This layer has 4 heads; head 4 is taken." in said(at)) == (what_if == "pair-99")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hostile_tokens_stay_text(kind: str):
+    at = run(PAGE, model="random", text=HOSTILE, kind=kind, what_if="pair")
+    assert not at.exception
+    drawn = json.dumps({name: [chart["data"], chart["layout"]] for name, chart in charts(at).items()})
+    assert "<script" not in drawn
+    assert "#000001" not in drawn
+    assert "\u202e" not in drawn
+    assert "\u202e" not in words(at)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_text_shows_at_most_64_keys(kind: str):
+    text = " ".join(["one two three four five six eight nine ten"] * 12)
+    at = run(PAGE, model="random", text=text, kind=kind, step="90", source="80")
+    assert not at.exception
+    shown = charts(at)
+    assert len(array(shown["keys"]["data"][0]["z"])) == 64
+    assert sum(len(json.dumps(chart)) for chart in shown.values()) < 400_000
+    assert "keys " in next(each.value for each in at.caption if "values, one per row" in each.value)

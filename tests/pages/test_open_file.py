@@ -1,0 +1,179 @@
+"""Exported files open again without their model; damaged ones get one sentence."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from closed_form import CASES
+from streamlit.testing.v1 import AppTest
+from test_app import feeds, own_models, run, said  # noqa: F401
+
+from transformer import Window, load_translator
+from transformer.exports.view import Selection
+from transformer.translate.translation import Translation
+from transformer.translate.translator import Translator
+from ui.maps.take_home import trace_file, view_file
+from ui.shell import frame
+
+PAGE = "pages/open_file.py"
+HOSTILE = "<script>alert(1)</script> </s> <b>one</b> \u202etwo\u202c $x$ [a](javascript:alert(1)) #000001"
+
+
+@pytest.fixture(scope="module")
+def translation(closed_form_models: dict[str, Path]) -> Translation:
+    return load_translator(closed_form_models["reverse"]).translate(CASES["reverse"].sentence)
+
+
+def opened(content: bytes, name: str = "run.npz") -> AppTest:
+    """The page after a visitor gave it a file."""
+    at = run(PAGE)
+    at.file_uploader[0].set_value((name, content, "application/octet-stream")).run()
+    return at
+
+
+def on_page(at: AppTest, page: str) -> AppTest:
+    """The same visitor on another page."""
+    return at.switch_page(page).run()
+
+
+def test_a_trace_opens_again_and_says_what_was_checked(translation: Translation):
+    at = opened(trace_file(translation, None))
+    assert not at.exception
+    assert not at.error
+    text = " ".join(each.value for each in at.markdown)
+    assert "✓ imported file, verified" in text
+    assert "computed again" in text
+    assert "as recorded" in text
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["app.py", *(f"pages/{kind}_attention.py" for kind in ("encoder_self", "decoder_self", "cross"))],
+)
+def test_the_views_of_an_imported_run_work_without_its_model(
+    translation: Translation,
+    page: str,
+    own_models: Path,  # noqa: F811
+):
+    (own_models / "reverse").unlink()
+    at = on_page(opened(trace_file(translation, None)), page)
+    assert not at.exception
+    assert not at.error
+    case = CASES["reverse"]
+    assert [chip["text"] for chip in feeds(at)["strips"]["target"]][:-1] == case.translation.split()
+    maps = [data for data in feeds(at).values() if data.get("badge")]
+    assert maps
+    assert {data["badge"]["text"] for data in maps} == {"✓ imported file, verified"}
+    assert "Imported file" in said(at)
+
+
+@pytest.mark.parametrize("page", [page for page, *_ in frame.PAGES])
+@pytest.mark.parametrize("view", [None, "batch"])
+def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_the_model(
+    translation: Translation,
+    page: str,
+    view: str | None,
+    own_models: Path,  # noqa: F811
+):
+    (own_models / "reverse").unlink()
+    at = opened(trace_file(translation, None))
+    if view is not None:
+        at.query_params["view"] = view
+    at = on_page(at, page)
+    assert not at.exception
+    assert len(at.error) <= 1
+    if not (at.get("bidi_component") or at.get("plotly_chart") or page == PAGE):
+        assert "needs the model" in said(at)
+
+
+def test_another_sentence_for_an_imported_run_is_refused_in_one_sentence(translation: Translation):
+    at = on_page(opened(trace_file(translation, None)), "app.py")
+    at.text_input[0].set_value("one two").run()
+    assert not at.exception
+    assert "holds one run only" in said(at)
+    picker = next(each for each in at.selectbox if each.label == "Model")
+    picker.set_value("copy").run()
+    assert not at.error
+
+
+def test_a_link_to_an_imported_run_says_that_the_file_must_be_opened_again():
+    at = run(model="imported: run.npz (abcdef)")
+    assert not at.exception
+    assert "open it again" in said(at)
+
+
+def test_a_view_opens_again_with_its_matrix_and_can_be_run_again(translation: Translation):
+    selection = Selection(2, None, {"cross": (0, 1)})
+    at = opened(view_file(translation, translation.head("cross", 0, 1), selection), "view.json")
+    assert not at.exception
+    figure = json.loads(at.get("plotly_chart")[0].proto.spec)
+    cells = figure["data"][0]["customdata"]
+    weights = np.frombuffer(__import__("base64").b64decode(cells["bdata"]), cells["dtype"])
+    rows = weights.reshape(len(CASES["reverse"].target_tokens), -1, 2)[..., 0]
+    assert (rows[CASES["reverse"].weights("cross", 1) == 1] > 0.99).all()
+    again = next(each for each in at.get("page_link") if "Run it again" in each.proto.label)
+    assert "step=3" in again.proto.query_string
+    assert "cross=1.2" in again.proto.query_string
+
+
+def test_a_view_whose_model_is_not_here_says_so(translation: Translation, own_models: Path):  # noqa: F811
+    (own_models / "reverse").unlink()
+    at = opened(view_file(translation, translation.head("cross", 0, 1), Selection()), "view.json")
+    assert not at.exception
+    assert "cannot be run again" in " ".join(each.value for each in at.caption)
+
+
+def bomb() -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, **{str(i): np.zeros(2**24, np.float32) for i in range(5)})
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\x03\x04 nothing",
+        b"\x00" * 1000,
+        np.random.default_rng(0).bytes(5000),
+        b"{" * 50_000,
+        b'{"format": "attention-explorer/view", "version": 1, "run": NaN}',
+        bomb(),
+    ],
+    ids=["empty", "zip", "zeros", "random", "deep", "NaN", "bomb"],
+)
+def test_a_damaged_file_gets_one_sentence_and_the_page_lives_on(content: bytes, translation: Translation):
+    at = opened(content)
+    assert not at.exception
+    assert len(at.error) == 1
+    at.file_uploader[0].set_value(("run.npz", trace_file(translation, None), "")).run()
+    assert not at.exception
+    assert not at.error
+
+
+def test_hostile_tokens_of_a_file_stay_text(translator: Translator):
+    translation, window = translator.translate(HOSTILE), Window(0, 20, 0, 60)
+    for name, content in (
+        ("</script><b>.npz", trace_file(translation, None)),
+        ("x.json", view_file(translation, translation.head("cross", 0, 0, window), Selection())),
+    ):
+        at = opened(content, name)
+        assert not at.exception
+        assert not any(re.search(r"(?<!\\)<", each.value) for each in at.markdown)
+
+
+def test_a_visitor_keeps_a_few_files_only_and_can_close_them(translator: Translator):
+    at = run(PAGE)
+    for count in range(6):
+        content = trace_file(translator.translate("one two" + " three" * count), None)
+        at.file_uploader[0].set_value((f"run{count}.npz", content, "")).run()
+    names = [button.key for button in at.button if button.label == "Close"]
+    assert len(names) == 4
+    at.button(key=names[0]).click().run()
+    assert not at.exception
+    assert len([button for button in at.button if button.label == "Close"]) == 3

@@ -1,0 +1,111 @@
+"""What leaves the app from the linked view, and that nothing does before it is asked for."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from closed_form import CASES, KNOWN
+from streamlit.testing.v1 import AppTest
+from test_app import ROOT, own_models, run  # noqa: F401
+
+from transformer import load_trace, load_translator, load_view
+from transformer.exports.npz import model_digest
+from transformer.exports.view import Selection
+from ui.maps.take_home import KEY, trace_file, view_file
+
+KINDS = {
+    "encoder": "pages/encoder_self_attention.py",
+    "decoder": "pages/decoder_self_attention.py",
+    "cross": "pages/cross_attention.py",
+}
+SCHEMA = json.loads((ROOT / "assets" / "trace.schema.json").read_text())
+
+
+def opened(page: str = "app.py", **params: str) -> AppTest:
+    """A page whose export popover is open."""
+    at = run(page, **params)
+    assert figures(at) == []
+    at.session_state[KEY] = True
+    return at.run()
+
+
+def figures(at: AppTest) -> list[go.Figure]:
+    """The figures that the export buttons carry."""
+    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
+    return [go.Figure(json.loads(data["figure"])) for data in told if set(data) == {"figure", "name"}]
+
+
+def caption(figure: go.Figure) -> str:
+    """What is written under a figure."""
+    text = next(each.text for each in figure.layout.annotations if each.name == "caption")
+    return text.replace("<br>", " ")
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_exported_map_holds_the_known_cells_and_says_what_it_is(name: str, kind: str):
+    case = CASES[name]
+    at = opened(KINDS[kind], model=name, text=case.sentence, step="2", **{kind: "1.2"})
+    assert not at.exception
+    figure = figures(at)[0]
+    cells = np.concatenate([weights(trace) for trace in figure.data if trace.type == "heatmap"])
+    assert (cells[case.weights(kind, 1) == 1] > KNOWN).all()
+    written = caption(figure)
+    for part in ("layer 1", "head 2", name, "✓ verified", "Attention explorer", f"{kind}=1.2"):
+        assert part in written, part
+    assert ("step 2 of" in written) == (kind != "encoder")
+
+
+def weights(trace: go.Heatmap) -> np.ndarray:
+    """The exact weights of a heatmap."""
+    data = trace.customdata
+    if isinstance(data, dict):
+        shape = [int(n) for n in data["shape"].split(", ")]
+        data = np.frombuffer(base64.b64decode(data["bdata"]), data["dtype"]).reshape(shape)
+    return np.asarray(data)[..., 0]
+
+
+@pytest.mark.parametrize(
+    "params", [{"show": "lines"}, {"show": "strongest"}, {"words": "1"}, {"scale": "log"}]
+)
+def test_every_way_of_drawing_a_head_can_be_taken_home(params: dict[str, str]):
+    at = opened("pages/cross_attention.py", **params)
+    assert not at.exception
+    assert figures(at)
+
+
+def test_the_figure_is_chosen_where_there_are_several():
+    at = opened(step="2")
+    choice = next(each for each in at.get("button_group") if each.label == "Figure")
+    choice.set_value("next").run()
+    assert not at.exception
+    figure = figures(at)[0]
+    assert figure.data[0].type == "bar"
+    assert "step 2 of" in caption(figure)
+
+
+def test_the_whole_run_is_offered_as_json_and_npz():
+    at = opened("pages/cross_attention.py", step="2")
+    assert [button.label for button in at.download_button] == ["HTML", "JSON", "NPZ"]
+
+
+def test_the_files_of_a_run_hold_its_known_cells(closed_form_models: dict[str, Path]):
+    case, translator = CASES["copy"], load_translator(closed_form_models["copy"])
+    run, selection = translator.translate(case.sentence), Selection(1, None, {"cross": (0, 1)})
+    content = view_file(run, run.head("cross", 0, 1), selection, translator.model)
+    jsonschema.validate(json.loads(content), SCHEMA)
+    view = load_view(io.BytesIO(content))
+    assert view.selection == selection
+    assert (view.head.weights[case.weights("cross", 1) == 1] > KNOWN).all()
+    trace = load_trace(io.BytesIO(trace_file(run, translator.model)))
+    head = trace.head("cross", 0, 1)
+    assert head.audit.passed
+    assert (head.weights[case.weights("cross", 1) == 1] > KNOWN).all()
+    assert view.translation.model_sha256 == trace.model_sha256 == model_digest(translator.model)

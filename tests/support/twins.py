@@ -1,0 +1,25 @@
+"""Small positional twins as the app finds them, and what was measured on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from corpus import number_pairs, write_pairs
+from random_models import random_config, random_model
+
+from transformer.__main__ import main
+from transformer.model.positions import REGISTRY
+from transformer.storage.directory import save_checkpoint
+from transformer.text.vocabulary import Tokenizer
+
+
+def write_twins(folder: Path, tokenizer: Tokenizer) -> Path:
+    """Writes one random twin for each encoding and the results of the experiments on them."""
+    for name in REGISTRY:
+        changes = {"vocab_size": tokenizer.vocab_size, "positions": name, "norm": "pre", "max_positions": 300}
+        model = random_model(scale=0.2, **changes)
+        save_checkpoint(folder / "positions" / name, random_config(**changes), model.state_dict(), tokenizer)
+    data = write_pairs(folder / "pairs.tsv", number_pairs(9, seed=1))
+    arguments = ["--models", str(folder / "positions"), "--data", str(data), "--train", str(data)]
+    assert main(["positions", *arguments, "--profiled", "4"]) == 0
+    return folder

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from closed_form import CASES
+from random_models import random_model
+
+from transformer.exports.npz import MOST_ARRAYS, NOTE, RECORDED, load_trace, model_digest, save_trace
+from transformer.exports.record import TraceFileError
+from transformer.model.hooks import Hook
+from transformer.model.positions import REGISTRY
+from transformer.model.sites import AttentionKind
+from transformer.translate.translation import NotCapturedError
+from transformer.translate.translator import Translator
+
+
+@pytest.fixture
+def saved(translator: Translator, tmp_path: Path) -> Path:
+    path = tmp_path / "trace.npz"
+    save_trace(translator.translate("one two three", beam_size=2), path, translator.model)
+    return path
+
+
+def rewritten(path: Path, change) -> Path:
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    meta = json.loads(arrays["meta"].tobytes())
+    change(arrays, meta)
+    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    np.savez(path, allow_pickle=False, **arrays)
+    return path
+
+
+def test_a_saved_translation_opens_again_as_it_was(translator, saved):
+    original, opened = translator.translate("one two three", beam_size=2), load_trace(saved)
+    assert opened.steps == original.steps
+    assert opened.text == original.text
+    assert opened.config == original.config
+    for kind, layer in original.attention.places:
+        np.testing.assert_array_equal(
+            opened.attention.weights(kind, layer), original.attention.weights(kind, layer)
+        )
+    np.testing.assert_array_equal(opened.embeddings("encoder"), original.embeddings("encoder"))
+
+
+def test_an_opened_file_proves_itself_and_says_what_it_only_recorded(saved):
+    view = load_trace(saved).head("cross", 0, 1)
+    assert view.audit.passed
+    assert RECORDED in {check.name for check in view.audit.checks}
+    assert view.audit.imported
+    assert NOTE in load_trace(saved).notes
+
+
+def test_known_cells_survive_the_file(solved, tmp_path):
+    case, path = CASES[solved.name], tmp_path / "trace.npz"
+    save_trace(solved.translate(case.sentence), path)
+    for kind in AttentionKind:
+        view = load_trace(path).head(kind, 0, 0)
+        assert tuple(view.weights.argmax(-1)) == case.keys(kind, 0)
+
+
+def test_a_file_keeps_what_each_key_contributes_through_the_output_projection(translator, saved):
+    original, opened = translator.translate("one two three", beam_size=2), load_trace(saved)
+    assert original.attention.contributions("cross", 1, 2) is None
+    projection = translator.model.decoder.layers[1].cross_attention.out_proj.weight.detach().numpy()
+    view = original.head("cross", 1, 2)
+    d_head = view.value.shape[1]
+    vectors = view.weights[..., None] * (view.value @ projection[:, 2 * d_head : 3 * d_head].T)
+    np.testing.assert_allclose(
+        opened.attention.contributions("cross", 1, 2), np.linalg.norm(vectors, axis=-1), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_a_file_names_its_model_by_a_digest_and_keeps_it_when_saved_again(translator, saved, tmp_path):
+    opened = load_trace(saved)
+    assert opened.model_sha256 == model_digest(translator.model)
+    save_trace(opened, tmp_path / "again.npz")
+    again = load_trace(tmp_path / "again.npz")
+    assert again.model_sha256 == opened.model_sha256
+    assert again.notes == opened.notes
+    np.testing.assert_array_equal(
+        again.attention.contributions("encoder", 0, 1), opened.attention.contributions("encoder", 0, 1)
+    )
+
+
+@pytest.mark.parametrize("positions", REGISTRY)
+def test_every_positional_encoding_survives_as_a_rule(tokenizer, positions, tmp_path):
+    model = random_model(vocab_size=tokenizer.vocab_size, positions=positions)
+    original = Translator(model, tokenizer).translate("one two three four")
+    save_trace(original, tmp_path / "trace.npz", model)
+    opened = load_trace(tmp_path / "trace.npz")
+    assert opened.attention.audit().passed
+    for kind, layer in original.attention.places:
+        np.testing.assert_array_equal(
+            opened.attention.scores(kind, layer), original.attention.scores(kind, layer)
+        )
+        bias = original.attention.bias(kind, layer)
+        assert (bias is None) == (opened.attention.bias(kind, layer) is None)
+
+
+def test_a_changed_number_turns_the_audit_red(saved):
+    def change(arrays, meta):
+        arrays["cross.0.output"] = arrays["cross.0.output"] + 0.1
+
+    assert not load_trace(rewritten(saved, change)).head("cross", 0, 0).audit.passed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays, meta: meta.update(version=1),
+        lambda arrays, meta: meta.update(version="x" * 10_000),
+        lambda arrays, meta: meta["run"].pop("steps"),
+        lambda arrays, meta: meta["run"]["target_tokens"].pop(),
+        lambda arrays, meta: meta["run"]["config"].update(n_decoder_layers=200),
+        lambda arrays, meta: meta["run"]["config"].update(d_model=10**9),
+        lambda arrays, meta: meta["run"]["source_tokens"].append(7),
+        lambda arrays, meta: meta["run"]["source_tokens"].append("\ud800"),
+        lambda arrays, meta: meta["run"]["steps"][0].update(log_prob="0"),
+        lambda arrays, meta: meta["run"]["steps"][0].update(log_prob=float("nan")),
+        lambda arrays, meta: meta["run"]["steps"][0].update(log_prob=10**400),
+        lambda arrays, meta: meta["run"]["steps"][0].update(token_id=-1),
+        lambda arrays, meta: meta["run"]["steps"][0]["alternatives"].append("abc"),
+        lambda arrays, meta: meta["run"].update(method="by hand"),
+        lambda arrays, meta: meta["run"].update(model_sha256="abc"),
+        lambda arrays, meta: meta["run"].update(text=["a"]),
+        lambda arrays, meta: meta.update(run=[]),
+        lambda arrays, meta: meta.update(replay_error="none"),
+        lambda arrays, meta: meta.update(dtype="float8"),
+        lambda arrays, meta: meta.update(bias={"encoder": "alibi"}),
+        lambda arrays, meta: arrays.update({"encoder.0.bias.table": np.zeros(4, np.float32)}),
+        lambda arrays, meta: arrays["cross.0.key"].fill(np.nan),
+        lambda arrays, meta: arrays.update({"cross.0.value_norms": arrays["cross.0.value_norms"][:1]}),
+        lambda arrays, meta: arrays.pop("cross.0.key"),
+        lambda arrays, meta: arrays.update({"cross.0.key": arrays["cross.0.key"][:, :-1]}),
+        lambda arrays, meta: arrays.update({"cross.0.key": arrays["cross.0.key"].astype("float64")}),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_refused_in_one_sentence(saved, change):
+    with pytest.raises(TraceFileError, match=r"^The [^\n]+\.$"):
+        load_trace(rewritten(saved, change))
+
+
+def test_damaged_and_foreign_files_are_refused(saved):
+    content = saved.read_bytes()
+    for damaged in (b"", b"no zip", content[: len(content) // 2], content[:-30]):
+        with pytest.raises(TraceFileError):
+            load_trace(io.BytesIO(damaged))
+
+
+def test_random_changes_of_single_bytes_are_refused_or_change_nothing(saved):
+    content, generator = saved.read_bytes(), np.random.default_rng(3)
+    for place in generator.integers(0, len(content), 60):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(generator.integers(8))
+        with contextlib.suppress(TraceFileError):
+            assert load_trace(io.BytesIO(bytes(damaged))).text == load_trace(saved).text
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        b"[" * 100_000,
+        b'{"version": NaN}',
+        b'{"version": 2, "run": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"}",
+        b"\xff\xfe",
+        b'{"version": 1' + b"0" * 5_000 + b"}",
+        b'"' + b"a" * 5 * 2**20 + b'"',
+        b"null",
+    ],
+    ids=["deep list", "NaN", "deep object", "no UTF-8", "long number", "large", "no object"],
+)
+def test_hostile_json_inside_a_file_is_refused(tmp_path, meta):
+    np.savez(tmp_path / "trace.npz", meta=np.frombuffer(meta, np.uint8))
+    with pytest.raises(TraceFileError, match=r"^The [^\n]+\.$"):
+        load_trace(tmp_path / "trace.npz")
+
+
+def test_too_many_arrays_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "many.npz", "w") as archive:
+        for name in range(MOST_ARRAYS + 1):
+            archive.writestr(f"{name}.npy", b"")
+    with pytest.raises(TraceFileError):
+        load_trace(tmp_path / "many.npz")
+
+
+def test_a_pickle_is_never_opened(tmp_path):
+    np.savez(tmp_path / "pickle.npz", meta=np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(TraceFileError):
+        load_trace(tmp_path / "pickle.npz")
+
+
+def test_a_huge_header_is_refused(tmp_path):
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (" + b"1," * 30_000 + b")}"
+    magic = b"\x93NUMPY\x02\x00" + len(header).to_bytes(4, "little")
+    with zipfile.ZipFile(tmp_path / "header.npz", "w") as archive:
+        archive.writestr("meta.npy", magic + header)
+    with pytest.raises(TraceFileError):
+        load_trace(tmp_path / "header.npz")
+
+
+def test_an_array_that_claims_to_be_huge_takes_no_memory(tmp_path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": (10**9, 10**3)}
+    )
+    path = tmp_path / "huge.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("cross.0.key.npy", header.getvalue())
+    with pytest.raises(TraceFileError, match="cut off"):
+        load_trace(path)
+
+
+def test_a_bomb_is_refused_by_its_unpacked_size(tmp_path):
+    path = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in range(5):
+            archive.writestr(f"{name}.npy", b"\0" * 2**26)
+    with pytest.raises(TraceFileError, match="256 MiB"):
+        load_trace(path)
+
+
+def test_what_was_not_recorded_or_was_changed_by_hand_is_not_saved(translator, tmp_path):
+    with pytest.raises(NotCapturedError):
+        save_trace(translator.translate("one", capture=False), tmp_path / "none.npz")
+    hooked = translator.translate("one", hooks=[Hook(lambda values, **_: values)])
+    with pytest.raises(TraceFileError, match="hooks"):
+        save_trace(hooked, tmp_path / "hooked.npz")

@@ -1,0 +1,278 @@
+"""Marian models against transformers' own, on checkpoints made here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from marian_models import reference, reference_tokenizer, write_marian
+
+from transformer import AttentionKind, Capture, Translation, Translator, load_translator
+from transformer.decode.beam import beam_search
+from transformer.decode.request import Request
+from transformer.decode.search import decode
+from transformer.decode.steps import finish
+from transformer.exports.npz import load_trace, save_trace
+from transformer.model import packed
+
+ROOT = Path(__file__).parents[4]
+TEXT = "the cat sat on a hat with two red dogs ."
+TARGET = "die Katze und zwei Hunde"
+MARGIN = 1e-3
+"""Where the reference prefers a token by less, either choice is right."""
+
+CASES: dict[str, dict[str, Any]] = {
+    "swish": {},
+    "gelu, old PyTorch file": {"activation": "gelu", "file": "old"},
+    "relu, unscaled, PyTorch file": {"activation": "relu", "scaled": False, "file": "bin"},
+    "separate vocabularies": {"separate": True, "seed": 1},
+    "separate vocabularies, PyTorch file": {"separate": True, "file": "bin"},
+    "output of its own": {"tied": False},
+    "three tables": {"separate": True, "tied": False},
+    "shards": {"shards": True},
+    "PyTorch shards": {"shards": True, "file": "bin"},
+    "float16": {"dtype": torch.float16},
+    "bfloat16, PyTorch file": {"dtype": torch.bfloat16, "file": "bin"},
+    "6 + 6 layers of 8 heads": {"encoder_layers": 6, "decoder_layers": 6, "heads": 8},
+    "one head, odd width": {"d_model": 31, "heads": 1},
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same directory, opened by this package and by the reference."""
+
+    directory: Path
+    translator: Translator
+    model: Any
+    tokenizer: Any
+
+    def source(self, text: str = TEXT) -> torch.Tensor:
+        return torch.tensor([self.tokenizer(text).input_ids])
+
+
+def open_pair(directory: Path) -> Pair:
+    return Pair(directory, load_translator(directory), reference(directory), reference_tokenizer(directory))
+
+
+@pytest.fixture(scope="module", params=CASES)
+def pair(request, tmp_path_factory):
+    return open_pair(write_marian(tmp_path_factory.mktemp("marian"), **CASES[request.param]))
+
+
+def largest(ours, theirs):
+    return float((torch.as_tensor(ours) - theirs).abs().max())
+
+
+def test_logits_encoder_output_and_every_attention_are_the_reference_s(pair):
+    forced = pair.translator.force(TEXT, TARGET, capture=Capture(residual=True))
+    read = torch.tensor([[pair.translator.config.bos_id, *(step.token_id for step in forced.steps[:-1])]])
+    with torch.no_grad():
+        expected = pair.model(input_ids=pair.source(), decoder_input_ids=read, output_attentions=True)
+        assert largest(pair.translator.model(pair.source(), read), expected.logits) <= 1e-4
+    last = pair.translator.config.n_encoder_layers - 1
+    memory = forced.residual("encoder", last, "feed_forward").output
+    assert largest(memory, expected.encoder_last_hidden_state[0]) <= 1e-4
+    theirs = {
+        AttentionKind.ENCODER: expected.encoder_attentions,
+        AttentionKind.DECODER: expected.decoder_attentions,
+        AttentionKind.CROSS: expected.cross_attentions,
+    }
+    for kind, layers in theirs.items():
+        assert len(forced.attention.layers[kind]) == len(layers)
+        for layer, weights in enumerate(layers):
+            assert largest(forced.attention.weights(kind, layer), weights[0]) <= 1e-4
+    assert forced.attention.audit().passed
+
+
+def first_close(scores):
+    """The first step at which the reference hardly prefers its token, or the number of steps."""
+    for place, row in enumerate(scores):
+        best, second = row[0].topk(2).values.tolist()
+        if best - second < MARGIN:
+            return place
+    return len(scores)
+
+
+def test_greedy_search_writes_what_the_reference_writes(pair):
+    options = {"num_beams": 1, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
+    expected = pair.model.generate(pair.source(), **options)
+    sure = first_close(expected.logits)
+    ours = pair.translator.translate(TEXT, beam_size=1)
+    written = [step.token_id for step in ours.steps]
+    assert sure > 2
+    assert written[:sure] == expected.sequences[0, 1:].tolist()[:sure]
+    for step, logits in zip(ours.steps[:sure], expected.logits, strict=False):
+        assert step.log_prob == pytest.approx(float(logits[0].log_softmax(-1)[step.token_id]), abs=1e-4)
+    assert ours.attention.audit().passed
+
+
+@pytest.mark.parametrize("beam_size", [None, 2, 5])
+def test_a_beam_finds_what_the_reference_s_finds_with_its_score(pair, beam_size):
+    options = {} if beam_size is None else {"num_beams": beam_size}
+    expected = pair.model.generate(
+        pair.source(), return_dict_in_generate=True, output_scores=True, num_return_sequences=2, **options
+    )
+    scores = expected.sequences_scores.tolist()
+    ours = pair.translator.translate(TEXT, beam_size=beam_size)
+    if scores[0] - scores[1] > MARGIN:
+        assert [step.token_id for step in ours.steps] == _until_end(expected.sequences[0, 1:].tolist())
+        assert ours.text == pair.tokenizer.decode(expected.sequences[0], skip_special_tokens=True)
+    assert ours.method == f"beam-{beam_size or 4}"
+    assert ours.attention.audit().passed
+    request = Request(pair.translator.model, pair.source())
+    (found,) = finish(beam_search(request, 19, beam_size or 4, pair.translator.rules))
+    assert found.score == pytest.approx(scores[0], abs=1e-4)
+
+
+def _until_end(ids):
+    return ids[: ids.index(0) + 1] if 0 in ids else ids
+
+
+def test_a_padded_batch_is_read_as_the_reference_reads_it(pair):
+    texts = [TEXT, "the cat sat", "a dog ran over the hills and saw birds that sang"]
+    batch = pair.tokenizer(texts, padding=True, return_tensors="pt")
+    target = torch.tensor([[pair.translator.config.bos_id, 3, 4, 5]]).expand(3, -1)
+    with torch.no_grad():
+        expected = pair.model(**batch, decoder_input_ids=target).logits
+        assert largest(pair.translator.model(batch.input_ids, target), expected) <= 1e-4
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "penalty": {"length_penalty": 0.6},
+    "no penalty": {"length_penalty": 0.0},
+    "stops early": {"early_stopping": True},
+    "never stops early": {"early_stopping": "never", "length_penalty": 1.5},
+    "no token twice running": {"bad_words_ids": [[9], *([n, n] for n in range(60))]},
+    "scaled to one": {"bad_words_ids": [[n] for n in range(5, 40)], "renormalize_logits": True},
+    "no forced end": {"forced_eos_token_id": None},
+    "suppressed": {"suppress_tokens": [3, 4, 5]},
+}
+
+
+GREEDY_RULES = [
+    name for name, rules in RULES.items() if not {"length_penalty", "early_stopping"} & set(rules)
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "num_beams"), [*((name, 3) for name in RULES), *((name, 1) for name in GREEDY_RULES)]
+)
+def test_the_rules_of_generation_config_are_kept_as_the_reference_keeps_them(tmp_path, name, num_beams):
+    rules = {"max_length": 14, "num_beams": num_beams, "forced_eos_token_id": 0} | RULES[name]
+    pair = open_pair(write_marian(tmp_path, seed=2, generation=rules))
+    expected = pair.model.generate(pair.source(), return_dict_in_generate=True, output_scores=True)
+    ours = pair.translator.translate(TEXT)
+    assert [step.token_id for step in ours.steps] == _until_end(expected.sequences[0, 1:].tolist())
+    assert ours.method == ("greedy" if num_beams == 1 else "beam-3")
+    if num_beams > 1:
+        request = Request(pair.translator.model, pair.source())
+        (found,) = finish(beam_search(request, 13, num_beams, pair.translator.rules))
+        assert found.score == pytest.approx(float(expected.sequences_scores[0]), abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory):
+    shape = CASES["6 + 6 layers of 8 heads"]
+    return load_translator(write_marian(tmp_path_factory.mktemp("deep"), languages=True, **shape))
+
+
+def test_a_forced_token_shows_the_model_s_own_distribution_and_says_so(deep):
+    translation = deep.translate(f">>fra<< {TEXT}", beam_size=1, max_length=5)
+    end = translation.steps[-1]
+    assert end.token == "</s>"
+    assert end.forced
+    assert end.alternatives[0].token != "</s>"
+    assert end.log_prob < end.alternatives[0].log_prob
+    assert not translation.steps[0].forced
+    assert translation.attention.audit().passed
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {}])
+def test_audit_replay_and_trace_hold_for_every_head_of_a_deep_model(deep, options, tmp_path):
+    translation = deep.translate(f">>spa<< {TEXT}", **options)
+    assert translation.source_tokens[0] == ">>spa<<"
+    assert translation.decoder_input_tokens[0] == "<pad>"
+    for kind in AttentionKind:
+        for layer in range(6):
+            for head in range(8):
+                view = translation.head(kind, layer, head)
+                assert view.audit.passed
+                assert view.weights.shape == (len(view.query_tokens), len(view.key_tokens))
+    save_trace(translation, tmp_path / "trace.npz", deep.model)
+    opened = load_trace(tmp_path / "trace.npz")
+    assert opened.attention.audit().passed
+    assert opened.steps == translation.steps
+    assert opened.config == deep.config
+
+
+def test_capture_changes_nothing_and_a_replay_gives_the_same_attention(deep):
+    text = f">>por<< {TEXT}"
+    captured, bare = deep.translate(text, beam_size=1), deep.translate(text, beam_size=1, capture=False)
+    assert captured.log_probs == bare.log_probs
+    request = Request(deep.model, torch.tensor([[*deep.ids(text), 0]]))
+    (again,) = finish(decode(request, 19, rules=deep.rules))
+    assert list(again.token_ids) == [step.token_id for step in captured.steps]
+    forced = deep.force(text, captured.text)
+    assert isinstance(forced, Translation)
+    assert forced.attention.audit().passed
+
+
+BFLOAT16 = """
+import copy, sys, torch
+from transformer import load_translator
+from transformer.packed import PackedLinear, can_pack
+torch.set_num_threads(1)
+exact, rounded = load_translator(sys.argv[1]), load_translator(sys.argv[1], dtype="bfloat16")
+translation = rounded.force(sys.argv[2], "die Katze und zwei Hunde")
+report = translation.attention.audit()
+assert report.passed, report
+assert translation.attention.dtype == torch.bfloat16
+assert rounded.model.encoder.dtype == torch.float32
+assert translation.model.endswith(", bfloat16")
+plain = copy.deepcopy(rounded.model.decoder.layers[0].feed_forward.inner)
+assert isinstance(plain, PackedLinear) == isinstance(rounded.model.output, PackedLinear) == can_pack()
+x = torch.randn(2, 3, plain.in_features).bfloat16()
+difference = plain(x) - torch.nn.functional.linear(x, plain.weight, plain.bias)
+assert difference.abs().max() <= 2 ** -7 * plain(x).abs().max()
+own = copy.deepcopy(rounded.model).decoder.layers[0].self_attention
+assert (own.joined is not None) == can_pack()
+if own.joined is not None:
+    x = torch.randn(2, 3, own.q_proj.in_features).bfloat16()
+    for part, linear in zip(own.joined(x).chunk(3, dim=-1), (own.q_proj, own.k_proj, own.v_proj)):
+        assert (part - linear(x)).abs().max() <= 2 ** -7 * part.abs().max()
+for one, other in zip(translation.log_probs, exact.force(sys.argv[2], "die Katze und zwei Hunde").log_probs):
+    assert abs(one - other) < 0.2, (one, other)
+for options in ({"beam_size": 1}, {"beam_size": 3}):
+    assert rounded.translate(sys.argv[2], **options).attention.audit().passed
+"""
+
+
+def test_bfloat16_is_computed_audited_and_named(tmp_path):
+    """In a process of its own: some processors report matrix units that a process may not use."""
+    directory = write_marian(tmp_path, encoder_layers=6, decoder_layers=6, heads=8)
+    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+    command = [sys.executable, "-c", BFLOAT16, str(directory), TEXT]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_machine_that_cannot_compute_in_bfloat16_says_so_and_goes_on(monkeypatch):
+    monkeypatch.setattr(packed, "sys", SimpleNamespace(executable=shutil.which("false")))
+    packed.check_bfloat16.cache_clear()
+    with pytest.raises(ValueError, match="This machine cannot compute in bfloat16: use float32"):
+        load_translator(ROOT / "assets" / "models" / "en-de", dtype="bfloat16")
+    assert load_translator(ROOT / "assets" / "models" / "en-de").translate("One.").text
+
+
+def test_another_type_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="dtype is 'int8'; it must be one of float32, bfloat16"):
+        load_translator(tmp_path, dtype="int8")

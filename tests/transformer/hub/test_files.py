@@ -1,0 +1,176 @@
+"""What may not come from the Hub: paths for names, too much, models of another kind, hostile files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+from hub_cases import NAME, change, refused
+from hub_server import git_hash
+
+from transformer import load_translator
+from transformer.hub.fetch import cached, cached_models, fetch, find, look
+from transformer.hub.files import needed
+from transformer.hub.settings import Hub, HubError, is_name
+from transformer.storage.directory import save_checkpoint
+
+MONSTER = b'{"model_type": "marian", "encoder_layers": 1000000000}'
+
+
+def test_names_of_the_hub_are_told_from_paths():
+    assert all(map(is_name, ("Helsinki-NLP/opus-mt-en-de", "user/a.b_c-1")))
+    wrong = ("opus", "a/b/c", "../x", "a/..", "/a/b", "a/b.git", "a--b/c", "a/b--c", ".a/b", "a/-b")
+    assert not any(map(is_name, (*wrong, "", "a/b\n", "a b/c", "a/" + "b" * 100)))
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "user/../other", "a/b/c", "user/..", "x"])
+def test_no_path_is_a_name(server, hub, name):
+    refused("no name of a model on the Hub", find, name)
+    assert not hub.cache.exists()
+
+
+@pytest.mark.parametrize("revision", ["../../x", "a/../b", "-x", "a//b", "/etc", "a" * 300, "x/"])
+def test_no_path_is_a_revision(server, hub, revision):
+    refused("is no revision", find, NAME, revision)
+    refused("is no revision", cached, NAME, revision)
+    assert server.requests == []
+
+
+def test_a_model_that_is_too_large_is_refused_before_it_is_downloaded(server, hub):
+    server.sizes["model.safetensors"] = 3_000_000_000
+    refused("user/tiny has 3.0 GB; at most 1.5 GB are downloaded .TRANSFORMER_HUB_GB", find, NAME)
+    server.sizes = {"vocab.json": 20_000_000}
+    refused("its vocab.json has 20.0 MB", find, NAME)
+    server.sizes = {"model.safetensors": -1}
+    refused("is not the Hub", find, NAME)
+    assert server.asked("GET", "/resolve/") + server.asked("GET", "/storage/") == 0
+
+
+def test_a_model_that_does_not_fit_on_the_disk_is_refused(server, hub, monkeypatch):
+    offer = look(NAME)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 9, 1))
+    refused("needs .* on the disk; 1 bytes are free", fetch, offer)
+
+
+def test_the_environment_sets_the_limits(monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_HUB_GB", "0.25")
+    monkeypatch.setenv("TRANSFORMER_HUB_ALLOWED", "Helsinki-NLP/*, user/own")
+    hub = Hub.from_environment()
+    assert (hub.most_bytes, hub.allowed) == (250_000_000, ("Helsinki-NLP/*", "user/own"))
+    for wrong in ("much", "-1", "nan", "1e400"):
+        monkeypatch.setenv("TRANSFORMER_HUB_GB", wrong)
+        with pytest.raises(HubError, match=f"'{wrong}'; it must be a number of gigabytes"):
+            Hub.from_environment()
+    monkeypatch.delenv("TRANSFORMER_HUB_GB")
+    monkeypatch.delenv("TRANSFORMER_HUB_ALLOWED")
+    assert Hub.from_environment() == Hub()
+
+
+def test_only_allowed_names_are_asked_for_or_opened(server, hub):
+    find(NAME)
+    asked = len(server.requests)
+    for allowed in ((), ("Helsinki-NLP/*", "user/other")):
+        strict = Hub(endpoint=hub.endpoint, cache_dir=hub.cache, token=False, allowed=allowed)
+        refused("may not be opened here; TRANSFORMER_HUB_ALLOWED allows", look, NAME, None, strict)
+        refused("may not be opened here", find, NAME, None, strict)
+        assert cached_models(strict) == []
+    assert len(server.requests) == asked
+    open_to_user = Hub(endpoint=hub.endpoint, cache_dir=hub.cache, token=False, allowed=("user/*",))
+    assert find(NAME, None, open_to_user).name == NAME
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"config__json": None}, "has no config.json"),
+        ({"source__spm": None}, "has no tokenizer.model"),
+        ({"model__safetensors": None}, "has no model.safetensors or pytorch_model.bin"),
+        ({"vocab__json": None}, "has no vocab.json"),
+        (
+            {"config__json": MONSTER},
+            "n_encoder_layers is 1000000000",
+        ),
+        ({"config__json": b'{"model_type": "bart"}'}, "a bart model of another library"),
+        ({"config__json": b"[" * 100_000}, "is not valid JSON"),
+    ],
+    ids=range(7),
+)
+def test_a_model_of_another_kind_is_refused_before_its_weights_are_fetched(server, hub, changes, message):
+    change(server, **changes)
+    refused(message, find, NAME)
+    assert server.asked("GET", "/storage/") == 0
+
+
+def test_a_hostile_listing_names_no_file_outside(server, hub):
+    change(server, **{"../../../x": b"x", "/etc/x": b"x", "model-00001-of-00002__safetensors/../x": b"x"})
+    directory = find(NAME).directory
+    assert {path.resolve().parent.name for path in directory.iterdir()} == {"blobs"}
+    index = {"weight_map": {"a": "../../secret.bin"}}
+    change(
+        server,
+        model__safetensors=None,
+        **{
+            "pytorch_model.bin.index__json": json.dumps(index).encode(),
+            "pytorch_model-00001-of-00001__bin": b"x",
+        },
+    )
+    refused("names '../../secret.bin', which is no weight file beside it", load_translator, NAME)
+
+
+def test_a_snapshot_that_points_out_of_its_cache_is_not_opened(server, hub, tmp_path):
+    path = find(NAME).directory / "vocab.json"
+    digest = git_hash(path.read_bytes())
+    (tmp_path / digest).write_bytes(path.read_bytes())
+    path.unlink()
+    path.symlink_to(tmp_path / digest)
+    refused("vocab.json of user/tiny lies outside the cache of its model", load_translator, path.parent)
+
+
+def test_errors_of_a_model_s_files_name_the_model_and_not_the_server_s_folders(server, hub):
+    change(server, vocab__json=b'{"a": -1}')
+    with pytest.raises(HubError, match=r"user/tiny@.{8}/vocab\.json has numbers that are not") as caught:
+        load_translator(NAME)
+    assert str(hub.cache) not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [
+        {"default": {"cross": [10**9, 0]}},
+        {"default": {"cross": [-1, 0]}},
+        {"default": {"cross": "x"}},
+        {"default": {"sideways": [0, 0]}},
+        {"default": []},
+        {"heads": {"cross": [[{"aer": 0.5}]]}},
+        {"heads": {"cross": "x"}},
+        {"heads": {"encoder": [[{"aer": "<script>"}] * 4] * 2}},
+    ],
+    ids=range(8),
+)
+def test_statistics_of_heads_that_the_model_has_not_are_refused(server, hub, heads):
+    change(server, heads__json=json.dumps(heads).encode())
+    refused("heads.json is damaged or describes the heads of another model", load_translator, NAME)
+
+
+def test_a_vocabulary_that_is_a_bomb_is_refused_by_its_size(tmp_path, translator):
+    save_checkpoint(tmp_path, translator.config, translator.model.state_dict(), translator.tokenizer)
+    os.truncate(tmp_path / "tokenizer.model", 2**30)
+    refused("tokenizer.model is larger than 16 MiB", load_translator, tmp_path)
+
+
+def test_a_card_of_any_length_is_read_up_to_its_limit(server, hub):
+    change(server, README__md=b"---\na: " + b"[" * 2_000_000)
+    assert len(load_translator(NAME).card) == 2**18
+
+
+def test_safetensors_go_before_pytorch_and_one_file_before_shards():
+    marian = ["config.json", "source.spm", "target.spm", "vocab.json"]
+    shards = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    shards.insert(0, "model.safetensors.index.json")
+    chosen = needed([*marian, "pytorch_model.bin", *shards, "flax_model.msgpack"], "x/y")
+    assert chosen == [*marian, *shards]
+    assert needed([*marian, "pytorch_model.bin"], "x/y")[-1] == "pytorch_model.bin"
+    with pytest.raises(HubError, match=r"has no model\.safetensors"):
+        needed([*marian, "model.safetensors.index.json"], "x/y")

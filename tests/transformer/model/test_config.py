@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from random_models import random_config
+
+from transformer.model.config import LIMITS, TransformerConfig, paper_base, paper_big
+
+
+def test_a_config_survives_json():
+    config = random_config(norm="pre", trained_length=17)
+    assert TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_a_config_is_flat():
+    assert not any(isinstance(value, dict | list) for value in random_config().to_dict().values())
+
+
+def test_the_paper_s_shapes_have_heads_of_64():
+    assert paper_base().d_head == paper_big().d_head == 64
+
+
+def test_embeddings_are_scaled_by_the_root_of_the_width():
+    assert random_config(d_model=64).embedding_scale == 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"d_model": 30}, "n_heads"),
+        ({"n_heads": 0}, "n_heads"),
+        ({"d_ff": 2.5}, "d_ff"),
+        ({"d_ff": "48"}, "d_ff"),
+        ({"d_ff": True}, "d_ff"),
+        ({"n_encoder_layers": -1}, "n_encoder_layers"),
+        ({"vocab_size": LIMITS["vocab_size"] + 1}, "vocab_size"),
+        ({"eos_id": 40}, "eos_id"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"dropout": float("nan")}, "dropout"),
+        ({"dropout": "0.1"}, "dropout"),
+        ({"norm": "middle"}, "norm"),
+        ({"norm": ["pre"]}, "norm"),
+        ({"activation": None}, "activation"),
+        ({"tied_embeddings": 1}, "tied_embeddings"),
+        ({"trained_length": 0}, "trained_length"),
+        ({"positions": ["sinusoidal"]}, "positions"),
+        ({"d_modell": 32}, "d_modell"),
+    ],
+)
+def test_a_bad_entry_is_named_in_one_sentence(changes, named):
+    with pytest.raises(ValueError, match=named) as caught:
+        random_config(**changes)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_config_without_vocabulary_is_refused():
+    with pytest.raises(ValueError, match="vocab_size"):
+        TransformerConfig.from_dict({"d_model": 32})
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"target_vocab_size": 30}, "target_vocab_size"),
+        ({"target_vocab_size": -1, "shared_embeddings": False}, "target_vocab_size"),
+        ({"target_vocab_size": 1, "shared_embeddings": False}, "bos_id"),
+        ({"shared_embeddings": 1}, "shared_embeddings"),
+        ({"output_bias": "no"}, "output_bias"),
+        ({"languages": [">>fra<<"]}, "languages"),
+    ],
+)
+def test_what_contradicts_itself_about_the_target_is_refused_by_name(changes, name):
+    with pytest.raises(ValueError, match=name):
+        TransformerConfig(vocab_size=20, **changes)
+
+
+def test_a_config_of_before_separate_targets_reads_as_it_was_meant():
+    config = TransformerConfig.from_dict({"vocab_size": 20, "d_model": 64, "tied_embeddings": False})
+    assert config.n_target_pieces == 20
+    assert config.shared_embeddings
+    assert config.embedding_scale == 8
+    assert not config.output_bias
+    assert config.language_pieces == ()
+
+
+def test_languages_survive_the_way_through_json():
+    config = TransformerConfig(vocab_size=20, languages=">>fra<< >>spa<<")
+    assert TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config

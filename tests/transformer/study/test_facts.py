@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from transformer.lenses.alignment import GoldPair
+from transformer.model.sites import AttentionKind
+from transformer.study.facts import CrossAlignments, choose_head, head_statistics, measure_heads
+from transformer.study.statistics import STATISTICS
+from transformer.trace.value_norms import output_projections
+from transformer.translate.translator import Translator
+
+
+def test_rows_that_see_one_key_are_left_out(translator: Translator) -> None:
+    measured = measure_heads(translator.config, [translator.translate("one", max_length=1)])
+    assert all("first" not in head for layer in measured["heads"]["decoder"] for head in layer)
+
+
+def test_every_head_of_every_kind_is_measured(translator: Translator) -> None:
+    traced = translator.force("one two three", "eins zwei")
+    gold = GoldPair(("one", "two", "three"), ("eins", "zwei"), frozenset({(0, 0)}), frozenset({(0, 0)}))
+    measured = measure_heads(translator.config, [traced], [(traced, gold)])
+    config = translator.config
+    for kind, depth in (("encoder", 2), ("decoder", 3), ("cross", 3)):
+        grid = measured["heads"][kind]
+        assert (len(grid), len(grid[0])) == (depth, config.n_heads)
+        layer, head = measured["default"][kind]
+        assert 0 <= layer < depth
+        assert 0 <= head < config.n_heads
+    names = {statistic.name for statistic in STATISTICS} - {"contribution"}
+    assert set(measured["heads"]["encoder"][0][0]) == names
+    assert set(measured["heads"]["decoder"][0][0]) == names - {"next", "next_mass", "last"}
+    assert set(measured["heads"]["cross"][0][0]) == names - {"same_word"} | {"aer", "aer_read"}
+
+
+def test_one_sentence_alone_has_the_statistics_of_a_sample_of_one(translator: Translator) -> None:
+    traced = translator.force("one two three", "eins zwei")
+    sample = measure_heads(translator.config, [traced], projections=output_projections(translator.model))
+    found = head_statistics(traced, output_projections(translator.model))
+    assert {kind.value: grid for kind, grid in found.items()} == sample["heads"]
+    assert found[AttentionKind.CROSS][2][3]["contribution"] > 0
+
+
+def test_statistics_are_those_of_the_maps(translator: Translator) -> None:
+    traced = translator.force("one two three", "eins zwei")
+    measured = measure_heads(translator.config, [traced])
+    weights = traced.head(AttentionKind.ENCODER, 1, 2).weights
+    found = measured["heads"]["encoder"][1][2]
+    assert found["eos_mass"] == pytest.approx(float(weights[:, -1].mean()), abs=1e-4)
+    assert found["first"] == pytest.approx(float((weights.argmax(-1) == 0).mean()), abs=1e-4)
+
+
+def test_alignments_of_a_model_that_copies_are_perfect(solved: Translator) -> None:
+    if solved.name != "copy":
+        pytest.skip("only the model that copies in order has a known alignment")
+    traced = solved.force("one two three", "eins zwei drei")
+    sure = frozenset({(0, 0), (1, 1), (2, 2)})
+    gold = GoldPair(("one", "two", "three"), ("eins", "zwei", "drei"), sure, sure)
+    collected = CrossAlignments(solved.config.n_decoder_layers, solved.config.n_heads)
+    collected.add(traced, gold)
+    assert collected.scores(reading=False)[0][0].aer == 0
+    assert collected.scores(reading=True)[0][0].aer > 0
+
+
+def test_the_best_aligner_opens_first_but_never_a_head_at_rest() -> None:
+    grid = [[{"aer": 0.5}, {"aer": 0.2, "eos_mass": 0.8}], [{"aer": 0.3}, {"aer": 0.4}]]
+    assert choose_head(grid) == (1, 0)
+
+
+def test_without_alignments_the_clearest_neighbour_pattern_opens_first() -> None:
+    grid = [
+        [{"previous": 0.2, "next": 0.1}, {"previous": 0.9, "first": 0.7}],
+        [{"previous": 0.1, "next": 0.6}],
+    ]
+    assert choose_head(grid) == (1, 0)
+
+
+def test_a_translation_without_capture_cannot_be_measured(translator: Translator) -> None:
+    with pytest.raises(ValueError, match="capture=True"):
+        measure_heads(translator.config, [translator.translate("one", capture=False)])

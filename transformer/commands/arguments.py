@@ -1,0 +1,60 @@
+"""What commands that use a model share: its arguments, opening it, writing lines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import torch
+
+from transformer.translate.translator import TYPES, Translator, load_translator
+
+Json = dict[str, Any]
+
+
+def model_command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
+    """Declares a command that opens a model; returns its parser, for what else it takes."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser.add_argument("--model", required=True, metavar="DIR", help="directory, or owner/model on the Hub")
+    parser.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
+    parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
+    parser.add_argument("--dtype", default="float32", choices=TYPES, help="type to compute in")
+    parser.add_argument("--json", action="store_true", help="write lines of JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_beam_size(parser: argparse.ArgumentParser) -> None:
+    """Declares `--beam-size`."""
+    parser.add_argument("--beam-size", type=int, default=1, metavar="N", help="1 is greedy")
+
+
+def open_model(arguments: argparse.Namespace) -> Translator:
+    """The model that the arguments name."""
+    if getattr(arguments, "beam_size", 1) < 1:
+        raise ValueError(f"The beam size is {arguments.beam_size}; it must be at least 1.")
+    device, revision = choose_device(arguments.device), arguments.revision
+    return load_translator(arguments.model, device, arguments.dtype, revision)
+
+
+def write(arguments: argparse.Namespace, values: Json, text: str) -> None:
+    """Writes a line of JSON, or the text."""
+    print(json.dumps(values, ensure_ascii=False) if arguments.json else text, flush=True)
+
+
+def choose_device(name: str) -> torch.device:
+    """auto, cpu or cuda as a device.
+
+    Raises:
+        ValueError: The device does not exist here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name not in ("cpu", "cuda"):
+        raise ValueError(f"The device {name!r} is not known; choose auto, cpu or cuda.")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            "There is no CUDA device here, or torch was installed without CUDA; use --device cpu."
+        )
+    return torch.device(name)

@@ -1,0 +1,145 @@
+"""`python -m transformer align`, `heads` and `probes`: what is measured of every head."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from transformer.commands.arguments import model_command, open_model, write
+from transformer.lenses.alignment import GoldPair, diagonal, read_gold, score
+from transformer.model.sites import AttentionKind
+from transformer.storage.directory import HEADS_FILE, PROBES_FILE
+from transformer.storage.files import write_json
+from transformer.study.facts import CrossAlignments, measure_heads
+from transformer.study.relations import dependencies, pronouns
+from transformer.study.treebanks import read_pronouns, read_trees
+from transformer.text.pairs import read_pairs
+from transformer.trace.value_norms import output_projections
+from transformer.translate.translation import Translation
+from transformer.translate.translator import Translator
+
+
+def add_commands(commands: Any) -> None:
+    """Declares the commands on an argparse sub-parser collection."""
+    align = model_command(commands, "align", align_file, "score every cross-attention head as a word aligner")
+    align.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target<TAB>links lines")
+    heads = model_command(
+        commands, "heads", write_heads, "measure all heads and write the model's heads.json"
+    )
+    heads.add_argument(
+        "--data", required=True, metavar="FILE", help="source<TAB>target lines, for the patterns"
+    )
+    heads.add_argument(
+        "--alignments", metavar="FILE", help="source<TAB>target<TAB>links lines, for the errors"
+    )
+    heads.add_argument("--sentences", type=int, default=500, help="use the first N pairs of --data")
+    probes = model_command(
+        commands,
+        "probes",
+        write_probes,
+        "measure which relations heads follow and write the model's probes.json",
+    )
+    probes.add_argument(
+        "--probes",
+        required=True,
+        metavar="DIR",
+        help="folder with pud-en.conllu.gz, pud-de.conllu.gz, winomt-en.tsv.gz",
+    )
+
+
+def align_file(arguments: argparse.Namespace) -> int:
+    """`align`: alignment error of every cross-attention head, gold targets forced."""
+    gold = read_gold(arguments.data)
+    translator = open_model(arguments)
+    collected = CrossAlignments(translator.config.n_decoder_layers, translator.config.n_heads)
+    for translation, pair in force_gold(translator, gold):
+        collected.add(translation, pair)
+    predicting, reading = collected.scores(reading=False), collected.scores(reading=True)
+    baseline = score(map(diagonal, gold), gold)
+    if not arguments.json:
+        print(f"{len(gold)} pairs; diagonal baseline: AER {baseline.aer:.1%}")
+        print("layer head    AER  precision  recall   AER of the row that reads the word")
+    for layer, heads in enumerate(predicting):
+        for head, found in enumerate(heads):
+            read = reading[layer][head]
+            values = {"layer": layer, "head": head, "aer": found.aer, "precision": found.precision}
+            values |= {"recall": found.recall, "aer_read": read.aer, "aer_diagonal": baseline.aer}
+            place = f"{layer + 1:5} {head + 1:4}"
+            rates = f"{found.aer:5.1%}  {found.precision:9.1%}  {found.recall:6.1%}   {read.aer:5.1%}"
+            write(arguments, values, f"{place}  {rates}")
+    return 0
+
+
+def force_gold(translator: Translator, gold: Sequence[GoldPair]) -> Iterator[tuple[Translation, GoldPair]]:
+    """Every gold target run through the model."""
+    for pair in gold:
+        yield translator.force(" ".join(pair.source), " ".join(pair.target)), pair
+
+
+def _check_directory(arguments: argparse.Namespace) -> None:
+    if not Path(arguments.model).is_dir():
+        raise ValueError(f"There is no directory {arguments.model} to write into; see `pull --output`.")
+
+
+def write_heads(arguments: argparse.Namespace) -> int:
+    """`heads`: measures all heads and writes `heads.json` into the model directory."""
+    _check_directory(arguments)
+    pairs = read_pairs(arguments.data)[: arguments.sentences]
+    gold = read_gold(arguments.alignments) if arguments.alignments else []
+    translator = open_model(arguments)
+    translations = (translator.force(pair.source, pair.target) for pair in pairs)
+    projections = output_projections(translator.model)
+    found = measure_heads(translator.config, translations, force_gold(translator, gold), projections)
+    data = f"patterns: {len(pairs)} pairs of {_shown(arguments.data)}, given targets forced"
+    if gold:
+        data += f"; aer: {len(gold)} pairs of {_shown(arguments.alignments)}"
+    command = "python -m transformer heads " + " ".join(
+        f"--{name} {value}"
+        for name, value in (
+            ("model", arguments.model),
+            ("data", arguments.data),
+            ("alignments", arguments.alignments),
+            ("sentences", arguments.sentences),
+        )
+        if value is not None
+    )
+    values = {
+        "model": translator.name,
+        "data": data,
+        "command": command,
+        "date": date.today().isoformat(),
+    } | found
+    write_json(Path(arguments.model) / HEADS_FILE, values)
+    write(arguments, values["default"], f"Wrote {Path(arguments.model) / HEADS_FILE}.")
+    return 0
+
+
+def write_probes(arguments: argparse.Namespace) -> int:
+    """`probes`: arcs and antecedents that heads follow, as `probes.json` in the model directory."""
+    _check_directory(arguments)
+    folder = Path(arguments.probes)
+    english, german = (read_trees(folder / f"pud-{language}.conllu.gz") for language in ("en", "de"))
+    cases, left_out = read_pronouns(folder / "winomt-en.tsv.gz")
+    translator = open_model(arguments)
+    found = {
+        "encoder": dependencies(translator, english, AttentionKind.ENCODER),
+        "decoder": dependencies(translator, german, AttentionKind.DECODER),
+        "pronouns": pronouns(translator, cases, left_out),
+    }
+    values = {
+        "model": translator.name,
+        "data": f"encoder: {len(english):,} English sentences of PUD; decoder: the German ones, forced as "
+        f"translations of the English ones; pronouns: {len(cases) + left_out:,} sentences of WinoMT",
+        "command": f"python -m transformer probes --model {arguments.model} --probes {arguments.probes}",
+        "date": date.today().isoformat(),
+    } | found
+    write_json(Path(arguments.model) / PROBES_FILE, values)
+    write(arguments, values, f"Wrote {Path(arguments.model) / PROBES_FILE}.")
+    return 0
+
+
+def _shown(path: str) -> str:
+    return "/".join(Path(path).parts[-2:])

@@ -1,0 +1,318 @@
+"""`python -m transformer train`: files to a model directory."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shlex
+import signal
+import sys
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from transformer.commands.arguments import choose_device
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer, count_parameters
+from transformer.storage.card import training_card
+from transformer.storage.directory import CARD_FILE, TOKENIZER_FILE, save_checkpoint
+from transformer.storage.files import CheckpointError
+from transformer.text.pairs import DataError, SentencePair, read_pairs
+from transformer.text.vocabulary import Tokenizer
+from transformer.training.augment import MAKERS, augmented
+from transformer.training.batches import EncodedPairs, encode_pairs
+from transformer.training.presets import PRESETS, Preset
+from transformer.training.progress import Progress
+from transformer.training.run_files import STATE_FILE, StepLog, load_state, save_state
+from transformer.training.trainer import Trainer, TrainingOptions, TrainingStep, train
+
+MOST_WEIGHT = 100
+CONFIG_CHOICES: dict[str, tuple[type, str]] = {
+    "vocab_size": (int, "pieces of the joint vocabulary"),
+    "d_model": (int, "width of the residual stream"),
+    "d_ff": (int, "inner width of the feed-forward network"),
+    "n_heads": (int, "heads per layer"),
+    "n_encoder_layers": (int, "layers of the encoder"),
+    "n_decoder_layers": (int, "layers of the decoder"),
+    "dropout": (float, "probability"),
+    "norm": (str, "post (as in the paper) or pre"),
+    "positions": (str, "name of the positional encoding"),
+}
+
+OPTION_HELP = {
+    "steps": "optimiser steps in all",
+    "batch_positions": "most positions of either side of one batch",
+    "accumulate": "batches per step",
+    "schedule": "linear (falls to 0), constant (falls at the end only) or inverse_sqrt (the paper's)",
+    "learning_rate": "peak of the linear and the constant schedule; a factor on the paper's",
+    "warmup": "steps of rising learning rate",
+    "decay_steps": "steps of falling learning rate at the end of the constant schedule",
+    "weight_decay": "of AdamW",
+    "beta1": "of Adam",
+    "beta2": "of Adam",
+    "epsilon": "of Adam",
+    "label_smoothing": "share of the target spread over the vocabulary",
+    "clip": "largest norm of the gradient; 0 does not clip",
+    "average_decay": "per step, of the running average of the weights; 0 keeps none",
+    "seed": "decides weights, data order and dropout",
+    "evaluate_every": "in steps",
+    "checkpoint_every": "in steps",
+    "compile": "let torch.compile build the model's code",
+    "precision": "of matrix products: auto, float32 or bfloat16",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `train`."""
+    parser.add_argument(
+        "--train",
+        nargs="+",
+        required=True,
+        metavar="FILE[:WEIGHT]",
+        help="source<TAB>target lines (.gz too); with weight 2 each pair comes twice an epoch, with "
+        "0.35 a new 35 %% of them does",
+    )
+    parser.add_argument("--valid", nargs="+", required=True, metavar="FILE", help="pairs to evaluate on")
+    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="model directory to write")
+    parser.add_argument(
+        "--preset", default="en-de", choices=sorted(PRESETS), help="sizes and settings to start from"
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument(
+        "--resume", action="store_true", help="continue the run in DIR exactly where it was saved"
+    )
+    parser.add_argument(
+        "--new-data", action="store_true", help="with --resume: go on with other training data"
+    )
+    parser.add_argument(
+        "--tokenizer", type=Path, metavar="FILE", help="use this sentencepiece model, train none"
+    )
+    parser.add_argument(
+        "--max-length", type=int, default=256, metavar="N", help="leave out pairs over N tokens a side"
+    )
+    for name, (_, text) in MAKERS.items():
+        parser.add_argument(
+            f"--{name}-share", dest=name, type=float, metavar="X", help=f"add X {text} per pair"
+        )
+    parser.add_argument(
+        "--languages", default="en,de", metavar="A,B", help="source and target, for the model card"
+    )
+    for name, (kind, text) in CONFIG_CHOICES.items():
+        parser.add_argument(_flag(name), type=kind, metavar="X", help=text)
+    for field in fields(TrainingOptions):
+        kind = type(field.default)
+        if kind is bool:
+            parser.add_argument(
+                _flag(field.name), action="store_true", default=None, help=OPTION_HELP[field.name]
+            )
+        elif field.default is not MISSING:
+            parser.add_argument(_flag(field.name), type=kind, metavar="X", help=OPTION_HELP[field.name])
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains; returns the exit status.
+
+    Raises:
+        ValueError: Data, options or the output directory cannot be used.
+    """
+    device = choose_device(arguments.device)
+    preset = PRESETS[arguments.preset]
+    options = TrainingOptions(**preset.options | _given(arguments, [f.name for f in fields(TrainingOptions)]))
+    config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
+    _check_output(arguments.output, arguments.resume)
+    torch.manual_seed(options.seed)
+    tokenizer, data, valid = _data(arguments, preset, config, options.seed)
+    config = replace(config, vocab_size=tokenizer.vocab_size, trained_length=data.longest)
+    trainer = Trainer(Transformer(config).to(device), data, options)
+    run_directory = RunDirectory(arguments, trainer, tokenizer, _fingerprint(data))
+    run_directory.begin(arguments.resume, arguments.new_data)
+    _report_start(trainer, arguments.output)
+    return _steps(trainer, valid, run_directory)
+
+
+def _data(
+    arguments: argparse.Namespace, preset: Preset, config: TransformerConfig, seed: int
+) -> tuple[Tokenizer, EncodedPairs, EncodedPairs]:
+    """Vocabulary, training pairs and validation pairs, all read and checked."""
+    if not 2 <= arguments.max_length <= config.max_positions:
+        raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
+    shares = preset.shares | _given(arguments, list(MAKERS))
+    train_pairs, weights = _mixture(arguments.train, shares, seed)
+    valid_pairs = [pair for path in arguments.valid for pair in read_pairs(path)]
+    tokenizer = _tokenizer(arguments, train_pairs, config.vocab_size)
+    data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
+    valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
+    if not len(data) or not len(valid):
+        raise DataError(f"No pair has at most {arguments.max_length} tokens a side; raise --max-length.")
+    if len(data) < len(train_pairs):
+        left_out = len(train_pairs) - len(data)
+        print(f"{left_out:,} pairs over {arguments.max_length} tokens a side are left out.", file=sys.stderr)
+    return tokenizer, data, valid
+
+
+class RunDirectory:
+    """Where a run is kept: the model as others load it, and the state to continue from."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, trainer: Trainer, tokenizer: Tokenizer, fingerprint: str
+    ) -> None:
+        self._path: Path = arguments.output
+        self._trainer = trainer
+        self._tokenizer = tokenizer
+        self._fingerprint = fingerprint
+        self._card = _card(arguments, trainer.model)
+        self._average_is_better = False
+        self._saved_step = -1
+
+    def begin(self, resume: bool, new_data: bool) -> None:
+        """Loads the saved state (of the same data, unless `new_data`) or writes the untrained model."""
+        if not resume:
+            return self.save()
+        changed = load_state(self._path, self._trainer, None if new_data else self._fingerprint)
+        self._saved_step = self._trainer.step
+        if changed:
+            print(f"Resuming with other options than before: {', '.join(changed)}.", file=sys.stderr)
+        return None
+
+    def log(self) -> StepLog:
+        """The log, cut to where the run stands."""
+        return StepLog(self._path, self._trainer.step)
+
+    def choose(self, done: TrainingStep) -> None:
+        """Remembers which weights did better on the validation pairs."""
+        if done.valid_loss is not None and done.valid_loss_average is not None:
+            self._average_is_better = done.valid_loss_average < done.valid_loss
+
+    def save(self) -> None:
+        """Writes the state, then the model with the better of the own and the averaged weights."""
+        if self._saved_step == self._trainer.step:
+            return
+        save_state(self._path_made(), self._trainer, self._fingerprint)
+        averaged = self._average_is_better and self._trainer.average
+        state = self._trainer.average if averaged else self._trainer.model.state_dict()
+        card = "" if (self._path / CARD_FILE).exists() else self._card
+        save_checkpoint(self._path, self._trainer.model.config, state, self._tokenizer, card=card)
+        self._saved_step = self._trainer.step
+
+    def _path_made(self) -> Path:
+        self._path.mkdir(parents=True, exist_ok=True)
+        return self._path
+
+
+def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory) -> int:
+    log, progress = run_directory.log(), Progress(trainer.options.steps)
+    handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for done in train(trainer, valid):
+            log.write(done)
+            progress.show(done)
+            run_directory.choose(done)
+            if done.step % trainer.options.checkpoint_every == 0:
+                run_directory.save()
+            if _STOP_REQUESTED:
+                break
+        run_directory.save()
+    finally:
+        _STOP_REQUESTED.clear()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        log.close()
+        progress.close()
+    if trainer.step < trainer.options.steps:
+        print(f"Stopped after step {trainer.step:,}; continue with --resume.", file=sys.stderr)
+        return 130
+    return 0
+
+
+_STOP_REQUESTED: list[int] = []
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Lets the step in progress finish, so that the saved state stands between two steps."""
+    _STOP_REQUESTED.append(number)
+
+
+def _check_output(path: Path, resume: bool) -> None:
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"The output {path} is a file; name a directory.")
+    if not resume and path.is_dir() and any(path.iterdir()):
+        raise ValueError(
+            f"The output {path} is not empty; add --resume to continue its run, or name another."
+        )
+    if resume and not (path / STATE_FILE).is_file():
+        raise CheckpointError(
+            f"{path} has no {STATE_FILE}, so there is no run to resume; leave out --resume."
+        )
+
+
+def _given(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+
+
+def _mixture(
+    files: list[str], shares: dict[str, float], seed: int
+) -> tuple[list[SentencePair], list[float] | None]:
+    """The pairs of all files with those made from them, and their weights; None if every weight is 1."""
+    pairs: list[SentencePair] = []
+    weights: list[float] = []
+    for file in files:
+        path, weight = _weighted(file)
+        pairs += augmented(read_pairs(path), shares, seed)
+        weights += [weight] * (len(pairs) - len(weights))
+    return pairs, None if set(weights) == {1.0} else weights
+
+
+def _weighted(file: str) -> tuple[str, float]:
+    """`FILE:WEIGHT` as its two parts; a file whose name ends like that is taken as it is."""
+    path, colon, text = file.rpartition(":")
+    if not colon or Path(file).exists():
+        return file, 1.0
+    try:
+        weight = float(text)
+    except ValueError:
+        return file, 1.0
+    if not 0 < weight <= MOST_WEIGHT:
+        raise ValueError(f"The weight of {path} is {text}; it must be above 0 and at most {MOST_WEIGHT}.")
+    return path, weight
+
+
+def _tokenizer(arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int) -> Tokenizer:
+    if arguments.resume:
+        return Tokenizer.load(arguments.output / TOKENIZER_FILE)
+    if arguments.tokenizer is not None:
+        return Tokenizer.load(arguments.tokenizer)
+    print(f"Training a vocabulary of {vocab_size:,} pieces.", file=sys.stderr)
+    return Tokenizer.train((text for pair in pairs for text in (pair.source, pair.target)), vocab_size)
+
+
+def _fingerprint(data: EncodedPairs) -> str:
+    digest = hashlib.sha256()
+    for side in (data.source, data.target):
+        for ids in side:
+            digest.update(ids.tobytes() + b"|")
+    if data.weights is not None:
+        digest.update(data.weights.tobytes())
+    return digest.hexdigest()
+
+
+def _report_start(trainer: Trainer, output: Path) -> None:
+    print(
+        f"{count_parameters(trainer.model):,} parameters on {trainer.device}; {len(trainer.data):,} pairs, "
+        f"the longest {trainer.data.longest} tokens; "
+        f"steps {trainer.step + 1:,} to {trainer.options.steps:,} into {output}.",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _card(arguments: argparse.Namespace, model: Transformer) -> str:
+    command = shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
+    languages = [language.strip() for language in arguments.languages.split(",")]
+    return training_card(arguments.output.name, languages, command, arguments.train, model)

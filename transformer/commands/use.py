@@ -1,0 +1,106 @@
+"""`python -m transformer translate` and `evaluate`: a model at work."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from transformer.commands.arguments import add_beam_size, model_command, open_model, write
+from transformer.text.pairs import DataError, SentencePair, read_pairs
+from transformer.text.vocabulary import Tokenizer
+from transformer.training.batches import encode_pairs
+from transformer.training.trainer import evaluate_loss
+from transformer.translate.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
+from transformer.translate.translator import InputError, Translator
+
+
+def add_commands(commands: Any) -> None:
+    """Declares the commands on an argparse sub-parser collection."""
+    translate = model_command(
+        commands, "translate", translate_texts, "translate texts, or the lines of standard input"
+    )
+    translate.add_argument(
+        "texts", nargs="*", metavar="TEXT", help="without one, each line of standard input"
+    )
+    add_beam_size(translate)
+    evaluate = model_command(
+        commands, "evaluate", evaluate_file, "score translations of a file with sacreBLEU"
+    )
+    evaluate.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)")
+    add_beam_size(evaluate)
+
+
+def translate_texts(arguments: argparse.Namespace) -> int:
+    """`translate`: one translation a line."""
+    translator = open_model(arguments)
+    place = 0
+    for place, text in enumerate(arguments.texts or _input_lines(), start=1):
+        try:
+            translation = translator.translate(text, beam_size=arguments.beam_size, capture=False)
+        except InputError as error:
+            raise InputError(f"Text {place}: {error}") from error
+        values = {
+            "text": translation.text,
+            "source_tokens": translation.source_tokens,
+            "target_tokens": translation.target_tokens,
+            "log_probs": [round(value, 5) for value in translation.log_probs],
+        }
+        write(arguments, values, translation.text)
+        for note in translation.notes:
+            print(f"Text {place}: {note}", file=sys.stderr)
+    if place == 0:
+        raise InputError("There is nothing to translate; give texts, or lines on standard input.")
+    return 0
+
+
+def _input_lines() -> Iterator[str]:
+    for number, raw in enumerate(sys.stdin.buffer, start=1):
+        try:
+            yield raw.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(f"Standard input, line {number}: this line is not UTF-8 text.") from error
+
+
+def evaluate_file(arguments: argparse.Namespace) -> int:
+    """`evaluate`: BLEU, chrF, loss and speed on a file."""
+    pairs = read_pairs(arguments.data)
+    translator = open_model(arguments)
+    _check_lengths(translator, pairs, arguments.data)
+    started = time.perf_counter()
+    outputs = translate_batched(translator, [pair.source for pair in pairs], arguments.beam_size)
+    seconds = time.perf_counter() - started
+    tokens = sum(len(translator.tokenizer.encode_target(output)) + 1 for output in outputs)
+    loss = _loss(translator, pairs)
+    values = corpus_scores(outputs, pairs) | {
+        "loss": None if loss is None else round(loss, 4),
+        "tokens_per_second": round(tokens / seconds, 1),
+        "sentences": len(pairs),
+        "beam_size": arguments.beam_size,
+    }
+    text = (
+        f"BLEU {values['bleu']:.2f}   {values['signature']}\nchrF {values['chrf']:.2f}   "
+        f"{values['chrf_signature']}\n"
+        f"{'' if loss is None else f'loss {loss:.3f} nats per token' + chr(10)}"
+        f"{values['tokens_per_second']:,.0f} target tokens/s, {len(pairs):,} sentences"
+    )
+    write(arguments, values, text)
+    return 0
+
+
+def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> float | None:
+    """Nats per token on the pairs; None for models whose vocabulary is not of this package."""
+    if not isinstance(translator.tokenizer, Tokenizer):
+        return None
+    return evaluate_loss(translator.model, encode_pairs(pairs, translator.tokenizer), BATCH_POSITIONS)
+
+
+def _check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: str) -> None:
+    for number, pair in enumerate(pairs, start=1):
+        try:
+            translator.ids(pair.source)
+            translator.target_ids(pair.target)
+        except InputError as error:
+            raise DataError(f"{path}:{number}: {error}") from error

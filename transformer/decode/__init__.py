@@ -1,0 +1,1 @@
+"""From a model to tokens: steps, search, beam, sampling, replay."""

@@ -1,0 +1,179 @@
+"""Beam search as an iterator of steps (Wu et al. 2016, simplified; scores as in the transformers library)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from transformer.decode.request import Request
+from transformer.decode.rules import FREE, SearchRules
+from transformer.decode.steps import (
+    Decoding,
+    Hypothesis,
+    Limit,
+    Step,
+    alternatives,
+    as_limits,
+    forced_rows,
+    largest,
+)
+from transformer.model.config import TransformerConfig
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A hypothesis as a chain of tokens, newest first."""
+
+    token_id: int
+    log_prob: float
+    parent_row: int
+    total: float
+    length: int
+    before: _Node | None
+
+    def ending(self, count: int) -> tuple[int, ...]:
+        """At most the last ``count`` tokens, the start token among them."""
+        node: _Node | None = self
+        tokens: list[int] = []
+        while node is not None and len(tokens) < count:
+            tokens.append(node.token_id)
+            node = node.before
+        return tuple(reversed(tokens))
+
+    def finish(self, length_penalty: float) -> Hypothesis:
+        chain: list[_Node] = []
+        node: _Node | None = self
+        while node is not None and node.length:
+            chain.append(node)
+            node = node.before
+        chain.reverse()
+        return Hypothesis(
+            tuple(node.token_id for node in chain),
+            tuple(node.log_prob for node in chain),
+            tuple(node.parent_row for node in chain),
+            self.total / self.length**length_penalty,
+        )
+
+
+class _Beam:
+    """The beam of one sentence: what runs, what has finished, and when to stop."""
+
+    def __init__(self, beam_size: int, limit: int, rules: SearchRules, config: TransformerConfig) -> None:
+        self.beam_size, self.limit, self.rules, self.eos_id = beam_size, limit, rules, config.eos_id
+        self.running = [_Node(config.bos_id, 0.0, 0, 0.0, 0, None)]
+        self.finished: list[Hypothesis] = []
+
+    def endings(self, width: int) -> list[tuple[int, ...]]:
+        """The last tokens of each row, as many as the rules must know; rows that only fill have none."""
+        known = [node.ending(self.rules.memory) for node in self.running]
+        return known + [()] * (width - len(known))
+
+    def extend(self, candidates: Iterable[tuple[float, float, int]], vocab_size: int, last: bool) -> None:
+        """Takes the best 2 × beam_size continuations, best first.
+
+        Args:
+            candidates: Total, log-probability of the new token, and its place in (row, token) flattened;
+                rows beyond those that run only fill the beam's width.
+            vocab_size: Length of a row.
+            last: Whether the length limit ends every continuation.
+        """
+        before, self.running = self.running, []
+        for rank, (total, log_prob, place) in enumerate(candidates):
+            row, token_id = divmod(place, vocab_size)
+            if row >= len(before):
+                continue
+            parent = before[row]
+            node = _Node(token_id, log_prob, row, total, parent.length + 1, parent)
+            if token_id == self.eos_id or last:
+                if rank < self.beam_size:
+                    self.finished.append(node.finish(self.rules.length_penalty))
+            elif len(self.running) < self.beam_size:
+                self.running.append(node)
+        self.finished = sorted(self.finished, key=lambda h: -h.score)[: self.beam_size]
+
+    @property
+    def done(self) -> bool:
+        """Whether the search may end: see ``SearchRules.early_stopping``."""
+        if not self.running:
+            return True
+        if len(self.finished) < self.beam_size:
+            return False
+        penalty, when = self.rules.length_penalty, self.rules.early_stopping
+        best = self.running[0]
+        length = self.limit if when == "never" and penalty > 0 else best.length
+        return when is True or best.total / length**penalty <= self.finished[-1].score
+
+
+def beam_search(request: Request, max_length: Limit, beam_size: int, rules: SearchRules = FREE) -> Decoding:
+    """Keeps the ``beam_size`` best hypotheses; score = Σ log p / length^α.
+
+    Args:
+        request: The sentences.
+        max_length: Most tokens per output, the end token included.
+        beam_size: Hypotheses kept per sentence; 1 equals greedy search.
+        rules: α, when to stop, and tokens that must not be chosen, or must be.
+
+    Raises:
+        ValueError: ``beam_size`` is not from 1 to 64.
+    """
+    if not 1 <= beam_size <= 64:
+        raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
+    limits = as_limits(max_length, request.sentences)
+    beams = [_Beam(beam_size, limit, rules, request.config) for limit in limits]
+    tokens, totals = request.start(), torch.zeros(request.sentences, 1, device=request.memory.device)
+    for length in range(1, max(limits) + 1):
+        distribution = request.log_probs(tokens)
+        width, vocab_size = len(distribution) // request.sentences, distribution.shape[-1]
+        endings = [ending for beam in beams for ending in beam.endings(width)]
+        last = [length >= beam.limit for beam in beams for _ in range(width)]
+        allowed = rules.allowed(distribution, endings, last)
+        sums = (allowed.view(request.sentences, -1, vocab_size) + totals[:, :, None]).flatten(1)
+        best, places = largest(sums, min(2 * beam_size, sums.shape[1]))
+        chosen = distribution.view_as(sums).gather(1, places)
+        table = torch.stack([best.double(), chosen.double(), places.double()], dim=-1).tolist()
+        for beam, candidates in zip(beams, table, strict=True):
+            if length == 1 or not beam.done:
+                triples = ((total, log_prob, int(place)) for total, log_prob, place in candidates)
+                beam.extend(triples, vocab_size, last=length == beam.limit)
+        found = alternatives(distribution)
+        step = _beam_step(beams, beam_size, found, forced_rows(distribution, allowed, found[0]))
+        yield step
+        if all(beam.done for beam in beams):
+            break
+        rows = torch.tensor(step.parents, device=tokens.device)
+        request.select(rows, same_source=length > 1)
+        tokens = torch.tensor(step.token_ids, device=tokens.device)
+        totals = torch.tensor(_totals(beams, beam_size), device=tokens.device)
+    return tuple(beam.finished[0] for beam in beams)
+
+
+def _padded(beam: _Beam, beam_size: int) -> list[_Node]:
+    """The running hypotheses, filled up to the beam's width with hopeless copies."""
+    spare = _Node(beam.eos_id, -math.inf, 0, -math.inf, 1, None)
+    return beam.running + [spare] * (beam_size - len(beam.running))
+
+
+def _totals(beams: Iterable[_Beam], beam_size: int) -> list[list[float]]:
+    return [[node.total for node in _padded(beam, beam_size)] for beam in beams]
+
+
+def _beam_step(
+    beams: Sequence[_Beam],
+    beam_size: int,
+    best: tuple[tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...]],
+    forced: tuple[bool, ...],
+) -> Step:
+    rows_before = len(best[0]) // len(beams)
+    nodes = [(s, node) for s, beam in enumerate(beams) for node in _padded(beam, beam_size)]
+    return Step(
+        token_ids=tuple(node.token_id for _, node in nodes),
+        log_probs=tuple(node.log_prob for _, node in nodes),
+        parents=tuple(s * rows_before + node.parent_row for s, node in nodes),
+        scores=tuple(node.total for _, node in nodes),
+        alternative_ids=best[0],
+        alternative_log_probs=best[1],
+        forced=forced,
+    )

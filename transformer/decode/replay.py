@@ -1,0 +1,53 @@
+"""A given output, run through the decoder once more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from transformer.model.cache import KVCache
+from transformer.model.transformer import Transformer
+from transformer.trace.recorder import Recorder
+
+
+@torch.inference_mode()
+def replay(
+    model: Transformer,
+    memory: Tensor,
+    token_ids: Sequence[int],
+    *,
+    cache: KVCache | None = None,
+    recorder: Recorder | None = None,
+) -> Tensor:
+    """(target, vocab_size) log-probabilities at every position of a given output; arguments as ``reread``."""
+    features = reread(model, memory, token_ids, cache=cache, recorder=recorder)
+    return model.logits(features).float().log_softmax(-1)
+
+
+@torch.inference_mode()
+def reread(
+    model: Transformer,
+    memory: Tensor,
+    token_ids: Sequence[int],
+    *,
+    cache: KVCache | None = None,
+    recorder: Recorder | None = None,
+) -> Tensor:
+    """Runs a given output through the decoder in one teacher-forced pass.
+
+    With the causal mask, this yields for every step the attention that step-by-step decoding had.
+
+    Args:
+        model: The model.
+        memory: (1, source, d_model) encoder output of the sentence, unpadded.
+        token_ids: The output; the decoder reads it shifted right.
+        cache: Fresh, except that it may hold the sentence's cross-attention keys and values.
+        recorder: Where to record.
+
+    Returns:
+        (target, d_model) the decoder's output.
+    """
+    inputs = torch.tensor([[model.config.bos_id, *token_ids[:-1]]], device=memory.device)
+    return model.decode(inputs, memory, cache=cache, recorder=recorder)[0]

@@ -1,0 +1,60 @@
+"""A batch of sentences being translated."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from transformer.model.cache import KVCache
+from transformer.model.masks import padding_mask
+from transformer.model.transformer import Transformer
+from transformer.trace.recorder import Recorder
+
+
+class Request:
+    """A batch of sentences being translated: memory, padding, caches.
+
+    Args:
+        model: In ``eval()``; never changed, so that threads may share it.
+        src_ids: (batch, source) ids, padded with ``pad_id``.
+        recorder: Records the encoder.
+        step_recorder: Records the decoding steps, or only carries hooks through them.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        src_ids: Tensor,
+        recorder: Recorder | None = None,
+        step_recorder: Recorder | None = None,
+    ) -> None:
+        self.model, self.config = model, model.config
+        self.step_recorder = step_recorder
+        self.cache = KVCache(model.config.n_decoder_layers)
+        self.src_padding = padding_mask(src_ids, model.config.pad_id)
+        with torch.inference_mode():
+            self.memory = model.encode(src_ids, self.src_padding, recorder)
+        self.sentences = len(src_ids)
+
+    @torch.inference_mode()
+    def log_probs(self, token_ids: Tensor) -> Tensor:
+        """(rows,) last tokens → (rows, vocab_size) log-probabilities of the next."""
+        features = self.model.decode(
+            token_ids[:, None],
+            self.memory,
+            self.src_padding,
+            cache=self.cache,
+            recorder=self.step_recorder,
+        )
+        return self.model.logits(features[:, -1]).float().log_softmax(-1)
+
+    @torch.inference_mode()
+    def select(self, rows: Tensor, *, same_source: bool) -> None:
+        """Keeps, repeats or reorders rows; ``same_source`` where no row changes its sentence."""
+        self.cache.select(rows, same_source=same_source)
+        if not same_source and self.src_padding is not None:
+            self.src_padding = self.src_padding[rows]
+
+    def start(self) -> Tensor:
+        """(batch,) the decoder's start token for each sentence."""
+        return torch.full((self.sentences,), self.config.bos_id, device=self.memory.device)

@@ -1,0 +1,68 @@
+"""Sampling: the next token is drawn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer.decode.search import Choose
+
+MIN_TEMPERATURE = 0.001
+"""Below it the distribution is greedy search's, and in the end not a number."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Draws the next token (Holtzman et al. 2020 for top-p; Fan et al. 2018 for top-k).
+
+    Attributes:
+        temperature: Divides the logits; at least ``MIN_TEMPERATURE``.
+        top_k: Keep the k most probable tokens; None keeps all.
+        top_p: Keep the fewest tokens whose probabilities reach p; None keeps all.
+        seed: Same seed, same translation.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not MIN_TEMPERATURE <= self.temperature < math.inf:
+            raise ValueError(f"temperature is {self.temperature}; it must be at least {MIN_TEMPERATURE}.")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k is {self.top_k}; it must be at least 1.")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p is {self.top_p}; it must be above 0 and at most 1.")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed is {self.seed}; it must be a whole number from 0.")
+
+    def chooser(self) -> Choose:
+        """A way of choosing with its own random generator."""
+        generator = torch.Generator().manual_seed(self.seed)
+
+        def choose(log_probs: Tensor) -> Tensor:
+            probabilities = self.filtered(log_probs).cpu()
+            return torch.multinomial(probabilities, 1, generator=generator)[:, 0].to(log_probs.device)
+
+        return choose
+
+    def filtered(self, log_probs: Tensor) -> Tensor:
+        """(rows, vocab_size) probabilities after temperature, top-k and top-p."""
+        logits = log_probs / self.temperature
+        if self.top_k is not None:
+            threshold = logits.topk(min(self.top_k, logits.shape[-1])).values[:, -1:]
+            logits = logits.masked_fill(logits < threshold, -torch.inf)
+        probabilities = logits.softmax(-1)
+        if self.top_p is not None:
+            ordered, order = probabilities.sort(-1, descending=True)
+            dropped = ordered.cumsum(-1) - ordered >= self.top_p
+            probabilities = probabilities.masked_fill(dropped.scatter(-1, order, dropped), 0.0)
+            probabilities = probabilities / probabilities.sum(-1, keepdim=True)
+        return probabilities

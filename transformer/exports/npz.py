@@ -1,0 +1,283 @@
+"""A run with its whole trace as one NPZ file, out and in; opens on a machine without the model.
+
+Layout, version 2. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the type the model
+computed in, the largest difference between the log-probabilities of the decode and of its replay, and by kind
+the name of the rule that adds a bias to the scores. Every other array is float32, or bool for masks; layers
+count from 0:
+
+* ``encoder.0.query``, ``.key``, ``.value``, ``.output``: (heads, length, d_head), after rotation if any; also
+  ``decoder.…`` and ``cross.…``;
+* ``encoder.0.key_padding``: (keys,), True for tokens; absent where nothing is padded. "causal" is a rule: it
+  holds for the decoder;
+* ``encoder.0.bias.table``: what the rule of the bias works from (``transformer.model.biases``);
+* ``encoder.0.value_norms``: (heads, keys) ‖v_j W_O^h‖ with this head's rows of W_O. Times the weight
+  w_ij that is exactly what key j contributes to the update at query i, ‖w_ij · v_j W_O^h‖, in O(n) numbers;
+* ``embeddings.encoder.tokens``, ``.positions``, ``.input``: (length, d_model); also ``embeddings.decoder.…``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transformer.exports.record import (
+    TraceFileError,
+    in_one_sentence,
+    number,
+    read_json,
+    run_from_dict,
+    run_to_dict,
+    write_json,
+)
+from transformer.exports.view import Source, load_view, opened, starts_as_json
+from transformer.model.biases import BiasRule, rule_from
+from transformer.model.config import TransformerConfig
+from transformer.model.sites import AttentionKind, Place, Side
+from transformer.model.transformer import Transformer
+from transformer.trace.audit import LOG_PROB_LIMIT, audit
+from transformer.trace.records import AttentionTrace, EmbeddingTrace, LayerTrace
+from transformer.trace.report import AS_RECORDED, AuditReport, Check
+from transformer.trace.value_norms import output_projections
+from transformer.translate.translation import NotCapturedError, Translation
+
+VERSION = 2
+MAX_BYTES = 256 * 2**20
+"""Most bytes that a file may unpack to."""
+MOST_ARRAYS = 4_096
+SIDES: tuple[Side, ...] = ("encoder", "decoder")
+RECORDED = f"log-probabilities{AS_RECORDED}"
+NOTE = "Imported file: its attention was recomputed and checked; its log-probabilities are as recorded."
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def model_digest(model: Transformer) -> str:
+    """SHA-256 over names and values of all weights."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().float().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def save_trace(
+    translation: Translation, target: Path | str | IO[bytes], model: Transformer | None = None
+) -> None:
+    """Writes a translation with everything it recorded.
+
+    Args:
+        translation: Made with ``capture=True`` and without hooks.
+        target: A path, or an open binary file.
+        model: Its digest and what its W_O makes of the values go into the file; without it, only what an
+            earlier file gave.
+
+    Raises:
+        NotCapturedError: Nothing was recorded.
+        TraceFileError: Hooks changed the run, or it holds numbers that are not finite.
+    """
+    trace = translation.attention
+    if trace is None:
+        raise NotCapturedError("Attention was not recorded; translate with capture=True.")
+    if model is not None:
+        translation = replace(translation, model_sha256=model_digest(model))
+        trace = with_value_norms(trace, model)
+    arrays: Arrays = {"meta": np.frombuffer(write_json(_meta(translation)), np.uint8)}
+    for kind, layer in trace.places:
+        arrays |= _layer_arrays(f"{kind}.{layer}", trace.layer(kind, layer))
+    for side, embedding in trace.embeddings.items():
+        parts = {name: getattr(embedding, name) for name in ("tokens", "positions", "input")}
+        arrays |= {f"embeddings.{side}.{name}": part for name, part in _present(parts).items()}
+    np.savez_compressed(target, allow_pickle=False, **arrays)
+
+
+def with_value_norms(trace: AttentionTrace, model: Transformer) -> AttentionTrace:
+    """The trace with ‖v_j W_O^h‖ of every key, so that it gives ``contributions`` without the model."""
+    projections = output_projections(model)
+    layers = {
+        kind: tuple(
+            replace(record, value_norms=(record.value @ torch.from_numpy(projections(kind, i))).norm(dim=-1))
+            for i, record in enumerate(records)
+        )
+        for kind, records in trace.layers.items()
+    }
+    return replace(trace, layers=layers)
+
+
+def load_trace(source: Source) -> Translation:
+    """Opens a file that ``save_trace`` or ``save_view`` wrote.
+
+    The checks that need no model run again; how far the log-probabilities of the replay were from those of
+    the decode is taken from the file. A JSON file holds one matrix only, which ``load_view`` gives; its
+    translation comes without attention.
+
+    Args:
+        source: A path, or an open binary file.
+
+    Raises:
+        TraceFileError: The file is damaged, foreign, too large, or its parts contradict each other.
+    """
+    with in_one_sentence(), opened(source) as file:
+        if starts_as_json(file):
+            return load_view(file).translation
+        arrays = _read(file)
+        meta = read_json(arrays.pop("meta").tobytes())
+        if meta["version"] != VERSION:
+            version = str(meta["version"])[:12]
+            raise TraceFileError(f"The file has version {version!r}; this package reads version {VERSION}.")
+        return _translation(meta, arrays)
+
+
+def _meta(translation: Translation) -> dict[str, Any]:
+    trace = translation.attention
+    assert trace is not None
+    if any(trace.layer(*place).replaced_rows is not None for place in trace.places):
+        raise TraceFileError(
+            "A translation with hooks holds what a visitor changed; it is not saved as a trace."
+        )
+    first = {str(kind): records[0].bias for kind, records in trace.layers.items()}
+    return {
+        "version": VERSION,
+        "run": run_to_dict(translation),
+        "dtype": str(trace.dtype).removeprefix("torch."),
+        "replay_error": max(c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")),
+        "bias": {kind: rule.name for kind, rule in first.items() if rule is not None},
+    }
+
+
+def _layer_arrays(place: str, record: LayerTrace) -> Arrays:
+    names = ("query", "key", "value", "output", "key_padding", "value_norms")
+    parts = _present({name: getattr(record, name) for name in names})
+    if record.bias is not None:
+        parts |= _present({f"bias.{name}": table for name, table in record.bias.arrays().items()})
+    return {f"{place}.{name}": part for name, part in parts.items()}
+
+
+def _present(parts: dict[str, Tensor | None]) -> Arrays:
+    return {name: part.numpy() for name, part in parts.items() if part is not None}
+
+
+def _read(source: IO[bytes]) -> Arrays:
+    """All arrays; sizes are checked against the archive's before memory is taken."""
+    arrays: Arrays = {}
+    with zipfile.ZipFile(source) as archive:
+        entries = archive.infolist()
+        if len(entries) > MOST_ARRAYS or sum(entry.file_size for entry in entries) > MAX_BYTES:
+            raise TraceFileError(
+                f"The file unpacks to more than {MAX_BYTES // 2**20} MiB, the most that is opened."
+            )
+        for entry in entries:
+            with archive.open(entry) as file:
+                arrays[entry.filename.removesuffix(".npy")] = _read_array(file, entry.file_size)
+    return arrays
+
+
+def _read_array(file: Any, size: int) -> NDArray[Any]:
+    version = np.lib.format.read_magic(file)
+    read_header: Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]] = (
+        np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    )
+    shape, fortran, dtype = read_header(file)
+    if dtype not in (np.float32, np.bool_, np.uint8) or fortran or any(n < 0 for n in shape):
+        raise TraceFileError("The file holds an array that no trace has.")
+    wanted = int(np.prod([int(n) for n in shape], dtype=object)) * dtype.itemsize
+    if wanted > size:
+        raise TraceFileError("The file is cut off: an array is shorter than it says.")
+    array = np.frombuffer(file.read(wanted), dtype).reshape(shape).copy()
+    if dtype == np.float32 and not np.isfinite(array).all():
+        raise TraceFileError("The file holds numbers that are not finite, which no model computes.")
+    return array
+
+
+def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
+    run = run_from_dict(meta["run"])
+    config, lengths = run.config, (len(run.source_tokens), len(run.target_tokens))
+    layers = {kind: _layers(kind, config, lengths, arrays, meta["bias"]) for kind in AttentionKind}
+    embeddings = {
+        side: _embedding(side, (length, config.d_model), arrays)
+        for side, length in zip(SIDES, lengths, strict=True)
+    }
+    dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
+    recorded = Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])
+
+    def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+        return AuditReport((*audit(trace, places).checks, recorded))
+
+    trace = AttentionTrace(layers, embeddings, {}, dtype, auditor)
+    return replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))), attention=trace)
+
+
+def _layers(
+    kind: AttentionKind,
+    config: TransformerConfig,
+    lengths: tuple[int, int],
+    arrays: Arrays,
+    biases: dict[str, str],
+) -> tuple[LayerTrace, ...]:
+    source, target = lengths
+    queries = source if kind is AttentionKind.ENCODER else target
+    keys = target if kind is AttentionKind.DECODER else source
+    count = config.n_encoder_layers if kind is AttentionKind.ENCODER else config.n_decoder_layers
+    rows, columns = (config.n_heads, queries, config.d_head), (config.n_heads, keys, config.d_head)
+    if (f"{kind}.{count - 1}.query") not in arrays:
+        raise TraceFileError(f"The file lacks the {kind} attention that its config promises.")
+    return tuple(
+        LayerTrace(
+            query=_tensor(arrays, f"{kind}.{layer}.query", rows),
+            key=_tensor(arrays, f"{kind}.{layer}.key", columns),
+            value=_tensor(arrays, f"{kind}.{layer}.value", columns),
+            output=_tensor(arrays, f"{kind}.{layer}.output", rows),
+            key_padding=_padding(arrays, f"{kind}.{layer}.key_padding", keys),
+            causal=kind is AttentionKind.DECODER,
+            bias=_bias(arrays, f"{kind}.{layer}.bias", biases.get(str(kind)), config),
+            value_norms=_tensor(arrays, f"{kind}.{layer}.value_norms", columns[:2])
+            if f"{kind}.{layer}.value_norms" in arrays
+            else None,
+        )
+        for layer in range(count)
+    )
+
+
+def _bias(arrays: Arrays, place: str, name: Any, config: TransformerConfig) -> BiasRule | None:
+    tables = {key.removeprefix(f"{place}."): value for key, value in arrays.items() if key.startswith(place)}
+    if name is None:
+        if tables:
+            raise TraceFileError("The file holds a bias without the name of its rule.")
+        return None
+    if any(table.dtype != np.float32 for table in tables.values()):
+        raise TraceFileError("The file holds a bias of another type than float32.")
+    named = {key: torch.from_numpy(table) for key, table in tables.items()}
+    return rule_from(str(name)[:40], named, config.n_heads, config.d_head)
+
+
+def _embedding(side: Side, shape: tuple[int, int], arrays: Arrays) -> EmbeddingTrace:
+    name = f"embeddings.{side}"
+    positions = _tensor(arrays, f"{name}.positions", shape) if f"{name}.positions" in arrays else None
+    return EmbeddingTrace(
+        _tensor(arrays, f"{name}.tokens", shape), positions, _tensor(arrays, f"{name}.input", shape)
+    )
+
+
+def _tensor(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Tensor:
+    array = arrays[name]
+    if array.shape != shape or array.dtype != np.float32:
+        raise TraceFileError(
+            f"The array {name} has the shape {array.shape}; the file's config asks for {shape}."
+        )
+    return torch.from_numpy(array)
+
+
+def _padding(arrays: Arrays, name: str, keys: int) -> Tensor | None:
+    if name not in arrays:
+        return None
+    if arrays[name].shape != (keys,) or arrays[name].dtype != np.bool_:
+        raise TraceFileError(f"The array {name} is no mask of {keys} keys.")
+    return torch.from_numpy(arrays[name])

@@ -1,0 +1,212 @@
+"""A run without its arrays: tokens, steps and provenance as JSON values, checked when they are read."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from transformer.model.config import TransformerConfig
+from transformer.translate.translation import Alternative, DecodeStep, Translation
+
+MOST_JSON = 4 * 2**20
+"""Most bytes of JSON that are parsed."""
+MOST_TOKENS = 4_096
+MOST_ALTERNATIVES = 100
+LONGEST_NAME = 200
+LONGEST_TOKEN = 1_000
+LONGEST_TEXT = 200_000
+_METHOD = re.compile(r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+FOREIGN = "The file is damaged, or is none that this package wrote."
+DAMAGES = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    EOFError,
+    RecursionError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+"""What reading a damaged file may raise."""
+
+
+class TraceFileError(ValueError):
+    """A file cannot be opened; the message says what is wrong with it."""
+
+
+@contextmanager
+def in_one_sentence() -> Iterator[None]:
+    """Turns whatever a damaged file raises into a ``TraceFileError``."""
+    try:
+        yield
+    except TraceFileError:
+        raise
+    except DAMAGES as error:
+        raise TraceFileError(FOREIGN) from error
+
+
+def write_json(values: dict[str, Any]) -> bytes:
+    """Strict JSON in UTF-8.
+
+    Raises:
+        TraceFileError: A number is not finite.
+    """
+    try:
+        return json.dumps(values, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError as error:
+        raise TraceFileError("The run holds numbers that are not finite, so it cannot be saved.") from error
+
+
+def read_json(content: bytes) -> dict[str, Any]:
+    """Strict JSON in UTF-8, an object.
+
+    Raises:
+        TraceFileError: It is larger than 4 MiB.
+        ValueError: It is damaged, no object, or holds NaN or Infinity.
+        RecursionError: It is nested too deeply.
+    """
+    if len(content) > MOST_JSON:
+        raise TraceFileError(
+            f"The file holds more than {MOST_JSON // 2**20} MiB of text, the most that is read."
+        )
+    values = json.loads(content.decode("utf-8"), parse_constant=_refuse)
+    if not isinstance(values, dict):
+        raise ValueError("no object")
+    return values
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def run_to_dict(translation: Translation) -> dict[str, Any]:
+    """Everything about a run but its arrays, as JSON values."""
+    return {
+        "source_text": translation.source_text,
+        "text": translation.text,
+        "source_tokens": list(translation.source_tokens),
+        "decoder_input_tokens": list(translation.decoder_input_tokens),
+        "target_tokens": list(translation.target_tokens),
+        "steps": [_step_to_dict(step) for step in translation.steps],
+        "method": translation.method,
+        "model": translation.model,
+        "model_sha256": translation.model_sha256,
+        "config": translation.config.to_dict(),
+        "notes": list(translation.notes),
+    }
+
+
+def _step_to_dict(step: DecodeStep) -> dict[str, Any]:
+    alternatives = [[each.token, each.token_id, each.log_prob] for each in step.alternatives]
+    return {
+        "token": step.token,
+        "token_id": step.token_id,
+        "log_prob": step.log_prob,
+        "parent": step.parent,
+        "forced": step.forced,
+        "alternatives": alternatives,
+    }
+
+
+def run_from_dict(values: Any) -> Translation:
+    """The translation that ``run_to_dict`` wrote, without attention.
+
+    Raises:
+        TraceFileError: Its parts contradict each other.
+        ValueError, KeyError, TypeError: A part is missing or is something else than it should be.
+    """
+    source, target = tokens(values["source_tokens"]), tokens(values["target_tokens"])
+    reads = tokens(values["decoder_input_tokens"])
+    steps = tuple(_step(step) for step in _list(values["steps"], MOST_TOKENS))
+    if not source or not target or len(reads) != len(target) or reads[1:] != target[:-1]:
+        raise TraceFileError("The file's tokens contradict each other.")
+    if tuple(step.token for step in steps) != target:
+        raise TraceFileError("The file's steps and its target tokens contradict each other.")
+    method, digest = text(values["method"], LONGEST_NAME), values["model_sha256"]
+    if not _METHOD.fullmatch(method):
+        raise TraceFileError("The file names a way of decoding that does not exist.")
+    if digest is not None and not _DIGEST.fullmatch(text(digest, 64)):
+        raise TraceFileError("The file's digest of the model is none.")
+    return Translation(
+        source_text=text(values["source_text"], LONGEST_TEXT),
+        text=text(values["text"], LONGEST_TEXT),
+        source_tokens=source,
+        decoder_input_tokens=reads,
+        target_tokens=target,
+        log_probs=tuple(step.log_prob for step in steps),
+        steps=steps,
+        method=method,
+        model=text(values["model"], LONGEST_NAME),
+        model_sha256=digest,
+        config=TransformerConfig.from_dict(values["config"]),
+        notes=tuple(text(note, LONGEST_TEXT) for note in _list(values["notes"], MOST_ALTERNATIVES)),
+    )
+
+
+def _step(values: Any) -> DecodeStep:
+    alternatives = []
+    for token, token_id, log_prob in _list(values["alternatives"], MOST_ALTERNATIVES):
+        name = text(token, LONGEST_TOKEN)
+        alternatives.append(Alternative(name, whole(token_id), _log_probability(log_prob)))
+    return DecodeStep(
+        token=text(values["token"], LONGEST_TOKEN),
+        token_id=whole(values["token_id"]),
+        log_prob=_log_probability(values["log_prob"]),
+        alternatives=tuple(alternatives),
+        parent=whole(values["parent"]),
+        forced=values.get("forced", False) is True,
+    )
+
+
+def tokens(values: Any) -> tuple[str, ...]:
+    """A list of at most 4,096 tokens."""
+    return tuple(text(value, LONGEST_TOKEN) for value in _list(values, MOST_TOKENS))
+
+
+def text(value: Any, longest: int) -> str:
+    """A text that UTF-8 can hold."""
+    if not isinstance(value, str) or len(value) > longest:
+        raise TraceFileError("The file holds something else where a text belongs.")
+    value.encode("utf-8")
+    return value
+
+
+def number(value: Any) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TraceFileError("The file holds something else where a finite number belongs.")
+    return float(value)
+
+
+def whole(value: Any) -> int:
+    """A whole number from 0 to 2³¹ − 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise TraceFileError("The file holds something else where a whole number belongs.")
+    return value
+
+
+def _log_probability(value: Any) -> float:
+    if number(value) > 1e-3:
+        raise TraceFileError("The file holds a log-probability above 0.")
+    return float(value)
+
+
+def _list(values: Any, most: int) -> list[Any]:
+    if not isinstance(values, list) or len(values) > most:
+        raise TraceFileError(f"The file holds something else where a list of at most {most:,} belongs.")
+    return values

@@ -1,0 +1,279 @@
+"""What a visitor looks at, as one JSON file: the run, the selection, and the matrix on the screen.
+
+``assets/trace.schema.json`` is the schema, version 1. Positions, layers and heads count from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from transformer.exports.record import (
+    LONGEST_NAME,
+    MOST_JSON,
+    TraceFileError,
+    in_one_sentence,
+    number,
+    read_json,
+    run_from_dict,
+    run_to_dict,
+    text,
+    whole,
+    write_json,
+)
+from transformer.model.sites import AttentionKind
+from transformer.trace.audit import ROW_SUM_LIMIT, WEIGHT_LIMIT
+from transformer.trace.report import AS_RECORDED, AuditReport, Check
+from transformer.trace.view import Array, BoolArray, HeadView, Window
+from transformer.translate.translation import Translation
+
+FORMAT = "attention-explorer/view"
+VERSION = 1
+LARGEST = 64
+"""Most rows and columns of the matrix."""
+NOTE = "Imported file: tokens, steps and one matrix are shown as recorded."
+Source = Path | str | IO[bytes]
+Head = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Where the visitor stood, from 0.
+
+    Attributes:
+        step: The decode step.
+        source: The source token that was clicked; None follows the step.
+        heads: Layer and head by kind.
+    """
+
+    step: int = 0
+    source: int | None = None
+    heads: Mapping[str, Head] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class SavedHead:
+    """One head, or a window of it, as a file gives it; the attributes are those of ``HeadView``."""
+
+    kind: AttentionKind
+    layer: int
+    head: int
+    model: str
+    norm: str
+    query_tokens: tuple[str, ...]
+    predicted_tokens: tuple[str, ...] | None
+    key_tokens: tuple[str, ...]
+    window: Window
+    scores: Array
+    mask: BoolArray
+    weights: Array
+    audit: AuditReport
+
+
+@dataclass(frozen=True, eq=False)
+class SavedView:
+    """What a JSON file holds.
+
+    Attributes:
+        translation: The run, without attention.
+        selection: Where the visitor stood.
+        head: The matrix on the screen.
+    """
+
+    translation: Translation
+    selection: Selection
+    head: SavedHead
+
+
+def save_view(
+    translation: Translation, view: HeadView | SavedHead, target: Path | str | IO[bytes], selection: Selection
+) -> None:
+    """Writes a run with one head of it.
+
+    Args:
+        translation: The run.
+        view: One of its heads, or a window of it, at most 64 × 64 cells.
+        target: A path, or an open binary file.
+        selection: Where the visitor stands.
+
+    Raises:
+        TraceFileError: The window is too large, or the run holds numbers that are not finite.
+    """
+    if max(view.weights.shape) > LARGEST:
+        raise TraceFileError(
+            f"A JSON file holds at most {LARGEST} × {LARGEST} cells; save a window, or a trace."
+        )
+    content = write_json(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "run": run_to_dict(translation),
+            "selection": {
+                "step": selection.step,
+                "source": selection.source,
+                "heads": {kind: list(head) for kind, head in selection.heads.items()},
+            },
+            "view": _view_to_dict(view),
+        }
+    )
+    if isinstance(target, Path | str):
+        Path(target).write_bytes(content)
+    else:
+        target.write(content)
+
+
+def _view_to_dict(view: HeadView | SavedHead) -> dict[str, Any]:
+    window = view.window
+    return {
+        "kind": str(view.kind),
+        "layer": view.layer,
+        "head": view.head,
+        "window": [window.query_start, window.query_stop, window.key_start, window.key_stop],
+        "scores": view.scores.tolist(),
+        "mask": view.mask.tolist(),
+        "weights": view.weights.tolist(),
+        "checks": [
+            {"name": check.name.removesuffix(AS_RECORDED), "value": check.value, "limit": check.limit}
+            for check in view.audit.checks
+        ],
+    }
+
+
+def load_view(source: Source) -> SavedView:
+    """Opens a file that ``save_view`` wrote.
+
+    The weights are computed again from the scores where whole rows are there; all else is as recorded.
+
+    Raises:
+        TraceFileError: The file is damaged, foreign, too large, or its parts contradict each other.
+    """
+    with in_one_sentence(), opened(source) as file:
+        values = read_json(file.read(MOST_JSON + 1))
+        if values["format"] != FORMAT or values["version"] != VERSION:
+            raise TraceFileError(f"The file is no view of version {VERSION}, which this package reads.")
+        run = run_from_dict(values["run"])
+        run = replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))))
+        return SavedView(run, _selection(values["selection"], run), _head(values["view"], run))
+
+
+@contextmanager
+def opened(source: Source) -> Iterator[IO[bytes]]:
+    """The file of a path; an open file as it is."""
+    if isinstance(source, Path | str):
+        with Path(source).open("rb") as file:
+            yield file
+    else:
+        yield source
+
+
+def starts_as_json(file: IO[bytes]) -> bool:
+    """Whether an object of JSON opens the file; the file is left at its beginning."""
+    start = file.read(16)
+    file.seek(0)
+    return start.lstrip()[:1] == b"{"
+
+
+def _selection(values: Any, run: Translation) -> Selection:
+    step, source = whole(values["step"]), values["source"]
+    if step >= len(run.target_tokens) or (source is not None and whole(source) >= len(run.source_tokens)):
+        raise TraceFileError("The file's selection lies outside its sentence.")
+    heads = {}
+    for kind, (layer, head) in values["heads"].items():
+        heads[str(AttentionKind(kind))] = _place(kind, layer, head, run)
+    return Selection(step, source, heads)
+
+
+def _place(kind: str, layer: Any, head: Any, run: Translation) -> Head:
+    config = run.config
+    layers = config.n_encoder_layers if kind == AttentionKind.ENCODER else config.n_decoder_layers
+    if whole(layer) >= layers or whole(head) >= config.n_heads:
+        raise TraceFileError("The file names a head that its model does not have.")
+    return layer, head
+
+
+def _head(values: Any, run: Translation) -> SavedHead:
+    kind = AttentionKind(values["kind"])
+    layer, head = _place(kind, values["layer"], values["head"], run)
+    reads = run.source_tokens if kind is AttentionKind.ENCODER else run.decoder_input_tokens
+    keys = run.decoder_input_tokens if kind is AttentionKind.DECODER else run.source_tokens
+    window = _window(values["window"], len(reads), len(keys))
+    shape = (window.query_stop - window.query_start, window.key_stop - window.key_start)
+    view = SavedHead(
+        kind=kind,
+        layer=layer,
+        head=head,
+        model=run.model,
+        norm=run.config.norm,
+        query_tokens=reads[window.queries],
+        predicted_tokens=None if kind is AttentionKind.ENCODER else run.target_tokens[window.queries],
+        key_tokens=keys[window.keys],
+        window=window,
+        scores=_matrix(values["scores"], shape),
+        mask=_matrix(values["mask"], shape, bool),
+        weights=_matrix(values["weights"], shape),
+        audit=AuditReport(()),
+    )
+    if not np.isfinite(view.scores).all() or view.weights.min() < 0 or view.weights.max() > 1 + ROW_SUM_LIMIT:
+        raise TraceFileError("The file holds weights or scores that no softmax has.")
+    return replace(view, audit=AuditReport((*_checks(view, len(keys)), *_recorded(values["checks"]))))
+
+
+def _window(values: Any, queries: int, keys: int) -> Window:
+    window = Window(*(whole(value) for value in values))
+    inside = (
+        window.query_start < window.query_stop <= queries and window.key_start < window.key_stop <= keys
+    ) and max(window.query_stop - window.query_start, window.key_stop - window.key_start) <= LARGEST
+    if not inside:
+        raise TraceFileError("The file's window lies outside its sentence, or is too large.")
+    return window
+
+
+def _matrix(values: Any, shape: tuple[int, int], cell: type = float) -> np.ndarray:
+    if not isinstance(values, list) or len(values) != shape[0]:
+        raise TraceFileError(f"The file's matrix does not have the {shape[0]} rows that its window has.")
+    if any(not isinstance(row, list) or len(row) != shape[1] for row in values):
+        raise TraceFileError(f"The file's matrix does not have the {shape[1]} columns that its window has.")
+    if cell is bool:
+        if any(not isinstance(value, bool) for row in values for value in row):
+            raise TraceFileError("The file's mask holds something else than true and false.")
+        return np.array(values)
+    with np.errstate(over="ignore"):
+        return np.array([[number(value) for value in row] for row in values]).astype(np.float32)
+
+
+def _checks(view: SavedHead, keys: int) -> list[Check]:
+    """What can be checked without the model: exact zeros, whole rows against a softmax of their scores."""
+    weights, mask = view.weights.astype(np.float64), view.mask
+    checks = [Check("masked weights", float(np.abs(weights[~mask]).max(initial=0.0)), 0.0)]
+    if view.window.key_start or view.window.key_stop < keys:
+        return checks
+    visible = mask.any(1)
+    powers = np.exp(
+        view.scores - view.scores.max(1, keepdims=True, initial=-np.inf, where=mask),
+        where=mask,
+        out=np.zeros_like(weights),
+    )
+    softmax = powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)
+    return [
+        Check("row sums", float(np.abs(weights.sum(1) - visible).max()), ROW_SUM_LIMIT),
+        *checks,
+        Check("weights", float(np.abs(weights - softmax).max()), WEIGHT_LIMIT),
+    ]
+
+
+def _recorded(values: Any) -> list[Check]:
+    if not isinstance(values, list) or len(values) > 100:
+        raise TraceFileError("The file's checks are no list.")
+    return [
+        Check(
+            text(each["name"], LONGEST_NAME).removesuffix(AS_RECORDED) + AS_RECORDED,
+            number(each["value"]),
+            number(each["limit"]),
+        )
+        for each in values
+    ]

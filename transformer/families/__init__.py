@@ -1,0 +1,1 @@
+"""Other people's checkpoints, one folder each."""

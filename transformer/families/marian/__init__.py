@@ -1,0 +1,1 @@
+"""Marian checkpoints, the family of OPUS-MT."""

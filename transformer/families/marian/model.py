@@ -1,0 +1,359 @@
+"""OPUS-MT and other Marian models: their config and their weights' names, as data, into our own Transformer.
+
+A Marian model is the paper's post-norm Transformer with a few choices of its own. Each is a value of
+``TransformerConfig``: where the positions keep their sines, whether embeddings are scaled, the activation,
+the start token (``<pad>``), a bias on the logits, one embedding table or several, language pieces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer.families.marian.rules import search_rules
+from transformer.families.marian.vocabulary import MarianVocabulary, read_vocabulary
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
+from transformer.storage.directory import (
+    CONFIG_FILE,
+    Checkpoint,
+    check_parameters,
+    check_sizes,
+    empty_model,
+    read_card,
+    read_heads,
+)
+from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.tensors import StoredTensor, read_tensors, stored_tensors, weight_files
+from transformer.text.vocabulary import PAD, UNK
+
+Json = dict[str, Any]
+
+FIELDS = {
+    "vocab_size": ("vocab_size", 58_101),
+    "d_model": ("d_model", 1024),
+    "d_ff": ("encoder_ffn_dim", 4096),
+    "n_heads": ("encoder_attention_heads", 16),
+    "n_encoder_layers": ("encoder_layers", 12),
+    "n_decoder_layers": ("decoder_layers", 12),
+    "dropout": ("dropout", 0.1),
+    "shared_embeddings": ("share_encoder_decoder_embeddings", True),
+    "tied_embeddings": ("tie_word_embeddings", True),
+    "scaled_embeddings": ("scale_embedding", False),
+    "max_positions": ("max_position_embeddings", 1024),
+    "pad_id": ("pad_token_id", 58_100),
+    "bos_id": ("decoder_start_token_id", 58_100),
+    "eos_id": ("eos_token_id", 0),
+}
+"""Our field: their name, and the reference's value where config.json has none."""
+
+ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
+
+PAIRS = {
+    "decoder_ffn_dim": ("encoder_ffn_dim", 4096),
+    "decoder_attention_heads": ("encoder_attention_heads", 16),
+}
+"""Entries of the decoder that must equal the encoder's; our layers have one width and number of heads."""
+
+REQUIRED = {
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
+    "static_position_embeddings": True,
+    "is_encoder_decoder": True,
+}
+"""Entries of older configs that would name another architecture with any other value."""
+
+_ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
+ENCODER_PARTS = {
+    **{f"self_attention.{part}": f"self_attn.{part}" for part in _ATTENTION},
+    "self_attention_residual.norm": "self_attn_layer_norm",
+    "feed_forward.inner": "fc1",
+    "feed_forward.outer": "fc2",
+    "feed_forward_residual.norm": "final_layer_norm",
+}
+DECODER_PARTS = ENCODER_PARTS | {
+    **{f"cross_attention.{part}": f"encoder_attn.{part}" for part in _ATTENTION},
+    "cross_attention_residual.norm": "encoder_attn_layer_norm",
+}
+"""Our part of a layer: theirs; each has a ``weight`` and a ``bias``."""
+
+SHARED = "model.shared.weight"
+SOURCE = "model.encoder.embed_tokens.weight"
+TARGET = "model.decoder.embed_tokens.weight"
+OUTPUT = "lm_head.weight"
+TIED = {
+    (True, True): ((SHARED, SOURCE, TARGET, OUTPUT),),
+    (True, False): ((SHARED, SOURCE, TARGET), (OUTPUT,)),
+    (False, True): ((SOURCE,), (TARGET, OUTPUT)),
+    (False, False): ((SOURCE,), (TARGET,), (OUTPUT,)),
+}
+"""By shared and tied embeddings: tables that are one, of which a file may hold any name, or several."""
+
+BIAS = "final_logits_bias"
+POSITIONS = {
+    "encoder": "model.encoder.embed_positions.weight",
+    "decoder": "model.decoder.embed_positions.weight",
+}
+POSITION_LIMIT = 1e-2
+"""Largest distance of a stored position table from the formula: what 16 bits lose, and no more."""
+
+
+def is_marian(path: str | Path) -> bool:
+    """Whether a directory says that it holds a Marian model."""
+    file = Path(path) / CONFIG_FILE
+    return file.is_file() and read_json(file).get("model_type") == "marian"
+
+
+def load_marian(path: str | Path) -> Checkpoint:
+    """Reads a directory that transformers or the Hub wrote.
+
+    The config is checked before memory is taken, and names and shapes of all weights before they are read.
+
+    Raises:
+        CheckpointError: A file is missing, damaged, of another model, or asks for what this package lacks.
+    """
+    directory = Path(path)
+    values = read_json(directory / CONFIG_FILE)
+    config = marian_config(values, directory / CONFIG_FILE)
+    stored = stored_tensors(weight_files(directory))
+    check_sizes(directory, config, {name: tensor.shape for name, tensor in stored.items()})
+    config, names = resolve(config, stored, directory)
+    stored = {name: stored[name] for name in (*names.values(), *POSITIONS.values()) if name in stored}
+    vocabulary = read_vocabulary(
+        directory, config.vocab_size, config.n_target_pieces, separate=not config.shared_embeddings
+    )
+    config = _with_pieces(config, vocabulary, directory)
+    rules, notes = search_rules(directory, values, config)
+    model = _read_weights(directory, config, names, stored)
+    heads, card = read_heads(directory), read_card(directory)
+    return Checkpoint(config, model, vocabulary, heads, card, rules, notes)
+
+
+def marian_config(values: Json, path: Path) -> TransformerConfig:
+    """Our config for the entries of a ``config.json``.
+
+    Raises:
+        CheckpointError: An entry is out of range, or names an architecture that this package lacks.
+    """
+    for name, required in REQUIRED.items():
+        if values.get(name, required) != required:
+            raise CheckpointError(f"{path} says {name} = {values[name]!r:.80}; only {required!r} is known.")
+    for name, (twin, default) in PAIRS.items():
+        if values.get(name, default) != values.get(twin, default):
+            raise CheckpointError(
+                f"{path} has {name} = {values.get(name, default)!r:.80}, but {twin} = "
+                f"{values.get(twin, default)!r:.80}; only models with equal numbers are known."
+            )
+    activation = values.get("activation_function", "gelu")
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        raise CheckpointError(
+            f"{path} has the activation {activation!r:.80}; known are {', '.join(ACTIVATIONS)}."
+        )
+    ours = {field: values.get(name, default) for field, (name, default) in FIELDS.items()}
+    target_size = values.get("decoder_vocab_size") or None
+    if not ours["shared_embeddings"]:
+        ours["target_vocab_size"] = target_size
+    ours |= {"activation": ACTIVATIONS[activation], "norm": "post", "sine_layout": "halves", "unk_id": 0}
+    try:
+        config = TransformerConfig.from_dict(ours)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} describes no usable model: {error}") from error
+    check_parameters(path, config)
+    return config
+
+
+def layer_names(config: TransformerConfig) -> dict[str, str]:
+    """Our name of every weight inside the layers: theirs."""
+    stacks = {
+        "encoder": (config.n_encoder_layers, ENCODER_PARTS),
+        "decoder": (config.n_decoder_layers, DECODER_PARTS),
+    }
+    return {
+        f"{stack}.layers.{layer}.{ours}.{kind}": f"model.{stack}.layers.{layer}.{theirs}.{kind}"
+        for stack, (depth, parts) in stacks.items()
+        for layer in range(depth)
+        for ours, theirs in parts.items()
+        for kind in ("weight", "bias")
+    }
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Which stored tensor each of the three tables is read from."""
+
+    source: str
+    target: str
+    output: str
+
+
+def resolve(
+    config: TransformerConfig, stored: Mapping[str, StoredTensor], directory: Path
+) -> tuple[TransformerConfig, dict[str, str]]:
+    """Our name of every weight: theirs; and the config as the file holds it.
+
+    Tied tables are stored once, under any of their names, or several times with the same numbers.
+
+    Raises:
+        CheckpointError: A weight is missing, or one is there that no model of this config has.
+    """
+    names = layer_names(config)
+    tables = _tables(config, stored, directory)
+    names["embedding.weight"] = tables.source
+    if tables.target != tables.source:
+        names["target_embedding.weight"] = tables.target
+    if tables.output != tables.target:
+        names["output.weight"] = tables.output
+    if BIAS in stored:
+        names["output_bias"] = BIAS
+    found = replace(
+        config,
+        shared_embeddings=tables.target == tables.source,
+        tied_embeddings=tables.output == tables.target,
+        target_vocab_size=None if tables.target == tables.source else config.target_vocab_size,
+        output_bias=BIAS in stored,
+    )
+    _check_names(directory, config, names, stored)
+    return found, names
+
+
+def _tables(config: TransformerConfig, stored: Mapping[str, StoredTensor], directory: Path) -> _Tables:
+    """The stored name of each table; one that equals a table before it stands for both."""
+    groups = TIED[config.shared_embeddings, config.tied_embeddings]
+    chosen: list[str] = []
+    for role in (SOURCE, TARGET, OUTPUT):
+        group = next(names for names in groups if role in names)
+        name = next((name for name in (role, *group) if name in stored), None)
+        if name is None:
+            raise CheckpointError(f"The weights in {directory} lack {role}.")
+        chosen.append(next((old for old in reversed(chosen) if same(stored, old, name)), name))
+    return _Tables(*chosen)
+
+
+def same(stored: Mapping[str, StoredTensor], one: str, other: str) -> bool:
+    """Whether two stored tensors are one and the same, or hold the same numbers."""
+    first, second = stored[one], stored[other]
+    if one == other or (first.storage is not None and first.storage == second.storage):
+        return True
+    if first.shape != second.shape:
+        return False
+    kept: Tensor | None = None
+    for _, tensor in read_tensors({one: first, other: second}):
+        if kept is None:
+            kept = tensor.clone()
+        else:
+            return torch.equal(kept, tensor.to(kept.dtype))
+    return False
+
+
+def _check_names(
+    directory: Path, config: TransformerConfig, names: Mapping[str, str], stored: Mapping[str, StoredTensor]
+) -> None:
+    missing = sorted(set(names.values()) - set(stored))
+    if missing:
+        raise CheckpointError(
+            f"The weights in {directory} lack {len(missing)} that config.json asks for, "
+            f"the first is {missing[0]}."
+        )
+    explained = {*names.values(), SOURCE, TARGET, OUTPUT, *POSITIONS.values()}
+    explained |= (
+        {SHARED} if config.shared_embeddings else set()
+    )  # where tables differ, the reference reads none of it
+    extra = sorted(set(stored) - explained)
+    if extra:
+        raise CheckpointError(
+            f"The weights in {directory} have {len(extra)} that config.json does not describe, "
+            f"such as {extra[0]!r:.80}."
+        )
+
+
+def _with_pieces(
+    config: TransformerConfig, vocabulary: MarianVocabulary, directory: Path
+) -> TransformerConfig:
+    """The config with what only the vocabulary knows: padding and unknown piece, languages."""
+    for table in (vocabulary.source, vocabulary.target):
+        if table.ids["</s>"] != config.eos_id:
+            raise CheckpointError(
+                f"config.json in {directory} gives </s> the id {config.eos_id}, but the vocabulary "
+                f"{table.ids['</s>']}; the files belong to different models."
+            )
+    languages = "" if vocabulary.source is not vocabulary.target else " ".join(vocabulary.source.languages)
+    return replace(
+        config,
+        pad_id=vocabulary.source.ids[PAD],
+        unk_id=vocabulary.source.ids[UNK],
+        languages=languages,
+    )
+
+
+def _read_weights(
+    directory: Path, config: TransformerConfig, names: Mapping[str, str], stored: dict[str, StoredTensor]
+) -> Transformer:
+    model = empty_model(directory, config)
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    _check_shapes(config, names, stored, expected)
+    ours = {theirs: name for name, theirs in names.items()}
+    positions = {name: stored.pop(name) for name in POSITIONS.values() if name in stored}
+    state = {ours[name]: tensor.view(expected[ours[name]]) for name, tensor in _copied(stored)}
+    model.load_state_dict(state, assign=True)
+    _read_positions(model, positions)
+    return model.requires_grad_(False).eval()
+
+
+def _check_shapes(
+    config: TransformerConfig,
+    names: Mapping[str, str],
+    stored: Mapping[str, StoredTensor],
+    expected: Mapping[str, tuple[int, ...]],
+) -> None:
+    asked = {theirs: expected[ours] for ours, theirs in names.items()}
+    if BIAS in asked:
+        asked[BIAS] = (1, *asked[BIAS])
+    table = (config.max_positions, config.d_model)
+    asked |= {name: table for name in POSITIONS.values() if name in stored}
+    for name, shape in asked.items():
+        if stored[name].shape != shape:
+            raise CheckpointError(
+                f"{stored[name].path}: the weight {name} has the shape {stored[name].shape!s:.80}, but "
+                f"config.json asks for {shape}; the files belong to different models."
+            )
+
+
+def _copied(stored: dict[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor as float32 in memory of its own, laid out as ``model.input_major`` does.
+
+    What is copied is taken out of ``stored``: a tensor that was held in memory is then free.
+
+    Raises:
+        CheckpointError: A number is NaN or infinite.
+    """
+    for name, tensor in read_tensors(stored):
+        copy = torch.empty(tensor.t().shape, dtype=torch.float32).copy_(tensor.t())
+        low, high = torch.aminmax(copy)
+        if not math.isfinite(low.item() + high.item()):
+            raise CheckpointError(f"{stored[name].path} holds values that are not numbers (NaN or infinite).")
+        del stored[name], tensor
+        yield name, copy.t()
+
+
+def _read_positions(model: Transformer, stored: dict[str, StoredTensor]) -> None:
+    """Takes over stored position tables: they are the formula's, up to what their type lost.
+
+    Raises:
+        CheckpointError: A table is another one.
+    """
+    paths = {name: each.path for name, each in stored.items()}
+    for name, tensor in _copied(stored):
+        table = (model.encoder if name == POSITIONS["encoder"] else model.decoder).positions.added(
+            len(tensor)
+        )
+        assert table is not None
+        if float((tensor - table).abs().max()) > POSITION_LIMIT:
+            raise CheckpointError(f"{paths[name]}: {name} holds other positions than Marian's sinusoids.")
+        table.copy_(tensor)

@@ -1,0 +1,138 @@
+"""How a Marian model wants to be searched: ``generation_config.json``, or an older ``config.json``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transformer.decode.rules import SearchRules
+from transformer.model.config import TransformerConfig
+from transformer.storage.files import CheckpointError, read_json
+
+GENERATION_FILE = "generation_config.json"
+MAX_FORBIDDEN = 10_000
+
+NEUTRAL: dict[str, tuple[object, ...]] = {
+    "begin_suppress_tokens": (None, []),
+    "constraints": (None, []),
+    "diversity_penalty": (None, 0, 0.0),
+    "do_sample": (None, False),
+    "encoder_no_repeat_ngram_size": (None, 0),
+    "encoder_repetition_penalty": (None, 1, 1.0),
+    "exponential_decay_length_penalty": (None,),
+    "force_words_ids": (None, []),
+    "forced_bos_token_id": (None,),
+    "guidance_scale": (None, 1, 1.0),
+    "min_length": (None, 0),
+    "min_new_tokens": (None, 0),
+    "no_repeat_ngram_size": (None, 0),
+    "num_beam_groups": (None, 1),
+    "penalty_alpha": (None, 0, 0.0),
+    "repetition_penalty": (None, 1, 1.0),
+    "sequence_bias": (None, [], {}),
+    "stop_strings": (None, []),
+}
+"""Entries that this package does not apply, with the values that ask for nothing."""
+
+
+def search_rules(
+    directory: Path, config_values: dict[str, Any], config: TransformerConfig
+) -> tuple[SearchRules, tuple[str, ...]]:
+    """The rules, and one sentence for each entry that is not applied.
+
+    Args:
+        directory: The model's.
+        config_values: Its ``config.json``, which holds the entries of older models.
+        config: The same as ours.
+
+    Raises:
+        CheckpointError: An entry has no sensible value.
+    """
+    path = directory / GENERATION_FILE
+    values = read_json(path) if path.exists() else config_values
+    try:
+        rules = SearchRules(
+            beam_size=_whole(values, "num_beams", 1, 64) or 1,
+            length_penalty=_number(values, "length_penalty", 1.0),
+            early_stopping=_early_stopping(values),
+            max_length=_output_tokens(values),
+            forbidden=_forbidden(values, config),
+            forced_end=_forced_end(values, config),
+            renormalize=bool(values.get("renormalize_logits")),
+        )
+    except ValueError as error:
+        name = path if path.exists() else directory / "config.json"
+        raise CheckpointError(f"{name} describes no usable search: {error}") from error
+    ends = {"decoder_start_token_id": config.bos_id, "eos_token_id": config.eos_id}
+    neutral = NEUTRAL | {name: (None, number, [number]) for name, number in ends.items()}
+    ignored = sorted(name for name, known in neutral.items() if values.get(name) not in known)
+    return rules, tuple(
+        f"This model's files ask for {name} = {values[name]!r:.80}, which is not applied here."
+        for name in ignored
+    )
+
+
+def _whole(values: dict[str, Any], name: str, low: int, high: int) -> int | None:
+    value = values.get(name)
+    if value is not None and (type(value) is not int or not low <= value <= high):
+        raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {low:,} to {high:,}.")
+    return value
+
+
+def _number(values: dict[str, Any], name: str, default: float) -> float:
+    value = values.get(name)
+    value = default if value is None else value
+    if type(value) not in (int, float) or not -100 <= value <= 100:
+        raise ValueError(f"{name} is {value!r:.80}; it must be a number from -100 to 100.")
+    return float(value)
+
+
+def _early_stopping(values: dict[str, Any]) -> Any:
+    value = values.get("early_stopping") or False
+    if type(value) is not bool and value != "never":
+        raise ValueError(f'early_stopping is {value!r:.80}; it must be true, false or "never".')
+    return value
+
+
+def _output_tokens(values: dict[str, Any]) -> int | None:
+    """Most output tokens; ``max_length`` counts the start token too, ``max_new_tokens`` does not."""
+    new = _whole(values, "max_new_tokens", 1, 1_000_000)
+    if new is not None:
+        return new
+    length = _whole(values, "max_length", 2, 1_000_000)
+    return None if length is None else length - 1
+
+
+def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple[int, ...], ...]:
+    """Sequences of ``bad_words_ids``, never ``</s>`` alone, and the single tokens of ``suppress_tokens``."""
+    words, tokens = values.get("bad_words_ids") or [], values.get("suppress_tokens") or []
+    if (
+        not isinstance(words, list)
+        or not isinstance(tokens, list)
+        or len(words) + len(tokens) > MAX_FORBIDDEN
+    ):
+        raise ValueError(f"bad_words_ids and suppress_tokens must be lists of at most {MAX_FORBIDDEN:,}.")
+    sequences = [word for word in map(_sequence, words) if word != [config.eos_id]]
+    sequences += map(_sequence, tokens)
+    if not all(sequence and all(_is_piece(piece, config) for piece in sequence) for sequence in sequences):
+        raise ValueError("bad_words_ids or suppress_tokens names pieces that the vocabulary does not have.")
+    found = tuple(dict.fromkeys(map(tuple, sequences)))
+    if len({sequence for sequence in found if len(sequence) == 1}) >= config.n_target_pieces - 1:
+        raise ValueError("bad_words_ids forbids every piece of the vocabulary.")
+    return found
+
+
+def _sequence(word: Any) -> list[Any]:
+    return word if isinstance(word, list) else [word]
+
+
+def _forced_end(values: dict[str, Any], config: TransformerConfig) -> int | None:
+    value = values.get("forced_eos_token_id")
+    value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    if value is not None and not _is_piece(value, config):
+        raise ValueError(f"forced_eos_token_id is {value!r:.80}, which the vocabulary does not have.")
+    return value
+
+
+def _is_piece(value: object, config: TransformerConfig) -> bool:
+    return type(value) is int and 0 <= value < config.n_target_pieces

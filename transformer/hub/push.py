@@ -1,0 +1,138 @@
+"""Publishing a model on the Hub: checked first, with a card whose head makes it findable, as one commit."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import httpx2
+import yaml  # type: ignore[import-untyped]
+from huggingface_hub import CommitOperationAdd, ModelCard, ModelCardData
+from huggingface_hub.errors import RepositoryNotFoundError
+
+from transformer.families.marian.model import is_marian
+from transformer.hub.files import needed
+from transformer.hub.settings import Hub, HubError, check_name, explained
+from transformer.hub.sources import open_model
+from transformer.storage.directory import CARD_FILE, read_card
+from transformer.storage.files import CheckpointError
+
+TAGS = ("translation", "transformer", "attention", "interpretability", "attention-explorer")
+_USE = """
+## Use
+
+```python
+from transformer import load_translator
+
+translation = load_translator("{name}").translate("…")
+print(translation.text, translation.head("cross", 0, 0).weights)
+```
+"""
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """Where a model is now.
+
+    Attributes:
+        name: On the Hub.
+        commit: The state that was written.
+        url: Of its page.
+    """
+
+    name: str
+    commit: str
+    url: str
+
+
+def push_to_hub(
+    directory: str | Path,
+    name: str,
+    private: bool = False,
+    *,
+    license: str | None = None,
+    languages: Sequence[str] = (),
+    hub: Hub | None = None,
+) -> Pushed:
+    """Publishes a model directory, once it has been opened without an error.
+
+    Args:
+        directory: The model's; nothing in it is changed.
+        name: ``owner/model``; the repository is made where there is none.
+        private: Whether a new repository is seen by its owner only.
+        license: The license of the weights, such as ``cc-by-4.0``; not needed where the card names it.
+        languages: Codes of source and target; not needed where the card names them.
+        hub: Where to.
+
+    Raises:
+        CheckpointError: The directory holds no usable model, its card lacks a license or languages, or the
+            Hub refuses it.
+    """
+    hub = hub or Hub.from_environment()
+    check_name(name)
+    source = Path(directory)
+    if not source.is_dir():
+        raise CheckpointError(f"There is no model directory {directory}.")
+    files = needed([path.name for path in source.iterdir() if path.is_file()], str(directory))
+    open_model(source)
+    card = published_card(read_card(source), name, license, languages, marian=is_marian(source))
+    operations = [CommitOperationAdd(each, source / each) for each in files if each != CARD_FILE] + [
+        CommitOperationAdd(CARD_FILE, card.encode())
+    ]
+    with _explained(name, hub):
+        api = hub.api()
+        api.create_repo(name, private=private or None, exist_ok=True)
+        done = api.create_commit(name, operations, commit_message=f"Add {source.resolve().name}")
+    return Pushed(name, done.oid, f"{hub.address}/{name}")
+
+
+@contextlib.contextmanager
+def _explained(name: str, hub: Hub) -> Iterator[None]:
+    try:
+        yield
+    except RepositoryNotFoundError as error:
+        raise HubError(
+            f"The Hub does not let you write {name}: log in with `hf auth login`, and use your own name."
+        ) from error
+    except (httpx2.HTTPError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ else error
+        raise explained(cause, name, hub) from error
+
+
+def published_card(
+    card: str, name: str, license: str | None, languages: Iterable[str], *, marian: bool
+) -> str:
+    """A card with the head by which the Hub finds models; what it says already stays.
+
+    Args:
+        card: The model's card; may be empty.
+        name: On the Hub.
+        license: Of the weights; None where the card names it.
+        languages: Codes; empty where the card names them.
+        marian: Whether transformers opens the model too.
+
+    Raises:
+        HubError: The head is damaged, or license or languages are missing.
+    """
+    text = card if card.lstrip().startswith("---") else f"---\n{{}}\n---\n{card}"
+    try:
+        published = ModelCard(text, ignore_metadata_errors=True)
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise HubError(f"The head of {CARD_FILE}, between its lines of ---, is not valid YAML.") from error
+    data = cast(ModelCardData, published.data)
+    data.license = license or data.license
+    data.language = list(languages) or data.language
+    for what, value in (("license", data.license), ("language", data.language)):
+        if not value:
+            raise HubError(f"{CARD_FILE} names no {what}; add one, or say it with --{what}.")
+    data.library_name = "transformers" if marian else "attention-explorer"
+    data.pipeline_tag = "translation"
+    data.tags = list(dict.fromkeys((*(data.tags or ()), *TAGS)))
+    measured = [result.metric_type for result in data.eval_results or []]
+    data.metrics = list(dict.fromkeys((*(data.metrics or ()), *measured))) or None
+    body = published.text if published.text.strip() else f"\n# {name.partition('/')[2]}\n"
+    published.text = body if "load_translator(" in body else body.rstrip() + "\n" + _USE.format(name=name)
+    return str(published)

@@ -1,0 +1,111 @@
+"""Where a model comes from: a directory, or a name on the Hub that stands for one in the cache."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from transformer.families.marian.model import is_marian, load_marian
+from transformer.model.config import TransformerConfig
+from transformer.storage.directory import HEADS_FILE, Checkpoint, load_checkpoint
+from transformer.storage.files import CheckpointError
+
+_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def open_model(path: str | Path, revision: str | None = None) -> tuple[str, Checkpoint]:
+    """Reads a model.
+
+    Args:
+        path: A directory, or ``owner/model`` on the Hub.
+        revision: Branch, tag or commit on the Hub; None for the newest state.
+
+    Returns:
+        What captions call it, and what it holds.
+
+    Raises:
+        CheckpointError: It cannot be had, or is none that this package can open.
+    """
+    directory = _directory(path, revision)
+    name = hub_title(directory)
+    if name is None:
+        return directory.resolve().name, _read(directory)
+    from transformer.hub.fetch import in_words_of, verify
+
+    with in_words_of(name, directory):
+        verify(directory)
+        return name, _read(directory)
+
+
+def _directory(path: str | Path, revision: str | None) -> Path:
+    is_directory = Path(path).is_dir()
+    if isinstance(path, str) and not is_directory and _NAME.fullmatch(path):
+        return _found(path, revision)
+    if revision is not None:
+        raise CheckpointError(f"{path} is no name on the Hub, so it has no revision {revision!r:.80}.")
+    return Path(path)
+
+
+def _found(name: str, revision: str | None) -> Path:
+    from transformer.hub.fetch import find
+    from transformer.hub.settings import HubError
+
+    try:
+        return find(name, revision).directory
+    except HubError as error:
+        folder = Path(name).parent
+        if folder.is_dir():
+            message = f"There is no model directory {name}, and as a name on the Hub: {error}"
+            raise CheckpointError(message) from error
+        raise
+
+
+def hub_title(directory: Path) -> str | None:
+    """Name and commit of a directory of huggingface_hub's cache; None for any other directory."""
+    parts = directory.absolute().parts[-3:]
+    if len(parts) < 3 or parts[1] != "snapshots" or not _COMMIT.fullmatch(parts[2]):
+        return None
+    found = _FOLDER.fullmatch(parts[0])
+    return None if found is None else f"{found[1]}/{found[2]}@{parts[2][:8]}"
+
+
+def _read(directory: Path) -> Checkpoint:
+    checkpoint = load_marian(directory) if is_marian(directory) else load_checkpoint(directory)
+    if not _fits(checkpoint.heads or {}, checkpoint.config):
+        raise CheckpointError(
+            f"{directory / HEADS_FILE} is damaged or describes the heads of another model; remove it."
+        )
+    return checkpoint
+
+
+def _fits(heads: dict[str, Any], config: TransformerConfig) -> bool:
+    """Whether `heads.json` speaks of heads that the model has: readers trust its shape."""
+    default, grids = heads.get("default", {}), heads.get("heads", {})
+    layers = {"encoder": config.n_encoder_layers} | dict.fromkeys(
+        ("decoder", "cross"), config.n_decoder_layers
+    )
+    if not (isinstance(default, dict) and isinstance(grids, dict) and {*default, *grids} <= set(layers)):
+        return False
+    return all(_is_place(place, layers[kind], config.n_heads) for kind, place in default.items()) and all(
+        _is_grid(grid, layers[kind], config.n_heads) for kind, grid in grids.items()
+    )
+
+
+def _is_place(place: Any, layers: int, heads: int) -> bool:
+    if not (isinstance(place, list) and len(place) == 2 and all(type(number) is int for number in place)):
+        return False
+    return 0 <= place[0] < layers and 0 <= place[1] < heads
+
+
+def _is_grid(grid: Any, layers: int, heads: int) -> bool:
+    rows = grid if isinstance(grid, list) else []
+    return len(rows) == layers and all(
+        isinstance(row, list) and len(row) == heads and all(map(_is_statistics, row)) for row in rows
+    )
+
+
+def _is_statistics(found: Any) -> bool:
+    return isinstance(found, dict) and all(type(value) in (int, float) for value in found.values())

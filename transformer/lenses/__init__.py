@@ -1,0 +1,1 @@
+"""What one run shows: inside a head, parts, words, links."""

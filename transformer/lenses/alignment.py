@@ -1,0 +1,204 @@
+"""Word alignments read from cross-attention, and their error against links made by hand.
+
+By default a target word is aligned to the source word that gets most of its attention. Attention on the
+source's `</s>` is left out. The weight of a word pair is the sum over the source word's pieces and the mean
+over the target word's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.text.pairs import TRUSTED, Bounds, DataError, read_lines
+from transformer.text.words import Group, is_special, word_groups
+
+Links = frozenset[tuple[int, int]]
+Rule = Literal["strongest", "mutual", "above"]
+_LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class GoldPair:
+    """A sentence pair with links made by hand; words and links count from 0.
+
+    Attributes:
+        source: Source words.
+        target: Target words.
+        sure: (source word, target word) links that an alignment should have.
+        possible: Links that it may have, the sure ones among them.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    sure: Links
+    possible: Links
+
+
+@dataclass(frozen=True)
+class AlignmentScore:
+    """How well links fit, over all sentences together (Och and Ney 2003).
+
+    Attributes:
+        aer: Alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+        precision: |A ∩ P| / |A|.
+        recall: |A ∩ S| / |S|.
+        links: Number of links found, |A|.
+    """
+
+    aer: float
+    precision: float
+    recall: float
+    links: int
+
+
+def read_gold(path: str | Path, bounds: Bounds = TRUSTED) -> list[GoldPair]:
+    """Reads `source<TAB>target<TAB>links` lines; `i-j` is a sure link, `ipj` a possible one, source first.
+
+    Raises:
+        DataError: A line has another form, a link leaves its sentence, or the file exceeds the bounds.
+    """
+    pairs = [_gold_pair(f"{path}:{number}", line) for number, line in read_lines(path, bounds)]
+    if not pairs:
+        raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target<TAB>links` line a pair.")
+    return pairs
+
+
+def _gold_pair(place: str, line: str) -> GoldPair:
+    columns = line.split("\t")
+    if len(columns) != 3:
+        raise DataError(f"{place}: expected source, tab, target, tab, links; found {len(columns)} columns.")
+    source, target = tuple(columns[0].split()), tuple(columns[1].split())
+    if not source or not target:
+        raise DataError(f"{place}: the {'target' if source else 'source'} is empty.")
+    links: dict[str, set[tuple[int, int]]] = {"-": set(), "p": set()}
+    for text in columns[2].split():
+        match = _LINK.fullmatch(text)
+        if not match:
+            raise DataError(
+                f"{place}: {text[:40]!r} is no link; write 3-4 for a sure and 3p4 for a possible one."
+            )
+        link = int(match[1]), int(match[3])
+        if link[0] >= len(source) or link[1] >= len(target):
+            raise DataError(f"{place}: the link {text} leaves the sentence; words count from 0.")
+        links[match[2]].add(link)
+    return GoldPair(source, target, frozenset(links["-"]), frozenset(links["-"] | links["p"]))
+
+
+def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentScore:
+    """Scores one alignment per gold pair, all pairs together.
+
+    Raises:
+        ValueError: The numbers of alignments and pairs differ.
+    """
+    found = sure = sure_found = possible_found = 0
+    for links, pair in zip(alignments, gold, strict=True):
+        found += len(links)
+        sure += len(pair.sure)
+        sure_found += len(links & pair.sure)
+        possible_found += len(links & pair.possible)
+    error = 1 - (sure_found + possible_found) / max(1, found + sure)
+    return AlignmentScore(error, possible_found / max(1, found), sure_found / max(1, sure), found)
+
+
+def diagonal(pair: GoldPair) -> Links:
+    """The baseline that reads nothing: each target word goes to the source word at its relative place."""
+    n_source, n_target = len(pair.source), len(pair.target)
+    return frozenset(((2 * j + 1) * n_source // (2 * n_target), j) for j in range(n_target))
+
+
+def merge_words(
+    weights: NDArray[np.float32], queries: Sequence[Group], keys: Sequence[Group]
+) -> NDArray[np.float32]:
+    """Attention between words: summed over a key's pieces, averaged over a query's; rows keep their sum.
+
+    Args:
+        weights: (…, query pieces, key pieces).
+        queries: Words of the rows.
+        keys: Words of the columns.
+
+    Returns:
+        (…, query words, key words).
+    """
+    columns = [weights[..., group.start : group.stop].sum(-1) for group in keys]
+    merged = np.stack(columns, axis=-1)
+    rows = [merged[..., group.start : group.stop, :].mean(-2) for group in queries]
+    return np.stack(rows, axis=-2)
+
+
+def word_weights(
+    weights: NDArray[np.float32], source: Sequence[Group], target: Sequence[Group], *, reading: bool
+) -> NDArray[np.float32]:
+    """Cross-attention between words.
+
+    Args:
+        weights: (…, queries, keys) cross-attention; row t reads the decoder input t and predicts target
+            token t.
+        source: Words of the source, as groups of its pieces.
+        target: Words of the target, as groups of its pieces.
+        reading: False: a target word's attention is that of the rows that predict its pieces; True: of the
+            rows that read them, one later. Where no row reads a word (the last piece of a translation that
+            was cut), it has no weight.
+
+    Returns:
+        (…, target words, source words).
+    """
+    if reading:
+        unread = np.zeros_like(weights[..., :1, :])
+        weights = np.concatenate([weights[..., 1:, :], unread], axis=-2)
+    return merge_words(weights, target, source)
+
+
+def text_words(groups: Iterable[Group]) -> list[Group]:
+    """The groups that stand for text: what an alignment may link."""
+    return [group for group in groups if not is_special(group.text)]
+
+
+def link_words(weights: NDArray[np.float32], rule: Rule = "strongest", least: float = 0.0) -> list[Links]:
+    """The links that attention between words implies.
+
+    Args:
+        weights: (heads, target words, source words).
+        rule: "strongest": every target word to its strongest source word; "mutual": only where the source
+            word's strongest target word is that one too (the intersection of both directions); "above":
+            every pair with at least the weight `least`.
+        least: From 0 to 1.
+
+    Returns:
+        One alignment per head; a target word without any weight has no link.
+    """
+    chosen = weights >= least if rule == "above" else _strongest(weights, -1)
+    if rule == "mutual":
+        chosen &= _strongest(weights, -2)
+    return [frozenset((int(i), int(j)) for j, i in np.argwhere(head)) for head in chosen & (weights > 0)]
+
+
+def _strongest(weights: NDArray[np.float32], axis: int) -> NDArray[np.bool_]:
+    """Marks the first largest weight along an axis."""
+    chosen = np.zeros(weights.shape, dtype=bool)
+    np.put_along_axis(chosen, np.expand_dims(weights.argmax(axis), axis), True, axis)
+    return chosen
+
+
+def attention_links(
+    weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str], *, reading: bool
+) -> list[Links]:
+    """Alignments of one layer's heads, each target word to its strongest source word.
+
+    Args:
+        weights: (heads, queries, keys) cross-attention.
+        source_tokens: Pieces of the source, ending in `</s>`.
+        target_tokens: Pieces of the target, ending in `</s>`.
+        reading: As in `word_weights`.
+
+    Returns:
+        One alignment per head; words are what spaces part, and count from 0.
+    """
+    source, target = (text_words(word_groups(tokens)) for tokens in (source_tokens, target_tokens))
+    return link_words(word_weights(weights, source, target, reading=reading))

@@ -1,0 +1,84 @@
+"""The next-token distribution read off the decoder's stream after every layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.lenses.parts import SUBLAYERS, embedding_trace, residual_trace
+from transformer.model.sites import Sublayer
+from transformer.model.transformer import Transformer
+from transformer.trace.audit import LOG_PROB_LIMIT
+from transformer.trace.report import Check
+from transformer.translate.translation import Translation
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A token with its probability, from 0 to 1."""
+
+    token_id: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class LensRow:
+    """What the output matrix reads off the stream after some layers (nostalgebraist 2020).
+
+    Attributes:
+        layers: How many decoder layers the stream has passed; 0 at their input.
+        best: The most probable tokens, best first.
+        chosen: Probability of the token that was written in the end.
+        rank: Its place in the distribution, from 1.
+    """
+
+    layers: int
+    best: tuple[Guess, ...]
+    chosen: float
+    rank: int
+
+
+def logit_lens(
+    model: Transformer, translation: Translation, step: int, count: int = 5
+) -> tuple[tuple[LensRow, ...], tuple[Check, ...]]:
+    """The next-token distribution read off the decoder's stream after every layer.
+
+    Final norm (pre-norm only) and output matrix are applied to each layer's stream as if it were the last.
+    Only the last row is the model's own distribution; the check holds it against the decoded one.
+
+    Args:
+        model: The model.
+        translation: With the residual stream.
+        step: Decode step, from 0.
+        count: How many tokens per row.
+
+    Returns:
+        A row per layer, from the decoder's input to its end, and the checks.
+    """
+    decoder, written = model.decoder, translation.steps[step]
+    last = SUBLAYERS["decoder"][-1]
+    streams = [embedding_trace(translation, "decoder").input[step]]
+    streams += [
+        residual_trace(translation, Sublayer("decoder", layer, last)).output[step]
+        for layer in range(model.config.n_decoder_layers)
+    ]
+    with torch.inference_mode():
+        stacked = torch.stack(streams).to(device=model.embedding.weight.device, dtype=decoder.dtype)
+        log_probs = model.logits(decoder.final_norm(stacked)).float().log_softmax(-1).cpu()
+    rows = tuple(_lens_row(i, row, written.token_id, count) for i, row in enumerate(log_probs))
+    own = [(written.token_id, written.log_prob), *((a.token_id, a.log_prob) for a in written.alternatives)]
+    worst = max(abs(float(log_probs[-1, token]) - value) for token, value in own)
+    limit = LOG_PROB_LIMIT[model.embedding.weight.dtype]
+    return rows, (Check("last row of the lens", worst, limit),)
+
+
+def _lens_row(layers: int, log_probs: Tensor, chosen: int, count: int) -> LensRow:
+    values, ids = log_probs.topk(min(count, len(log_probs)))
+    best = tuple(
+        Guess(token, float(np.exp(value))) for token, value in zip(ids.tolist(), values.tolist(), strict=True)
+    )
+    rank = int((log_probs > log_probs[chosen]).sum()) + 1
+    return LensRow(layers, best, float(log_probs[chosen].exp()), rank)

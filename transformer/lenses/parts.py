@@ -1,0 +1,290 @@
+"""The parts of a running model at one token: embedding, LayerNorm, feed-forward, residual stream, output.
+
+Everything is read from the model and from a trace with ``Capture(residual=True)``; each part comes with the
+checks that hold it against what the model recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer.lenses.inside import Floats, as_array, as_double, difference, layer_norm, worst
+from transformer.model.layers import DecoderLayer, EncoderLayer
+from transformer.model.sites import Side, Sublayer
+from transformer.model.transformer import Decoder, Encoder, Transformer
+from transformer.trace.audit import OUTPUT_LIMIT
+from transformer.trace.records import EmbeddingTrace, ResidualTrace
+from transformer.trace.report import Check
+from transformer.trace.view import Array
+from transformer.translate.translation import NotCapturedError, Translation, read_only
+
+Name = Literal["self_attention", "cross_attention", "feed_forward"]
+SUBLAYERS: dict[Side, tuple[Name, ...]] = {
+    "encoder": ("self_attention", "feed_forward"),
+    "decoder": ("self_attention", "cross_attention", "feed_forward"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingPart:
+    """How a token enters a stack (sections 3.4 and 3.5); each (d_model,).
+
+    Attributes:
+        row: The token's row of the embedding table.
+        scaled: That times the model's factor, √d_model in the paper.
+        position: What was added for its position; None where nothing is.
+        input: What the first layer received.
+        factor: The factor.
+        checks: Proof.
+    """
+
+    row: Array
+    scaled: Array
+    position: Array | None
+    input: Array
+    factor: float
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class NormPart:
+    """One LayerNorm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,).
+
+    Attributes:
+        before: x.
+        mean: μ.
+        deviation: σ.
+        epsilon: ε.
+        weight: γ.
+        bias: β.
+        after: What comes out.
+        checks: Proof.
+    """
+
+    before: Array
+    mean: float
+    deviation: float
+    epsilon: float
+    weight: Array
+    bias: Array
+    after: Array
+    checks: tuple[Check, ...]
+
+    @property
+    def normalised(self) -> Array:
+        """(x − μ) / √(σ² + ε): mean 0, variance 1."""
+        spread = np.sqrt(self.deviation**2 + self.epsilon)
+        return ((self.before - self.mean) / spread).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForwardPart:
+    """The feed-forward network at one token (equation 2).
+
+    Attributes:
+        read: (d_model,) what it reads.
+        units: (d_ff,) inner units after the activation.
+        added: (d_ff,) length of what each unit adds to the update.
+        update: (d_model,) what it returns.
+        checks: Proof.
+    """
+
+    read: Array
+    units: Array
+    added: Array
+    update: Array
+    checks: tuple[Check, ...]
+
+    def most_active(self, count: int = 8) -> tuple[int, ...]:
+        """The units that add most, from 0, largest first."""
+        return tuple(int(unit) for unit in np.argsort(-self.added, kind="stable")[:count])
+
+
+@dataclass(frozen=True)
+class StreamPoint:
+    """The length of a token's vector at one place of the residual stream.
+
+    Attributes:
+        place: The sub-layer that the stream has passed; None at the input of the stack.
+        norm: ‖x‖.
+    """
+
+    place: Sublayer | None
+    norm: float
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A row of the embedding table close to another, with the cosine between them."""
+
+    token_id: int
+    cosine: float
+
+
+def embedding_part(
+    model: Transformer, translation: Translation, side: Side, position: int, token_id: int
+) -> EmbeddingPart:
+    """How the token at a position (from 0) enters the encoder or the decoder."""
+    table, factor = embedding_table(model, side), model.config.embedding_scale
+    row = as_array(table[token_id])
+    trace = embedding_trace(translation, side)
+    scaled, received = trace.tokens[position], trace.input[position]
+    encoding = None if trace.positions is None else read_only(trace.positions[position])
+    total = scaled.double() if encoding is None else scaled.double() + torch.from_numpy(encoding.copy())
+    limit = OUTPUT_LIMIT[model.embedding.weight.dtype]
+    checks = (
+        _check("embedding row", [(row.astype(np.float64) * factor, read_only(scaled))], limit),
+        _check("embedding sum", [(total.numpy(), read_only(received))], limit),
+    )
+    return EmbeddingPart(row, read_only(scaled), encoding, read_only(received), factor, checks)
+
+
+def norm_part(model: Transformer, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:
+    """The LayerNorm of a sub-layer at a token: before it with pre-norm, after the addition with post-norm."""
+    trace = residual_trace(translation, sublayer)
+    norm = getattr(_layer(model, sublayer), f"{sublayer.name}residual_trace").norm
+    if model.config.norm == "pre":
+        return _normed(norm, trace.stream[position], read_only(trace.read[position]))
+    return _normed(norm, trace.stream[position] + trace.update[position], read_only(trace.output[position]))
+
+
+def final_norm_part(
+    model: Transformer, translation: Translation, side: Side, position: int
+) -> NormPart | None:
+    """The LayerNorm at the end of a pre-norm stack; None with post-norm, which has none."""
+    norm = stack_of(model, side).final_norm
+    if not isinstance(norm, nn.LayerNorm):
+        return None
+    stream = leaves(translation, side)[position]
+    with torch.inference_mode():
+        after = norm(stream.to(norm.weight)).float().cpu()
+    return _normed(norm, stream, as_array(after))
+
+
+def _normed(norm: nn.LayerNorm, before: Tensor, after: Array) -> NormPart:
+    x = as_array(before)
+    part = NormPart(
+        before=x,
+        mean=float(x.mean(dtype=np.float64)),
+        deviation=float(x.std(dtype=np.float64)),
+        epsilon=norm.eps,
+        weight=as_array(norm.weight),
+        bias=as_array(norm.bias),
+        after=after,
+        checks=(),
+    )
+    return proved_norm(part, norm)
+
+
+def proved_norm(part: NormPart, norm: nn.LayerNorm) -> NormPart:
+    """The part with its proof: the numbers shown give what the model computed, by the formula."""
+    by_hand = part.weight.astype(np.float64) * part.normalised + part.bias
+    pairs = [(by_hand, part.after), (layer_norm(norm, part.before), part.after)]
+    checks = (_check("LayerNorm", pairs, OUTPUT_LIMIT[norm.weight.dtype]),)
+    return replace(part, checks=checks)
+
+
+def feed_forward_part(
+    model: Transformer, translation: Translation, side: Side, layer: int, position: int
+) -> FeedForwardPart:
+    """The feed-forward network of a layer (from 0) at a token, unit by unit."""
+    sublayer = Sublayer(side, layer, "feed_forward")
+    trace, network = residual_trace(translation, sublayer), _layer(model, sublayer).feed_forward
+    with torch.inference_mode():
+        read = trace.read[position]
+        inner = network.inner
+        units = network.activation(F.linear(read, inner.weight.float().cpu(), inner.bias.float().cpu()))
+        lengths = network.outer.weight.float().cpu().norm(dim=0)
+    update = read_only(trace.update[position])
+    outer, bias = as_double(network.outer.weight), as_double(network.outer.bias)
+    total = units.double().numpy() @ outer.T + bias
+    checks = (_check("feed-forward", [(total, update)], OUTPUT_LIMIT[inner.weight.dtype]),)
+    return FeedForwardPart(read_only(read), as_array(units), as_array(units.abs() * lengths), update, checks)
+
+
+def addition_check(
+    model: Transformer, translation: Translation, sublayer: Sublayer, position: int, total: Array
+) -> tuple[Check, ...]:
+    """Holds a sum of stream and update (d_model,) against the stream that left the sub-layer."""
+    output = read_only(residual_trace(translation, sublayer).output[position])
+    norm = getattr(_layer(model, sublayer), f"{sublayer.name}residual_trace").norm
+    leaves_as = total if model.config.norm == "pre" else layer_norm(norm, total)
+    return (_check("residual stream", [(leaves_as, output)], OUTPUT_LIMIT[norm.weight.dtype]),)
+
+
+def stream_norms(
+    translation: Translation, side: Side, position: int
+) -> tuple[tuple[StreamPoint, ...], tuple[Check, ...]]:
+    """The length of a token's vector from the input of a stack to its end, sub-layer by sub-layer.
+
+    The check holds what left each place against what arrived at the next.
+    """
+    before = embedding_trace(translation, side).input[position]
+    points, joints = [StreamPoint(None, float(before.norm()))], []
+    for layer in range(_layers(translation, side)):
+        for name in SUBLAYERS[side]:
+            place = Sublayer(side, layer, name)
+            trace = residual_trace(translation, place)
+            joints.append((read_only(trace.stream[position]), read_only(before)))
+            before = trace.output[position]
+            points.append(StreamPoint(place, float(before.norm())))
+    return tuple(points), (_check("joints of the stream", joints, OUTPUT_LIMIT[torch.float32]),)
+
+
+def neighbours(model: Transformer, side: Side, token_id: int, count: int = 8) -> tuple[Neighbour, ...]:
+    """The rows of the embedding table with the largest cosine to a token's row, itself left out."""
+    table = embedding_table(model, side).float()
+    with torch.inference_mode():
+        cosines = F.cosine_similarity(table, table[token_id][None], dim=1, eps=1e-12)
+        cosines[token_id] = -torch.inf
+        values, ids = cosines.topk(min(count, len(cosines) - 1))
+    return tuple(Neighbour(i, v) for i, v in zip(ids.tolist(), values.tolist(), strict=True))
+
+
+def embedding_table(model: Transformer, side: Side) -> Tensor:
+    """(pieces, d_model): the table that a side looks its tokens up in."""
+    own = model.target_embedding if side == "decoder" else None
+    return (model.embedding if own is None else own).weight.detach()
+
+
+def leaves(translation: Translation, side: Side) -> Tensor:
+    """(length, d_model) the stream that leaves the last layer of a stack."""
+    last = Sublayer(side, _layers(translation, side) - 1, "feed_forward")
+    return residual_trace(translation, last).output
+
+
+def stack_of(model: Transformer, side: Side) -> Encoder | Decoder:
+    """The encoder or the decoder."""
+    return model.encoder if side == "encoder" else model.decoder
+
+
+def _layers(translation: Translation, side: Side) -> int:
+    config = translation.config
+    return config.n_encoder_layers if side == "encoder" else config.n_decoder_layers
+
+
+def _layer(model: Transformer, sublayer: Sublayer) -> EncoderLayer | DecoderLayer:
+    layer = stack_of(model, sublayer.side).layers[sublayer.layer]
+    assert isinstance(layer, EncoderLayer | DecoderLayer)
+    return layer
+
+
+def residual_trace(translation: Translation, sublayer: Sublayer) -> ResidualTrace:
+    return translation.residual(sublayer.side, sublayer.layer, sublayer.name)
+
+
+def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:
+    if translation.attention is None:
+        raise NotCapturedError("Nothing was recorded; translate with capture=Capture(residual=True).")
+    return translation.attention.embeddings[side]
+
+
+def _check(name: str, pairs: Sequence[tuple[Floats, Floats]], limit: float) -> Check:
+    return Check(name, worst([difference(shown, true) for shown, true in pairs]), limit)

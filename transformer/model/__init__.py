@@ -1,0 +1,1 @@
+"""The model of the paper: everything that runs inside ``forward``."""

@@ -1,0 +1,177 @@
+"""The shape of a model: one frozen value, checked when it is made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+Norm = Literal["post", "pre"]
+Activation = Literal["relu", "gelu", "silu"]
+SineLayout = Literal["interleaved", "halves"]
+
+LIMITS = {
+    "vocab_size": 1_000_000,
+    "d_model": 16_384,
+    "d_ff": 65_536,
+    "n_heads": 256,
+    "n_encoder_layers": 256,
+    "n_decoder_layers": 256,
+    "max_positions": 1_000_000,
+}
+"""Largest value accepted for each size: beyond it a config is a mistake or hostile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, section 3 and table 3).
+
+    Attributes:
+        vocab_size: Number of pieces; source and target share one vocabulary (section 5.1), unless
+            ``target_vocab_size`` says otherwise.
+        d_model: Width of the residual stream.
+        d_ff: Inner width of the position-wise feed-forward network (section 3.3).
+        n_heads: Attention heads per layer; divides ``d_model`` (section 3.2.2).
+        n_encoder_layers: Layers of the encoder stack.
+        n_decoder_layers: Layers of the decoder stack.
+        dropout: Probability of residual and embedding dropout (section 5.4).
+        norm: "post": LayerNorm(x + Sublayer(x)) as in the paper; "pre": x + Sublayer(LayerNorm(x)),
+            with one more LayerNorm at the end of each stack (Xiong et al. 2020).
+        activation: Non-linearity of the feed-forward network; the paper's is "relu".
+        positions: Name of a positional encoding in ``transformer.model.positions.REGISTRY``.
+        sine_layout: Where sinusoidal positions keep their numbers: "interleaved": sine and cosine in turn, as
+            in the paper; "halves": all sines, then all cosines.
+        tied_embeddings: The output projection is the target's embedding table (section 3.4).
+        shared_embeddings: Source and target have one embedding table (section 3.4).
+        scaled_embeddings: Token embeddings are multiplied by sqrt(d_model) (section 3.4).
+        output_bias: A learned bias is added to the logits.
+        target_vocab_size: Number of target pieces, where the target has a vocabulary of its own.
+        max_positions: Longest sequence that positions are made for, in tokens.
+        pad_id: Id of the padding token.
+        bos_id: Id of the token that the decoder starts with.
+        eos_id: Id of the token that ends a sentence.
+        unk_id: Id of the unknown piece.
+        trained_length: Longest sequence seen in training, in tokens; None if unknown.
+        languages: Pieces such as ``>>fra<<``, with blanks between, that name the target language at the start
+            of a source text.
+
+    Raises:
+        ValueError: A size is not a whole number within ``LIMITS``, or two fields contradict each other.
+    """
+
+    vocab_size: int
+    d_model: int = 512
+    d_ff: int = 2048
+    n_heads: int = 8
+    n_encoder_layers: int = 6
+    n_decoder_layers: int = 6
+    dropout: float = 0.1
+    norm: Norm = "post"
+    activation: Activation = "relu"
+    positions: str = "sinusoidal"
+    sine_layout: SineLayout = "interleaved"
+    tied_embeddings: bool = True
+    shared_embeddings: bool = True
+    scaled_embeddings: bool = True
+    output_bias: bool = False
+    target_vocab_size: int | None = None
+    max_positions: int = 2048
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+    unk_id: int = 3
+    trained_length: int | None = None
+    languages: str = ""
+
+    def __post_init__(self) -> None:
+        for name, limit in LIMITS.items():
+            _check_whole(name, getattr(self, name), 1, limit)
+        if self.target_vocab_size is not None:
+            _check_whole("target_vocab_size", self.target_vocab_size, 1, LIMITS["vocab_size"])
+        for name in ("pad_id", "eos_id", "unk_id"):
+            _check_whole(name, getattr(self, name), 0, self.vocab_size - 1)
+        for name in ("bos_id", "eos_id"):
+            _check_whole(name, getattr(self, name), 0, self.n_target_pieces - 1)
+        if self.trained_length is not None:
+            _check_whole("trained_length", self.trained_length, 1, LIMITS["max_positions"])
+        if self.d_model % self.n_heads:
+            raise ValueError(
+                f"d_model ({self.d_model}) is not a multiple of n_heads ({self.n_heads}), "
+                "so it cannot be divided into heads."
+            )
+        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout is {self.dropout!r:.80}; it must be a number from 0 to below 1.")
+        _check_choice("norm", self.norm, get_args(Norm))
+        _check_choice("activation", self.activation, get_args(Activation))
+        _check_choice("sine_layout", self.sine_layout, get_args(SineLayout))
+        if not isinstance(self.positions, str):
+            raise ValueError(f"positions is {self.positions!r:.80}; it must be the name of an encoding.")
+        for name in ("tied_embeddings", "shared_embeddings", "scaled_embeddings", "output_bias"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} is {getattr(self, name)!r:.80}; it must be true or false.")
+        if self.shared_embeddings and self.target_vocab_size not in (None, self.vocab_size):
+            raise ValueError(
+                f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
+                "so source and target cannot share one embedding table."
+            )
+        if not isinstance(self.languages, str):
+            raise ValueError(f"languages is {self.languages!r:.80}; it must be a text.")
+
+    @property
+    def d_head(self) -> int:
+        """Width of one head, d_k = d_v = d_model / n_heads."""
+        return self.d_model // self.n_heads
+
+    @property
+    def embedding_scale(self) -> float:
+        """Factor on the token embeddings, sqrt(d_model) (section 3.4), or 1."""
+        return math.sqrt(self.d_model) if self.scaled_embeddings else 1.0
+
+    @property
+    def n_target_pieces(self) -> int:
+        """Number of pieces that the decoder reads and writes."""
+        return self.target_vocab_size or self.vocab_size
+
+    @property
+    def language_pieces(self) -> tuple[str, ...]:
+        """The pieces that name a target language; empty for a model that knows one only."""
+        return tuple(self.languages.split())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The config as a flat dictionary of JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
+        """Reads a flat dictionary, as ``config.json`` holds it.
+
+        Raises:
+            ValueError: A name is unknown or missing, or a value is out of range.
+        """
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise ValueError(f"The config has unknown entries: {', '.join(map(repr, unknown))}.")
+        if "vocab_size" not in values:
+            raise ValueError("The config has no 'vocab_size'.")
+        return cls(**values)
+
+
+def paper_base(vocab_size: int = 37_000) -> TransformerConfig:
+    """The paper's base model (table 3, first row): 63.1 M parameters with 37,000 tied pieces."""
+    return TransformerConfig(vocab_size=vocab_size)
+
+
+def paper_big(vocab_size: int = 37_000) -> TransformerConfig:
+    """The paper's big model (table 3, last row): 214.2 M parameters with 37,000 tied pieces."""
+    return TransformerConfig(vocab_size=vocab_size, d_model=1024, d_ff=4096, n_heads=16, dropout=0.3)
+
+
+def _check_whole(name: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {low:,} to {high:,}.")
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(choices)}.")

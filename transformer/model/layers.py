@@ -1,0 +1,145 @@
+"""Feed-forward network, residual connections, and the two kinds of layer (section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.cache import KVCache
+from transformer.model.config import TransformerConfig
+from transformer.model.masks import AttentionMask
+from transformer.model.observer import Observer
+from transformer.model.positions import PositionalEncoding
+from transformer.model.sites import AttentionKind, Sublayer
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, x W1 + b1) W2 + b2 (equation 2), or with another activation."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[config.activation]
+        self.inner = nn.Linear(config.d_model, config.d_ff)
+        self.outer = nn.Linear(config.d_ff, config.d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, length, d_model) → (batch, length, d_model)."""
+        return self.outer(self.activation(self.inner(x)))
+
+
+class Residual(nn.Module):
+    """A sub-layer's way back into the residual stream; subclasses place the LayerNorm."""
+
+    def __init__(self, config: TransformerConfig, sublayer: Sublayer) -> None:
+        super().__init__()
+        self.sublayer = sublayer
+        self.norm = nn.LayerNorm(config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self, x: Tensor, apply: Callable[[Tensor], Tensor], recorder: Observer | None = None
+    ) -> Tensor:
+        """Runs ``apply`` on the stream ``x`` (batch, length, d_model) and adds what it returns."""
+        read = self.before(x)
+        update = apply(read)
+        output = self.after(x + (self.dropout(update) if self.training else update))
+        if recorder is not None:
+            recorder.residual(self.sublayer, x, read, update, output)
+        return output
+
+    def before(self, x: Tensor) -> Tensor:
+        """What the sub-layer reads of the stream."""
+        raise NotImplementedError
+
+    def after(self, x: Tensor) -> Tensor:
+        """What the stream becomes after the addition."""
+        raise NotImplementedError
+
+
+class PostNorm(Residual):
+    """LayerNorm(x + Sublayer(x)), as in the paper (section 3.1)."""
+
+    def before(self, x: Tensor) -> Tensor:
+        return x
+
+    def after(self, x: Tensor) -> Tensor:
+        return self.norm(x)
+
+
+class PreNorm(Residual):
+    """x + Sublayer(LayerNorm(x)) (Xiong et al. 2020, figure 1b)."""
+
+    def before(self, x: Tensor) -> Tensor:
+        return self.norm(x)
+
+    def after(self, x: Tensor) -> Tensor:
+        return x
+
+
+RESIDUALS: dict[str, type[Residual]] = {"post": PostNorm, "pre": PreNorm}
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward (section 3.1, "Encoder")."""
+
+    def __init__(self, config: TransformerConfig, layer: int) -> None:
+        super().__init__()
+        residual = RESIDUALS[config.norm]
+        self.self_attention = MultiHeadAttention(config, AttentionKind.ENCODER, layer)
+        self.self_attention_residual = residual(config, Sublayer("encoder", layer, "self_attention"))
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = residual(config, Sublayer("encoder", layer, "feed_forward"))
+
+    def forward(
+        self, x: Tensor, mask: AttentionMask, positions: PositionalEncoding, recorder: Observer | None = None
+    ) -> Tensor:
+        """(batch, source, d_model) → (batch, source, d_model)."""
+
+        def attend(read: Tensor) -> Tensor:
+            return self.self_attention(read, mask=mask, positions=positions, recorder=recorder)
+
+        x = self.self_attention_residual(x, attend, recorder)
+        return self.feed_forward_residual(x, self.feed_forward, recorder)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention, then feed-forward (section 3.1, "Decoder")."""
+
+    def __init__(self, config: TransformerConfig, layer: int) -> None:
+        super().__init__()
+        residual = RESIDUALS[config.norm]
+        self.layer = layer
+        self.self_attention = MultiHeadAttention(config, AttentionKind.DECODER, layer)
+        self.self_attention_residual = residual(config, Sublayer("decoder", layer, "self_attention"))
+        self.cross_attention = MultiHeadAttention(config, AttentionKind.CROSS, layer)
+        self.cross_attention_residual = residual(config, Sublayer("decoder", layer, "cross_attention"))
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = residual(config, Sublayer("decoder", layer, "feed_forward"))
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: AttentionMask,
+        memory_mask: AttentionMask,
+        positions: PositionalEncoding,
+        cache: KVCache | None = None,
+        recorder: Observer | None = None,
+    ) -> Tensor:
+        """(batch, target, d_model) and memory (batch, source, d_model) → (batch, target, d_model)."""
+        own, cross = (None, None) if cache is None else (cache.decoder[self.layer], cache.cross[self.layer])
+
+        def attend(read: Tensor) -> Tensor:
+            return self.self_attention(read, mask=mask, positions=positions, cache=own, recorder=recorder)
+
+        def attend_to_memory(read: Tensor) -> Tensor:
+            return self.cross_attention(read, memory, mask=memory_mask, cache=cross, recorder=recorder)
+
+        x = self.self_attention_residual(x, attend, recorder)
+        x = self.cross_attention_residual(x, attend_to_memory, recorder)
+        return self.feed_forward_residual(x, self.feed_forward, recorder)

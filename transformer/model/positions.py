@@ -1,0 +1,290 @@
+"""Positional encodings: one class each, one registry, one seam.
+
+An encoding may act in three places; the base class acts in none of them:
+
+* ``added(n)``: a table that is added to the scaled embeddings (section 3.5);
+* ``rotate(x, first)``: a change of queries and keys before their product;
+* ``bias(layer)``: a rule for numbers that are added to the scores.
+
+Every stack has its own. Cross-attention receives none: its keys belong to another sentence.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from transformer.model.biases import (
+    BiasRule,
+    DistanceRule,
+    KeyVectorRule,
+    LinearRule,
+    alibi_slopes,
+    t5_buckets,
+)
+from transformer.model.config import TransformerConfig
+
+BASE = 10_000.0
+SHAW_REACH = 16
+T5_BUCKETS = 32
+T5_MAX_DISTANCE = 128
+LEARNED_STD = 0.1
+
+
+class PositionalEncoding(nn.Module):
+    """No encoding at all: the base of every other one.
+
+    Args:
+        config: Sizes.
+        n_layers: Layers of the stack it serves.
+        causal: Whether the stack's queries see no later key.
+    """
+
+    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+        super().__init__()
+        self.max_positions = config.max_positions
+
+    def initialise(self) -> None:
+        """Draws the first values of what is learned."""
+
+    def added(self, length: int, first: int = 0) -> Tensor | None:
+        """(length, d_model) table for positions ``first`` to ``first + length - 1``, or None.
+
+        Raises:
+            ValueError: The positions reach beyond ``max_positions``.
+        """
+        return None
+
+    def rotate(self, x: Tensor, first: int = 0) -> Tensor:
+        """Queries or keys (batch, heads, length, d_head), changed by their positions.
+
+        Raises:
+            ValueError: The positions reach beyond ``max_positions``.
+        """
+        return x
+
+    def bias(self, layer: int) -> BiasRule | None:
+        """The rule for the numbers added to the scores of a layer (from 0), or None."""
+        return None
+
+    def check(self, length: int, first: int = 0) -> None:
+        """Raises ValueError where the positions reach beyond ``max_positions``."""
+        if first + length > self.max_positions:
+            raise ValueError(
+                f"The sequence has {first + length:,} tokens, but this model has "
+                f"{self.max_positions:,} positions; shorten it."
+            )
+
+
+class Sinusoidal(PositionalEncoding):
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(…) (section 3.5).
+
+    With ``sine_layout="halves"`` the same numbers, all sines first.
+    """
+
+    table: Tensor
+
+    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+        super().__init__(config, n_layers=n_layers, causal=causal)
+        table = sinusoidal_table(config.max_positions, config.d_model).float()
+        if config.sine_layout == "halves":
+            table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
+        self.register_buffer("table", table, persistent=False)
+
+    def added(self, length: int, first: int = 0) -> Tensor:
+        self.check(length, first)
+        return self.table[first : first + length]
+
+
+class Learned(PositionalEncoding):
+    """One learned vector per position, e = w + p (Gehring et al. 2017, section 3.1)."""
+
+    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+        super().__init__(config, n_layers=n_layers, causal=causal)
+        self.table = nn.Parameter(torch.empty(config.max_positions, config.d_model))
+
+    def initialise(self) -> None:
+        nn.init.normal_(self.table, std=LEARNED_STD)
+
+    def added(self, length: int, first: int = 0) -> Tensor:
+        self.check(length, first)
+        return self.table[first : first + length]
+
+
+class RelativeKeys(PositionalEncoding):
+    """e_ij = q_i · (k_j + a_{j−i}) / √d_k, distances clipped to ±16 (Shaw et al. 2018, equations 2 and 4).
+
+    Keys only: the paper found the vectors for values unnecessary (table 3). As in its base model, every layer
+    and head has its own.
+    """
+
+    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+        super().__init__(config, n_layers=n_layers, causal=causal)
+        shape = (n_layers, config.n_heads, 2 * SHAW_REACH + 1, config.d_head)
+        self.vectors = nn.Parameter(torch.empty(shape))
+
+    def initialise(self) -> None:
+        nn.init.normal_(self.vectors, std=self.vectors.shape[-1] ** -0.5)
+
+    def bias(self, layer: int) -> KeyVectorRule:
+        return KeyVectorRule(self.vectors[layer])
+
+
+class Buckets(PositionalEncoding):
+    """A learned number per head and bucket of distances, shared by the stack (Raffel et al. 2020, 2.1).
+
+    As in T5, 32 buckets up to distance 128: half of them for each direction in the encoder, all of them for
+    keys before the query in the decoder. Unlike T5, the scores keep their ÷ √d_k.
+    """
+
+    places: Tensor
+
+    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+        super().__init__(config, n_layers=n_layers, causal=causal)
+        self.weight = nn.Parameter(torch.empty(config.n_heads, T5_BUCKETS))
+        distances = torch.arange(-T5_MAX_DISTANCE, T5_MAX_DISTANCE + 1)
+        places = t5_buckets(distances, causal=causal, buckets=T5_BUCKETS, max_distance=T5_MAX_DISTANCE)
+        self.register_buffer("places", places, persistent=False)
+
+    def initialise(self) -> None:
+        nn.init.normal_(self.weight, std=0.1)
+
+    def bias(self, layer: int) -> DistanceRule:
+        return DistanceRule(self.weight[:, self.places])
+
+
+class Rotary(PositionalEncoding):
+    """Turns each pair of dimensions (2i, 2i+1) of q and k by pos · 10000^(−2i/d_k) (Su et al. 2021, eq. 15).
+
+    The product of a turned query and a turned key depends on the difference of their positions only.
+
+    Raises:
+        ValueError: The heads have an odd width.
+    """
+
+    sine: Tensor
+    cosine: Tensor
+
+    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+        super().__init__(config, n_layers=n_layers, causal=causal)
+        if config.d_head % 2:
+            raise ValueError(
+                f"Rotary positions turn pairs of dimensions; heads of {config.d_head} have none left."
+            )
+        angles = rotary_angles(config.max_positions, config.d_head)
+        self.register_buffer("sine", angles.sin().float(), persistent=False)
+        self.register_buffer("cosine", angles.cos().float(), persistent=False)
+
+    def rotate(self, x: Tensor, first: int = 0) -> Tensor:
+        length = x.shape[2]
+        self.check(length, first)
+        sine, cosine = (table[first : first + length].to(x.dtype) for table in (self.sine, self.cosine))
+        even, odd = x[..., 0::2], x[..., 1::2]
+        return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)
+
+
+class Linear(PositionalEncoding):
+    """A fixed penalty for distance, −m · |i − j|, another slope m per head (Press et al. 2022, section 3).
+
+    The paper has a decoder only. In the encoder both directions get the same: only where ``</s>`` lies tells
+    left from right there.
+    """
+
+    slopes: Tensor
+
+    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+        super().__init__(config, n_layers=n_layers, causal=causal)
+        self.register_buffer("slopes", alibi_slopes(config.n_heads).float(), persistent=False)
+
+    def bias(self, layer: int) -> LinearRule:
+        return LinearRule(self.slopes)
+
+
+def sinusoidal_table(length: int, d_model: int, base: float = BASE) -> Tensor:
+    """The sinusoids of section 3.5, computed in float64.
+
+    Args:
+        length: Number of positions, from 0.
+        d_model: Number of dimensions; even ones hold sines, odd ones cosines.
+        base: Sets the longest wavelength, 2π · base tokens.
+
+    Returns:
+        (length, d_model) float64.
+    """
+    angles = _angles(length, d_model, base)
+    table = torch.empty(length, d_model, dtype=torch.float64)
+    table[:, 0::2] = torch.sin(angles)
+    table[:, 1::2] = torch.cos(angles[:, : d_model // 2])
+    return table
+
+
+def rotary_angles(length: int, d_head: int, base: float = BASE) -> Tensor:
+    """(length, d_head / 2) float64: by how much rotary positions turn each pair, in radians."""
+    return _angles(length, d_head, base)
+
+
+def _angles(length: int, width: int, base: float) -> Tensor:
+    positions = torch.arange(length, dtype=torch.float64)[:, None]
+    even = torch.arange(0, width, 2, dtype=torch.float64)
+    return positions * torch.exp(-math.log(base) * even / width)
+
+
+def shift_matrix(offset: int, d_model: int, base: float = BASE) -> Tensor:
+    """The linear map that turns PE(pos) into PE(pos + offset), for every pos (section 3.5).
+
+    One rotation per pair of dimensions: sin(a + b) = sin a cos b + cos a sin b, cos(a + b) = cos a cos b −
+    sin a sin b.
+
+    Args:
+        offset: k of PE(pos + k).
+        d_model: Number of dimensions, even.
+        base: As in ``sinusoidal_table``.
+
+    Returns:
+        (d_model, d_model) float64, M with PE(pos + k) = M PE(pos).
+
+    Raises:
+        ValueError: ``d_model`` is odd; its last sine has no cosine.
+    """
+    if d_model % 2:
+        raise ValueError(f"d_model is {d_model}; sines and cosines come in pairs, so it must be even.")
+    angles = offset * _angles(2, d_model, base)[1]
+    even = torch.arange(0, d_model, 2)
+    matrix = torch.zeros(d_model, d_model, dtype=torch.float64)
+    matrix[even, even] = matrix[even + 1, even + 1] = angles.cos()
+    matrix[even, even + 1] = angles.sin()
+    matrix[even + 1, even] = -angles.sin()
+    return matrix
+
+
+REGISTRY: dict[str, type[PositionalEncoding]] = {
+    "none": PositionalEncoding,
+    "sinusoidal": Sinusoidal,
+    "learned": Learned,
+    "shaw": RelativeKeys,
+    "t5": Buckets,
+    "rotary": Rotary,
+    "alibi": Linear,
+}
+
+
+def make_positions(
+    config: TransformerConfig, *, n_layers: int = 1, causal: bool = False
+) -> PositionalEncoding:
+    """The encoding that the config names, for one stack.
+
+    Args:
+        config: Sizes, and the name.
+        n_layers: Layers of the stack.
+        causal: Whether the stack's queries see no later key.
+
+    Raises:
+        ValueError: The name is not in the registry, or the sizes do not suit the encoding.
+    """
+    if config.positions not in REGISTRY:
+        raise ValueError(
+            f"positions is {config.positions!r}; known encodings are {', '.join(sorted(REGISTRY))}."
+        )
+    return REGISTRY[config.positions](config, n_layers=n_layers, causal=causal)

@@ -1,0 +1,30 @@
+"""Names of a model's attentions and sub-layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+Side = Literal["encoder", "decoder"]
+
+
+class AttentionKind(StrEnum):
+    """The three attentions of an encoder-decoder (section 3.2.3)."""
+
+    ENCODER = "encoder"
+    DECODER = "decoder"
+    CROSS = "cross"
+
+
+@dataclass(frozen=True)
+class Sublayer:
+    """Names a sub-layer: side "encoder" or "decoder", layer from 0, and which of its sub-layers."""
+
+    side: Side
+    layer: int
+    name: Literal["self_attention", "cross_attention", "feed_forward"]
+
+
+Place = tuple[AttentionKind, int]
+"""An attention sub-layer: its kind, and its layer from 0."""

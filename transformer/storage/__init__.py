@@ -1,0 +1,1 @@
+"""A model as files: directory, tensors, card."""

@@ -1,0 +1,107 @@
+"""The model card that a training run writes: README.md with the Hub's YAML head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import yaml  # type: ignore[import-untyped]
+from huggingface_hub import ModelCard
+
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer, count_parameters
+
+
+@dataclass(frozen=True)
+class Score:
+    """A result that a card states.
+
+    Attributes:
+        dataset: What was translated.
+        metric: "bleu", "chrf", …
+        value: As stated.
+        how: Such as "sacreBLEU, greedy".
+    """
+
+    dataset: str
+    metric: str
+    value: float
+    how: str
+
+
+def scores(card: str) -> tuple[Score, ...]:
+    """The results in a card's YAML head (``model-index``); none where there is no readable one."""
+    if not card.startswith("---"):
+        return ()
+    try:
+        results = getattr(ModelCard(card, ignore_metadata_errors=True).data, "eval_results", None) or []
+        return tuple(
+            Score(
+                str(each.dataset_name),
+                str(each.metric_type),
+                float(each.metric_value),
+                each.metric_name or "",
+            )
+            for each in results
+        )
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return ()
+
+
+def paragraph(card: str, heading: str) -> str:
+    """The first paragraph under a heading of a card, on one line; empty where there is none."""
+    lines = iter(card.splitlines())
+    for line in lines:
+        if line.startswith("#") and line.strip("# ").lower() == heading.lower():
+            break
+    found: list[str] = []
+    for line in lines:
+        if line.startswith(("#", "```", "|")) or (found and not line.strip()):
+            break
+        found += [line.strip()] if line.strip() else []
+    return " ".join(found)
+
+
+def training_card(
+    name: str, languages: Sequence[str], command: str, files: Sequence[str], model: Transformer
+) -> str:
+    """A card that says what is known before the first score.
+
+    Args:
+        name: Of the model.
+        languages: Codes of source and target.
+        command: That trains it.
+        files: Training files.
+        model: The model.
+    """
+    head = [
+        "---",
+        "language:",
+        *(f"- {language}" for language in languages),
+        "library_name: pytorch",
+        "pipeline_tag: translation",
+        "tags:",
+        "- translation",
+        "- transformer",
+        "metrics:",
+        "- bleu",
+        "- chrf",
+        "---",
+    ]
+    data = "\n".join(f"- `{file}`" for file in files)
+    return "\n".join(head) + (
+        f"\n\n# {name}\n\n{_shape(model.config)} "
+        f"{count_parameters(model):,} parameters, weights in float16.\n\n"
+        f"Training data:\n\n{data}\n\nCommand:\n\n```sh\n{command}\n```\n\n"
+        "Scores: run `python -m transformer evaluate --model DIR --data FILE` and write them here. "
+        "A license for the weights is not chosen yet; it depends on the data.\n"
+    )
+
+
+def _shape(config: TransformerConfig) -> str:
+    norms = {"pre": "pre-norm (LayerNorm before each sub-layer)", "post": "post-norm, as in the paper"}
+    return (
+        f"An encoder-decoder Transformer: {config.n_encoder_layers} + {config.n_decoder_layers} layers, "
+        f"d_model {config.d_model}, {config.n_heads} heads, d_ff {config.d_ff}, {norms[config.norm]}, "
+        f"{config.positions} positions, joint vocabulary of {config.vocab_size:,} pieces."
+    )

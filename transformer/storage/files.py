@@ -1,0 +1,64 @@
+"""Files of a model: JSON, written atomically; and the error of all that cannot be used."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+MAX_JSON_BYTES = 16 * 2**20
+
+
+class CheckpointError(ValueError):
+    """A directory cannot be used as a model; the message says which file is wrong and how."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a file so that a reader sees the old or the new content, whatever happens meanwhile."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Writes a JSON object atomically, two blanks a level."""
+    write_atomically(path, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads a JSON object.
+
+    Raises:
+        CheckpointError: The file is missing, unreadable, or holds something else.
+    """
+    if path.exists() and not path.is_file():
+        raise CheckpointError(f"{path} is no file.")
+    if path.is_file() and path.stat().st_size > MAX_JSON_BYTES:
+        raise CheckpointError(f"{path} is larger than 16 MiB; no such file of a model is.")
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a model directory.") from None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not valid JSON; it is damaged or cut off.") from error
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path} holds no JSON object.")
+    return values

@@ -1,0 +1,245 @@
+"""Weights as transformers and the Hub store them: safetensors or PyTorch files, whole or in shards.
+
+Names, shapes and types are known before any number is read; numbers are then read a few tensors at a time, so
+that the peak in memory is the model itself and little more.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from transformer.storage.files import CheckpointError, read_json
+
+SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
+GROUP_BYTES = 24 * 2**20
+"""Stored bytes that are mapped at a time."""
+MAX_SHARDS = 256
+MAX_PICKLE_BYTES = 16 * 2**20
+"""Most bytes of names and shapes in a PyTorch file."""
+TYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+}
+_SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.(safetensors|bin)")
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """Where a tensor lies, and what it is, before its numbers are read.
+
+    Attributes:
+        path: Its file.
+        shape: Its shape.
+        nbytes: Bytes that its numbers take there.
+        storage: Equal for two tensors of one file that are one and the same; None where unknown.
+        held: The tensor, where its file cannot be mapped and is read whole, once.
+    """
+
+    path: Path
+    shape: tuple[int, ...]
+    nbytes: int
+    storage: int | None
+    held: Tensor | None = None
+
+
+def weight_files(directory: Path) -> tuple[Path, ...]:
+    """The files that hold a model's weights: safetensors before PyTorch, one file before shards.
+
+    Raises:
+        CheckpointError: There is none, or the index of the shards names what is no file of the directory.
+    """
+    for name in (SAFETENSORS, PYTORCH):
+        if (directory / name).is_file():
+            return (directory / name,)
+        if (directory / f"{name}.index.json").is_file():
+            return _shards(directory / f"{name}.index.json")
+    raise CheckpointError(
+        f"{directory} has neither {SAFETENSORS} nor {PYTORCH}, so it is not a complete model directory."
+    )
+
+
+def _shards(index: Path) -> tuple[Path, ...]:
+    places = read_json(index).get("weight_map")
+    if not isinstance(places, dict) or not places:
+        raise CheckpointError(f"{index} names no files.")
+    names = {str(name) for name in places.values()}
+    wrong = sorted(name for name in names if not _SHARD.fullmatch(name))
+    if wrong:
+        raise CheckpointError(f"{index} names {wrong[0]!r:.80}, which is no weight file beside it.")
+    if len(names) > MAX_SHARDS:
+        raise CheckpointError(f"{index} names {len(names):,} files; at most {MAX_SHARDS} are opened.")
+    missing = sorted(name for name in names if not (index.parent / name).is_file())
+    if missing:
+        raise CheckpointError(f"{index.parent} lacks {missing[0]}, one of the files that hold the weights.")
+    return tuple(index.parent / name for name in sorted(names))
+
+
+def stored_tensors(paths: Iterable[Path]) -> dict[str, StoredTensor]:
+    """Every tensor of the files, by name; no numbers are read (except of PyTorch files before 1.6).
+
+    Raises:
+        CheckpointError: A file is damaged, asks for more than numbers, or a name occurs twice.
+    """
+    found: dict[str, StoredTensor] = {}
+    for path in paths:
+        for name, tensor in _described(path).items():
+            if name in found:
+                raise CheckpointError(f"{path} holds {name!r:.80}, which {found[name].path.name} holds too.")
+            found[name] = tensor
+    return found
+
+
+def _described(path: Path) -> dict[str, StoredTensor]:
+    if path.suffix == ".safetensors":
+        with _safetensors(path) as file:
+            return {name: _header(path, file.get_slice(name)) for name in file.keys()}  # noqa: SIM118
+    return {name: _view(path, tensor) for name, tensor in _unpickled(path).items()}
+
+
+def _header(path: Path, tensor: Any) -> StoredTensor:
+    shape, kind = tuple(tensor.get_shape()), tensor.get_dtype()
+    if kind not in TYPES:
+        raise CheckpointError(f"{path} holds numbers of the type {kind}; weights are floating-point.")
+    return StoredTensor(path, shape, torch.Size(shape).numel() * TYPES[kind].itemsize, None)
+
+
+def _view(path: Path, tensor: Tensor) -> StoredTensor:
+    if tensor.device.type != "cpu" or tensor.is_nested:
+        raise CheckpointError(f"{path} holds a tensor without numbers or without one shape.")
+    if tensor.dtype not in TYPES.values() or tensor.layout != torch.strided:
+        raise CheckpointError(f"{path} holds a tensor of {tensor.dtype}; weights are floating-point.")
+    if tensor.nbytes > tensor.untyped_storage().nbytes():
+        raise CheckpointError(f"{path} holds a tensor that repeats its numbers, which no weight does.")
+    held = None if zipfile.is_zipfile(path) else tensor
+    return StoredTensor(path, tuple(tensor.shape), tensor.nbytes, tensor.data_ptr(), held)
+
+
+def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
+    """The named tensors, large ones first; each lies in a mapped file and must be copied before the next.
+
+    Raises:
+        CheckpointError: A file has changed, or is damaged.
+    """
+    for path in dict.fromkeys(tensor.path for tensor in stored.values()):
+        names = [name for name, tensor in stored.items() if tensor.path == path]
+        for group in _groups(sorted(names, key=lambda name: -stored[name].nbytes), stored):
+            with _opened(path, stored) as tensors:
+                for name in group:
+                    yield name, tensors[name]
+
+
+def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[list[str]]:
+    group: list[str] = []
+    held = 0
+    for name in names:
+        if group and held + stored[name].nbytes > GROUP_BYTES:
+            yield group
+            group, held = [], 0
+        group.append(name)
+        held += stored[name].nbytes
+    if group:
+        yield group
+
+
+@contextmanager
+def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Mapping[str, Tensor]]:
+    if path.suffix == ".safetensors":
+        with _safetensors(path) as file:
+            yield _Lazy(file)
+    elif any(each.held is not None for each in stored.values() if each.path == path):
+        yield _Held(stored)
+    else:
+        yield _unpickled(path)
+
+
+class _Held(Mapping[str, Tensor]):
+    """Tensors of a file that was read whole."""
+
+    def __init__(self, stored: Mapping[str, StoredTensor]) -> None:
+        self._stored = stored
+
+    def __getitem__(self, name: str) -> Tensor:
+        tensor = self._stored[name].held
+        assert tensor is not None
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+
+class _Lazy(Mapping[str, Tensor]):
+    """Tensors of a safetensors file, mapped when they are asked for."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __getitem__(self, name: str) -> Tensor:
+        tensor: Tensor = self._file.get_tensor(name)
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._file.keys())
+
+    def __len__(self) -> int:
+        return len(self._file.keys())
+
+
+@contextmanager
+def _safetensors(path: Path) -> Iterator[Any]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is damaged, cut off, or no safetensors file ({error}).") from error
+
+
+def _unpickled(path: Path) -> dict[str, Tensor]:
+    """A PyTorch file's tensors; a zip file's are mapped, an older file's (before 1.6) are read."""
+    is_zip = zipfile.is_zipfile(path)
+    if is_zip:
+        _check_zip(path)
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
+    except Exception as error:  # a hostile file decides what is raised
+        raise CheckpointError(
+            f"{path} is damaged, no PyTorch file, or asks for more than numbers, which is refused."
+        ) from error
+    if not isinstance(state, dict) or not all(
+        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in state.items()
+    ):
+        raise CheckpointError(f"{path} holds something else than named tensors.")
+    return state
+
+
+def _check_zip(path: Path) -> None:
+    """Refuses a zip file that unpacks to more than it is, before anything of it is unpacked."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise CheckpointError(f"{path} is damaged, cut off, or no PyTorch file.") from error
+    if any(
+        entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size
+        for entry in entries
+    ):
+        raise CheckpointError(f"{path} is a compressed zip file; PyTorch does not write such files.")
+    if sum(entry.file_size for entry in entries) > os.path.getsize(path):
+        raise CheckpointError(f"{path} unpacks to more than it is; PyTorch does not write such files.")
+    if any(entry.file_size > MAX_PICKLE_BYTES for entry in entries if entry.filename.endswith(".pkl")):
+        raise CheckpointError(f"{path} names more tensors than any translation model has.")

@@ -1,0 +1,1 @@
+"""Many sentences, many models: statistics, roles, relations, twins."""

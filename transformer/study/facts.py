@@ -1,0 +1,163 @@
+"""Facts about heads (`heads.json`): where each head looks, measured over a fixed sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from transformer.lenses.alignment import AlignmentScore, GoldPair, Links, attention_links, diagonal, score
+from transformer.model.config import TransformerConfig
+from transformer.model.sites import AttentionKind
+from transformer.study.statistics import Floats, Totals, Traced, sentence_totals, trace_of
+from transformer.trace.value_norms import Projections
+
+Statistics = dict[str, float]
+Grid = list[list[Statistics]]
+RESTING_MASS = 0.5
+
+
+def head_statistics(translation: Traced, projections: Projections | None = None) -> dict[AttentionKind, Grid]:
+    """Statistics of every head over one sentence; `STATISTICS` says what each one means.
+
+    Args:
+        translation: Recorded.
+        projections: `output_projections(model)`, for `contribution`; None where only a trace is known.
+
+    Returns:
+        Kind to [layer][head] to name to value. A statistic that no row has (in masked decoder self-attention
+        there is no next token) is missing.
+
+    Raises:
+        ValueError: Nothing was recorded.
+    """
+    return {kind: grid(sentence_totals(translation, kind, projections)) for kind in AttentionKind}
+
+
+def grid(totals: Totals) -> Grid:
+    """The means per layer and head, rounded to four decimals."""
+    means = totals.means()
+    n_layers, n_heads = next(iter(totals.sums.values())).shape
+    return [
+        [
+            {name: round(float(values[layer, head]), 4) for name, values in means.items()}
+            for head in range(n_heads)
+        ]
+        for layer in range(n_layers)
+    ]
+
+
+class CrossAlignments:
+    """Collects the word alignments of every cross-attention head, in both readings of a row."""
+
+    def __init__(self, n_layers: int, n_heads: int) -> None:
+        self._found: dict[bool, list[list[list[Links]]]] = {
+            reading: [[[] for _ in range(n_heads)] for _ in range(n_layers)] for reading in (False, True)
+        }
+        self._gold: list[GoldPair] = []
+
+    def add(self, translation: Traced, gold: GoldPair) -> None:
+        """Takes one forced gold target in."""
+        trace = trace_of(translation)
+        for reading, layers in self._found.items():
+            for layer, heads in enumerate(layers):
+                links = attention_links(
+                    trace.weights(AttentionKind.CROSS, layer),
+                    translation.source_tokens,
+                    translation.target_tokens,
+                    reading=reading,
+                )
+                for head, found in zip(heads, links, strict=True):
+                    head.append(found)
+        self._gold.append(gold)
+
+    def scores(self, *, reading: bool) -> list[list[AlignmentScore]]:
+        """One score per layer and head; `reading` as in `attention_links`."""
+        return [[score(found, self._gold) for found in heads] for heads in self._found[reading]]
+
+    def errors(self) -> dict[str, Floats]:
+        """`aer`, `aer_read`, and `aer_diagonal`, which reads nothing: (layers, heads), over all pairs."""
+        found = {
+            name: np.array(
+                [[each.aer for each in heads] for heads in self.scores(reading=reading)], np.float32
+            )
+            for name, reading in (("aer", False), ("aer_read", True))
+        }
+        baseline = score(map(diagonal, self._gold), self._gold).aer
+        return found | {"aer_diagonal": np.full_like(found["aer"], baseline)}
+
+    def pair_errors(self) -> Floats:
+        """(pairs, layers, heads) `aer` of each pair alone."""
+        return np.array(
+            [
+                [[score([head[i]], [pair]).aer for head in heads] for heads in self._found[False]]
+                for i, pair in enumerate(self._gold)
+            ],
+            np.float32,
+        )
+
+
+def measure_heads(
+    config: TransformerConfig,
+    translations: Iterable[Traced],
+    aligned: Iterable[tuple[Traced, GoldPair]] = (),
+    projections: Projections | None = None,
+) -> dict[str, Any]:
+    """Statistics of all heads, and the heads to open first.
+
+    Args:
+        config: Of the model.
+        translations: The sample for patterns; at least one.
+        aligned: Forced gold targets with their links, for `aer` and `aer_read`; may be empty.
+        projections: `output_projections(model)`, for `contribution`.
+
+    Returns:
+        `default` and `heads` of `heads.json`; layers and heads count from 0.
+    """
+    totals = dict.fromkeys(AttentionKind, Totals({}, {}))
+    for translation in translations:
+        for kind in AttentionKind:
+            totals[kind] += sentence_totals(translation, kind, projections)
+    grids = {kind.value: grid(total) for kind, total in totals.items()}
+    _add_alignments(grids[AttentionKind.CROSS.value], config, aligned)
+    return {"default": {kind: list(choose_head(grid)) for kind, grid in grids.items()}, "heads": grids}
+
+
+def _add_alignments(
+    grid: Grid, config: TransformerConfig, aligned: Iterable[tuple[Traced, GoldPair]]
+) -> None:
+    alignments = CrossAlignments(config.n_decoder_layers, config.n_heads)
+    empty = True
+    for translation, gold in aligned:
+        alignments.add(translation, gold)
+        empty = False
+    if empty:
+        return
+    for name, reading in (("aer", False), ("aer_read", True)):
+        for heads, scores in zip(grid, alignments.scores(reading=reading), strict=True):
+            for head, found in zip(heads, scores, strict=True):
+                head[name] = round(found.aer, 4)
+
+
+def choose_head(grid: Grid) -> tuple[int, int]:
+    """The head to open first: lowest alignment error, else the clearest neighbour pattern; never one at rest.
+
+    A head rests if over half of its weight lies on `</s>`, or over half of its rows on the first key.
+
+    Returns:
+        Layer and head, from 0.
+    """
+    places = [(layer, head) for layer, heads in enumerate(grid) for head in range(len(heads))]
+
+    def rests(place: tuple[int, int]) -> bool:
+        found = grid[place[0]][place[1]]
+        return max(found.get("eos_mass", 0.0), found.get("first", 0.0)) > RESTING_MASS
+
+    def merit(place: tuple[int, int]) -> float:
+        found = grid[place[0]][place[1]]
+        if "aer" in found:
+            return -found["aer"]
+        return max(found.get("previous", 0.0), found.get("next", 0.0))
+
+    return max([place for place in places if not rests(place)] or places, key=merit)

@@ -1,0 +1,182 @@
+"""What positional encodings do inside: attention by distance, learned tables, and what they cost."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transformer.model.positions import Learned
+from transformer.model.sites import AttentionKind
+from transformer.model.transformer import Transformer
+from transformer.study.bootstrap import Floats, compare, ratio, rounded
+from transformer.text.pairs import SentencePair
+from transformer.translate.translation import Translation
+from transformer.translate.translator import Translator
+
+Json = dict[str, Any]
+REACH = 20
+"""Largest distance that has a number of its own."""
+STACKS = (AttentionKind.ENCODER, AttentionKind.DECODER)
+COST_LENGTHS = (64, 128, 256, 512, 1024)
+REPEATS = 15
+
+
+class Profile:
+    """Where the heads of one stack look, summed over sentences.
+
+    Attributes:
+        mass: (layers, heads, 2 × REACH + 1) attention by distance j − i; what lies further is in the ends.
+        visible: (2 × REACH + 1,) the same for attention spread evenly over the keys that a row sees.
+        queries: Rows summed.
+        hits: Per sentence (layers, heads) rows whose largest weight is on the token before.
+        rows: Per sentence the rows that have a token before.
+    """
+
+    def __init__(self, kind: AttentionKind) -> None:
+        self.kind = kind
+        self.mass: Floats | float = 0.0
+        self.visible: Floats | float = 0.0
+        self.queries = 0
+        self.hits: list[Floats] = []
+        self.rows: list[int] = []
+
+    def add(self, translation: Translation) -> None:
+        """Adds one sentence."""
+        trace = translation.attention
+        assert trace is not None
+        layers = range(len(trace.layers[self.kind]))
+        weights = np.stack([trace.weights(self.kind, layer) for layer in layers])
+        mask = trace.mask(self.kind, 0, 0)
+        self.mass = self.mass + by_distance(weights)
+        self.visible = self.visible + by_distance(mask / mask.sum(-1, keepdims=True))
+        length = weights.shape[-1]
+        previous = np.arange(length - 1)
+        self.hits.append((weights.argmax(-1)[..., 1:] == previous).sum(-1).astype(np.float64))
+        self.rows.append(length - 1)
+        self.queries += length
+
+    def result(self) -> Json:
+        """Mean mass per row and distance, and the head that finds the token before most surely.
+
+        The head is chosen on every other sentence and measured on the rest.
+        """
+        return {
+            "mass": _rounded(self.mass / self.queries),
+            "uniform": _rounded(self.visible / self.queries),
+            "previous": self._previous(),
+        }
+
+    def _previous(self) -> Json:
+        hits, rows = np.stack(self.hits), np.array(self.rows, np.float64)
+        shares = hits[0::2].sum(0) / max(1.0, rows[0::2].sum())
+        layer, head = (int(n) for n in np.unravel_index(shares.argmax(), shares.shape))
+        held_out = np.stack([hits[1::2, layer, head], rows[1::2]], axis=1)
+        found = compare({"head": held_out}, ratio)["head"]["value"] if len(held_out) else None
+        return {"layer": layer, "head": head, "accuracy": found}
+
+
+def by_distance(weights: NDArray[Any]) -> Floats:
+    """(…, queries, keys) → (…, 2 × REACH + 1): sums along the diagonals, the far ones in the ends."""
+    queries, keys = weights.shape[-2:]
+    found = np.zeros((*weights.shape[:-2], 2 * REACH + 1))
+    for distance in range(1 - queries, keys):
+        place = min(max(distance, -REACH), REACH) + REACH
+        found[..., place] += weights.diagonal(distance, -2, -1).sum(-1)
+    return found
+
+
+def attention_profiles(twins: dict[str, Translator], pairs: Sequence[SentencePair]) -> Json:
+    """The ``Profile`` of both stacks of every twin, the references forced."""
+    models = {}
+    for name, twin in twins.items():
+        profiles = [Profile(kind) for kind in STACKS]
+        for pair in pairs:
+            translation = twin.force(pair.source, pair.target)
+            for profile in profiles:
+                profile.add(translation)
+        models[name] = {profile.kind.value: profile.result() for profile in profiles}
+    return {"sentences": len(pairs), "reach": REACH, "models": models}
+
+
+def learned_tables(
+    twins: dict[str, Translator], source_lengths: Sequence[int], target_lengths: Sequence[int]
+) -> Json:
+    """Norm of every row of a learned table beside the number of training sentences that reach it."""
+    models = {}
+    for name, twin in twins.items():
+        stacks = {"encoder": twin.model.encoder.positions, "decoder": twin.model.decoder.positions}
+        tables = {side: stack.table for side, stack in stacks.items() if isinstance(stack, Learned)}
+        if tables:
+            models[name] = {side: _rounded(table.norm(dim=1).numpy()) for side, table in tables.items()}
+    seen = {"encoder": _reached(source_lengths), "decoder": _reached(target_lengths)}
+    return {"seen": seen, "models": models}
+
+
+def _reached(lengths: Sequence[int]) -> list[int]:
+    counts = np.bincount(np.asarray(lengths))
+    reached: list[int] = counts[::-1].cumsum()[::-1][1:].tolist()
+    return reached
+
+
+def costs(twins: dict[str, Translator]) -> Json:
+    """Milliseconds and peak memory of the encoder against the source length; None beyond a table's end.
+
+    Times are the median of ``REPEATS`` runs with the quartiles; a run before them is not counted. Models take
+    turns, so that a busy moment of the machine hits all of them.
+    """
+    models: Json = {name: {"milliseconds": [], "quartiles": [], "megabytes": []} for name in twins}
+    for length in COST_LENGTHS:
+        able = {name: twin.model for name, twin in twins.items() if length <= twin.config.max_positions}
+        times = _times(able, length)
+        for name in twins:
+            found = _cost(able[name], times[name], length) if name in able else {}
+            for measure, kept in models[name].items():
+                kept.append(found.get(measure))
+    threads = torch.get_num_threads()
+    return {"lengths": list(COST_LENGTHS), "repeats": REPEATS, "threads": threads, "models": models}
+
+
+def _cost(model: Transformer, times: list[float], length: int) -> Json:
+    quartiles = statistics.quantiles(times, n=4, method="inclusive")
+    low, middle, high = (rounded(1000 * each, 3) for each in quartiles)
+    peak = rounded(peak_bytes(model, length) / 1e6, 3)
+    return {"milliseconds": middle, "quartiles": [low, high], "megabytes": peak}
+
+
+@torch.inference_mode()
+def _times(models: dict[str, Transformer], length: int) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in models}
+    for _ in range(1 + REPEATS):
+        for name, model in models.items():
+            started = time.perf_counter()
+            model.encode(_ids(model, length))
+            times[name].append(time.perf_counter() - started)
+    return {name: each[1:] for name, each in times.items()}
+
+
+@torch.inference_mode()
+def peak_bytes(model: Transformer, length: int) -> int:
+    """Most memory that tensors hold at once while the encoder runs, weights not counted (CPU)."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler writes two lines a run otherwise
+    with torch.profiler.profile(profile_memory=True) as profile:
+        model.encode(_ids(model, length))
+    held = peak = 0
+    for event in sorted(profile.events(), key=lambda event: event.time_range.start):
+        held += event.cpu_memory_usage if event.name == "[memory]" else event.self_cpu_memory_usage
+        peak = max(peak, held)
+    return peak
+
+
+def _ids(model: Transformer, length: int) -> torch.Tensor:
+    return torch.arange(length)[None] % (model.config.vocab_size - 4) + 4
+
+
+def _rounded(values: Any) -> Any:
+    return np.round(values, 4).tolist()

@@ -1,0 +1,308 @@
+"""Where the rows of attention heads look: statistics of one head's map, over one sentence or many.
+
+A row's *own place* is the key with its own number: the same token in self-attention, in cross-attention the
+diagonal. Rows that see a single key are left out everywhere: they can look nowhere else. A statistic leaves
+out the rows that cannot have it too: the first row has no previous key, and under a causal mask no row has a
+next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.model.sites import AttentionKind
+from transformer.text.function_words import SOURCE_SIDE, TARGET_SIDE
+from transformer.text.vocabulary import EOS
+from transformer.text.words import is_punctuation, is_special, readable, reading_groups
+from transformer.trace.records import AttentionTrace
+from transformer.trace.value_norms import Projections
+
+Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number that describes a head.
+
+    Attributes:
+        name: As in `heads.json`.
+        label: A few words for a list.
+        definition: One sentence.
+        unit: "share" (0 to 1), "pieces" or "norm".
+        falling: Whether small values stand out.
+    """
+
+    name: str
+    label: str
+    definition: str
+    unit: str = "share"
+    falling: bool = False
+
+
+STATISTICS = (
+    Statistic(
+        "previous", "points at the previous token", "Share of rows whose largest weight is one key earlier."
+    ),
+    Statistic("same", "points at its own place", "Share of rows whose largest weight is on their own place."),
+    Statistic("next", "points at the next token", "Share of rows whose largest weight is one key later."),
+    Statistic("first", "points at the first key", "Share of rows whose largest weight is on the first key."),
+    Statistic(
+        "last", "points at the last word", "Share of rows whose largest weight is on the last key with text."
+    ),
+    Statistic(
+        "same_word",
+        "points into its own word",
+        "Share of rows whose largest weight is on a piece of their word.",
+    ),
+    Statistic("previous_mass", "weight on the previous token", "Mean weight one key earlier."),
+    Statistic("same_mass", "weight on its own place", "Mean weight on the row's own place."),
+    Statistic("next_mass", "weight on the next token", "Mean weight one key later."),
+    Statistic("first_mass", "weight on the first key", "Mean weight on the first key."),
+    Statistic("eos_mass", "weight on </s>", "Mean weight on </s>."),
+    Statistic("special_mass", "weight on special tokens", "Mean weight on <s>, </s> and other marks."),
+    Statistic(
+        "punctuation_mass", "weight on punctuation", "Mean weight on pieces that are nothing but punctuation."
+    ),
+    Statistic(
+        "content_mass",
+        "weight on content words",
+        "Mean weight on pieces of words that are neither function words, punctuation nor marks.",
+    ),
+    Statistic(
+        "content_chance",
+        "share of content pieces",
+        "Mean share of the visible keys that are pieces of content words: what even weights would put there.",
+    ),
+    Statistic("peak", "largest weight", "Mean of each row's largest weight."),
+    Statistic(
+        "entropy",
+        "entropy",
+        "Mean entropy of a row, divided by the logarithm of its visible keys: 0 one key, 1 all alike.",
+        falling=True,
+    ),
+    Statistic(
+        "mean_distance", "mean distance", "Mean of |row − key| under the weights, in pieces.", "pieces", True
+    ),
+    Statistic(
+        "contribution",
+        "norm of the contribution",
+        "Mean length of what the head adds to the residual stream: weights × values × its part of W^O.",
+        "norm",
+    ),
+)
+"""Every statistic of a head; `aer` and `aer_read` join them in cross-attention where there is gold."""
+
+
+class Traced(Protocol):
+    """The part of a `Translation` that is measured."""
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        """Pieces of the source, ending in `</s>`."""
+
+    @property
+    def decoder_input_tokens(self) -> tuple[str, ...]:
+        """Pieces that the decoder read."""
+
+    @property
+    def target_tokens(self) -> tuple[str, ...]:
+        """Pieces that it predicted."""
+
+    @property
+    def attention(self) -> AttentionTrace | None:
+        """The trace."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What the statistics know of the keys of a map.
+
+    Attributes:
+        columns: Name of a mass to its keys, (keys,) 0 or 1.
+        last: The last key with text; None where there is none.
+        words: (keys,) number of the word of each piece in self-attention; None in cross-attention.
+    """
+
+    columns: Mapping[str, Floats]
+    last: int | None
+    words: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, tokens: Sequence[str], *, own: bool, function_words: frozenset[str] = SOURCE_SIDE) -> Keys:
+        """Looks at the pieces of the keys; `own`: the rows are the same pieces."""
+        special = np.array([is_special(token) for token in tokens])
+        text = np.flatnonzero(~special)
+        masks = {
+            "eos_mass": np.array([token == EOS for token in tokens]),
+            "special_mass": special,
+            "punctuation_mass": np.array([is_punctuation(readable(token)) for token in tokens]),
+            "content_mass": content_pieces(tokens, function_words),
+        }
+        return cls(
+            {name: mask.astype(np.float32) for name, mask in masks.items()},
+            int(text[-1]) if len(text) else None,
+            _word_numbers(tokens) if own else None,
+        )
+
+
+def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> Bools:
+    """(tokens,) True for pieces of words with a letter or digit that are no function words."""
+    content = np.zeros(len(tokens), dtype=bool)
+    for group in reading_groups(tokens):
+        word = group.text.replace("’", "'").lower()
+        if any(map(str.isalnum, word)) and word not in function_words and not is_special(word):
+            content[group.start : group.stop] = True
+    return content
+
+
+def _word_numbers(tokens: Sequence[str]) -> NDArray[np.int64]:
+    numbers = np.zeros(len(tokens), dtype=np.int64)
+    for number, group in enumerate(reading_groups(tokens)):
+        numbers[group.start : group.stop] = number
+    return numbers
+
+
+def row_statistics(weights: Floats, mask: Bools, keys: Keys) -> dict[str, Floats]:
+    """The `STATISTICS` of every row that a map alone can tell.
+
+    Args:
+        weights: (heads, queries, keys).
+        mask: (queries, keys), True where a query may attend.
+        keys: What is known of the keys.
+
+    Returns:
+        Name to (heads, queries); NaN in rows that are left out.
+    """
+    values = _pointing(weights, mask, keys) | _masses(weights, mask, keys) | _spread(weights, mask)
+    alone = mask.sum(-1) <= 1
+    for found in values.values():
+        found[:, alone] = np.nan
+    return values
+
+
+def _offset(mask: Bools, offset: int) -> tuple[NDArray[np.int64], Bools]:
+    """For each row the key at this offset, and whether there is one that it sees."""
+    n_queries, n_keys = mask.shape
+    wanted = np.arange(n_queries) + offset
+    place = wanted.clip(0, n_keys - 1)
+    return place, (wanted == place) & mask[np.arange(n_queries), place]
+
+
+def _pointing(weights: Floats, mask: Bools, keys: Keys) -> dict[str, Floats]:
+    best = weights.argmax(-1)
+    found = {"first": (best == 0).astype(np.float32)}
+    for name, offset in (("previous", -1), ("same", 0), ("next", 1)):
+        place, there = _offset(mask, offset)
+        found[name] = np.where(there, best == place, np.nan).astype(np.float32)
+    if keys.last is not None and mask[:, keys.last].all():
+        found["last"] = (best == keys.last).astype(np.float32)
+    if keys.words is not None:
+        found["same_word"] = (keys.words[best] == keys.words).astype(np.float32)
+    return found
+
+
+def _masses(weights: Floats, mask: Bools, keys: Keys) -> dict[str, Floats]:
+    found = {name: weights @ column for name, column in keys.columns.items()} | {
+        "first_mass": weights[:, :, 0].copy()
+    }
+    rows = np.arange(mask.shape[0])
+    for name, offset in (("previous_mass", -1), ("same_mass", 0), ("next_mass", 1)):
+        place, there = _offset(mask, offset)
+        found[name] = np.where(there, weights[:, rows, place], np.float32(np.nan))
+    chance = mask @ keys.columns["content_mass"] / np.maximum(1, mask.sum(-1))
+    found["content_chance"] = np.broadcast_to(chance, weights.shape[:2]).astype(np.float32)
+    return found
+
+
+def _spread(weights: Floats, mask: Bools) -> dict[str, Floats]:
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    visible = np.log(np.maximum(2, mask.sum(-1)))
+    distance = abs(np.arange(mask.shape[0])[:, None] - np.arange(mask.shape[1])).astype(np.float32)
+    return {
+        "peak": weights.max(-1),
+        "entropy": (-np.einsum("hqk,hqk->hq", weights, logs) / visible).astype(np.float32),
+        "mean_distance": np.einsum("hqk,qk->hq", weights, distance),
+    }
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Statistics of all heads of one kind, summed over rows.
+
+    Attributes:
+        sums: Name to (layers, heads).
+        rows: Name to the number of rows in the sum.
+    """
+
+    sums: dict[str, Floats]
+    rows: dict[str, int]
+
+    def __add__(self, other: Totals) -> Totals:
+        sums, rows = dict(self.sums), dict(self.rows)
+        for name, values in other.sums.items():
+            sums[name] = sums[name] + values if name in sums else values
+            rows[name] = rows.get(name, 0) + other.rows[name]
+        return Totals(sums, rows)
+
+    def means(self) -> dict[str, Floats]:
+        """Name to (layers, heads); a statistic that no row has is left out."""
+        return {
+            name: total / np.float32(self.rows[name]) for name, total in self.sums.items() if self.rows[name]
+        }
+
+
+def sentence_totals(
+    translation: Traced, kind: AttentionKind, projections: Projections | None = None
+) -> Totals:
+    """The statistics of all heads of a kind over one sentence.
+
+    Args:
+        translation: Recorded.
+        kind: Which attention.
+        projections: W^O of its model, for `contribution`; None where only the trace is known.
+
+    Raises:
+        ValueError: Nothing was recorded.
+    """
+    trace = trace_of(translation)
+    keys = keys_of(translation, kind)
+    layers = []
+    for layer, record in enumerate(trace.layers[kind]):
+        mask = trace.mask(kind, layer, 0)
+        found = row_statistics(trace.weights(kind, layer), mask, keys)
+        if projections is not None:
+            added = record.output.numpy() @ projections(kind, layer)
+            found["contribution"] = np.where(mask.sum(-1) > 1, np.linalg.norm(added, axis=-1), np.nan)
+        layers.append(found)
+    names = list(layers[0])
+    rows = np.array([[found[name] for name in names] for found in layers])
+    sums = np.nansum(rows, axis=-1)
+    counts = (~np.isnan(rows[0, :, 0])).sum(-1)
+    return Totals(
+        {name: sums[:, place] for place, name in enumerate(names)},
+        dict(zip(names, counts.tolist(), strict=True)),
+    )
+
+
+def keys_of(translation: Traced, kind: AttentionKind) -> Keys:
+    """What is known of the keys of one kind."""
+    if kind is AttentionKind.DECODER:
+        return Keys.of(translation.decoder_input_tokens, own=True, function_words=TARGET_SIDE)
+    return Keys.of(translation.source_tokens, own=kind is AttentionKind.ENCODER, function_words=SOURCE_SIDE)
+
+
+def trace_of(translation: Traced) -> AttentionTrace:
+    """The trace.
+
+    Raises:
+        ValueError: Nothing was recorded.
+    """
+    if translation.attention is None:
+        raise ValueError("Attention was not recorded; translate with capture=True.")
+    return translation.attention

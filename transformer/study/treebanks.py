@@ -1,0 +1,213 @@
+"""Sentences with known relations: dependency trees (CoNLL-U) and pronouns with their antecedents (WinoMT)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.text.pairs import DataError, read_lines
+from transformer.text.vocabulary import SPACE
+from transformer.text.words import byte_of, is_special
+
+PRONOUNS = frozenset(("he", "she", "they", "him", "her", "them", "his", "hers", "their", "theirs"))
+_WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class Arc:
+    """A dependency: words count from 0, as they are written (`zum` is one word, though two in the tree)."""
+
+    relation: str
+    dependent: int
+    head: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A sentence with its dependencies.
+
+    Attributes:
+        text: The sentence.
+        words: Its words and marks, as they are written.
+        arcs: Without the root, punctuation, and arcs inside one written word.
+        translation_of: The English sentence that it translates; None where the file does not say.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    arcs: tuple[Arc, ...]
+    translation_of: str | None = None
+
+
+@dataclass(frozen=True)
+class PronounCase:
+    """A sentence with two people and a pronoun; positions of words, from 0.
+
+    Attributes:
+        text: The sentence.
+        words: Its words and marks.
+        pronoun: The pronoun.
+        antecedent: The last word of the person that the pronoun stands for.
+        other: The last word of the other one.
+        people: The two, in alphabetical order: sentences about the same two are much alike.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    pronoun: int
+    antecedent: int
+    other: int
+    people: tuple[str, str]
+
+
+def read_trees(path: str | Path) -> list[Tree]:
+    """Reads a CoNLL-U file; relations lose their subtype (`nsubj:pass` is `nsubj`).
+
+    Raises:
+        DataError: The file cannot be read, or a line has another form.
+    """
+    trees: list[Tree] = []
+    block: list[tuple[int, str]] = []
+    for number, line in [*read_lines(path), (0, "")]:
+        if line.strip():
+            block.append((number, line))
+        elif block:
+            trees.append(_tree(path, block))
+            block = []
+    if not trees:
+        raise DataError(f"{path}: the file holds no tree.")
+    return trees
+
+
+def _tree(path: str | Path, block: Sequence[tuple[int, str]]) -> Tree:
+    comments = dict(line[1:].strip().partition(" = ")[::2] for _, line in block if line.startswith("#"))
+    written: dict[int, int] = {}
+    words: list[str] = []
+    text, until = "", 0
+    dependencies: list[tuple[int, int, str]] = []
+    for number, line in block:
+        if line.startswith("#"):
+            continue
+        columns = line.split("\t")
+        if len(columns) != 10:
+            raise DataError(f"{path}:{number}: a CoNLL-U line has 10 columns, this one {len(columns)}.")
+        first, _, last = columns[0].partition("-")
+        if "." in first:
+            continue
+        if not (first.isdigit() and (last or "1").isdigit() and (last or columns[6].isdigit())):
+            raise DataError(f"{path}:{number}: {columns[0]!r} with head {columns[6]!r} is no word of a tree.")
+        if last or int(first) > until:
+            until = int(last or first)
+            words.append(columns[1])
+            text += columns[1] + ("" if "SpaceAfter=No" in columns[9] else " ")
+        if not last:
+            written[int(first)] = len(words) - 1
+            dependencies.append((int(first), int(columns[6]), columns[7].partition(":")[0]))
+    return Tree(text.strip(), tuple(words), tuple(_arcs(dependencies, written)), comments.get("text_en"))
+
+
+def _arcs(dependencies: Sequence[tuple[int, int, str]], written: dict[int, int]) -> Iterator[Arc]:
+    for word, head, relation in dependencies:
+        if relation not in {"root", "punct"} and head in written and written[word] != written[head]:
+            yield Arc(relation, written[word], written[head])
+
+
+def read_pronouns(path: str | Path) -> tuple[list[PronounCase], int]:
+    """Reads WinoMT's `gender<TAB>index<TAB>sentence<TAB>occupation` lines.
+
+    Returns:
+        The cases, and the number of sentences left out because two people and a pronoun after one of them
+        could not be found.
+
+    Raises:
+        DataError: The file cannot be read, or a line has another form.
+    """
+    rows = []
+    for number, line in read_lines(path):
+        columns = line.split("\t")
+        if len(columns) != 4 or not columns[1].isdigit():
+            raise DataError(f"{path}:{number}: expected gender, index, sentence, occupation, parted by tabs.")
+        rows.append((int(columns[1]), columns[2], columns[3]))
+    known = sorted({tuple(occupation.lower().split()) for _, _, occupation in rows}, key=len, reverse=True)
+    cases = [_case(index, text, known) for index, text, _ in rows]
+    found = [case for case in cases if case is not None]
+    return found, len(cases) - len(found)
+
+
+def _case(index: int, text: str, known: Sequence[tuple[str, ...]]) -> PronounCase | None:
+    words = split_words(text)
+    lower = [word.lower() for word in words]
+    people = _people(lower, known)
+    start = _place_of(text, words, index)
+    pronoun = next((i for i, word in enumerate(lower) if word in PRONOUNS), None)
+    right = next((stop - 1 for first, stop in people if first <= start < stop), None)
+    if len(people) != 2 or right is None or pronoun is None or pronoun < people[0][0]:
+        return None
+    other = next(stop - 1 for _, stop in people if stop - 1 != right)
+    names = sorted(" ".join(lower[first:stop]) for first, stop in people)
+    return PronounCase(text, words, pronoun, right, other, (names[0], names[1]))
+
+
+def _people(words: Sequence[str], known: Sequence[tuple[str, ...]]) -> list[tuple[int, int]]:
+    """First and one past the last word of every occupation in the sentence."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    while start < len(words):
+        name = next((each for each in known if tuple(words[start : start + len(each)]) == each), None)
+        if name is not None:
+            found.append((start, start + len(name)))
+        start += len(name or " ")
+    return found
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """Words and marks; hyphens and apostrophes inside a word belong to it."""
+    return tuple(_WORD.findall(text))
+
+
+def _place_of(text: str, words: Sequence[str], index: int) -> int:
+    """The word that begins where the piece between spaces with this index begins."""
+    before = sum(map(len, text.split()[:index]))
+    length = 0
+    for place, word in enumerate(words):
+        if length >= before:
+            return place
+        length += len(word)
+    return len(words)
+
+
+def piece_words(pieces: Sequence[str], words: Sequence[str]) -> NDArray[np.float32] | None:
+    """Which pieces spell which words.
+
+    Args:
+        pieces: Pieces of the sentence, special ones among them.
+        words: Its words; together, without spaces, they spell what the pieces spell.
+
+    Returns:
+        (words, pieces) 1 where a piece begins in a word, else 0; None where the two do not spell the same, or
+        a word has no piece of its own.
+    """
+    ends = np.cumsum([len(word.encode()) for word in words])
+    spelled = b"".join(map(_bytes, pieces))
+    if spelled != "".join(words).encode():
+        return None
+    table = np.zeros((len(words), len(pieces)), dtype=np.float32)
+    place = 0
+    for column, piece in enumerate(pieces):
+        content = _bytes(piece)
+        if content:
+            table[int(np.searchsorted(ends, place, side="right")), column] = 1
+        place += len(content)
+    return table if table.any(1).all() else None
+
+
+def _bytes(piece: str) -> bytes:
+    if is_special(piece):
+        return b""
+    byte = byte_of(piece)
+    return piece.replace(SPACE, "").encode() if byte is None else bytes([byte])

@@ -1,0 +1,1 @@
+"""Strings: vocabularies, words, files of sentence pairs."""

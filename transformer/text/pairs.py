@@ -1,0 +1,101 @@
+"""Files of sentence pairs, read and checked."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class DataError(ValueError):
+    """A data file cannot be used; the message names the file, the line and the reason."""
+
+
+@dataclass(frozen=True)
+class SentencePair:
+    """One sentence and its translation, as plain text."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much of a text file is read, counted after unpacking and while reading.
+
+    A gzip file of 17 kB can unpack to gigabytes, so the size of the file itself bounds nothing.
+
+    Attributes:
+        total: Most bytes.
+        line: Most bytes of one line.
+        lines: Most lines.
+    """
+
+    total: int = 2**36
+    line: int = 2**20
+    lines: int = 10**9
+
+
+TRUSTED = Bounds()
+"""For files that the person who runs the program chose."""
+
+
+def read_lines(path: str | Path, bounds: Bounds = TRUSTED) -> Iterator[tuple[int, str]]:
+    """Lines of a UTF-8 text file with their numbers from 1; `.gz` files are unpacked.
+
+    Raises:
+        DataError: The file is missing, is damaged, is not UTF-8, or exceeds the bounds.
+    """
+    path = Path(path)
+    number, left = 0, bounds.total
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            while raw := file.readline(bounds.line + 1):
+                number, left = number + 1, left - len(raw)
+                if len(raw) > bounds.line:
+                    raise DataError(f"{path}:{number}: this line has more than {_size(bounds.line)}.")
+                if left < 0:
+                    raise DataError(f"{path}: the file unpacks to more than {_size(bounds.total)}.")
+                if number > bounds.lines:
+                    raise DataError(f"{path}: the file has more than {bounds.lines:,} lines.")
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, text.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}:{number}: this line is not UTF-8 text (byte {error.start + 1}).") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(
+            f"{path}:{number + 1}: the gzip file is damaged or cut off here ({error})."
+        ) from error
+    except OSError as error:
+        raise DataError(f"{path}: the file cannot be read: {error.strerror or error}.") from error
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 2**20:,.0f} MB" if n_bytes >= 2**20 else f"{n_bytes / 2**10:,.0f} kB"
+
+
+def read_pairs(path: str | Path) -> list[SentencePair]:
+    """Reads `source<TAB>target` lines.
+
+    Raises:
+        DataError: A line has another number of columns or an empty one, or the file has no lines.
+    """
+    pairs = [_pair(path, number, line) for number, line in read_lines(path)]
+    if not pairs:
+        raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target` pair a line.")
+    return pairs
+
+
+def _pair(path: str | Path, number: int, line: str) -> SentencePair:
+    columns = line.split("\t")
+    if len(columns) != 2:
+        raise DataError(
+            f"{path}:{number}: expected source, tab, target; found {len(columns)} column"
+            f"{'' if len(columns) == 1 else 's'}."
+        )
+    source, target = columns
+    if not source.strip() or not target.strip():
+        raise DataError(f"{path}:{number}: the {'target' if source.strip() else 'source'} is empty.")
+    return SentencePair(source, target)

@@ -1,0 +1,169 @@
+"""Pieces as people read them: without `▁`, bytes joined to characters, pieces joined to words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from transformer.text.vocabulary import BOS, EOS, PAD, SPACE, UNK
+
+SPECIAL_PIECES = frozenset({PAD, BOS, EOS, UNK})
+VISIBLE_SPACE = "␣"
+_UNSPACED = (
+    "CJK",
+    "HIRAGANA",
+    "KATAKANA",
+    "HALFWIDTH KATAKANA",
+    "IDEOGRAPHIC",
+    "BOPOMOFO",
+    "THAI",
+    "LAO ",
+    "KHMER",
+    "MYANMAR",
+    "TIBETAN",
+)
+_JOINER = "\u200d"
+_SKIN_TONES = "".join(map(chr, range(0x1F3FB, 0x1F400)))
+_BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Neighbouring pieces that are read as one.
+
+    Attributes:
+        start: Index of the first piece, from 0.
+        stop: One past the last.
+        text: What they spell, without `▁`.
+    """
+
+    start: int
+    stop: int
+    text: str
+
+    @property
+    def indices(self) -> range:
+        """The pieces' positions."""
+        return range(self.start, self.stop)
+
+
+def is_special(piece: str) -> bool:
+    """Whether a piece stands for no text: `<pad>`, `<s>`, `</s>`, `<unk>`."""
+    return piece in SPECIAL_PIECES
+
+
+def starts_word(piece: str) -> bool:
+    """Whether a space stands before the piece."""
+    return piece.startswith(SPACE)
+
+
+def byte_of(piece: str) -> int | None:
+    """The value of a byte piece such as `<0xE2>`; None for any other piece."""
+    match = _BYTE_PIECE.fullmatch(piece)
+    return int(match[1], 16) if match else None
+
+
+def readable(piece: str) -> str:
+    """One piece without its `▁`; a lone space as `␣`, a lone byte as the character or as `0xE2`."""
+    byte = byte_of(piece)
+    if byte is None:
+        return piece if is_special(piece) else piece.replace(SPACE, " ").strip() or VISIBLE_SPACE
+    return chr(byte) if 0x20 < byte < 0x7F else f"0x{byte:02X}"
+
+
+def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
+    """Every piece alone, but the byte pieces of one character together."""
+    groups: list[Group] = []
+    start = 0
+    while start < len(pieces):
+        stop = _character_end(pieces, start)
+        groups.append(Group(start, stop, _spelled(pieces[start:stop])))
+        start = stop
+    return tuple(groups)
+
+
+def word_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
+    """The pieces of one space-separated word together; special pieces alone."""
+    starts = [
+        index
+        for index, piece in enumerate(pieces)
+        if index == 0 or starts_word(piece) or is_special(piece) or is_special(pieces[index - 1])
+    ]
+    bounds = pairwise([*starts, len(pieces)])
+    return tuple(Group(start, stop, _spelled(pieces[start:stop])) for start, stop in bounds)
+
+
+def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
+    """The pieces as words to be read: like ``word_groups``, with two differences.
+
+    Punctuation before and after a word stands alone, a group for each piece. Scripts that put no spaces
+    between words (Chinese, Japanese, Thai, …) keep their pieces, because no rule here knows their words;
+    the bytes of one character, and what combines with the character before it, are always joined.
+    """
+    found: list[Group] = []
+    for word in word_groups(pieces):
+        units = _joined_marks(pieces, character_groups(pieces[word.start : word.stop]), word.start)
+        found += _words_of(pieces, units)
+    return tuple(found)
+
+
+def is_punctuation(text: str) -> bool:
+    """Whether a text holds nothing but punctuation (Unicode categories P…); symbols and emoji are no such."""
+    return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
+
+
+def _joined_marks(pieces: Sequence[str], characters: Sequence[Group], offset: int) -> list[Group]:
+    """The characters of a word; marks, joined emoji and a lone `▁` with what they belong to."""
+    units: list[Group] = []
+    for each in characters:
+        start, stop = offset + each.start, offset + each.stop
+        if units and (_combines(each.text[0]) or _waits(pieces, units[-1])):
+            start = units.pop().start
+        units.append(Group(start, stop, _spelled(pieces[start:stop])))
+    return units
+
+
+def _words_of(pieces: Sequence[str], units: Sequence[Group]) -> list[Group]:
+    """One space-separated word, with the punctuation around it and unspaced scripts taken apart."""
+    inner = [i for i, unit in enumerate(units) if not is_punctuation(unit.text)] or [len(units)]
+    starts = [
+        unit.start
+        for i, unit in enumerate(units)
+        if i <= inner[0] or i > inner[-1] or _unspaced(unit.text[0]) or _unspaced(units[i - 1].text[-1])
+    ]
+    bounds = pairwise([*starts, units[-1].stop])
+    return [Group(start, stop, _spelled(pieces[start:stop])) for start, stop in bounds]
+
+
+def _combines(character: str) -> bool:
+    return unicodedata.category(character).startswith("M") or character == _JOINER or character in _SKIN_TONES
+
+
+def _waits(pieces: Sequence[str], unit: Group) -> bool:
+    """Whether a unit is nothing without the next one: a lone `▁`, or an emoji that a joiner continues."""
+    return tuple(pieces[unit.start : unit.stop]) == (SPACE,) or unit.text.endswith(_JOINER)
+
+
+def _unspaced(character: str) -> bool:
+    return unicodedata.name(character, "").startswith(_UNSPACED)
+
+
+def _character_end(pieces: Sequence[str], start: int) -> int:
+    """One past the pieces of the character that begins at `start`; in UTF-8 the lead byte says how many."""
+    lead = byte_of(pieces[start])
+    following = 0 if lead is None else (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0)
+    stop = start + 1
+    while following and stop < len(pieces) and 0x80 <= (byte_of(pieces[stop]) or 0) < 0xC0:
+        stop, following = stop + 1, following - 1
+    return stop
+
+
+def _spelled(pieces: Sequence[str]) -> str:
+    if len(pieces) == 1:
+        return readable(pieces[0])
+    parts = [bytes([byte]) if (byte := byte_of(piece)) is not None else piece.encode() for piece in pieces]
+    text = b"".join(parts).decode("utf-8", "replace").replace(SPACE, " ").strip()
+    return text or VISIBLE_SPACE

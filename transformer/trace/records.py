@@ -1,0 +1,231 @@
+"""What attention consumed and produced, and reading heads out of it: plain records.
+
+A trace keeps queries, keys, values, outputs and the mask as a rule: memory grows with n·d.
+Scores and weights are derived from them on demand, per head and per window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.model.biases import ALL_HEADS, BiasRule, Heads
+from transformer.model.scores import attention_scores, attention_weights
+from transformer.model.sites import AttentionKind, Place, Side, Sublayer
+from transformer.trace.report import AuditReport
+from transformer.trace.view import Array, BoolArray, Window
+
+
+@dataclass(frozen=True)
+class LayerTrace:
+    """One attention sub-layer for one sentence; every tensor is float32 on the CPU.
+
+    Attributes:
+        query: (heads, queries, d_head), after rotation if any.
+        key: (heads, keys, d_head), after rotation if any.
+        value: (heads, keys, d_head).
+        output: (heads, queries, d_head), what attention really returned.
+        key_padding: (keys,) bool, True for tokens; None where nothing is padded.
+        causal: Whether query i sees keys 0 to i only.
+        bias: Rule for numbers added to the scores, or None.
+        replaced_rows: (heads, queries) bool, rows that hooks changed; None without hooks.
+        replaced_weights: (heads, queries, keys) weights used where hooks acted; None without hooks.
+        value_norms: (heads, keys) ‖v_j W_O^h‖, where a file gives them; None where only the trace is known.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    output: Tensor
+    key_padding: Tensor | None
+    causal: bool
+    bias: BiasRule | None = None
+    replaced_rows: Tensor | None = None
+    replaced_weights: Tensor | None = None
+    value_norms: Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(heads, queries, keys)."""
+        return self.query.shape[0], self.query.shape[1], self.key.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the tensors."""
+        held = (self.query, self.key, self.value, self.output, self.key_padding, self.replaced_weights)
+        return sum(tensor.nbytes for tensor in held if tensor is not None)
+
+    def window(self) -> Window:
+        """The whole map."""
+        return Window(0, self.shape[1], 0, self.shape[2])
+
+    def mask(self, window: Window | None = None) -> Tensor:
+        """(queries, keys) bool, True = may attend."""
+        window = window or self.window()
+        keys = torch.arange(window.key_start, window.key_stop)
+        mask = torch.ones(window.query_stop - window.query_start, len(keys), dtype=torch.bool)
+        if self.causal:
+            mask &= keys <= torch.arange(window.query_start, window.query_stop)[:, None]
+        return mask if self.key_padding is None else mask & self.key_padding[window.keys]
+
+    def scores(self, heads: Heads, window: Window | None = None) -> Tensor:
+        """(queries, keys) scores of one head, or (heads, queries, keys), with bias, before the mask."""
+        window = window or self.window()
+        query, key = self.query[heads, window.queries], self.key[heads, window.keys]
+        return attention_scores(query, key, self.bias_scores(heads, window))
+
+    def bias_scores(self, heads: Heads, window: Window | None = None) -> Tensor | None:
+        """The part of ``scores`` that the rule adds, shaped alike; None without a rule."""
+        if self.bias is None:
+            return None
+        window = window or self.window()
+        rows = torch.arange(window.query_start, window.query_stop)
+        columns = torch.arange(window.key_start, window.key_stop)
+        return self.bias.scores(self.query[heads, window.queries], rows, columns, heads)
+
+    def weights(self, heads: Heads, window: Window | None = None) -> Tensor:
+        """As ``scores``, the weights; the softmax always runs over all keys."""
+        window = window or self.window()
+        rows = Window(window.query_start, window.query_stop, 0, self.shape[2])
+        weights = attention_weights(self.scores(heads, rows), self.mask(rows))
+        if self.replaced_rows is not None and self.replaced_weights is not None:
+            changed = self.replaced_rows[heads, window.queries, None]
+            weights = torch.where(changed, self.replaced_weights[heads, window.queries], weights)
+        return weights[..., window.keys]
+
+
+@dataclass(frozen=True)
+class EmbeddingTrace:
+    """The input of a stack for one sentence (sections 3.4 and 3.5).
+
+    Attributes:
+        tokens: (length, d_model) token embeddings × √d_model.
+        positions: (length, d_model) encoding that was added; None where none is.
+        input: (length, d_model) what the first layer received.
+    """
+
+    tokens: Tensor
+    positions: Tensor | None
+    input: Tensor
+
+
+@dataclass(frozen=True)
+class ResidualTrace:
+    """A sub-layer and the residual stream around it, each (length, d_model).
+
+    Attributes:
+        stream: The stream that arrives.
+        read: What the sub-layer reads: LayerNorm(stream) with pre-norm, the stream itself with post-norm.
+        update: What the sub-layer returns.
+        output: The stream that leaves.
+    """
+
+    stream: Tensor
+    read: Tensor
+    update: Tensor
+    output: Tensor
+
+
+Auditor = Callable[["AttentionTrace", tuple[Place, ...]], AuditReport]
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionTrace:
+    """Everything recorded of one sentence.
+
+    Attributes:
+        layers: One ``LayerTrace`` per kind and layer.
+        embeddings: One ``EmbeddingTrace`` per side that ran.
+        residuals: One ``ResidualTrace`` per sub-layer; empty unless asked for.
+        dtype: Type the model computed in; the coarser one where encoder and decoder differ.
+        auditor: Runs the checks on the given sub-layers.
+    """
+
+    layers: dict[AttentionKind, tuple[LayerTrace, ...]]
+    embeddings: dict[Side, EmbeddingTrace]
+    residuals: dict[Sublayer, ResidualTrace]
+    dtype: torch.dtype
+    auditor: Auditor = field(repr=False)
+    _reports: dict[tuple[Place, ...], AuditReport] = field(default_factory=dict, init=False, repr=False)
+
+    def layer(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> LayerTrace:
+        """One attention sub-layer.
+
+        Raises:
+            IndexError: The kind has no such layer, or the layer no such head (both count from 0).
+        """
+        layers = self.layers.get(AttentionKind(kind), ())
+        if not 0 <= layer < len(layers):
+            raise IndexError(
+                f"There is no {kind} layer {layer}; this trace has {len(layers)}, counted from 0."
+            )
+        found = layers[layer]
+        if head is not None and not 0 <= head < found.shape[0]:
+            raise IndexError(f"There is no head {head}; a layer has {found.shape[0]}, counted from 0.")
+        return found
+
+    def scores(
+        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+    ) -> Array:
+        """Scaled scores before the mask: (queries, keys) of one head, or (heads, queries, keys) of all."""
+        trace = self.layer(kind, layer, head)
+        scores: Array = trace.scores(ALL_HEADS if head is None else head, window).numpy()
+        return scores
+
+    def bias(
+        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+    ) -> Array | None:
+        """What the positional encoding adds to the scores, shaped alike; None where it adds nothing."""
+        bias = self.layer(kind, layer, head).bias_scores(ALL_HEADS if head is None else head, window)
+        return None if bias is None else bias.numpy()
+
+    def weights(
+        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+    ) -> Array:
+        """Weights: (queries, keys) of one head, or (heads, queries, keys) of all; rows sum to 1."""
+        trace = self.layer(kind, layer, head)
+        weights: Array = trace.weights(ALL_HEADS if head is None else head, window).numpy()
+        return weights
+
+    def mask(
+        self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
+    ) -> BoolArray:
+        """True = may attend: (queries, keys) of one head, or the same for all, (heads, queries, keys)."""
+        trace = self.layer(kind, layer, head)
+        mask = trace.mask(window).numpy()
+        return mask if head is not None else np.broadcast_to(mask, (trace.shape[0], *mask.shape))
+
+    def contributions(
+        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
+    ) -> Array | None:
+        """(queries, keys) ‖w_ij · v_j W_O^h‖: how much of the update each key brings (Kobayashi et al. 2020).
+
+        None where the trace does not know W_O: it comes with a file that was saved beside its model.
+        """
+        trace = self.layer(kind, layer, head)
+        if trace.value_norms is None:
+            return None
+        keys = (window or trace.window()).keys
+        contributions: Array = (trace.weights(head, window) * trace.value_norms[head, keys]).numpy()
+        return contributions
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Every attention sub-layer of the trace."""
+        return tuple((kind, layer) for kind, layers in self.layers.items() for layer in range(len(layers)))
+
+    def audit(self, *places: Place) -> AuditReport:
+        """The checks of ``transformer.trace.audit`` on the given sub-layers, by default all; kept."""
+        places = places or self.places
+        if places not in self._reports:
+            self._reports[places] = self.auditor(self, places)
+        return self._reports[places]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the attention records."""
+        return sum(layer.nbytes for layers in self.layers.values() for layer in layers)

@@ -1,0 +1,52 @@
+"""What an audit found: its checks, each with a limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+AS_RECORDED = " (as recorded)"
+"""Ends the name of a check that only a file vouches for, because repeating it needs the model."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of an audit: the worst value found, and the limit it must stay within."""
+
+    name: str
+    value: float
+    limit: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the value is a number within the limit."""
+        return self.value <= self.limit
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """The checks that were run on a trace."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def imported(self) -> bool:
+        """Whether some of it was only read from a file."""
+        return any(check.name.endswith(AS_RECORDED) for check in self.checks)
+
+    @property
+    def passed(self) -> bool:
+        """Whether there was a check and all passed."""
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+    @property
+    def row_sum_error(self) -> float:
+        """Largest distance of a row sum from 1 (from 0 where a row sees no key)."""
+        return self._worst("row sums")
+
+    @property
+    def output_error(self) -> float:
+        """Largest difference between recomputed and used output, as a share of max |value|."""
+        return self._worst("outputs")
+
+    def _worst(self, name: str) -> float:
+        return max((check.value for check in self.checks if check.name == name), default=float("nan"))

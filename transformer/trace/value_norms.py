@@ -1,0 +1,31 @@
+"""The part of W^O that belongs to each head, with which values are measured as the update sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.sites import AttentionKind
+from transformer.model.transformer import Transformer
+
+Floats = NDArray[np.float32]
+Projections = Callable[[AttentionKind, int], Floats]
+"""Gives the part of W^O that belongs to each head of a layer: (heads, d_head, d_model)."""
+
+
+def output_projections(model: Transformer) -> Projections:
+    """W^O of a model by kind and layer, cut into its heads (section 3.2.2)."""
+
+    def part(kind: AttentionKind, layer: int) -> Floats:
+        stack = model.encoder if kind is AttentionKind.ENCODER else model.decoder
+        name = "cross_attention" if kind is AttentionKind.CROSS else "self_attention"
+        attention = getattr(stack.layers[layer], name)
+        assert isinstance(attention, MultiHeadAttention)
+        weight = attention.out_proj.weight.detach().float().cpu()
+        found: Floats = weight.T.reshape(attention.n_heads, -1, weight.shape[0]).numpy()
+        return found
+
+    return part

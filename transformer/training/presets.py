@@ -1,0 +1,99 @@
+"""Named settings of `train`: sizes, training options, shares of augmented pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from transformer.model.positions import REGISTRY
+
+TWIN_STEPS = 3000
+LEARNED_POSITIONS = 256
+"""Rows of the learned table: more than training fills, few enough for a small file."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Where the options of one `train` command start.
+
+    Attributes:
+        sizes: Fields of `TransformerConfig`.
+        options: Fields of `TrainingOptions`.
+        shares: Extra pairs per given pair, by the names in `transformer.training.augment.MAKERS`.
+    """
+
+    sizes: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
+    shares: dict[str, float] = field(default_factory=dict)
+
+
+_TWIN_SIZES = {
+    "vocab_size": 4000,
+    "d_model": 112,
+    "d_ff": 384,
+    "n_heads": 4,
+    "n_encoder_layers": 3,
+    "n_decoder_layers": 3,
+    "norm": "pre",
+}
+_TWIN_OPTIONS = {"steps": TWIN_STEPS, "learning_rate": 3e-3, "warmup": 400, "evaluate_every": 1000}
+_PAPER = {"batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate": 1.0, "warmup": 4000}
+
+
+def _twin(positions: str) -> Preset:
+    """One of the models that differ in their positional encoding only."""
+    sizes = _TWIN_SIZES | {"positions": positions}
+    if positions == "learned":
+        sizes["max_positions"] = LEARNED_POSITIONS
+    return Preset(sizes=sizes, options=_TWIN_OPTIONS)
+
+
+TWINS = {f"positions-{name}": _twin(name) for name in REGISTRY}
+"""The positional twins: one per encoding, pre-norm."""
+POST_NORM_TWIN = Preset(
+    sizes=_TWIN_SIZES | {"positions": "sinusoidal", "norm": "post"},
+    options=_TWIN_OPTIONS | {"learning_rate": 2e-3, "warmup": 800},
+)
+
+PRESETS: dict[str, Preset] = {
+    **TWINS,
+    "positions-postnorm": POST_NORM_TWIN,
+    "en-de": Preset(
+        sizes={
+            "vocab_size": 8000,
+            "d_model": 256,
+            "d_ff": 1024,
+            "n_heads": 8,
+            "n_encoder_layers": 3,
+            "n_decoder_layers": 3,
+            "norm": "pre",
+        },
+        options={"steps": 8000},
+        shares={"join": 0.05, "plain": 0.08, "typed": 0.05, "swap": 0.05},
+    ),
+    "tiny": Preset(
+        sizes={
+            "vocab_size": 400,
+            "d_model": 32,
+            "d_ff": 64,
+            "n_heads": 4,
+            "n_encoder_layers": 2,
+            "n_decoder_layers": 2,
+            "norm": "pre",
+        },
+        options={
+            "steps": 200,
+            "warmup": 20,
+            "evaluate_every": 100,
+            "checkpoint_every": 50,
+            "batch_positions": 512,
+        },
+    ),
+    "paper-base": Preset(
+        sizes={"vocab_size": 37_000}, options={**_PAPER, "steps": 100_000, "weight_decay": 0.0}
+    ),
+    "paper-big": Preset(
+        sizes={"vocab_size": 37_000, "d_model": 1024, "d_ff": 4096, "n_heads": 16, "dropout": 0.3},
+        options={**_PAPER, "steps": 300_000, "weight_decay": 0.0},
+    ),
+}

@@ -1,0 +1,60 @@
+"""A progress line for training, on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+
+from transformer.training.trainer import TrainingStep
+
+BAR_WIDTH = 24
+RECENT_STEPS = 50
+CLEAR_REST = "\x1b[K"
+
+
+class Progress:
+    """One line that is rewritten on a terminal, and one line a minute elsewhere."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._recent: deque[TrainingStep] = deque(maxlen=RECENT_STEPS)
+        self._terminal = sys.stderr.isatty()
+        self._next = 0.0
+        self._valid = ""
+
+    def show(self, done: TrainingStep) -> None:
+        """Takes a step in; writes where it is time to."""
+        self._recent.append(done)
+        if done.valid_loss is not None:
+            losses = [loss for loss in (done.valid_loss, done.valid_loss_average) if loss is not None]
+            self._valid = " · valid " + " / ".join(f"{loss:.3f}" for loss in losses)
+        now = time.monotonic()
+        if now >= self._next or done.step == self._steps:
+            self._next = now + (0.2 if self._terminal else 60)
+            line = f"\r{self.line()}{CLEAR_REST}" if self._terminal else f"{self.line()}\n"
+            print(line, end="", file=sys.stderr, flush=True)
+
+    def line(self) -> str:
+        """The line as text: bar, step, loss, tokens a second, time left, last validation."""
+        last = self._recent[-1]
+        seconds = sum(step.seconds for step in self._recent)
+        tokens = sum(step.tokens for step in self._recent)
+        loss = sum(step.loss * step.tokens for step in self._recent) / max(1, tokens)
+        left = (self._steps - last.step) * seconds / len(self._recent)
+        filled = BAR_WIDTH * last.step // self._steps
+        return (
+            f"{'█' * filled}{'·' * (BAR_WIDTH - filled)} {last.step:,}/{self._steps:,} · loss {loss:.3f} · "
+            f"{tokens / max(seconds, 1e-9):,.0f} tokens/s · {duration(left)} left{self._valid}"
+        )
+
+    def close(self) -> None:
+        """Leaves the line."""
+        if self._terminal and self._recent:
+            print(file=sys.stderr)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -1,0 +1,121 @@
+"""What a training run keeps on disk: one state file to continue from, and a log of JSON lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as serialize_tensors
+
+from transformer.storage.files import CheckpointError, write_atomically
+from transformer.training.trainer import Trainer, TrainingStep
+
+STATE_FILE = "training.safetensors"
+LOG_FILE = "log.jsonl"
+
+
+def save_state(directory: Path, trainer: Trainer, fingerprint: str) -> None:
+    """Writes model, average, optimiser and random state as one file, atomically.
+
+    Args:
+        directory: Of the run.
+        trainer: Between two steps.
+        fingerprint: Of the training data, compared when the run continues.
+    """
+    notes = {
+        "step": str(trainer.step),
+        "options": json.dumps(trainer.options.to_dict()),
+        "config": json.dumps(trainer.model.config.to_dict()),
+        "data": fingerprint,
+    }
+    write_atomically(directory / STATE_FILE, serialize_tensors(trainer.state_tensors(), notes))
+
+
+def load_state(directory: Path, trainer: Trainer, fingerprint: str | None) -> list[str]:
+    """Puts a trainer where a saved run stopped.
+
+    Args:
+        directory: Of the run.
+        trainer: New, of the same shape.
+        fingerprint: Of the training data; None accepts other data than before.
+
+    Returns:
+        Names of the options that differ from the saved run's.
+
+    Raises:
+        CheckpointError: There is no state, it is damaged, or it belongs to another model or other data.
+    """
+    path = directory / STATE_FILE
+    if not path.is_file():
+        raise CheckpointError(
+            f"{directory} has no {STATE_FILE}, so there is no run to resume; leave out --resume."
+        )
+    try:
+        with safe_open(path, framework="pt") as file:
+            notes = file.metadata() or {}
+            _check_notes(path, notes, trainer, fingerprint)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        trainer.load_state_tensors(tensors, int(notes["step"]))
+        saved: dict[str, Any] = json.loads(notes["options"])
+    except CheckpointError:
+        raise
+    except (SafetensorError, OSError, KeyError, RuntimeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or cut off ({error}); the run cannot be resumed."
+        ) from error
+    return [name for name, value in trainer.options.to_dict().items() if saved.get(name) != value]
+
+
+def _check_notes(path: Path, notes: dict[str, str], trainer: Trainer, fingerprint: str | None) -> None:
+    saved, current = json.loads(notes["config"]), trainer.model.config.to_dict()
+    if any(saved.get(name) != value for name, value in current.items() if name != "trained_length"):
+        raise CheckpointError(
+            f"{path} belongs to a model of another shape; resume with the options it began with."
+        )
+    if fingerprint is not None and notes["data"] != fingerprint:
+        raise CheckpointError(
+            f"{path} was trained on other data; resume with the files it began with, or add --new-data."
+        )
+
+
+class StepLog:
+    """Appends one JSON line a step to `log.jsonl`."""
+
+    def __init__(self, directory: Path, step: int) -> None:
+        """Opens the log of a run that stands after `step` steps; later lines of another try are dropped."""
+        self._path = directory / LOG_FILE
+        if self._path.exists():
+            kept = [
+                line for line in self._path.read_text(encoding="utf-8").splitlines() if _step_of(line) <= step
+            ]
+            write_atomically(self._path, "".join(f"{line}\n" for line in kept).encode())
+        self._file = self._path.open("a", encoding="utf-8", buffering=1)
+
+    def write(self, done: TrainingStep) -> None:
+        """Adds a step; measurements that were not made are left out."""
+        values = {
+            "step": done.step,
+            "loss": round(done.loss, 5),
+            "learning_rate": float(f"{done.learning_rate:.6g}"),
+            "gradient_norm": round(done.gradient_norm, 4),
+            "tokens": done.tokens,
+            "seconds": round(done.seconds, 4),
+            "valid_loss": done.valid_loss,
+            "valid_loss_average": done.valid_loss_average,
+        }
+        self._file.write(
+            json.dumps({name: value for name, value in values.items() if value is not None}) + "\n"
+        )
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def _step_of(line: str) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")

@@ -1,0 +1,329 @@
+"""Training: schedules, steps, evaluation, and a state from which a run continues exactly."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from transformer.model.transformer import Transformer
+from transformer.training.batches import Batch, EncodedPairs, evaluation_batches, training_batches
+from transformer.training.dropout import use_byte_dropout
+from transformer.training.loss import projected_loss
+
+Schedule = Literal["linear", "constant", "inverse_sqrt"]
+Precision = Literal["auto", "float32", "bfloat16"]
+AVERAGE_EVERY = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How to train.
+
+    Attributes:
+        steps: Optimiser steps in all.
+        batch_positions: Most positions of either side of one batch, padding included.
+        accumulate: Batches per optimiser step.
+        schedule: "linear": warm-up to `learning_rate`, then straight down to 0 at the last step;
+            "constant": warm-up, then the same rate, then straight down to 0 over the last `decay_steps`, so
+            that a run can be resumed with more `steps` until its decay begins; "inverse_sqrt": the paper's
+            (section 5.3), with its own peak (d_model · warmup)^-0.5.
+        learning_rate: Peak of the linear and the constant schedule; a factor on the paper's.
+        warmup: Steps of rising learning rate.
+        decay_steps: Steps of falling learning rate at the end of the constant schedule.
+        weight_decay: Of AdamW; biases and layer norms are exempt.
+        beta1, beta2, epsilon: Of Adam; the paper's are 0.9, 0.98, 1e-9 (section 5.3).
+        label_smoothing: Section 5.4.
+        clip: Largest norm of the gradient; 0 does not clip.
+        average_decay: Per step, of the running average of the weights; 0 keeps none.
+        seed: Decides weights, data order and dropout.
+        evaluate_every, checkpoint_every: In steps; the last step always does both.
+        compile: Let `torch.compile` build the model's code (CUDA).
+        precision: Of the matrix products; weights, sums and optimiser stay in float32. "auto" is "bfloat16"
+            on CUDA and "float32" elsewhere. On a CPU with 16-bit units "bfloat16" can be twice as fast.
+    """
+
+    steps: int = 10_000
+    batch_positions: int = 2_500
+    accumulate: int = 1
+    schedule: Schedule = "linear"
+    learning_rate: float = 1.5e-3
+    warmup: int = 400
+    decay_steps: int = 2_000
+    weight_decay: float = 0.01
+    beta1: float = 0.9
+    beta2: float = 0.98
+    epsilon: float = 1e-9
+    label_smoothing: float = 0.1
+    clip: float = 1.0
+    average_decay: float = 0.999
+    seed: int = 1
+    evaluate_every: int = 500
+    checkpoint_every: int = 250
+    compile: bool = False
+    precision: Precision = "auto"
+
+    def __post_init__(self) -> None:
+        counts = ("steps", "batch_positions", "accumulate", "warmup", "decay_steps")
+        for name in (*counts, "evaluate_every", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate is {self.learning_rate}; it must be above 0.")
+        for name in ("beta1", "beta2", "label_smoothing", "average_decay"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to below 1.")
+        for name, choices in (("schedule", get_args(Schedule)), ("precision", get_args(Precision))):
+            if getattr(self, name) not in choices:
+                allowed = f"{', '.join(choices[:-1])} or {choices[-1]}"
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be {allowed}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """What one optimiser step did.
+
+    Attributes:
+        step: From 1.
+        loss: Smoothed cross-entropy per target token, in nats.
+        learning_rate: Used in this step.
+        gradient_norm: Before clipping.
+        tokens: Target tokens, padding not counted.
+        seconds: For this step.
+        valid_loss: Cross-entropy per token on the validation pairs, where this step measured it.
+        valid_loss_average: The same for the averaged weights.
+    """
+
+    step: int
+    loss: float
+    learning_rate: float
+    gradient_norm: float
+    tokens: int
+    seconds: float
+    valid_loss: float | None = None
+    valid_loss_average: float | None = None
+
+
+def learning_rate(options: TrainingOptions, step: int, d_model: int) -> float:
+    """The learning rate of a step, counted from 1 (equation 3 for "inverse_sqrt")."""
+    if options.schedule == "inverse_sqrt":
+        rise: float = min(step**-0.5, step * options.warmup**-1.5)
+        return options.learning_rate * d_model**-0.5 * rise
+    if options.schedule == "constant":
+        falling = (options.steps - step + 1) / (options.decay_steps + 1)
+        return options.learning_rate * max(0.0, min(1.0, step / options.warmup, falling))
+    falling = (options.steps - step + 1) / max(1, options.steps - options.warmup + 1)
+    return options.learning_rate * max(0.0, min(step / options.warmup, falling))
+
+
+class Trainer:
+    """A model in training: everything that changes from step to step.
+
+    Args:
+        model: Trained in place, on its device.
+        data: Training pairs.
+        options: How to train.
+    """
+
+    def __init__(self, model: Transformer, data: EncodedPairs, options: TrainingOptions) -> None:
+        self.model = model.train().requires_grad_(True)
+        self.options = options
+        self.data = data
+        self.step = 0
+        self.device = model.embedding.weight.device
+        self.dtype = _dtype(options.precision, self.device)
+        if self.device.type == "cpu":
+            use_byte_dropout(model)
+        self.optimizer = _optimizer(model, options)
+        weights = model.state_dict()
+        self.average = (
+            {name: weights[name].detach().clone() for name in weights} if options.average_decay else {}
+        )
+        self._features = torch.compile(model.features, dynamic=True) if options.compile else model.features
+        self._batches: Iterator[Batch] | None = None
+
+    def advance(self) -> TrainingStep:
+        """Does one optimiser step."""
+        started = time.perf_counter()
+        rate = learning_rate(self.options, self.step + 1, self.model.config.d_model)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        if self._batches is None:
+            used = self.step * self.options.accumulate
+            self._batches = training_batches(self.data, self.options.batch_positions, self.options.seed, used)
+        batches = [next(self._batches).to(self.device) for _ in range(self.options.accumulate)]
+        tokens = sum(int((batch.tgt_ids != self.model.config.pad_id).sum()) for batch in batches)
+        loss = sum(self._accumulate(batch, tokens) for batch in batches)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip or math.inf)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        self._update_average()
+        return TrainingStep(self.step, loss, rate, float(norm), tokens, time.perf_counter() - started)
+
+    def _accumulate(self, batch: Batch, tokens: int) -> float:
+        with _computing(self.device, self.dtype):
+            features = self._features(batch.src_ids, batch.tgt_input_ids)
+        counted = batch.tgt_ids != self.model.config.pad_id
+        weight, bias = self.model.projection
+        kept, labels = features[counted].to(self.dtype), batch.tgt_ids[counted]
+        loss = projected_loss(kept, weight, labels, self.options.label_smoothing, bias) / tokens
+        torch.autograd.backward(loss)
+        return float(loss.detach())
+
+    @torch.no_grad()
+    def _update_average(self) -> None:
+        if not self.average or self.step % AVERAGE_EVERY:
+            return
+        updates = self.step // AVERAGE_EVERY
+        decay = min(self.options.average_decay**AVERAGE_EVERY, updates / (updates + 9))
+        weights = self.model.state_dict()
+        torch._foreach_lerp_(list(self.average.values()), [weights[name] for name in self.average], 1 - decay)
+
+    def evaluate(self, data: EncodedPairs) -> tuple[float, float | None]:
+        """Loss per token of the weights and, where one is kept, of their average."""
+        own = self._loss_on(data)
+        if not self.average:
+            return own, None
+        kept = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        self.model.load_state_dict(self.average)
+        averaged = self._loss_on(data)
+        self.model.load_state_dict(kept)
+        return own, averaged
+
+    def _loss_on(self, data: EncodedPairs) -> float:
+        return evaluate_loss(self.model, data, self.options.batch_positions, self.dtype)
+
+    def state_tensors(self) -> dict[str, Tensor]:
+        """Everything a later process needs to continue exactly, as named tensors."""
+        tensors = {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
+        tensors |= {f"average/{name}": tensor for name, tensor in self.average.items()}
+        for name, parameter in self.model.named_parameters():
+            for key, value in self.optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer/{key}/{name}"] = value
+        tensors["random/cpu"] = torch.get_rng_state()
+        if self.device.type == "cuda":
+            tensors["random/cuda"] = torch.cuda.get_rng_state(self.device)
+        return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+    def load_state_tensors(self, tensors: dict[str, Tensor], step: int) -> None:
+        """Continues where `state_tensors` was taken, after `step` steps.
+
+        Raises:
+            KeyError: A tensor is missing.
+            RuntimeError: A tensor has another shape than this model's.
+        """
+        self.model.load_state_dict(_under(tensors, "model/"))
+        if self.average:
+            self.average = {
+                name: tensor.to(self.device) for name, tensor in _under(tensors, "average/").items()
+            }
+        self._load_optimizer(tensors)
+        torch.set_rng_state(tensors["random/cpu"])
+        if self.device.type == "cuda" and "random/cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random/cuda"], self.device)
+        self.step = step
+        self._batches = None
+
+    def _load_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        state = self.optimizer.state_dict()
+        names = {id(parameter): name for name, parameter in self.model.named_parameters()}
+        order = [names[id(p)] for group in self.optimizer.param_groups for p in group["params"]]
+        state["state"] = {
+            index: {key: tensors[f"optimizer/{key}/{name}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+            for index, name in enumerate(order)
+            if f"optimizer/step/{name}" in tensors
+        }
+        self.optimizer.load_state_dict(state)
+
+
+def train(trainer: Trainer, valid: EncodedPairs | None = None) -> Iterator[TrainingStep]:
+    """Steps from where the trainer stands to the last, with evaluations at their intervals.
+
+    Args:
+        trainer: Changed in place; save it between two steps whenever you like.
+        valid: Pairs to evaluate on; None evaluates never.
+    """
+    options = trainer.options
+    while trainer.step < options.steps:
+        done = trainer.advance()
+        if valid is not None and (done.step % options.evaluate_every == 0 or done.step == options.steps):
+            own, averaged = trainer.evaluate(valid)
+            values = asdict(done) | {"valid_loss": own, "valid_loss_average": averaged}
+            done = TrainingStep(**values)
+        yield done
+
+
+@torch.no_grad()
+def evaluate_loss(
+    model: Transformer, data: EncodedPairs, batch_positions: int, dtype: torch.dtype | None = None
+) -> float:
+    """Cross-entropy per target token in nats, without smoothing or dropout; `</s>` counts as a token.
+
+    Args:
+        model: Any; put back into the mode it was in.
+        data: Pairs to measure.
+        batch_positions: See `TrainingOptions`.
+        dtype: Of the matrix products; None is bfloat16 on CUDA and float32 elsewhere.
+    """
+    was_training = model.training
+    model.eval()
+    device = model.embedding.weight.device
+    dtype = _dtype("auto", device) if dtype is None else dtype
+    loss, tokens = 0.0, 0
+    for batch in (batch.to(device) for batch in evaluation_batches(data, batch_positions)):
+        with _computing(device, dtype):
+            features = model.features(batch.src_ids, batch.tgt_input_ids)
+        counted = batch.tgt_ids != model.config.pad_id
+        logits = model.logits(features[counted].float())
+        loss += float(F.cross_entropy(logits, batch.tgt_ids[counted], reduction="sum"))
+        tokens += int(counted.sum())
+    model.train(was_training)
+    return loss / max(1, tokens)
+
+
+def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    if precision == "auto":
+        precision = "bfloat16" if device.type == "cuda" else "float32"
+    return torch.bfloat16 if precision == "bfloat16" else torch.float32
+
+
+def _computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
+    """How the forward pass computes: autocast where products are bfloat16.
+
+    On a CPU attention runs explicitly: for the short rows of training the backward pass of the fused kernel
+    takes a quarter of a step, that of plain products a tenth of it (`benchmarks/training.py`).
+    """
+    stack = ExitStack()
+    if dtype == torch.bfloat16:
+        stack.enter_context(torch.autocast(device.type, dtype=dtype))
+    if device.type == "cpu":
+        stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+    return stack
+
+
+def _optimizer(model: Transformer, options: TrainingOptions) -> torch.optim.AdamW:
+    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
+    vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": options.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    betas = (options.beta1, options.beta2)
+    return torch.optim.AdamW(groups, lr=options.learning_rate, betas=betas, eps=options.epsilon, fused=True)
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,1 @@
+"""Text in, ``Translation`` out: one, many, or once more."""

@@ -1,0 +1,120 @@
+"""Several texts translated as one padded batch, each with its padding, its masks and all its heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.decode.request import Request
+from transformer.decode.search import decode
+from transformer.decode.steps import Hypothesis, finish
+from transformer.model.masks import token_mask
+from transformer.model.sites import AttentionKind, Place
+from transformer.trace.audit import audit
+from transformer.trace.recorder import Capture, Recorder
+from transformer.trace.records import AttentionTrace
+from transformer.trace.report import AuditReport
+from transformer.trace.view import BoolArray, HeadView, Window
+from transformer.translate.translation import HeadLabels, head_view, read_only
+from transformer.translate.translator import Translator, padded
+
+
+@dataclass(frozen=True, eq=False)
+class BatchEntry:
+    """One sentence of a padded batch, as the model saw it.
+
+    Attributes:
+        source_tokens: Pieces with ``<pad>`` up to the longest source.
+        decoder_input_tokens: What the decoder read, with ``<pad>`` up to the longest target.
+        target_tokens: What it predicted, with ``<pad>`` likewise.
+        source_mask: (source,) bool, True for tokens.
+        target_mask: (target,) bool, True for tokens of the decoder input.
+        attention: The trace of this sentence.
+        model: Name of the model.
+        norm: "pre" or "post".
+    """
+
+    source_tokens: tuple[str, ...]
+    decoder_input_tokens: tuple[str, ...]
+    target_tokens: tuple[str, ...]
+    source_mask: BoolArray
+    target_mask: BoolArray
+    attention: AttentionTrace
+    model: str
+    norm: str
+
+    def head(
+        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
+    ) -> HeadView:
+        """One head with the padding in its mask; raises as ``Translation.head``."""
+        kind = AttentionKind(kind)
+        keys = self.decoder_input_tokens if kind is AttentionKind.DECODER else self.source_tokens
+        labels = HeadLabels(self.decoder_input_tokens, self.target_tokens, keys)
+        if kind is AttentionKind.ENCODER:
+            labels = HeadLabels(keys, None, keys)
+        return head_view(self.attention, (kind, layer, head), labels, (self.model, self.norm), window)
+
+
+def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry, ...]:
+    """Translates texts greedily in one padded batch, then records one teacher-forced pass over all of them.
+
+    The decoder runs as in training: all rows at once under the causal mask. Padding at the end of a target
+    needs no mask of its own there, and in cross-attention the padding of the source is masked.
+
+    Raises:
+        InputError: A text is empty or too long.
+    """
+    config = translator.config
+    sources = [(*translator.ids(text), config.eos_id) for text in texts]
+    src_ids = padded(sources, config.pad_id, translator.device)
+    recorder = Recorder(Capture())
+    request = Request(translator.model, src_ids, recorder)
+    limits = [translator.limit(len(row)) for row in sources]
+    hypotheses = finish(decode(request, limits, rules=translator.rules))
+    written = padded([each.token_ids for each in hypotheses], config.pad_id, translator.device)
+    inputs = [(config.bos_id, *each.token_ids[:-1]) for each in hypotheses]
+    read = padded(inputs, config.pad_id, translator.device)
+    replayed = _replay(translator, request, read, written, recorder)
+    return tuple(
+        _entry(translator, recorder, row, (src_ids[row], read[row], written[row]), hypothesis, log_probs)
+        for row, (hypothesis, log_probs) in enumerate(zip(hypotheses, replayed, strict=True))
+    )
+
+
+@torch.inference_mode()
+def _replay(
+    translator: Translator, request: Request, read: Tensor, written: Tensor, recorder: Recorder
+) -> list[list[float]]:
+    """Log-probability of every written token, (batch, target), from one recorded pass."""
+    model = translator.model
+    features = model.decode(read, request.memory, request.src_padding, recorder=recorder)
+    distribution = model.logits(features).float().log_softmax(-1)
+    values: list[list[float]] = distribution.gather(2, written[..., None])[..., 0].tolist()
+    return values
+
+
+def _entry(
+    translator: Translator,
+    recorder: Recorder,
+    row: int,
+    ids: tuple[Tensor, Tensor, Tensor],
+    hypothesis: Hypothesis,
+    log_probs: list[float],
+) -> BatchEntry:
+    decoded = hypothesis.log_probs
+
+    def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+        return audit(trace, places, decoded, tuple(log_probs[: len(decoded)]))
+
+    trace = recorder.trace(auditor, row)
+    assert trace is not None
+    source = translator.source_pieces(ids[0].tolist())
+    read, written = (translator.pieces(each.tolist()) for each in ids[1:])
+    source_mask = read_only(token_mask(ids[0], translator.config.pad_id).cpu()).astype(bool)
+    target_mask = np.arange(len(read)) < len(decoded)
+    config = translator.config
+    return BatchEntry(source, read, written, source_mask, target_mask, trace, translator.name, config.norm)

@@ -1,0 +1,224 @@
+"""What a translation is: text, tokens, steps, and the way into every head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from transformer.model.config import TransformerConfig
+from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.trace.audit import audit_view
+from transformer.trace.records import AttentionTrace, ResidualTrace
+from transformer.trace.report import AuditReport
+from transformer.trace.view import Array, BoolArray, HeadView, Window
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A token that could have come next.
+
+    Attributes:
+        token: The piece.
+        token_id: Its id.
+        log_prob: Its log-probability under the model, in nats.
+    """
+
+    token: str
+    token_id: int
+    log_prob: float
+
+
+@dataclass(frozen=True)
+class DecodeStep:
+    """One step of the output.
+
+    Attributes:
+        token: The piece that was chosen.
+        token_id: Its id.
+        log_prob: Its log-probability under the model, in nats, whatever the way of choosing.
+        alternatives: The most probable tokens at this step, best first.
+        parent: Index, from 0, of the hypothesis in the beam that this step extends; 0 without a beam.
+        forced: Whether the model's search rules forbade its most probable token; ``log_prob`` and
+            ``alternatives`` are the model's own all the same.
+    """
+
+    token: str
+    token_id: int
+    log_prob: float
+    alternatives: tuple[Alternative, ...]
+    parent: int
+    forced: bool = False
+
+
+class NotCapturedError(ValueError):
+    """Something is asked of a translation that was made without recording it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Translation:
+    """A sentence, its translation, and everything the model computed on the way. Immutable.
+
+    Attributes:
+        source_text: The text as the model read it.
+        text: The translation.
+        source_tokens: Pieces of the source, ending in ``</s>``.
+        decoder_input_tokens: What the decoder read: the start token and the output, shifted right.
+        target_tokens: What it wrote, ending in ``</s>`` unless cut by the length limit.
+        log_probs: One per target token, in nats.
+        steps: One per target token.
+        method: "greedy", "beam-4", "sample-7", "forced".
+        model: Name of the model.
+        config: The model's config.
+        notes: Sentences a reader should see, such as that the text is longer than training texts.
+        attention: The trace; None where ``capture=False``.
+        model_sha256: Digest of the model's weights, where the run was opened from a file that gives it.
+    """
+
+    source_text: str
+    text: str
+    source_tokens: tuple[str, ...]
+    decoder_input_tokens: tuple[str, ...]
+    target_tokens: tuple[str, ...]
+    log_probs: tuple[float, ...]
+    steps: tuple[DecodeStep, ...]
+    method: str
+    model: str
+    config: TransformerConfig
+    notes: tuple[str, ...] = ()
+    attention: AttentionTrace | None = None
+    model_sha256: str | None = None
+
+    def head(
+        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
+    ) -> HeadView:
+        """One head, or a window of it, with labels and proof.
+
+        Raises:
+            IndexError: There is no such layer or head (both count from 0), or the window leaves the map.
+            NotCapturedError: Nothing was recorded.
+        """
+        kind = AttentionKind(kind)
+        if kind is AttentionKind.ENCODER:
+            labels = HeadLabels(self.source_tokens, None, self.source_tokens)
+        elif kind is AttentionKind.DECODER:
+            labels = HeadLabels(self.decoder_input_tokens, self.target_tokens, self.decoder_input_tokens)
+        else:
+            labels = HeadLabels(self.decoder_input_tokens, self.target_tokens, self.source_tokens)
+        return head_view(self._trace(), (kind, layer, head), labels, (self.model, self.config.norm), window)
+
+    def positions(self, side: Side) -> Array | None:
+        """(length, d_model) encoding added to the embeddings of one side; None where none is added."""
+        encoding = self._trace().embeddings[side].positions
+        return None if encoding is None else read_only(encoding)
+
+    def embeddings(self, side: Side) -> Array:
+        """(length, d_model) token embeddings × √d_model of one side."""
+        return read_only(self._trace().embeddings[side].tokens)
+
+    def residual(self, side: Side, layer: int, sublayer: str) -> ResidualTrace:
+        """A sub-layer and the residual stream around it.
+
+        Args:
+            side: "encoder" or "decoder".
+            layer: Layer, from 0.
+            sublayer: "self_attention", "cross_attention" or "feed_forward".
+
+        Raises:
+            NotCapturedError: The translation was not made with ``capture=Capture(residual=True)``.
+            IndexError: There is no such sub-layer.
+        """
+        residuals = self._trace().residuals
+        if not residuals:
+            raise NotCapturedError(
+                "Sub-layers were not recorded; translate with capture=Capture(residual=True)."
+            )
+        for name, trace in residuals.items():
+            if name == Sublayer(side, layer, sublayer):  # type: ignore[arg-type]
+                return trace
+        raise IndexError(f"The {side} has no {sublayer} in a layer {layer}; layers count from 0.")
+
+    @property
+    def padding_mask(self) -> BoolArray:
+        """(source,) bool, True for tokens; one sentence alone has no padding."""
+        mask: BoolArray = self._trace().mask(AttentionKind.CROSS, 0, 0)[0]
+        return mask
+
+    def _trace(self) -> AttentionTrace:
+        if self.attention is None:
+            raise NotCapturedError("Attention was not recorded; translate with capture=True.")
+        return self.attention
+
+
+@dataclass(frozen=True)
+class HeadLabels:
+    """Tokens along a map: what the rows read, what they predict (None in the encoder), the columns."""
+
+    queries: tuple[str, ...]
+    predicted: tuple[str, ...] | None
+    keys: tuple[str, ...]
+
+
+def head_view(
+    trace: AttentionTrace,
+    place: tuple[AttentionKind, int, int],
+    labels: HeadLabels,
+    model: tuple[str, str],
+    window: Window | None = None,
+) -> HeadView:
+    """Reads one head out of a trace and audits the arrays it hands over.
+
+    Args:
+        trace: The trace.
+        place: Kind, layer and head.
+        labels: Tokens of the whole map.
+        model: Name, and "pre" or "post".
+        window: Which part; None for all.
+
+    Raises:
+        IndexError: There is no such layer or head, or the window leaves the map.
+    """
+    kind, layer, head = place
+    record = trace.layer(kind, layer, head)
+    window = _checked(window or record.window(), record.window())
+    rows, keys = window.queries, window.keys
+    view = HeadView(
+        kind=kind,
+        layer=layer,
+        head=head,
+        model=model[0],
+        norm=model[1],
+        query_tokens=labels.queries[rows],
+        predicted_tokens=None if labels.predicted is None else labels.predicted[rows],
+        key_tokens=labels.keys[keys],
+        window=window,
+        scores=trace.scores(kind, layer, head, window),
+        mask=trace.mask(kind, layer, head, window),
+        weights=trace.weights(kind, layer, head, window),
+        query=read_only(record.query[head, rows]),
+        key=read_only(record.key[head, keys]),
+        value=read_only(record.value[head, keys]),
+        output=read_only(record.output[head, rows]),
+        audit=AuditReport(()),
+    )
+    proof = trace.audit((kind, layer)).checks + audit_view(view, record).checks
+    return replace(view, audit=AuditReport(proof))
+
+
+def read_only(tensor: Tensor) -> Array:
+    """The tensor's numbers, without a copy: a trace is shared, so nobody may write into it."""
+    array: Array = tensor.numpy()
+    array.flags.writeable = False
+    return array
+
+
+def _checked(window: Window, whole: Window) -> Window:
+    inside = (
+        0 <= window.query_start < window.query_stop <= whole.query_stop
+        and 0 <= window.key_start < window.key_stop <= whole.key_stop
+    )
+    if not inside:
+        raise IndexError(
+            f"The window {window} leaves the map of {whole.query_stop} × {whole.key_stop} cells."
+        )
+    return window

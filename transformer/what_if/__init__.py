@@ -1,0 +1,1 @@
+"""What else could have happened, and the difference."""

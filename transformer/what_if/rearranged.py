@@ -1,0 +1,135 @@
+"""The same words in other places: a sentence that is moved, two words that change places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from transformer.model.biases import ALL_HEADS, BiasRule, Heads
+from transformer.model.masks import AttentionMask
+from transformer.model.positions import PositionalEncoding
+from transformer.text.words import Group, is_punctuation, is_special, reading_groups
+from transformer.trace.audit import audit
+from transformer.trace.recorder import Capture, Recorder
+from transformer.trace.records import AttentionTrace
+from transformer.translate.translation import Translation
+from transformer.translate.translator import InputError, Translator
+
+
+class MovedRule(BiasRule):
+    """A rule whose queries and keys stand ``offset`` positions later."""
+
+    def __init__(self, rule: BiasRule, offset: int) -> None:
+        super().__init__(rule.table)
+        self.rule, self.offset = rule, offset
+
+    def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
+        return self.rule.scores(query, rows + self.offset, columns + self.offset, heads)
+
+    def kept(self) -> MovedRule:
+        return MovedRule(self.rule.kept(), self.offset)
+
+
+class Moved(PositionalEncoding):
+    """An encoding whose position 0 is position ``offset`` of another's."""
+
+    def __init__(self, encoding: PositionalEncoding, offset: int) -> None:
+        nn.Module.__init__(self)
+        self.max_positions = encoding.max_positions - offset
+        self.encoding, self.offset = encoding, offset
+
+    def added(self, length: int, first: int = 0) -> Tensor | None:
+        return self.encoding.added(length, first + self.offset)
+
+    def rotate(self, x: Tensor, first: int = 0) -> Tensor:
+        return self.encoding.rotate(x, first + self.offset)
+
+    def bias(self, layer: int) -> BiasRule | None:
+        rule = self.encoding.bias(layer)
+        return None if rule is None else MovedRule(rule, self.offset)
+
+
+@torch.inference_mode()
+def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTrace:
+    """Encoder self-attention of a text whose first token stands at position ``offset``, unpadded.
+
+    Raises:
+        InputError: The text is empty or too long, or the model has no such positions.
+    """
+    model, recorder = translator.model, Recorder(Capture())
+    ids = [*translator.ids(text), translator.config.eos_id]
+    positions = Moved(model.encoder.positions, offset)
+    try:
+        x = model.embed(torch.tensor([ids], device=translator.device), "encoder", offset, recorder)
+        for layer in model.encoder.layers:
+            x = layer(x, AttentionMask(), positions, recorder)
+    except ValueError as error:
+        last, most = offset + len(ids), translator.config.max_positions
+        raise InputError(f"The sentence would end at position {last:,} of {most:,} positions.") from error
+    trace = recorder.trace(audit)
+    assert trace is not None
+    return trace
+
+
+@dataclass(frozen=True, eq=False)
+class Swapped:
+    """A translation after two words of the source changed places.
+
+    Attributes:
+        translation: Of the changed source.
+        order: (tokens,) for each token now, where it stood before.
+        change: (tokens,) how far each token's encoder output moved, as a share of its length; 0 where the
+            encoder did not notice.
+    """
+
+    translation: Translation
+    order: tuple[int, ...]
+    change: tuple[float, ...]
+
+
+def words_of(tokens: tuple[str, ...]) -> tuple[Group, ...]:
+    """The words of a source: groups of pieces, without marks and punctuation."""
+    groups = reading_groups(tokens)
+    return tuple(g for g in groups if not is_special(g.text) and not is_punctuation(g.text))
+
+
+def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, ...]:
+    """Places of all tokens after two words (from 0, of ``words_of``) changed places.
+
+    Raises:
+        IndexError: There is no such word.
+    """
+    words = words_of(tokens)
+    if not min(one, other) >= 0 or not max(one, other) < len(words):
+        raise IndexError(f"The sentence has {len(words)} words; there are no words {one} and {other}.")
+    first, second = sorted((words[one], words[other]), key=lambda word: word.start)
+    if first is second:
+        return tuple(range(len(tokens)))
+    between = range(first.stop, second.start)
+    rest = range(second.stop, len(tokens))
+    return (*range(first.start), *second.indices, *between, *first.indices, *rest)
+
+
+@torch.inference_mode()
+def swap_words(translator: Translator, text: str, one: int, other: int) -> Swapped:
+    """Translates a text with two of its words exchanged and says how far every word's encoding moved.
+
+    Raises:
+        InputError: The text is empty or too long, or its words are cut into other pieces once exchanged.
+        IndexError: There is no such word.
+    """
+    eos_id = translator.config.eos_id
+    ids = (*translator.ids(text), eos_id)
+    order = swapped_order(translator.source_pieces(ids), one, other)
+    moved = tuple(ids[place] for place in order)
+    changed = translator.tokenizer.decode(moved)
+    if (*translator.ids(changed), eos_id) != moved:
+        raise InputError("These two words are cut into other pieces once they change places; choose others.")
+    before, after = (
+        translator.model.encode(torch.tensor([row], device=translator.device))[0] for row in (ids, moved)
+    )
+    expected = before[list(order)]
+    change = (after - expected).norm(dim=-1) / expected.norm(dim=-1)
+    return Swapped(translator.translate(changed), order, tuple(change.tolist()))

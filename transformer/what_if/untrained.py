@@ -1,0 +1,37 @@
+"""The untrained twin of a model: same shape and vocabulary, fresh weights; a control for attention maps."""
+
+from __future__ import annotations
+
+import threading
+
+import torch
+
+from transformer.model.transformer import Transformer
+from transformer.translate.translation import Translation
+from transformer.translate.translator import Translator
+
+_LOCK = threading.Lock()
+"""Fresh weights come from PyTorch's global generator: one model at a time, so that a seed means one model."""
+
+
+def untrained_twin(translator: Translator, seed: int) -> Translator:
+    """A model of the same config with the weights that training would start from.
+
+    Args:
+        translator: Gives config and tokenizers; nothing in it changes.
+        seed: Of the fresh weights.
+    """
+    with _LOCK, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Transformer(translator.config)
+    name = f"{translator.name}, untrained twin, seed {seed}"
+    return Translator(model, translator.tokenizer, name=name, rules=translator.rules)
+
+
+def same_tokens(translator: Translator, translation: Translation) -> Translation:
+    """Runs source and target of a finished translation, token by token, through another model.
+
+    Raises:
+        InputError: The text is empty or too long for that model.
+    """
+    return translator.force(translation.source_text, tuple(step.token_id for step in translation.steps))

@@ -1,0 +1,1 @@
+"""What a visitor sees, as one value, and its address."""

@@ -1,0 +1,295 @@
+"""What the visitor sees as one value, and the table of the parameters that carry it in an address.
+
+A field of `State` has a row in `PARAMETERS`. Programs count from 0; the address counts from 1, as people do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+from urllib.parse import quote
+
+from figures.base.style import SCALES
+from transformer.model.positions import REGISTRY
+from ui.address.values import (
+    BASES,
+    COUNTS,
+    OFFSETS,
+    ORDERS,
+    PARTS,
+    STATISTICS,
+    WIDTHS,
+    WINDOWS,
+    Against,
+    HandLinks,
+    WhatIf,
+    one_of,
+    read_against,
+    read_decode,
+    read_gold,
+    read_head,
+    read_hide,
+    read_language,
+    read_layers,
+    read_links,
+    read_more,
+    read_pairs,
+    read_position,
+    read_rule,
+    read_what_if,
+    whole,
+    write_against,
+    write_head,
+    write_pairs,
+    write_what_if,
+)
+from ui.linked_view.events import Head
+
+LONGEST_LINK = 4_000
+"""Most characters of the texts in an address, as they are written there."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that an address carries; positions, layers and heads from 0, None where the app chooses.
+
+    Attributes:
+        text: the sentence.
+        model: the name of the model.
+        language: the target language, such as `>>fra<<`, of a model that must be told one.
+        step: the decode step.
+        source: the source token that was clicked.
+        encoder: the chosen head of encoder self-attention.
+        decoder: the chosen head of masked decoder self-attention.
+        cross: the chosen head of cross-attention.
+        view: the variant of a page: `batch`, `trained`, `alignment`.
+        decode: `greedy`, `beam-4`, `sample-7`.
+        target: a translation of the visitor's own.
+        batch: the second sentence on the encoder page.
+        order: the statistic by which the grids of heads are ordered.
+        words: whether sub-words are merged into words.
+        hide: what is left out of the maps, of `HIDEABLE`.
+        rows: whether decoder rows are named by the token `read` or `predicted`; None: as usual for the kind.
+        scale: how weights become colours: `linear`, `sqrt`, `log`.
+        window: rows and columns that a map shows at most.
+        show: how the pages of a kind draw a head: `matrix`, `lines`, `strongest`.
+        links: which lines are drawn: `mass-70`, the links that carry 70 % of each row; `weight-10`, those
+            of at least 0.10.
+        more: heads of the same kind that are drawn with the chosen one as lines.
+        color: the statistic that colours the grids of heads.
+        kind: the attention that a page of all three shows: encoder, decoder or cross.
+        mask: what the mask of the Masks page could have been: `zero`, `after`; None for what it is.
+        statistic: what the page of heads over many sentences colours by, as in `heads.json`.
+        sentences: the batch of the Masks page, one sentence a line.
+        member: the sentence of that batch which is shown.
+        mean: the layers (first and last, from 0) over whose heads an alignment averages; None for one head.
+        rule: how attention becomes links: `mutual`, `above-0.3`; None for each word's strongest.
+        pairs: word links made by hand.
+        gold: where those links come from, as `sample-3`; None where the visitor drew them.
+        against: what the page Compare sets against the selection.
+        other: the sentence or translation that it compares with.
+        key: the key that "Inside a head" looks at in self-attention.
+        what_if: the other arithmetic of that page, and its number: a temperature, a radius, a head (from 0).
+        part: the part of the model on the page Anatomy, of `PARTS`.
+        layer: its layer.
+        encoding: the positional encoding that the page of positions explains.
+        d_model: dimensions of the table shown there.
+        base: of its wavelengths.
+        positions: how many positions it shows.
+        first: the first of them, where they do not fit into one picture.
+        dimension: the dimension drawn as a curve.
+        offset: by how many positions the sentence, or the table, is moved.
+        swap: the two words (from 0) that change places.
+        twin_head: the head of all twins that is shown; None for each one's own previous-token head.
+    """
+
+    text: str | None = None
+    model: str | None = None
+    language: str | None = None
+    step: int | None = None
+    source: int | None = None
+    encoder: Head | None = None
+    decoder: Head | None = None
+    cross: Head | None = None
+    view: str | None = None
+    decode: str = "greedy"
+    target: str | None = None
+    batch: str | None = None
+    order: str | None = None
+    words: bool = False
+    hide: tuple[str, ...] = ()
+    rows: str | None = None
+    scale: str = "linear"
+    window: int = WINDOWS[0]
+    show: str = "matrix"
+    links: str = "mass-70"
+    more: tuple[Head, ...] | None = None
+    color: str | None = None
+    kind: str | None = None
+    mask: str | None = None
+    statistic: str | None = None
+    sentences: str | None = None
+    member: int | None = None
+    mean: tuple[int, int] | None = None
+    rule: str | None = None
+    pairs: HandLinks = frozenset()
+    gold: str | None = None
+    against: Against | None = None
+    other: str | None = None
+    key: int | None = None
+    what_if: WhatIf | None = None
+    part: str | None = None
+    layer: int | None = None
+    encoding: str | None = None
+    d_model: int = 112
+    base: int = 10_000
+    positions: int = 64
+    first: int | None = None
+    dimension: int | None = None
+    offset: int = 10
+    swap: Head | None = None
+    twin_head: Head | None = None
+
+
+TEXTS = ("text", "target", "batch", "sentences", "other")
+"""Values that may be too long for an address."""
+PAGE_OWN = (
+    "view",
+    "more",
+    "kind",
+    "mask",
+    "statistic",
+    "sentences",
+    "member",
+    "mean",
+    "rule",
+    "against",
+    "other",
+    "key",
+    "what_if",
+    "part",
+    "layer",
+    "encoding",
+    "d_model",
+    "base",
+    "positions",
+    "first",
+    "dimension",
+    "offset",
+    "swap",
+    "twin_head",
+)
+"""Values that one page alone reads; links of the menu leave them out."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """How one value is read from the address (raising ValueError) and written to it."""
+
+    read: Callable[[str], Any] = str
+    write: Callable[[Any], str] = str
+
+
+_POSITION = Parameter(read_position, lambda value: str(value + 1))
+_HEAD = Parameter(read_head, write_head)
+PARAMETERS: dict[str, Parameter] = {
+    "text": Parameter(),
+    "model": Parameter(),
+    "language": Parameter(read_language),
+    "step": _POSITION,
+    "source": _POSITION,
+    "encoder": _HEAD,
+    "decoder": _HEAD,
+    "cross": _HEAD,
+    "view": Parameter(one_of("batch", "trained", "alignment", "relations", "sentence", "results")),
+    "decode": Parameter(read_decode),
+    "target": Parameter(),
+    "batch": Parameter(),
+    "order": Parameter(one_of(*ORDERS)),
+    "words": Parameter(lambda value: one_of("yes", "no")(value) == "yes", lambda value: "yes"),
+    "hide": Parameter(read_hide, ".".join),
+    "rows": Parameter(one_of("read", "predicted")),
+    "scale": Parameter(one_of(*SCALES)),
+    "window": Parameter(lambda value: int(one_of(*map(str, WINDOWS))(value)), str),
+    "show": Parameter(one_of("matrix", "lines", "strongest")),
+    "links": Parameter(read_links),
+    "more": Parameter(read_more, lambda heads: "_".join(map(write_head, heads))),
+    "color": Parameter(one_of(*ORDERS)),
+    "kind": Parameter(one_of("encoder", "decoder", "cross")),
+    "mask": Parameter(one_of("zero", "after")),
+    "statistic": Parameter(one_of(*STATISTICS)),
+    "sentences": Parameter(),
+    "member": _POSITION,
+    "mean": Parameter(read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}"),
+    "rule": Parameter(read_rule),
+    "pairs": Parameter(read_pairs, write_pairs),
+    "against": Parameter(read_against, write_against),
+    "other": Parameter(),
+    "gold": Parameter(read_gold),
+    "key": _POSITION,
+    "what_if": Parameter(read_what_if, write_what_if),
+    "part": Parameter(one_of(*PARTS)),
+    "layer": _POSITION,
+    "encoding": Parameter(one_of(*REGISTRY)),
+    "d_model": Parameter(whole(*WIDTHS, step=2), str),
+    "base": Parameter(whole(*BASES), str),
+    "positions": Parameter(whole(*COUNTS), str),
+    "first": _POSITION,
+    "dimension": _POSITION,
+    "offset": Parameter(whole(*OFFSETS), str),
+    "swap": _HEAD,
+    "twin_head": _HEAD,
+}
+
+
+_NUMBERS = ("d_model", "base", "positions", "offset")
+"""Values that are moved between two ends; where that changed them, the page says so."""
+
+
+def _number(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def parse(params: Mapping[str, list[str]]) -> tuple[State, list[str]]:
+    """Reads a state out of an address.
+
+    Args:
+        params: every value of every parameter; of repeated ones the last counts.
+
+    Returns:
+        The state, and the names of the parameters that could not be read.
+    """
+    values, unreadable = {}, []
+    for name, parameter in PARAMETERS.items():
+        given = params.get(name) or []
+        if not given:
+            continue
+        try:
+            values[name] = parameter.read(given[-1])
+        except ValueError:
+            unreadable.append(name)
+        if len(given) > 1 or (name in _NUMBERS and values.get(name) != _number(given[-1])):
+            unreadable.append(name)
+    return State(**values), list(dict.fromkeys(unreadable))
+
+
+def carried(state: State) -> bool:
+    """Whether an address can carry the texts of this state: proxies cut longer ones."""
+    texts = (getattr(state, name) or "" for name in TEXTS)
+    return sum(len(quote(text, safe="", errors="replace")) for text in texts) <= LONGEST_LINK
+
+
+def as_params(state: State) -> dict[str, str]:
+    """Writes a state as parameters of an address; texts that are too long stay out."""
+    left_out = () if carried(state) else TEXTS
+    return {
+        field.name: PARAMETERS[field.name].write(value)
+        for field in fields(State)
+        if (value := getattr(state, field.name)) is not None
+        and field.name not in left_out
+        and value != field.default
+    }

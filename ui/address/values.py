@@ -1,0 +1,245 @@
+"""What the values of an address may be, and how each is read and written; people count from 1 there.
+
+Reading raises ValueError where a value means nothing; a number out of range is moved to the nearest end.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from transformer.study import statistics
+from ui.linked_view.events import Head
+
+SAMPLE = "sample-"
+BEAM = "beam-"
+ABOVE = "above-"
+GOLD = ("sample", "file")
+LARGEST_BEAM = 8
+ORDERS = (
+    "entropy",
+    "mean_distance",
+    "previous_mass",
+    "same_mass",
+    "next_mass",
+    "first_mass",
+    "eos_mass",
+    "contribution",
+    "aer",
+)
+"""Statistics by which a grid of heads can be ordered and coloured."""
+HIDEABLE = ("special", "punctuation")
+"""What can be left out of a map."""
+WINDOWS = (64, 32, 16)
+"""Rows and columns that a map shows at most."""
+
+STATISTICS = (*(each.name for each in statistics.STATISTICS), "aer", "aer_read", "keeps")
+"""Everything that is known of a head over many sentences."""
+
+WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
+"""Smallest and largest d_model, base, number of positions and offset of the page of positions."""
+
+WhatIf = tuple[str, float | None]
+WHAT_IFS: dict[str, tuple[float, float] | None] = {
+    **dict.fromkeys(("no-projections", "no-scale", "additive", "bilinear", "hard")),
+    "temperature": (0.05, 20.0),
+    "local": (0.0, 1024.0),
+    "pair": (1.0, 256.0),
+}
+"""Other arithmetic of "Inside a head", and from where to where its number goes; None where it has none."""
+
+MOST_SEED = 1_000
+PARTS = (
+    "source-embedding",
+    "encoder-attention-norm",
+    "encoder-attention",
+    "encoder-attention-add",
+    "encoder-forward-norm",
+    "encoder-forward",
+    "encoder-forward-add",
+    "encoder-end",
+    "target-embedding",
+    "decoder-attention-norm",
+    "decoder-attention",
+    "decoder-attention-add",
+    "decoder-cross-norm",
+    "decoder-cross",
+    "decoder-cross-add",
+    "decoder-forward-norm",
+    "decoder-forward",
+    "decoder-forward-add",
+    "decoder-end",
+    "output",
+)
+"""Parts of the model on the page Anatomy."""
+
+Against = tuple[str, Any]
+"""What Compare sets against the selection: `uniform`, `untrained` with its seed, `head` with layer and head,
+`decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`."""
+
+HandLinks = frozenset[tuple[int, int, bool]]
+"""Word links: source word, target word (from 0), and whether the link is sure or only possible."""
+MOST_PAIRS = 1_000
+_LANGUAGE = re.compile(r">>[^\s<>]{1,40}<<")
+_PAIR = re.compile(r"(\d{1,4})([-p])(\d{1,4})")
+
+
+class _UnreadableError(ValueError):
+    """A value in the address means nothing here."""
+
+
+def read_position(value: str) -> int:
+    try:
+        number = float(value)
+    except ValueError as error:
+        raise _UnreadableError from error
+    if math.isnan(number):
+        raise _UnreadableError
+    return int(min(max(number, 1), 1e6)) - 1
+
+
+def read_head(value: str) -> Head:
+    layer, dot, head = value.partition(".")
+    if not dot:
+        raise _UnreadableError
+    return read_position(layer), read_position(head)
+
+
+def write_head(head: Head) -> str:
+    return f"{head[0] + 1}.{head[1] + 1}"
+
+
+def read_decode(value: str) -> str:
+    if value == "greedy":
+        return value
+    for start, low, high in ((BEAM, 2, LARGEST_BEAM), (SAMPLE, 0, 2**31 - 1)):
+        number = value.removeprefix(start)
+        if value.startswith(start) and number.isascii() and number.isdigit():
+            return f"{start}{min(max(int(number[:10]), low), high)}"
+    raise _UnreadableError
+
+
+def read_layers(value: str) -> tuple[int, int]:
+    first, _, last = value.partition("-")
+    ends = read_position(first), read_position(last or first)
+    return min(ends), max(ends)
+
+
+def read_rule(value: str) -> str:
+    least = value.removeprefix(ABOVE)
+    if value == "mutual":
+        return value
+    if value == least or not math.isfinite(share := float(least)):
+        raise _UnreadableError
+    return f"{ABOVE}{min(max(share, 0.01), 1):.2f}"
+
+
+def read_pairs(value: str) -> HandLinks:
+    found = [_PAIR.fullmatch(each) for each in value.split(",")][:MOST_PAIRS]
+    if not all(found):
+        raise _UnreadableError
+    return frozenset((read_position(m[1]), read_position(m[3]), m[2] == "-") for m in found if m)
+
+
+def write_pairs(pairs: HandLinks) -> str:
+    return ",".join(f"{i + 1}{'-' if sure else 'p'}{j + 1}" for i, j, sure in sorted(pairs))
+
+
+def read_gold(value: str) -> str:
+    name, _, number = value.partition("-")
+    if name not in GOLD:
+        raise _UnreadableError
+    return f"{name}-{read_position(number) + 1}"
+
+
+def read_seed(value: str) -> int:
+    return min(read_position(value) + 1, MOST_SEED)
+
+
+def read_against(value: str) -> Against:
+    name, _, detail = value.partition("-")
+    if name == "model" and detail:
+        return name, detail
+    readers: dict[str, Callable[[str], Any]] = {
+        "head": read_head,
+        "decode": read_decode,
+        "untrained": read_seed,
+    }
+    if name in readers:
+        return name, readers[name](detail)
+    if detail or name not in {"uniform", "forced", "sentence"}:
+        raise _UnreadableError
+    return name, None
+
+
+def write_against(against: Against) -> str:
+    name, detail = against
+    if detail is None:
+        return name
+    return f"{name}-{write_head(detail) if name == 'head' else detail}"
+
+
+def one_of(*names: str) -> Callable[[str], str]:
+    """Reads one of the given names."""
+
+    def read(value: str) -> str:
+        if value not in names:
+            raise _UnreadableError
+        return value
+
+    return read
+
+
+def whole(low: int, high: int, step: int = 1) -> Callable[[str], int]:
+    """Reads a whole number, moved between two ends and down to a multiple of a step."""
+
+    def read(value: str) -> int:
+        if math.isnan(number := float(value)):
+            raise _UnreadableError
+        return int(min(max(number, low), high)) // step * step
+
+    return read
+
+
+def read_hide(value: str) -> tuple[str, ...]:
+    asked = value.split(".")
+    if not set(asked) <= set(HIDEABLE):
+        raise _UnreadableError
+    return tuple(name for name in HIDEABLE if name in asked)
+
+
+def read_language(value: str) -> str:
+    if not _LANGUAGE.fullmatch(value):
+        raise _UnreadableError
+    return value
+
+
+def read_links(value: str) -> str:
+    name, _, number = value.partition("-")
+    if name not in {"mass", "weight"} or not (number.isascii() and number.isdigit()):
+        raise _UnreadableError
+    return f"{name}-{min(int(number[:4]), 100)}"
+
+
+def read_more(value: str) -> tuple[Head, ...]:
+    return tuple(dict.fromkeys(map(read_head, value.split("_"))))[:3]
+
+
+def read_what_if(value: str) -> WhatIf:
+    if value in WHAT_IFS:
+        return value, None
+    name, dash, written = value.rpartition("-")
+    low, high = WHAT_IFS.get(name) or (0.0, 0.0)
+    if not dash or not high or not math.isfinite(number := float(written)):
+        raise _UnreadableError
+    number = min(max(number, low), high)
+    if name == "temperature":
+        return name, number
+    return name, float(int(number) - (name == "pair"))
+
+
+def write_what_if(value: WhatIf) -> str:
+    name, number = value
+    return name if number is None else f"{name}-{number + (name == 'pair'):g}"

@@ -1,0 +1,1 @@
+"""Pickers, export, plain text."""

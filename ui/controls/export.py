@@ -1,0 +1,146 @@
+"""Taking a figure home: PNG and SVG made in the browser, self-contained HTML, the caption inside.
+
+Nothing is sent to the browser before the popover is opened.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base.captions import AuditLike, badge
+from figures.maps.export import printed
+from transformer import __version__
+from ui.address import session
+from ui.address.parameters import as_params, carried
+from ui.server import catalogue, examples
+
+_SCRIPT = 'import(new URL("app/static/export-1.js", document.baseURI))'
+_buttons = st.components.v2.component(
+    "export_buttons",
+    html='<div class="export-row"></div>',
+    js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);",
+    css=".export-row { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }\n"
+    ".export-row button { font: inherit; font-size: .875rem; color: var(--st-text-color); cursor: pointer; "
+    "background: var(--st-background-color); border: 1px solid var(--st-border-color); "
+    "border-radius: var(--st-button-radius); min-height: 2.5rem; padding: .25rem .75rem; }\n"
+    ".export-row button:hover, .export-row button:focus-visible { border-color: var(--st-primary-color); }",
+    isolate_styles=False,
+)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that can be taken home.
+
+    Attributes:
+        make: draws it; called only when it is asked for.
+        caption: kind, layer, head, step, quantity, model.
+        audit: what was checked; None where the caption says so itself.
+        derived: whether the figure shows what was read from a trace, not the model's own arrays.
+    """
+
+    make: Callable[[], go.Figure]
+    caption: str
+    audit: AuditLike | None = None
+    derived: bool = False
+
+    def printed(self) -> go.Figure:
+        """The figure with caption and provenance inside."""
+        verdict = "" if self.audit is None else f" · {badge(self.audit, self.derived)['text']}"
+        return printed(self.make(), [f"{self.caption}{verdict}", provenance()])
+
+
+def picture(name: str, make: Callable[[], go.Figure], caption: str, audit: AuditLike | None = None) -> None:
+    """Draws a small export button for a figure.
+
+    Args:
+        name: unique on the page; also the name of the file.
+        make: draws the figure; called only when it is asked for.
+        caption: what it shows; goes inside the file with date, version and link.
+        audit: what was checked, where the caption does not already say so.
+    """
+    pictures(name, {name: Picture(make, caption, audit)})
+
+
+@st.fragment
+def pictures(name: str, choice: dict[str, Picture]) -> None:
+    """Draws one export button for several figures.
+
+    Args:
+        name: unique on the page.
+        choice: the figures by the name that the visitor reads.
+    """
+    with popover(f"export.{name}", 260 if len(choice) > 1 else 190) as opened:
+        if opened:
+            offer(name, choice)
+
+
+@contextmanager
+def popover(key: str, height: int) -> Iterator[bool]:
+    """The export button; gives whether it is open, so that nothing is made before.
+
+    Args:
+        key: session key of the button.
+        height: of what will stand inside, in px: kept free, so that it opens where there is room for it.
+    """
+    box = st.popover("export", type="tertiary", icon=":material/download:", key=key, on_change="rerun")
+    with box, st.container(height=height, border=False):
+        yield bool(box.open)
+
+
+def offer(name: str, choice: dict[str, Picture]) -> None:
+    """The buttons of one of several figures, with the choice; arguments as in `pictures`."""
+    chosen = next(iter(choice))
+    if len(choice) > 1:
+        chosen = st.segmented_control(
+            "Figure", list(choice), default=chosen, required=True, key=f"export.{name}.{'.'.join(choice)}"
+        )
+    figure, file = choice[chosen].printed(), file_name(name if len(choice) == 1 else f"{name}-{chosen}")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        _buttons(
+            key=f"export.{name}.buttons", data={"figure": figure.to_json(), "name": file}, width="content"
+        )
+        st.download_button(
+            "HTML",
+            lambda: html(figure),
+            f"{file}.html",
+            "text/html",
+            key=f"export.{name}.html",
+            on_click="ignore",
+        )
+    st.caption(_says(figure))
+
+
+def _says(figure: go.Figure) -> str:
+    bitmap = any(trace.type == "heatmap" for trace in figure.data)
+    inside = " In an SVG the cells of a map are one embedded bitmap." if bitmap else ""
+    return f"Caption and link are written inside the file. HTML opens offline, with its hover texts.{inside}"
+
+
+def html(figure: go.Figure) -> str:
+    """A page of its own that opens without a network."""
+    page: str = figure.to_html(include_plotlyjs=True, config={"displaylogo": False})
+    return page
+
+
+def provenance() -> str:
+    """Software, date and the link that opens this view again."""
+    now = session.current()
+    text = examples.examples()[0].text if now.text is None else now.text
+    now = replace(now, text=text, model=now.model or next(iter(catalogue.available()), None))
+    link = urlencode(as_params(now), errors="replace")
+    unsent = "" if carried(now) else " (the sentence is too long for a link)"
+    return f"Attention explorer {__version__} · {datetime.now(UTC):%Y-%m-%d} · ?{link}{unsent}"
+
+
+def file_name(name: str) -> str:
+    """A name that every file system takes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "figure"

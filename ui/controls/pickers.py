@@ -1,0 +1,125 @@
+"""Controls that more than one page uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from figures.base import labels
+from figures.base.captions import KIND_NAMES
+from ui.address import session
+from ui.linked_view import Head
+from ui.server import catalogue, runs
+from ui.server.opened import Opened
+
+
+def control(name: str, value: object, apply: Callable[[Any], object]) -> dict[str, Any]:
+    """Key and callback of a widget, as `ui.address.session` wants them."""
+    key = session.control(name, value)
+    return {"key": key, "on_change": session.on_control, "args": (name, key, apply)}
+
+
+def head_picker(kind: str, model: str) -> None:
+    """Chooses layer and head of one kind; for use inside the fragment that draws them."""
+    chosen = getattr(session.current(), kind)
+    layers, heads = catalogue.sizes(model)[kind]
+    options = [(layer, head) for layer in range(layers) for head in range(heads)]
+    default = runs.default_head(model, kind)
+
+    def name(option: Head) -> str:
+        text = f"layer {labels.count(option[0])}, head {labels.count(option[1])}"
+        return f"{text} (opens first)" if option == default else text
+
+    st.selectbox(
+        f"Head of {KIND_NAMES[kind].lower()}",
+        options,
+        index=options.index(chosen),
+        format_func=name,
+        label_visibility="collapsed",
+        **control(f"head.{kind}", chosen, lambda head: session.change(**{kind: tuple(head)})),
+    )
+
+
+def kind_picker(kind: str, take: Callable[[str], object]) -> None:
+    """Chooses encoder, decoder or cross on a page of all three.
+
+    Args:
+        kind: the one that is shown.
+        take: gets the one that is chosen.
+    """
+    names = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
+    st.segmented_control(
+        "Attention",
+        list(names),
+        default=kind,
+        required=True,
+        format_func=names.__getitem__,
+        label_visibility="collapsed",
+        width="content",
+        **control("kind", kind, take),
+    )
+
+
+def row_picker(opened: Opened, kind: str, row: int) -> None:
+    """Moves the cursor to another row of a map that is not linked.
+
+    Args:
+        opened: the sentence.
+        kind: encoder, decoder or cross.
+        row: where the cursor stands, from 0.
+    """
+    run = opened.translation
+    tokens, verb = {
+        "encoder": (run.source_tokens, "token"),
+        "decoder": (run.decoder_input_tokens, "reads"),
+        "cross": (run.target_tokens, "predicts"),
+    }[kind]
+    names = [f"{labels.count(i)} · {verb} {labels.display(token)}" for i, token in enumerate(tokens)]
+    moved = "source" if kind == "encoder" else "step"
+    st.selectbox(
+        "Row of the cursor",
+        list(range(len(names))),
+        index=row,
+        format_func=names.__getitem__,
+        label_visibility="collapsed",
+        **control(f"row.{kind}", row, lambda i: session.change(**{moved: i})),
+    )
+
+
+def seen(title: str, text: str, formula: str | None = None) -> None:
+    """The explanation behind a picture, one click away."""
+    with st.popover(title, type="tertiary", icon=":material/help:"):
+        st.markdown(text)
+        if formula:
+            st.latex(formula)
+
+
+def variants(options: dict[str, str], sentences: dict[str, str] | None = None) -> None:
+    """A switch between the variants of a page, with one sentence for each.
+
+    Args:
+        options: labels by the value of `view` in the address; the first one is the usual and stays out of it.
+        sentences: what each variant shows.
+    """
+    usual = next(iter(options))
+    now = session.current().view
+    value = now if now in options else usual
+
+    def take(chosen: str) -> None:
+        session.change(view=None if chosen == usual else chosen)
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.segmented_control(
+            "View",
+            list(options),
+            default=value,
+            format_func=options.__getitem__,
+            required=True,
+            label_visibility="collapsed",
+            width="content",
+            **control("view", value, take),
+        )
+        if sentences:
+            st.caption(sentences[value], width="stretch")

@@ -1,0 +1,1 @@
+"""The linked view on a page: explorer, display, export."""

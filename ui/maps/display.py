@@ -1,0 +1,179 @@
+"""How maps are displayed: words, what is hidden, rows, colours, windows and lines, as the address says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped]
+import streamlit as st
+
+from figures.base import labels
+from figures.base.captions import KIND_NAMES, summary
+from transformer.lenses.reading import ReadView
+from ui.address import session
+from ui.address.values import HIDEABLE, WINDOWS
+from ui.controls.pickers import control
+from ui.controls.text import plain
+from ui.linked_view import Head
+from ui.server import catalogue
+
+SHOWS = {"matrix": "matrix", "lines": "lines", "strongest": "strongest keys"}
+_HIDE = {"special": "hide special tokens", "punctuation": "hide punctuation"}
+_SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic"}
+_ROWS = {"read": "token read", "predicted": "token predicted"}
+_LINKS = {"mass": "share of each row", "weight": "weight"}
+
+
+def shows() -> None:
+    """How one head is drawn: matrix, lines or strongest keys."""
+    now = session.current().show
+    st.segmented_control(
+        "Draw as",
+        list(SHOWS),
+        default=now,
+        format_func=SHOWS.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        **control("show", now, lambda show: session.change(show=show)),
+    )
+
+
+def popover(kinds: Iterable[str]) -> None:
+    """Words, hidden tokens, rows, colours and windows, behind one button that says what is on.
+
+    Args:
+        kinds: the kinds of the maps that this changes.
+    """
+    now = session.current()
+    on = ["words"] * now.words + [f"no {name}" for name in now.hide]
+    with st.popover("display" + f": {', '.join(on)}" * bool(on), type="tertiary", icon=":material/tune:"):
+        st.toggle("words", now.words, help=_WORDS, **control("words", now.words, _take_words))
+        for name, label in _HIDE.items():
+            st.toggle(label, name in now.hide, **control(f"hide.{name}", name in now.hide, _hider(name)))
+        _choice("Colours", "scale", _SCALES, now.scale)
+        if set(kinds) - {"encoder"}:
+            _rows(tuple(kinds), now.rows)
+        _choice("At most this many rows and columns", "window", {n: str(n) for n in WINDOWS}, now.window)
+
+
+_WORDS = (
+    "Merges the pieces of a word: weights are summed over the pieces of a key and averaged over those of a "
+    "query, so a row still sums to 1. Chinese, Japanese and Thai keep their pieces."
+)
+
+
+def _take_words(words: bool) -> None:
+    session.change(words=words)
+
+
+def _hider(name: str) -> Callable[[bool], object]:
+    def take(hide: bool) -> None:
+        asked = {*session.current().hide, name} if hide else {*session.current().hide} - {name}
+        session.change(hide=tuple(each for each in HIDEABLE if each in asked))
+
+    return take
+
+
+def _choice(label: str, field: str, options: Mapping[Any, str], value: object) -> None:
+    st.segmented_control(
+        label,
+        list(options),
+        default=value,
+        format_func=options.__getitem__,
+        required=True,
+        **control(field, value, lambda chosen: session.change(**{field: chosen})),
+    )
+
+
+def _rows(kinds: tuple[str, ...], chosen: str | None) -> None:
+    usual = "predicted" if kinds == ("cross",) else "read" if kinds == ("decoder",) else None
+    options = {"usual": "as usual", **_ROWS} if usual is None else _ROWS
+    value = chosen or usual or "usual"
+
+    def take(rows: str) -> None:
+        session.change(rows=None if rows in {"usual", usual} else rows)
+
+    st.segmented_control(
+        "Decoder rows are named by the",
+        list(options),
+        default=value,
+        format_func=options.__getitem__,
+        required=True,
+        **control("rows", value, take),
+    )
+
+
+def lines(kind: str, model: str) -> None:
+    """Which lines are drawn, and of which other heads."""
+    now = session.current()
+    name, _, number = now.links.partition("-")
+    left, middle, right = st.columns([1.5, 1.5, 2], gap="medium", vertical_alignment="bottom")
+    with left:
+        st.segmented_control(
+            "Keep links by",
+            list(_LINKS),
+            default=name,
+            format_func=_LINKS.__getitem__,
+            required=True,
+            **control(
+                "links.by", name, lambda by: session.change(links="mass-70" if by == "mass" else "weight-10")
+            ),
+        )
+    with middle:
+        label = "that carry this much of each row, %" if name == "mass" else "of at least this weight, %"
+        st.slider(
+            label,
+            0,
+            100,
+            int(number),
+            **control("links", int(number), lambda share: session.change(links=f"{name}-{share}")),
+        )
+    with right:
+        _others(kind, model)
+
+
+def _others(kind: str, model: str) -> None:
+    layers, heads = catalogue.sizes(model)[kind]
+    chosen: Head = getattr(session.current(), kind)
+    options = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != chosen]
+    more = [head for head in session.current().more or () if head in options]
+    st.multiselect(
+        "with other heads",
+        options,
+        more,
+        format_func=lambda head: labels.head_name(*head),
+        max_selections=3,
+        placeholder="up to three",
+        **control("more", more, lambda heads: session.change(more=tuple(map(tuple, heads)) or None)),
+    )
+
+
+def links_name() -> str:
+    """What `links` of the state chooses, in words."""
+    name, _, number = session.current().links.partition("-")
+    if name == "mass":
+        return f"the links that carry {number} % of each row"
+    return f"the links of at least {int(number) / 100:.2f}"
+
+
+def tables(views: Callable[[], Sequence[ReadView]]) -> None:
+    """The numbers of the maps behind a button; they are read and sent when it is opened."""
+    with st.popover("table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
+        if place.open:
+            shown = views()
+            names = [KIND_NAMES[view.kind] for view in shown]
+            for view, tab in zip(shown, st.tabs(names), strict=True):
+                with tab:
+                    st.markdown(plain(summary(view)))
+                    st.dataframe(weights(view), height=420, alt=summary(view))
+
+
+def weights(view: ReadView) -> pd.DataFrame:
+    """The weights of a view with their tokens, rows and columns numbered from 1; masked cells are empty."""
+    rows = labels.row_names(view.query_tokens, view.predicted_tokens)
+    columns = labels.names(view.key_tokens)
+    cells = pd.DataFrame(view.weights.round(4)).where(view.mask)
+    cells.index = [f"{labels.count(i)} {name}" for i, name in enumerate(rows)]
+    cells.columns = [f"{labels.count(i)} {name}" for i, name in enumerate(columns)]
+    return cells

@@ -1,0 +1,1 @@
+"""All that visitors share: models, runs, caches."""

@@ -1,0 +1,161 @@
+"""The models that a visitor can choose, loaded once and shared."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from transformer import TransformerConfig, Translator, load_translator
+from transformer.model.positions import REGISTRY
+from transformer.model.sites import AttentionKind
+from transformer.storage.files import read_json
+from ui.linked_view import Head
+from ui.server import hub_models, imported, memory
+from ui.server.stores import Residents
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLED = ROOT / "assets" / "models"
+DEFAULT = "en-de"
+TWINS = "positions"
+"""Folder of the models that differ in their positional encoding only."""
+KINDS = tuple(str(kind) for kind in AttentionKind)
+NEEDS_MODEL = "This needs the model, and an imported file holds a run without it: choose a model on the left."
+MOST_MODELS = 4
+"""So many models stay in memory, the twins aside; `TRANSFORMER_MOST_MODELS` in the environment changes it."""
+
+
+@st.cache_resource(show_spinner=False)
+def _residents() -> Residents:
+    return Residents(int(os.environ.get("TRANSFORMER_MOST_MODELS") or MOST_MODELS))
+
+
+@st.cache_resource(show_spinner=False)
+def _resident_twins() -> Residents:
+    return Residents(12)
+
+
+def _own_models() -> Path:
+    return Path(os.environ.get("TRANSFORMER_MODELS") or ROOT / "models")
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if (path / "config.json").is_file())
+
+
+def available() -> dict[str, Path]:
+    """The models a visitor can choose, by name: bundled ones, trained ones, twins, the Hub's in its cache."""
+    found = _on_disk()
+    return found | {name: path for name, path in hub_models.cached().items() if name not in found}
+
+
+def _on_disk() -> dict[str, Path]:
+    found = {path.name: path for path in _checkpoints(BUNDLED)}
+    for path in _checkpoints(_own_models()):
+        found.setdefault(path.name, path)
+    first = {DEFAULT: found[DEFAULT]} if DEFAULT in found else {}
+    return first | found | twins()
+
+
+def twins() -> dict[str, Path]:
+    """The positional twins by name, `positions/rotary`, in the order of the registry, then others."""
+    found = {path.name: path for path in _checkpoints(BUNDLED / TWINS)}
+    for path in _checkpoints(_own_models() / TWINS):
+        found.setdefault(path.name, path)
+    names = [*(name for name in REGISTRY if name in found), *(name for name in found if name not in REGISTRY)]
+    return {f"{TWINS}/{name}": found[name] for name in names}
+
+
+def position_results() -> dict[str, Any] | None:
+    """What `python -m transformer positions` measured on the twins; None where it was not run."""
+    for folder in (BUNDLED, _own_models()):
+        if (path := folder / TWINS / "results.json").is_file():
+            return read_json(path)
+    return None
+
+
+def translator(name: str) -> Translator:
+    """The model of that name, loaded once per server and again when its directory changed.
+
+    Raises:
+        KeyError: there is no model of that name; a path is no name.
+        NoModelError: the name is that of a file, which holds a run without its model.
+        ValueError: the directory is damaged.
+    """
+    if imported.is_imported(name):
+        raise NoModelError(NEEDS_MODEL)
+    path = directory(name)
+    return _home(name).get(_key(name, path), memory.of_model(path), lambda: load_translator(path))
+
+
+def directory(name: str) -> Path:
+    """The directory of a model.
+
+    Raises:
+        KeyError: there is no model of that name; a path is no name.
+    """
+    return _on_disk().get(name) or hub_models.cached_model(name)
+
+
+def _home(name: str) -> Residents:
+    return _resident_twins() if name in twins() else _residents()
+
+
+def _key(name: str, path: Path) -> tuple[str, str, int]:
+    changed = (each.stat().st_mtime_ns for each in path.iterdir() if each.exists())
+    return name, str(path), max(changed, default=0)
+
+
+def is_resident(name: str) -> bool:
+    """Whether a model is in memory."""
+    return _key(name, directory(name)) in _home(name)
+
+
+class NoModelError(ValueError):
+    """A view needs the model, and the run was opened from a file."""
+
+
+def has_model(name: str) -> bool:
+    """Whether a name among the models is that of a model, not of a file."""
+    return not imported.is_imported(name)
+
+
+def languages(name: str) -> tuple[str, ...]:
+    """The pieces that name a target language, such as `>>fra<<`, where a model must be told one."""
+    try:
+        pieces = translator(name).config.language_pieces if has_model(name) else ()
+    except (ValueError, OSError):
+        return ()
+    return pieces if len(pieces) > 1 else ()
+
+
+def addressed(name: str, text: str, language: str | None) -> str:
+    """A text as a model of several languages wants it: it begins with the one chosen, or with its own."""
+    pieces = languages(name)
+    return text if not pieces or text.startswith(pieces) else f"{language_of(name, language)} {text}"
+
+
+def language_of(name: str, language: str | None) -> str:
+    """The language that is translated into: the one chosen where the model knows it, else its first."""
+    pieces = languages(name)
+    return language if language in pieces else pieces[0]
+
+
+def sizes(name: str) -> dict[str, Head]:
+    """Number of layers and heads by kind."""
+    config = _config(name)
+    layers = {"encoder": config.n_encoder_layers}
+    return {kind: (layers.get(kind, config.n_decoder_layers), config.n_heads) for kind in KINDS}
+
+
+def _config(name: str) -> TransformerConfig:
+    return translator(name).config if has_model(name) else imported.find(name).translation.config
+
+
+def facts(name: str) -> dict[str, Any]:
+    """What `heads.json` says; empty where the model has none."""
+    return (translator(name).heads or {}) if has_model(name) else {}

@@ -1,0 +1,42 @@
+"""Sentence pairs with links made by hand: the bundled sample, or a file of the visitor's."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import streamlit as st
+
+from transformer.lenses.alignment import GoldPair, read_gold
+from transformer.text.pairs import Bounds, DataError
+from ui.server import catalogue
+
+SAMPLE = catalogue.ROOT / "assets" / "sample" / "alignments.tsv"
+LARGEST = 2 * 2**20
+"""Most bytes of a file, packed and unpacked."""
+BOUNDS = Bounds(total=LARGEST, line=64 * 2**10, lines=2_000)
+
+
+@st.cache_resource(show_spinner=False)
+def sample() -> list[GoldPair]:
+    """The bundled pairs; none where the file is missing."""
+    return read_gold(SAMPLE) if SAMPLE.is_file() else []
+
+
+def parse(name: str, content: bytes) -> list[GoldPair]:
+    """Reads a file of the visitor's.
+
+    Raises:
+        DataError: the file is too large, or not of the format; the message says where.
+    """
+    if len(content) > LARGEST:
+        raise DataError(
+            f"The file has {len(content) / 2**20:.1f} MB; at most {LARGEST // 2**20} MB are read."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("gold.tsv.gz" if name.endswith(".gz") else "gold.tsv")
+        path.write_bytes(content)
+        try:
+            return read_gold(path, BOUNDS)
+        except DataError as error:
+            raise DataError(str(error).replace(str(path), "the file")) from error

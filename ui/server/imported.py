@@ -1,0 +1,111 @@
+"""Runs that a visitor opened from files: kept for the visit, among the models, limited in size."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from dataclasses import dataclass
+
+from figures.base import labels
+from transformer import Translation, load_trace, load_view
+from transformer.exports.record import TraceFileError
+from transformer.exports.view import SavedView, starts_as_json
+from transformer.text.vocabulary import clean
+from ui.address import session
+from ui.address.parameters import parse
+
+PREFIX = "imported: "
+MOST = 4
+LARGEST = 128 * 2**20
+"""Most bytes of traces that a visitor keeps open."""
+
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A file that is open.
+
+    Attributes:
+        name: stands among the models, and holds a digest of the file.
+        translation: the run.
+        view: what a JSON file holds; None for a whole trace.
+    """
+
+    name: str
+    translation: Translation
+    view: SavedView | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the trace holds."""
+        return 0 if self.translation.attention is None else self.translation.attention.nbytes
+
+    @property
+    def selection(self) -> dict[str, str | None]:
+        """What the state holds where this run is on the screen."""
+        run = self.translation
+        forced = run.method == "forced"
+        return {
+            "text": run.source_text,
+            "decode": "greedy" if forced else parse({"decode": [run.method]})[0].decode,
+            "target": run.text if forced else None,
+        }
+
+
+def is_imported(name: str | None) -> bool:
+    """Whether a name among the models is that of a file."""
+    return name is not None and name.startswith(PREFIX)
+
+
+def open_file(file_name: str, content: bytes) -> Imported:
+    """Opens a file for this visit; the oldest ones are closed where there are too many.
+
+    Raises:
+        TraceFileError: the file is damaged, foreign or too large; the message says so in one sentence.
+    """
+    digest = hashlib.sha256(content).hexdigest()[:6]
+    shown = "".join(map(labels.display, re.sub(r"[\s<>&]+", " ", file_name)))[-40:].strip()
+    file = io.BytesIO(content)
+    view = load_view(file) if starts_as_json(file) else None
+    run = load_trace(file) if view is None else view.translation
+    opened = Imported(f"{PREFIX}{shown or 'file'} ({digest})", run, view)
+    if opened.nbytes > LARGEST:
+        raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the most kept for a visit.")
+    kept = session.imported()
+    kept.pop(opened.name, None)
+    kept[opened.name] = opened
+    while len(kept) > MOST or sum(each.nbytes for each in kept.values()) > LARGEST:
+        kept.pop(next(iter(kept)))
+    return opened
+
+
+def traces() -> list[str]:
+    """Names of the open files that hold a whole trace, so that every view of the run works."""
+    return [name for name, each in session.imported().items() if each.view is None]
+
+
+def find(name: str) -> Imported:
+    """An open file.
+
+    Raises:
+        KeyError: this visitor has no such file open.
+    """
+    found: Imported = session.imported()[name]
+    return found
+
+
+def run_of(name: str, text: str, decode: str, target: str | None) -> Translation:
+    """The run of an open file.
+
+    Raises:
+        ValueError: something else than that run is asked for.
+    """
+    opened = find(name)
+    wanted = opened.selection
+    if (clean(wanted["text"] or ""), wanted["decode"]) != (text, decode) or (
+        None if wanted["target"] is None else clean(wanted["target"])
+    ) != target:
+        raise ValueError(
+            "An imported file holds one run only: choose a model on the left to translate anything else."
+        )
+    return opened.translation

@@ -1,0 +1,29 @@
+"""A sentence that is ready to be shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from transformer import Translation
+from ui.server import examples
+from ui.server.runs import Request
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A sentence that is ready to be shown.
+
+    Attributes:
+        asked: what identifies the translation.
+        translation: the translation with its trace.
+        example: the example it is, or None.
+    """
+
+    asked: Request
+    translation: Translation
+    example: examples.Example | None
+
+    @property
+    def trace(self) -> str:
+        """The short name on which figures, events and the view agree."""
+        return self.asked.trace

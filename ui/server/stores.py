@@ -1,0 +1,157 @@
+"""What the server keeps in memory for all visitors together: values used last, and models used last."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet, WeakValueDictionary
+
+from transformer import Translation, Translator
+from transformer.hub.files import size
+from ui.server import memory
+
+MOST_BYTES = 512 * 2**20
+"""Most bytes of translations that the server keeps for all visitors together, the newest one aside."""
+
+V = TypeVar("V")
+Key = tuple[str, str, int]
+"""Name, directory and time of change of a model."""
+
+
+class Recent(Generic[V]):
+    """A small store shared by all visitors: keeps the values used last, safe between threads.
+
+    Args:
+        entries: most values kept.
+        size: bytes of a value; where it is given, at most `MOST_BYTES` are kept.
+    """
+
+    def __init__(self, entries: int, size: Callable[[V], int] | None = None) -> None:
+        self._entries, self._values, self._lock = entries, OrderedDict[Hashable, V](), threading.Lock()
+        self._size = size
+        _stores.add(self)
+
+    def get(self, key: Hashable, make: Callable[[], V]) -> V:
+        """The value of a key, made where it is missing; two visitors may make the same one."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > 1 and self._full():
+                self._values.popitem(last=False)
+        return value
+
+    def drop(self, model: str) -> None:
+        """Forgets what was made with a model: keys that begin with its name, or with a request for it."""
+        with self._lock:
+            for key in [key for key in self._values if _model_of(key) == model]:
+                del self._values[key]
+
+    def _full(self) -> bool:
+        if len(self._values) > self._entries:
+            return True
+        return self._size is not None and sum(map(self._size, self._values.values())) > MOST_BYTES
+
+    def __contains__(self, key: Hashable) -> bool:
+        with self._lock:
+            return key in self._values
+
+
+_stores: WeakSet[Recent[Any]] = WeakSet()
+
+
+def _model_of(key: Hashable) -> object:
+    first = key[0] if isinstance(key, tuple) and key else key
+    return getattr(first, "model", first)
+
+
+def held(translation: Translation) -> int:
+    """Bytes that a translation holds in memory: the trace, and the residual stream where it was recorded."""
+    trace = translation.attention
+    if trace is None:
+        return 0
+    records = [*trace.embeddings.values(), *trace.residuals.values()]
+    tensors = [tensor for record in records for tensor in vars(record).values() if tensor is not None]
+    return trace.nbytes + sum(tensor.nbytes for tensor in tensors)
+
+
+class NoRoomError(ValueError):
+    """A model does not fit into the memory that is free."""
+
+
+class Residents:
+    """Models in memory: at most so many, and only as many as fit; the one used last longest ago leaves.
+
+    A model that leaves while somebody computes with it stays theirs, and is found again as long as they do.
+
+    Args:
+        most: models that stay.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._kept = most, OrderedDict[Key, Translator]()
+        self._alive: WeakValueDictionary[Key, Translator] = WeakValueDictionary()
+        self._lock, self._loading = threading.Lock(), threading.Lock()
+
+    def __contains__(self, key: Key) -> bool:
+        with self._lock:
+            return key in self._alive
+
+    def get(self, key: Key, needed: int, load: Callable[[], Translator]) -> Translator:
+        """The model of a key, loaded where nobody has it; one is loaded at a time.
+
+        Args:
+            key: which model.
+            needed: bytes of memory that it takes.
+            load: loads it.
+
+        Raises:
+            NoRoomError: it does not fit into memory.
+        """
+        model = self._find(key)
+        if model is None:
+            with self._loading:
+                model = self._find(key) or self._load(key, needed, load)
+        return model
+
+    def _find(self, key: Key) -> Translator | None:
+        with self._lock:
+            model = self._alive.get(key)
+            if model is not None:
+                self._keep(key, model)
+        return model
+
+    def _keep(self, key: Key, model: Translator) -> None:
+        self._kept[key] = model
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._leave()
+
+    def _load(self, key: Key, needed: int, load: Callable[[], Translator]) -> Translator:
+        self._make_room(key[0], needed)
+        model = load()
+        with self._lock:
+            self._alive[key] = model
+            self._keep(key, model)
+        return model
+
+    def _make_room(self, name: str, needed: int) -> None:
+        while memory.available() < needed and self._kept:
+            with self._lock:
+                self._leave()
+            gc.collect()
+        if (free := memory.available()) < needed:
+            raise NoRoomError(
+                f"{name} needs {size(needed)} of memory; {size(free)} are free, so choose a smaller model."
+            )
+
+    def _leave(self) -> None:
+        (name, _, _), _ = self._kept.popitem(last=False)
+        for store in list(_stores):
+            store.drop(name)

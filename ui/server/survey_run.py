@@ -1,0 +1,146 @@
+"""Surveys of many sentences in the background: shared by all visitors who ask for the same one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import streamlit as st
+
+from transformer import Translator
+from transformer.lenses.alignment import GoldPair
+from transformer.study.survey import Line, Survey, Surveyor
+from transformer.text.pairs import read_pairs
+from ui.address import session
+from ui.server import catalogue, gold
+from ui.server.stores import Recent
+
+SAMPLE = catalogue.ROOT / "assets" / "sample" / "tatoeba-en-de.tsv.gz"
+
+AT_ONCE = 2
+"""So many surveys compute at the same time; others wait for their turn."""
+KEPT = 8
+"""So many surveys are kept, of at most about 4 MB each."""
+
+
+@cache
+def sample() -> tuple[Line, ...]:
+    """The bundled sentence pairs."""
+    return tuple(Line(pair.source, pair.target) for pair in read_pairs(SAMPLE))
+
+
+@st.cache_resource(show_spinner=False)
+def _turns() -> threading.Semaphore:
+    return threading.Semaphore(AT_ONCE)
+
+
+@st.cache_resource(show_spinner=False)
+def _runs() -> Recent[Run]:
+    return Recent(KEPT)
+
+
+def run_of(model: str) -> Run:
+    """The survey of the visitor's own sentences, or else of the sample; new where nobody asked for it yet.
+
+    Raises:
+        ValueError: There is no model of that name.
+    """
+    translator = catalogue.translator(model)
+    own = session.own_sentences()
+    lines, pairs = sample() if own is None else own[1], gold.sample()
+    if catalogue.languages(model):
+        language = session.current().language
+        lines = tuple(
+            replace(each, source=catalogue.addressed(model, each.source, language)) for each in lines
+        )
+        pairs = pairs[:0]
+    key = (model, id(translator), lines)
+    return _runs().get(key, lambda: Run(translator, lines, pairs, _turns()))
+
+
+class Run:
+    """One survey: computed in a thread while somebody waits for it, and then kept.
+
+    Args:
+        translator: The model.
+        lines: The sentences.
+        gold: Pairs with word alignments.
+        turns: Shared by all runs.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        lines: Sequence[Line],
+        gold: Sequence[GoldPair],
+        turns: threading.Semaphore,
+    ) -> None:
+        surveyor = Surveyor(translator, lines, gold)
+        self.total, self.read, self.failed = surveyor.total, 0, ""
+        self._surveyor: Surveyor | None = surveyor
+        self._reading, self._turns = surveyor.run(), turns
+        self._waiting: set[str] = set()
+        self._left: set[str] = set()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._result: Survey | None = None
+
+    def wait(self, visitor: str) -> bool:
+        """Whether the survey still runs for a visitor who has not left it; starts it where it stands."""
+        with self._lock:
+            if visitor in self._left or self._result is not None or self.failed:
+                return False
+            self._waiting.add(visitor)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread.start()
+            return True
+
+    def leave(self, visitor: str) -> None:
+        """The visitor stops waiting; where nobody waits any more the run stops after its sentence."""
+        with self._lock:
+            self._waiting.discard(visitor)
+            self._left.add(visitor)
+
+    def go_on(self, visitor: str) -> None:
+        """The visitor waits again; nothing that was read is lost."""
+        with self._lock:
+            self._left.discard(visitor)
+
+    def survey(self) -> Survey | None:
+        """What was found so far; None before the first sentence."""
+        with self._lock:
+            surveyor = self._surveyor
+        if surveyor is None:
+            return self._result
+        try:
+            return surveyor.survey()
+        except ValueError:
+            return None
+
+    def _run(self) -> None:
+        try:
+            with self._turns:
+                self._read_on()
+        except Exception as error:  # a visitor is told instead of waiting for ever
+            self.failed = f"The survey stopped: {error}"
+        finally:
+            with self._lock:
+                self._thread = None
+
+    def _read_on(self) -> None:
+        while self._waiting:
+            try:
+                self.read = next(self._reading)
+            except StopIteration:
+                self._finish()
+                return
+
+    def _finish(self) -> None:
+        result = self.survey()
+        with self._lock:
+            self._result, self._surveyor = result, None
+            if result is None:
+                self.failed = "The model can read none of these sentences: all are too long for it."

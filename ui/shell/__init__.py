@@ -1,0 +1,1 @@
+"""How every page opens: frame, menu, model, sentence."""

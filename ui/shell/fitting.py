@@ -1,0 +1,67 @@
+"""Fits a state to the model and the translation at hand: nearest valid values, each named in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from figures.base import labels
+from ui.address.parameters import State
+from ui.linked_view import Head
+from ui.server.imported import is_imported
+
+
+def fit_model(asked: str | None, names: Iterable[str]) -> tuple[str, list[str]]:
+    """The model to open, and a sentence where it is not the one asked for; a path is no name.
+
+    Args:
+        asked: the name in the state, or None.
+        names: the models there are, the default first.
+    """
+    known = list(names)
+    if asked in known:
+        return str(asked), []
+    notes = [] if asked is None else [f"There is no model of the name in the address; this is {known[0]}."]
+    if is_imported(asked):
+        notes = [f"The address speaks of a file that is not open here: open it again. This is {known[0]}."]
+    return known[0], notes
+
+
+def fit_head(kind: str, asked: Head | None, size: Head, default: Head) -> tuple[Head, list[str]]:
+    """The head to open, and a sentence where the model has no such head.
+
+    Args:
+        kind: encoder, decoder or cross.
+        asked: layer and head in the state (from 0), or None.
+        size: number of layers and of heads.
+        default: the head that opens first.
+    """
+    if asked is None:
+        return default, []
+    nearest = min(asked[0], size[0] - 1), min(asked[1], size[1] - 1)
+    if nearest == asked:
+        return nearest, []
+    layers = f"{size[0]} layer{'s' * (size[0] > 1)} of {size[1]} head{'s' * (size[1] > 1)}"
+    return nearest, [f"This model has {layers}; {kind} shows {labels.head_phrase(*nearest)}."]
+
+
+def fit_heads(
+    state: State, sizes: Mapping[str, Head], defaults: Mapping[str, Head]
+) -> tuple[dict[str, Head], list[str]]:
+    """`fit_head` for every kind."""
+    chosen, notes = {}, []
+    for kind, size in sizes.items():
+        chosen[kind], more = fit_head(kind, getattr(state, kind), size, defaults[kind])
+        notes += more
+    return chosen, notes
+
+
+def fit_position(what: str, asked: int | None, length: int) -> tuple[int | None, list[str]]:
+    """A position inside the sentence (from 0), and a sentence where it was outside; None stays None."""
+    if asked is None or asked < length:
+        return asked, []
+    return length - 1, [f"This sentence has {length} {what}s; {what} {length} is shown."]
+
+
+def default_step(target_tokens: tuple[str, ...]) -> int:
+    """The step that opens first: the last one that writes text."""
+    return max((i for i, token in enumerate(target_tokens) if not labels.is_special(token)), default=0)

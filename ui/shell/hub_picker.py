@@ -1,0 +1,125 @@
+"""The way from the app to the Hub: a name is looked up, what it needs is said, and the model is fetched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import streamlit as st
+
+from transformer.hub.fetch import Offer
+from transformer.hub.files import size
+from ui.address import session
+from ui.controls.pickers import control
+from ui.controls.text import plain
+from ui.server import hub_models, memory
+from ui.server.hub_models import Download, Question, desk
+
+_EVERY = 0.5
+"""Seconds between two looks at a download."""
+_ADDRESS = re.compile(r"https?://[^/\s]+/([^/\s?#]+/[^/\s?#]+)\S*")
+"""Of a page of a model, of which the owner and the name are taken."""
+
+Take = Callable[[str], object]
+"""Opens a model."""
+
+
+def draw(take: Take) -> None:
+    """Draws the form, or while a model is fetched how far it is; at the end the model is taken."""
+    fetching = _fetching()
+    st.fragment(_panel, run_every=_EVERY if fetching else None)(fetching, take)
+
+
+def _fetching() -> bool:
+    question = desk().question(session.visitor())
+    return question is not None and question.download is not None
+
+
+def _panel(fetching: bool, take: Take) -> None:
+    """While a model is fetched this runs twice a second, so a whole run begins and ends it."""
+    if _fetching() != fetching:
+        st.rerun()
+    question = desk().question(session.visitor())
+    if question is not None and question.download is not None:
+        _progress(question, question.download, take)
+        return
+    with st.popover("Models of the Hub", icon=":material/cloud_download:", type="tertiary"):
+        _form(question)
+
+
+def _form(question: Question | None) -> None:
+    reason = hub_models.closed()
+    if question is not None and question.is_open and reason is None:
+        with st.spinner("Asking the Hub"):
+            question.ask()
+    blocked = reason is not None or (question is not None and question.unreachable)
+    name = "" if question is None else question.name
+    st.text_input(
+        "Name of a model on the Hub",
+        name,
+        placeholder="Helsinki-NLP/opus-mt-en-fr",
+        disabled=blocked,
+        help="Any OPUS-MT (Marian) translation model, or one that was pushed with this package.",
+        **control("hub.grey" if blocked else "hub", name, _ask),  # a field that turns grey loses its text
+    )
+    if reason is not None:
+        st.caption(plain(reason))
+        return
+    if patterns := hub_models.allowed():
+        st.caption(f"Allowed here: {plain(', '.join(patterns))}")
+    if question is None:
+        st.caption("Type a name and press Enter.")
+        return
+    _answer(question)
+
+
+def _answer(question: Question) -> None:
+    if question.problem:
+        st.error(plain(question.problem), icon=":material/error:")
+    if question.offer is not None and not question.problem:
+        _offer(question.offer)
+        return
+    label = "Try again" if question.problem else "Look it up"
+    st.button(label, on_click=_ask, args=(question.name,), key="hub.again")
+
+
+def _offer(offer: Offer) -> None:
+    free, config = memory.available(), offer.config
+    st.markdown(
+        f"**{plain(offer.name)}**, {config.n_encoder_layers} + {config.n_decoder_layers} layers of "
+        f"{config.n_heads} heads: {size(offer.nbytes)} to fetch, {size(offer.memory)} of memory needed, "
+        f"{size(free)} free."
+    )
+    if offer.present_name != offer.name:
+        st.caption(f"It is called {plain(offer.present_name)} now.")
+    fits = offer.memory <= free
+    if not fits:
+        st.caption("It needs more memory than is free here.")
+    st.button("Fetch it", type="primary", disabled=not fits, on_click=_fetch, key="hub.fetch")
+
+
+def _ask(text: str) -> None:
+    address = _ADDRESS.fullmatch(text.strip())
+    desk().ask(session.visitor(), address[1] if address else text.strip().strip("/"))
+
+
+def _fetch() -> None:
+    desk().fetch(session.visitor())
+
+
+def _progress(question: Question, download: Download, take: Take) -> None:
+    """How far the download is; at its end the model is opened."""
+    if download.complete:
+        desk().ask(session.visitor(), "")
+        take(question.name)
+        st.rerun()
+    if download.failed:
+        question.problem, question.download = download.failed, None
+        st.rerun()
+    there, total = size(download.done), size(download.offer.nbytes)
+    st.progress(download.share, f"Fetching {plain(question.name)}: {there} of {total}")
+    st.button("Cancel", on_click=_cancel, key="hub.cancel")
+
+
+def _cancel() -> None:
+    desk().ask(session.visitor(), "")

@@ -1,0 +1,124 @@
+"""Which model is open: the list in the sidebar, what a model needs, its languages, and the way to the Hub."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from transformer.hub.files import size
+from transformer.hub.settings import is_name
+from transformer.hub.sources import hub_title
+from ui.address import session
+from ui.controls.pickers import control
+from ui.controls.text import plain
+from ui.linked_view import Head
+from ui.server import catalogue, imported, memory, runs
+from ui.server.hub_models import desk
+from ui.shell import hub_picker
+from ui.shell.fitting import fit_model
+
+LARGE = 100_000_000
+"""From so many bytes of memory on, the list says what a model needs."""
+
+
+def pick_model() -> str | None:
+    """Draws the model picker in the sidebar and gives the name of the model; None where there is none."""
+    names = [*catalogue.available(), *imported.traces()]
+    if not names:
+        st.error(
+            "There is no model here. Put one under assets/models, or train one into models/ with "
+            "`python -m transformer train`."
+        )
+        return None
+    name = _fitted(names)
+    with st.sidebar:
+        st.selectbox(
+            "Model",
+            names,
+            index=names.index(name),
+            format_func=_label,
+            label_visibility="collapsed",
+            **control("model", name, _take_model),
+        )
+    _load(name)
+    with st.sidebar:
+        _pick_language(name)
+        hub_picker.draw(_take_model)
+    return name
+
+
+def _fitted(names: list[str]) -> str:
+    asked = session.current().model
+    name, notes = fit_model(asked, names)
+    if notes and asked is not None and is_name(asked):
+        desk().suggest(session.visitor(), asked)
+        notes = [f"{asked} is not on this machine: get it from the Hub, on the left. This is {name}."]
+    for note in notes:
+        session.notice(note)
+    if notes:
+        session.resolve(model=name)
+    return name
+
+
+def _label(name: str) -> str:
+    """What the list shows: of a model of the Hub its owner last, so that a narrow list tells models apart."""
+    if imported.is_imported(name):
+        return name
+    path = catalogue.directory(name)
+    owner, _, model = name.partition("/") if hub_title(path) else ("", "", name)
+    needed = memory.of_model(path)
+    return " · ".join(filter(None, (model, size(needed) if needed >= LARGE else "", owner)))
+
+
+def _take_model(name: str) -> None:
+    """Opens another model: the sentence, the step and the view stay, and heads that the visitor chose."""
+    if imported.is_imported(name):
+        run = imported.find(name).selection
+        session.change(model=name, step=None, source=None, encoder=None, decoder=None, cross=None, **run)
+        return
+    now = session.current()
+    if now.source is not None:
+        session.notice("The source token is not kept: every model cuts a sentence into tokens of its own.")
+    session.change(model=name, source=None, **{kind: _chosen(kind) for kind in catalogue.KINDS})
+
+
+def _chosen(kind: str) -> Head | None:
+    """The head of a kind where it is not merely the one that the model opened with."""
+    now = session.current()
+    head: Head | None = getattr(now, kind)
+    try:
+        opened_with = runs.default_head(now.model or next(iter(catalogue.available())), kind)
+    except (KeyError, ValueError, OSError):
+        return head
+    return None if head == opened_with else head
+
+
+def _load(name: str) -> None:
+    """Loads a model, and finds the heads to open first, where that was not done; errors are said later."""
+    if not catalogue.has_model(name):
+        return
+    try:
+        if not catalogue.is_resident(name):
+            needed, free = memory.of_model(catalogue.directory(name)), memory.available()
+            with st.spinner(f"Loading {plain(name)}: {size(needed)} of memory, {size(free)} are free"):
+                runs.first_choice(name)
+    except (KeyError, ValueError, OSError):
+        return
+
+
+def _pick_language(name: str) -> None:
+    """Chooses the language that a model of several translates into; the sentence may name one itself."""
+    pieces = catalogue.languages(name)
+    if not pieces:
+        return
+    text = session.current().text or ""
+    named = next((piece for piece in pieces if text.startswith(piece)), None)
+    chosen = named or catalogue.language_of(name, session.current().language)
+    st.selectbox(
+        "Translate into",
+        pieces,
+        index=pieces.index(chosen),
+        format_func=lambda piece: piece.strip("<>"),
+        disabled=named is not None,
+        help="This model translates into several languages, so a text begins with the one that is wanted.",
+        **control("language", chosen, lambda piece: session.change(language=piece, **session.FRESH)),
+    )

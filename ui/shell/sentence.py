@@ -1,0 +1,168 @@
+"""The sentence of a page: its box, the ways of decoding, and its translation."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from figures.base import labels
+from transformer import Translation
+from ui.address import session
+from ui.address.values import SAMPLE
+from ui.controls.pickers import control
+from ui.controls.text import plain
+from ui.linked_view import Head
+from ui.server import catalogue, examples, runs
+from ui.server.opened import Opened
+from ui.server.runs import Request
+from ui.shell import fitting
+
+_METHODS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling"}
+_PROGRESS_EVERY = 0.2
+
+
+def new_text(text: str) -> None:
+    """Takes another sentence; the cursor opens where the app chooses."""
+    session.change(text=text, target=None, **session.FRESH)
+
+
+def sentence_box() -> None:
+    """The sentence, the way of decoding, the button."""
+    now = session.current()
+    text = examples.examples()[0].text if now.text is None else now.text
+    box, way, button = st.columns([7, 1.8, 1], vertical_alignment="bottom")
+    with box:
+        st.text_input(
+            "Sentence to translate",
+            text,
+            label_visibility="collapsed",
+            placeholder="Type a sentence and press Enter",
+            **control("text", text, new_text),
+        )
+    with way:
+        _decoding(now.decode)
+    with button:
+        st.button("Translate", type="primary", width="stretch")
+
+
+def _decoding(chosen: str) -> None:
+    options = list(_METHODS) if chosen in _METHODS else [*_METHODS, chosen]
+    st.selectbox(
+        "Decoding",
+        options,
+        index=options.index(chosen),
+        label_visibility="collapsed",
+        format_func=_method_name,
+        **control("decode", chosen, _take_decoding),
+    )
+
+
+def _method_name(method: str) -> str:
+    if method in _METHODS:
+        return _METHODS[method]
+    return method.replace("sample-", "sampling, seed ").replace("beam-", "beam, hypotheses: ")
+
+
+def _take_decoding(method: str) -> None:
+    session.change(decode=method, target=None, **session.FRESH)
+
+
+def _sample_again() -> None:
+    seed = int(session.current().decode.removeprefix(SAMPLE)) + 1
+    _take_decoding(f"{SAMPLE}{seed}")
+
+
+def below_box() -> None:
+    """One line of example sentences, and the visitor's own translation."""
+    now = session.current()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
+        st.caption("try:", width="content")
+        for i, example in enumerate(examples.examples()):
+            st.button(
+                example.label,
+                key=f"example.{i}",
+                type="tertiary",
+                on_click=new_text,
+                args=(example.text,),
+                help=plain(example.text),
+            )
+        if now.decode.startswith(SAMPLE) and now.target is None:
+            st.button(
+                "draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:"
+            )
+        own_translation(now.target)
+
+
+def own_translation(target: str | None) -> None:
+    """A popover in which the visitor gives a translation, which is then forced through the model."""
+    label = "use my own translation" if target is None else "own translation in use"
+    with st.popover(label, type="tertiary"):
+        st.text_input(
+            "Your translation",
+            target or "",
+            placeholder="Type a translation and press Enter",
+            help="The model reads it word by word (teacher forcing) and decodes nothing.",
+            **control("target", target or "", _take_target),
+        )
+        if target is not None:
+            st.button("back to the model's translation", on_click=_take_target, args=("",))
+
+
+def _take_target(target: str) -> None:
+    session.change(target=target.strip() or None, **session.FRESH)
+
+
+def open_sentence(model: str) -> Opened | None:
+    """Translates what the state asks for and fits the cursor and the heads to it; None after a refusal."""
+    now = session.current()
+    text = examples.examples()[0].text if now.text is None else now.text
+    asked = runs.request(now, model, text)
+    try:
+        translation = _translate(asked)
+        sizes = catalogue.sizes(model)
+        defaults = {kind: runs.default_head(model, kind) for kind in catalogue.KINDS}
+    except (ValueError, OSError) as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return None
+    example = examples.example_of(text) if asked.target is None else None
+    _fit(translation, example, sizes, defaults)
+    return Opened(asked, translation, example)
+
+
+def _translate(asked: Request) -> Translation:
+    place = st.empty()
+    last = time.monotonic()
+
+    def progress(count: int, token: str) -> None:
+        nonlocal last
+        if time.monotonic() - last > _PROGRESS_EVERY:
+            last = time.monotonic()
+            word = plain(labels.display(token))
+            place.progress(
+                min(0.98, 1 - 0.98**count), f"Translating: {count} tokens so far, the last one {word}"
+            )
+
+    translation = runs.translate(asked, progress)
+    place.empty()
+    return translation
+
+
+def _fit(
+    translation: Translation,
+    example: examples.Example | None,
+    sizes: dict[str, Head],
+    defaults: dict[str, Head],
+) -> None:
+    now = session.current()
+    if example is not None and translation.model == catalogue.DEFAULT:
+        defaults = {**defaults, "cross": (example.claim.layer, example.claim.head)}
+    heads, notes = fitting.fit_heads(now, sizes, defaults)
+    step, more = fitting.fit_position("step", now.step, len(translation.target_tokens))
+    source, yet_more = fitting.fit_position("source token", now.source, len(translation.source_tokens))
+    if step is None:
+        claimed = None if example is None else examples.claim_step(example, translation.target_tokens)
+        step = fitting.default_step(translation.target_tokens) if claimed is None else claimed
+    for note in (*notes, *more, *yet_more):
+        session.notice(note)
+    session.resolve(step=step, source=source, **heads)

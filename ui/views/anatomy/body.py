@@ -1,0 +1,265 @@
+"""What the page Anatomy looks at: the parts of the running model, and the token that passes through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import captions, labels
+from figures.pages.anatomy import Box
+from transformer import TransformerConfig, Translation, Translator
+from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.trace.audit import merged
+from transformer.trace.report import AuditReport, Check
+from ui.address import session
+from ui.address.parameters import State
+from ui.controls import export
+from ui.controls.text import plain
+from ui.maps.explorer import place
+from ui.server import catalogue, runs
+from ui.server.opened import Opened
+
+CONFIG = {"displayModeBar": False}
+Drawn = dict[str, export.Picture]
+"""Figures by name, to be taken home together."""
+_NAMES = {"attention": "self_attention", "cross": "cross_attention", "forward": "feed_forward"}
+_LABELS: dict[str, tuple[str, str | None]] = {
+    "encoder-attention": ("self-attention", "encoder"),
+    "decoder-attention": ("masked self-attention", "decoder"),
+    "decoder-cross": ("cross-attention", "cross"),
+    "encoder-forward": ("feed-forward", None),
+    "decoder-forward": ("feed-forward", None),
+}
+_SUBLAYERS: dict[Side, tuple[str, ...]] = {
+    "encoder": ("encoder-attention", "encoder-forward"),
+    "decoder": ("decoder-attention", "decoder-cross", "decoder-forward"),
+}
+
+
+@dataclass(frozen=True)
+class Body:
+    """The model at work on one sentence, at the cursor.
+
+    Attributes:
+        opened: the sentence.
+        translator: the model.
+        traced: the translation with the residual stream.
+        part: the part that is looked at.
+        layer: its layer, from 0.
+        source: the source token, from 0.
+        step: the decode step, from 0.
+        notes: what was asked for and is not there.
+    """
+
+    opened: Opened
+    translator: Translator
+    traced: Translation
+    part: str
+    layer: int
+    source: int
+    step: int
+    notes: tuple[str, ...]
+
+    @property
+    def side(self) -> Side:
+        """The stack that the part belongs to."""
+        return side_of(self.part)
+
+    @property
+    def position(self) -> int:
+        """The position that passes through the part."""
+        return self.source if self.side == "encoder" else self.step
+
+    @property
+    def sublayer(self) -> Sublayer:
+        """The sub-layer that the part belongs to."""
+        return Sublayer(self.side, self.layer, _NAMES[self.part.split("-")[1]])  # type: ignore[arg-type]
+
+    @property
+    def token(self) -> str:
+        """The token at that position: of the source, or read by the decoder."""
+        run = self.traced
+        return (
+            run.source_tokens[self.source] if self.side == "encoder" else run.decoder_input_tokens[self.step]
+        )
+
+    @property
+    def token_id(self) -> int:
+        """Its id."""
+        run, model = self.traced, self.translator
+        if self.side == "encoder":
+            return (*model.ids(run.source_text), model.config.eos_id)[self.source]
+        return run.steps[self.step - 1].token_id if self.step else model.config.bos_id
+
+    @property
+    def name(self) -> str:
+        """The token as Markdown."""
+        return f"“{plain(captions.quote(self.token))}”"
+
+    def audit(self, checks: tuple[Check, ...]) -> AuditReport:
+        """The proof of a part together with that of the trace."""
+        kind = {"encoder": AttentionKind.ENCODER, "decoder": AttentionKind.DECODER}[self.side]
+        if self.part.startswith("decoder-cross"):
+            kind = AttentionKind.CROSS
+        assert self.traced.attention is not None
+        return merged([*self.traced.attention.audit((kind, self.layer)).checks, *checks])
+
+    def caption(self, quantity: str) -> str:
+        """What a picture shows, where, and of which model."""
+        position = labels.count(self.position)
+        at = f"source token {position}" if self.side == "encoder" else f"step {position}"
+        run = self.traced
+        return f"{title(self)} · {at} · {quantity} · {run.model} ({captions.norm_name(run.config.norm)})"
+
+
+def look(opened: Opened) -> Body:
+    """What the state asks for, fitted to the model."""
+    model = catalogue.translator(opened.asked.model)
+    now, config = session.current(), model.config
+    known = parts(config)
+    part = now.part if now.part in known else known[0]
+    last = layers_of(config, side_of(part)) - 1
+    return Body(
+        opened=opened,
+        translator=model,
+        traced=runs.traced(opened.asked, opened.translation),
+        part=part,
+        layer=min(now.layer or 0, last),
+        source=place(opened, "encoder")[0],
+        step=place(opened, "decoder")[0],
+        notes=_notes(now, part, last),
+    )
+
+
+def _notes(now: State, part: str, last: int) -> tuple[str, ...]:
+    notes = []
+    if now.part is not None and now.part != part:
+        notes.append(f"This model has no part “{part_name(now.part)}”: {part_name(part)} is shown.")
+    if in_layer(part) and (now.layer or 0) > last:
+        asked = labels.count(now.layer or 0)
+        notes.append(f"There is no {side_of(part)} layer {asked}: layer {labels.count(last)} is shown.")
+    return tuple(notes)
+
+
+def side_of(part: str) -> Side:
+    """The stack that a part belongs to."""
+    return "encoder" if part.startswith(("encoder", "source")) else "decoder"
+
+
+def layers_of(config: TransformerConfig, side: Side) -> int:
+    """How many layers a stack has."""
+    return config.n_encoder_layers if side == "encoder" else config.n_decoder_layers
+
+
+def boxes(config: TransformerConfig, adds_positions: bool = True) -> tuple[list[Box], list[Box]]:
+    """The boxes of encoder and decoder, from the input upwards.
+
+    Args:
+        config: of the model that runs.
+        adds_positions: whether something is added to the embeddings for their positions.
+    """
+    columns: list[list[Box]] = []
+    sides: tuple[tuple[Side, str, int], ...] = (
+        ("encoder", "source-embedding", config.vocab_size),
+        ("decoder", "target-embedding", config.n_target_pieces),
+    )
+    for side, first, pieces in sides:
+        enter = Box(
+            first, f"embedding{' + position' * adds_positions}", shape=f"{pieces:,} × {config.d_model:,}"
+        )
+        inner = [box for name in _SUBLAYERS[side] for box in _sublayer(name, config)]
+        end = [Box(f"{side}-end", "LayerNorm")] if config.norm == "pre" else []
+        columns.append([enter, *inner, *end])
+    columns[1].append(
+        Box("output", "linear, softmax", shape=f"{config.d_model:,} → {config.n_target_pieces:,}")
+    )
+    return columns[0], columns[1]
+
+
+def parts(config: TransformerConfig) -> list[str]:
+    """The parts of a model, in the order in which a sentence meets them."""
+    return [box.part for column in boxes(config) for box in column]
+
+
+def _sublayer(name: str, config: TransformerConfig) -> list[Box]:
+    (label, kind), norm = _LABELS[name], config.norm
+    d_model, d_ff = f"{config.d_model:,}", f"{config.d_ff:,}"
+    shape = f"{d_model} → {d_ff} → {d_model}" if kind is None else f"{config.n_heads} heads × {config.d_head}"
+    middle = Box(name, label, kind, repeated=True, shape=shape)
+    normed = Box(f"{name}-norm", "LayerNorm", repeated=True)
+    added = Box(f"{name}-add", "+", repeated=True, adds=2 if norm == "pre" else 1)
+    return [normed, middle, added] if norm == "pre" else [middle, added, normed]
+
+
+def part_name(part: str) -> str:
+    """A part in words."""
+    if part in _LABELS:
+        return f"{part.split('-')[0].capitalize()}: {_LABELS[part][0]}"
+    fixed = {
+        "source-embedding": "Encoder: embedding",
+        "target-embedding": "Decoder: embedding",
+        "encoder-end": "Encoder: LayerNorm at the end",
+        "decoder-end": "Decoder: LayerNorm at the end",
+        "output": "Output: linear and softmax",
+    }
+    if part in fixed:
+        return fixed[part]
+    owner, _, what = part.rpartition("-")
+    side, label = owner.split("-")[0], _LABELS[owner][0]
+    return f"{side.capitalize()}: {'LayerNorm' if what == 'norm' else 'addition'} of {label}"
+
+
+def in_layer(part: str) -> bool:
+    """Whether the part is there once per layer."""
+    return part not in {"source-embedding", "target-embedding", "encoder-end", "decoder-end", "output"}
+
+
+def title(body: Body) -> str:
+    """The part, and which layer's."""
+    name = part_name(body.part)
+    return f"{name}, layer {labels.count(body.layer)}" if in_layer(body.part) else name
+
+
+def audited(run: Translation, checks: tuple[Check, ...]) -> AuditReport:
+    """The proof of the whole trace, together with that of what was read from it."""
+    assert run.attention is not None
+    return merged([*run.attention.audit().checks, *checks])
+
+
+def draw(
+    body: Body,
+    to: Drawn,
+    name: str,
+    make: Callable[[], go.Figure],
+    quantity: str,
+    alt: str,
+    checks: tuple[Check, ...],
+) -> None:
+    """A figure of the model's own numbers, its caption and the badge; it joins those to be taken home."""
+    chart(name, make, alt)
+    to[name] = signed(make, body.caption(quantity), body.audit(checks))
+
+
+def chart(name: str, make: Callable[[], go.Figure], alt: str) -> None:
+    """A figure alone."""
+    st.plotly_chart(make(), key=f"anatomy.{name}", alt=alt, config=CONFIG)
+
+
+def signed(
+    make: Callable[[], go.Figure], caption: str, audit: AuditReport, derived: bool = False
+) -> export.Picture:
+    """Draws the caption of a figure with its badge, and gives the figure for those who take it home.
+
+    Args:
+        make: draws the figure.
+        caption: what it shows.
+        audit: what was checked.
+        derived: whether it shows what was read from the trace, not the model's own arrays.
+    """
+    worst = max(check.value for check in audit.checks)
+    proof = f"{len(audit.checks)} checks against what the model recorded; largest difference {worst:.1e}."
+    st.caption(plain(f"{caption} · {captions.badge(audit, derived)['text']}"), help=proof)
+    return export.Picture(make, caption, audit, derived)

@@ -1,0 +1,291 @@
+"""The running model as a diagram, the part that is looked at, the stream, and the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import captions, labels
+from figures.pages.anatomy import diagram, lens, norms, stream
+from transformer import Translation
+from transformer.lenses import logit_lens
+from transformer.lenses.logit_lens import LensRow
+from transformer.lenses.parts import stream_norms
+from transformer.model.sites import Sublayer
+from transformer.model.transformer import count_parameters
+from transformer.storage.card import paragraph, scores
+from ui.address import session
+from ui.address.values import PARTS
+from ui.controls import export, pickers
+from ui.controls.text import plain
+from ui.linked_view import Layout
+from ui.maps.explorer import Scene, explorer
+from ui.server import catalogue
+from ui.server.opened import Opened
+from ui.views.anatomy import parts as anatomy_parts
+from ui.views.anatomy.body import (
+    CONFIG,
+    Body,
+    audited,
+    boxes,
+    chart,
+    in_layer,
+    layers_of,
+    look,
+    part_name,
+    parts,
+    signed,
+)
+
+_LAYOUT = Layout("anatomy", "page", ("source", "target"), (), "cross", "step")
+_SEEING = (
+    "The model that runs, drawn from its configuration, with the numbers of this sentence. The encoder's "
+    "parts show the source token of the cursor, the decoder's parts the decode step. Click a box, or "
+    "choose it from the list. Purple is positive, amber negative, clear is zero."
+)
+_PLACES = {
+    "self_attention": "self-attention",
+    "cross_attention": "cross-attention",
+    "feed_forward": "feed-forward",
+}
+
+_SHARES = (1.0, 1.35)
+_BASE_BLEU = "27.3 en–de, 38.1 en–fr (WMT14)"
+_BIG_BLEU = "28.4 en–de, 41.0 en–fr (WMT14; 41.8 in its table 2)"
+_UNSTATED = "not stated in its card"
+
+
+def show(opened: Opened) -> None:
+    """Draws the page for one sentence; the head of cross-attention is spoken of, but not drawn."""
+    explorer(Scene(_LAYOUT, opened, ("cross",), dict, lambda: _below(opened), follows=True))
+    _norms(opened.translation)
+    _beside_the_paper(opened)
+
+
+def _below(opened: Opened) -> None:
+    body = look(opened)
+    for note in body.notes:
+        st.info(plain(note), icon=":material/info:")
+    left, right = st.columns(_SHARES, gap="medium")
+    with left:
+        _pick(body)
+        _diagram(body)
+    with right:
+        anatomy_parts.show(body)
+    _stream(body)
+    _lens(body)
+
+
+def _pick(body: Body) -> None:
+    known = parts(body.traced.config)
+    chosen, layer = st.columns([2, 1], gap="small")
+    with chosen:
+        st.selectbox(
+            "Part",
+            known,
+            index=known.index(body.part),
+            format_func=part_name,
+            label_visibility="collapsed",
+            **pickers.control("part", body.part, lambda part: session.change(part=part)),
+        )
+    if in_layer(body.part):
+        with layer:
+            st.selectbox(
+                "Layer",
+                range(layers_of(body.traced.config, body.side)),
+                index=body.layer,
+                format_func=lambda each: f"layer {labels.count(each)}",
+                label_visibility="collapsed",
+                **pickers.control("layer", body.layer, lambda each: session.change(layer=int(each))),
+            )
+
+
+def _diagram(body: Body) -> None:
+    run, config = body.traced, body.traced.config
+    times = f"{config.n_encoder_layers} ×", f"{config.n_decoder_layers} ×"
+    encoder, decoder = boxes(config, run.positions("encoder") is not None)
+
+    def make() -> go.Figure:
+        return diagram(encoder, decoder, times, body.part, "decoder-cross")
+
+    picked = pickers.control("diagram", body.part, _take)
+    with st.container(key="anatomy-diagram"):
+        st.plotly_chart(
+            make(),
+            key=picked["key"],
+            on_select=lambda: session.on_control(*picked["args"]),
+            selection_mode="points",
+            alt="Diagram of the model; the list above chooses the same parts",
+            config=CONFIG,
+        )
+    caption = (
+        f"{_several(config.n_encoder_layers, 'encoder layer')} and "
+        f"{_several(config.n_decoder_layers, 'decoder layer')}; the stream is d_model = {config.d_model:,} "
+        f"numbers wide · drawn from the configuration of {run.model} ({captions.norm_name(config.norm)})"
+    )
+    st.caption(plain(caption))
+    with st.container(horizontal=True, gap="small"):
+        pickers.seen("What am I seeing?", _SEEING)
+        export.picture("anatomy-diagram", make, caption)
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def _take(selection: Any) -> None:
+    """Opens the box that was clicked; a click that selects nothing changes nothing."""
+    points = selection.get("selection", {}).get("points", []) if hasattr(selection, "get") else []
+    part = points[0].get("customdata") if points else None
+    part = part[0] if isinstance(part, list) and part else part
+    if part in PARTS:
+        session.change(part=part)
+
+
+def _norms(run: Translation) -> None:
+    st.divider()
+    running = run.config.norm
+    caption = f"Order of a sub-layer · {run.model} runs {captions.norm_name(running)}"
+    left, right = st.columns(_SHARES, gap="medium")
+    with left:
+        st.markdown("##### Pre-norm and post-norm")
+        st.markdown(
+            "The paper puts the LayerNorm after the addition (post-norm). Most models since put it before "
+            "the sub-layer (pre-norm): the stream then runs through unchanged, and training needs less care."
+        )
+    with right:
+        chart("norms", lambda: norms(running), "Post-norm and pre-norm as diagrams")
+        st.caption(plain(caption))
+    with left:
+        export.picture("anatomy-norms", lambda: norms(running), caption)
+
+
+def _stream(body: Body) -> None:
+    st.divider()
+    run = body.traced
+    encoder = stream_norms(run, "encoder", body.source)
+    decoder = stream_norms(run, "decoder", body.step)
+    read = run.source_tokens[body.source], run.decoder_input_tokens[body.step]
+    lines = [
+        (
+            f"{side} at “{captions.quote(token)}”",
+            [_place(point.place) for point in points],
+            np.array([point.norm for point in points]),
+        )
+        for side, token, (points, _) in zip(("encoder", "decoder"), read, (encoder, decoder), strict=True)
+    ]
+    first, last = decoder[0][0].norm, decoder[0][-1].norm
+    left, right = st.columns(_SHARES, gap="medium")
+    with left:
+        st.markdown("##### The residual stream")
+        st.markdown(
+            f"Each sub-layer adds to the same vector. In the decoder it goes from length {first:.1f} to "
+            f"{last:.1f}. "
+            + (
+                "With pre-norm nothing scales it back on the way, so it mostly grows."
+                if run.config.norm == "pre"
+                else "With post-norm every LayerNorm brings it back to a fixed scale."
+            )
+        )
+    with right:
+        chart("stream", lambda: stream(lines), "Length of the residual stream, sub-layer by sub-layer")
+        caption = f"Residual stream · ‖x‖ after each sub-layer · {_where(body)}"
+        audit = audited(run, (*encoder[1], *decoder[1]))
+        picture = signed(lambda: stream(lines), caption, audit, derived=True)
+    with left:
+        export.pictures("anatomy-stream", {"stream": picture})
+
+
+def _where(body: Body) -> str:
+    run = body.traced
+    return (
+        f"source token {labels.count(body.source)}, step {labels.count(body.step)} · "
+        f"{run.model} ({captions.norm_name(run.config.norm)})"
+    )
+
+
+def _place(place: Sublayer | None) -> str:
+    return "input" if place is None else f"layer {labels.count(place.layer)}, {_PLACES[place.name]}"
+
+
+def _lens(body: Body) -> None:
+    st.divider()
+    run = body.traced
+    rows, checks = logit_lens.logit_lens(body.translator.model, run, body.step, 4)
+    names = ["input", *(f"after layer {row.layers}" for row in rows[1:])]
+    left, right = st.columns(_SHARES, gap="medium")
+    with left:
+        st.markdown("##### Logit lens")
+        st.markdown(_of_lens(body, rows, names))
+    tokens = [body.translator.pieces(guess.token_id for guess in row.best) for row in rows]
+    shares = np.array([[guess.probability for guess in row.best] for row in rows])
+    chosen = run.steps[body.step].token_id
+    written = np.array([[guess.token_id == chosen for guess in row.best] for row in rows])
+    ranks = [f"place {row.rank:,}" for row in rows]
+
+    def make() -> go.Figure:
+        return lens(names, tokens, shares, written, ranks)
+
+    with right:
+        with st.container(key="anatomy-lens"):
+            chart("lens", make, f"Logit lens: most probable tokens after each of {len(rows) - 1} layers")
+        caption = (
+            f"Logit lens · most probable tokens read off after each layer, best first · "
+            f"step {labels.count(body.step)} · {run.model} ({captions.norm_name(run.config.norm)})"
+        )
+        picture = signed(make, caption, audited(run, checks), derived=True)
+    with left:
+        export.pictures("anatomy-lens", {"lens": picture})
+
+
+def _of_lens(body: Body, rows: Sequence[LensRow], names: Sequence[str]) -> str:
+    """What the lens is, and from where on the written token leads."""
+    token = plain(captions.quote(body.traced.steps[body.step].token))
+    settled = next((name for i, name in enumerate(names) if all(row.rank == 1 for row in rows[i:])), None)
+    applied = "The final LayerNorm, the" if body.traced.config.norm == "pre" else "The"
+    return (
+        f"What would come next if the decoder ended here? {applied} output matrix and the softmax are "
+        "applied to each layer's stream. **Only the top row is the model's own distribution**; the others "
+        "are a way of reading, for which those layers were never trained. At the right: the place of "
+        f"“{token}”, which was written."
+        + ("" if settled is None else f" From the row “{settled}” on it stays first.")
+    )
+
+
+def _beside_the_paper(opened: Opened) -> None:
+    st.divider()
+    run, model = opened.translation, catalogue.translator(opened.asked.model)
+    config, card = run.config, model.card
+    bleu = [f"{each.value:g} on {plain(each.dataset)}" for each in scores(card) if each.metric == "bleu"]
+    training = paragraph(card, "Training").partition(". ")[0]
+    rows = [
+        ("layers", "6 + 6", "6 + 6", f"{config.n_encoder_layers} + {config.n_decoder_layers}"),
+        ("d_model", "512", "1,024", f"{config.d_model:,}"),
+        ("d_ff", "2,048", "4,096", f"{config.d_ff:,}"),
+        ("heads", "8", "16", f"{config.n_heads}"),
+        ("LayerNorm", "post-norm", "post-norm", captions.norm_name(config.norm)),
+        ("positions", "sinusoidal", "sinusoidal", plain(config.positions)),
+        ("pieces", "37,000 (en–de)", "37,000 (en–de)", f"{config.n_target_pieces:,}"),
+        ("parameters", "65 million", "213 million", f"{count_parameters(model.model) / 1e6:.1f} million"),
+        ("BLEU", _BASE_BLEU, _BIG_BLEU, "; ".join(bleu) or _UNSTATED),
+        (
+            "training",
+            "12 hours on 8 P100 GPUs",
+            "3.5 days on 8 P100 GPUs",
+            plain(labels.shorten(training, 200)) or _UNSTATED,
+        ),
+    ]
+    st.markdown("##### The paper's models and this one")
+    with st.container(key="anatomy-paper"):
+        st.markdown(
+            f"| | {plain(run.model)} | paper, base | paper, big |\n|--|--|--|--|\n"
+            + "\n".join(f"| {name} | {own} | {base} | {big} |" for name, base, big, own in rows)
+        )
+    st.caption(
+        "Paper: Vaswani et al. 2017, sections 5 and 6, tables 2 and 3 · this model: its configuration "
+        "and its card"
+    )

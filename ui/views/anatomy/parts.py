@@ -1,0 +1,294 @@
+"""What each part of the model does to the token at the cursor: formula, shapes, and its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import labels
+from figures.base.bars import percent
+from figures.base.strips import Strip, strips
+from figures.pages.anatomy import ranked
+from transformer.lenses import logit_lens, parts
+from transformer.lenses.parts import NormPart
+from ui.address import session
+from ui.controls import export
+from ui.controls.text import alt, norm, plain
+from ui.server import runs
+from ui.views.anatomy.body import Body, Drawn, chart, draw, title
+
+_SHOWN = 8
+"""Next tokens that are drawn."""
+
+
+def show(body: Body) -> None:
+    """Draws the part that is looked at."""
+    st.markdown(f"##### {title(body)}")
+    drawn: Drawn = {}
+    _DRAWN.get(body.part, _DRAWN.get(body.part.rpartition("-")[2], attention))(body, drawn)
+    export.pictures("anatomy-part", drawn)
+
+
+def embedding(body: Body, to: Drawn) -> None:
+    """A token's row of the table, scaled, and its position."""
+    model = body.translator.model
+    part = parts.embedding_part(model, body.traced, body.side, body.position, body.token_id)
+    pieces, d_model = parts.embedding_table(model, body.side).shape
+    scaled = part.factor != 1
+    factor = rf"\cdot {_factor(part.factor, d_model)}" if scaled else ""
+    added = r" + \mathrm{PE}(pos)" if part.position is not None else ""
+    st.latex(
+        rf"\underset{{1 \times {d_model}}}{{x}} = \underset{{{pieces} \times {d_model}}}{{E}}[\mathrm{{id}}]"
+        rf"{factor}{added}"
+    )
+    st.markdown(
+        f"{body.name} is row {body.token_id:,} of the embedding table (from 0), "
+        + (f"times {part.factor:.1f}. " if scaled else "as it is: this model does not scale it. ")
+        + _of_position(body, part.position is not None)
+    )
+    rows = [Strip("row of the table", part.row, norm(part.row))]
+    if scaled:
+        rows.append(Strip(f"× {part.factor:.1f}", part.scaled, norm(part.scaled)))
+    if part.position is not None:
+        rows.append(Strip("+ position", part.position, norm(part.position)))
+    rows.append(Strip("= input", part.input, norm(part.input), True))
+    draw(
+        body, to, "embedding", lambda: strips(rows), "vectors, each on its own scale", alt(rows), part.checks
+    )
+    _neighbours(body, to)
+
+
+def _of_position(body: Body, added: bool) -> str:
+    if added:
+        return (
+            f"To it is added its position, {body.position} counted from 0: without that the model could not "
+            "tell word orders apart."
+        )
+    kind = body.translator.config.positions
+    if kind == "none":
+        return "This model has no positional encoding, so nothing is added."
+    return f"Nothing is added for its position: this model's positions ({kind}) act inside attention."
+
+
+def _factor(factor: float, d_model: int) -> str:
+    return rf"\sqrt{{{d_model}}}" if abs(factor - d_model**0.5) < 1e-6 else f"{factor:g}"
+
+
+def _neighbours(body: Body, to: Drawn) -> None:
+    found = parts.neighbours(body.translator.model, body.side, body.token_id)
+    pieces = body.translator.source_pieces if body.side == "encoder" else body.translator.pieces
+    names = [labels.display(piece) for piece in pieces(each.token_id for each in found)]
+    cosines = np.array([each.cosine for each in found])
+    st.markdown(
+        f"**Nearest neighbours.** The pieces whose rows of the table point most in the direction of "
+        f"{body.name}'s, whatever the sentence:"
+    )
+
+    def make() -> go.Figure:
+        return ranked(names, cosines, [f"{each:.2f}" for each in cosines], "cosine")
+
+    chart("neighbours", make, f"Nearest neighbours: {', '.join(names)}")
+    caption = (
+        f"{title(body)} · cosine between rows of the table, the {len(found)} largest · "
+        f"weights of {body.traced.model}"
+    )
+    st.caption(plain(caption))
+    to["neighbours"] = export.Picture(make, caption)
+
+
+def layer_norm(body: Body, to: Drawn) -> None:
+    """A LayerNorm of a sub-layer."""
+    _normed(body, to, parts.norm_part(body.translator.model, body.traced, body.sublayer, body.position))
+
+
+def last_norm(body: Body, to: Drawn) -> None:
+    """The LayerNorm at the end of a pre-norm stack."""
+    part = parts.final_norm_part(body.translator.model, body.traced, body.side, body.position)
+    assert part is not None
+    _normed(body, to, part)
+
+
+def _normed(body: Body, to: Drawn, part: NormPart) -> None:
+    epsilon = np.format_float_positional(part.epsilon)
+    st.latex(r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta")
+    st.markdown(
+        f"At {body.name}: **μ = {part.mean:.3f}**, **σ = {part.deviation:.3f}**, ε = {epsilon}. "
+        f"After it the {len(part.before)} numbers have mean 0 and variance 1, until γ stretches and β "
+        "shifts each dimension: those two are learned, and the same for all tokens."
+    )
+    rows = [
+        Strip("x", part.before, norm(part.before)),
+        Strip("(x − μ) ÷ √(σ² + ε)", part.normalised, norm(part.normalised)),
+        Strip("γ", part.weight, f"{part.weight.min():.2f} to {part.weight.max():.2f}"),
+        Strip("β", part.bias, f"{part.bias.min():.2f} to {part.bias.max():.2f}"),
+        Strip("LayerNorm(x)", part.after, norm(part.after), True),
+    ]
+    draw(body, to, "norm", lambda: strips(rows), "vectors, each on its own scale", alt(rows), part.checks)
+
+
+def attention(body: Body, to: Drawn) -> None:
+    """An attention sub-layer: what its heads add, and the way inside."""
+    kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(body.part, "cross")
+    chosen = getattr(session.current(), kind)[1]
+    place = (body.layer, chosen)
+    inside = runs.inside(body.opened.asked, body.opened.translation, kind, place, body.position)
+    d_model, d_k = inside.w_q.weight.shape
+    heads = len(inside.outputs)
+    lengths = np.linalg.norm(inside.contributions, axis=1)
+    st.latex(
+        rf"\underset{{1 \times {heads} \cdot {d_k}}}{{\mathrm{{Concat}}(\mathrm{{head}}_1, \dots, "
+        rf"\mathrm{{head}}_{{{heads}}})}}\;\underset{{{heads * d_k} \times {d_model}}}{{W_O}} + b_O"
+    )
+    st.markdown(
+        f"{_several(heads, 'head')} of width {d_k} read the {d_model} numbers at {body.name} and "
+        f"gather from {_several(int(inside.view.mask[0].sum()), 'visible key')}. How much each head "
+        "adds to the stream:"
+    )
+    names = [f"head {labels.count(i)}" for i in range(heads)]
+    draw(
+        body,
+        to,
+        "heads",
+        lambda: ranked(names, lengths, [f"{each:.2f}" for each in lengths], "length"),
+        "length of what each head adds",
+        f"Lengths of what {_several(heads, 'head')} add",
+        inside.audit.checks,
+    )
+    rows = [
+        Strip("reads x", inside.read, norm(inside.read)),
+        Strip("returns", inside.update, norm(inside.update), True),
+    ]
+    draw(
+        body,
+        to,
+        "attention",
+        lambda: strips(rows),
+        "vectors, each on its own scale",
+        alt(rows),
+        inside.audit.checks,
+    )
+    st.page_link(
+        "pages/inside_a_head.py",
+        label=f"Open head {labels.count(chosen)} step by step",
+        icon=":material/function:",
+        query_params=session.link(**{"kind": None if kind == "cross" else kind, kind: place}),
+    )
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def addition(body: Body, to: Drawn) -> None:
+    """The residual connection of a sub-layer."""
+    trace = body.traced.residual(body.side, body.layer, body.sublayer.name)
+    stream, update = (each[body.position].numpy() for each in (trace.stream, trace.update))
+    total = stream + update
+    cosine = float(stream @ update / max(float(np.linalg.norm(stream) * np.linalg.norm(update)), 1e-9))
+    st.latex(r"\mathrm{stream} + \mathrm{Sublayer}(\dots)")
+    st.markdown(
+        f"The sub-layer does not replace the vector of {body.name}, it adds to it: the stream goes from "
+        f"length {np.linalg.norm(stream):.2f} to {np.linalg.norm(total):.2f}. The cosine between stream "
+        f"and update is {cosine:.2f}: "
+        + ("they agree." if cosine > 0.3 else "they oppose." if cosine < -0.3 else "mostly a new direction.")
+        + (" With post-norm a LayerNorm follows." if body.traced.config.norm == "post" else "")
+    )
+    rows = [
+        Strip("stream", stream, norm(stream)),
+        Strip("+ update", update, norm(update)),
+        Strip("= sum", total, norm(total), True),
+    ]
+    part = parts.addition_check(body.translator.model, body.traced, body.sublayer, body.position, total)
+    draw(body, to, "add", lambda: strips(rows, joint=True), "vectors, one scale for all", alt(rows), part)
+
+
+def feed_forward(body: Body, to: Drawn) -> None:
+    """The feed-forward network and its most active units."""
+    config = body.translator.config
+    part = parts.feed_forward_part(body.translator.model, body.traced, body.side, body.layer, body.position)
+    best = part.most_active()
+    act = {"relu": r"\max(0, \cdot)"}.get(config.activation, rf"\mathrm{{{config.activation}}}")
+    wide = len(part.units)
+    st.latex(
+        rf"\underset{{1 \times {config.d_model}}}{{x}}\,"
+        rf"\underset{{{config.d_model} \times {wide}}}{{W_1}} + b_1"
+        rf"\;\xrightarrow{{{act}}}\;\underset{{1 \times {wide}}}{{u}}"
+        rf"\;\to\; u\,\underset{{{wide} \times {config.d_model}}}{{W_2}} + b_2"
+    )
+    active = percent(float((part.units > 0).mean()))
+    most = f"unit {labels.count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
+    st.markdown(
+        f"Each position alone, no other token comes in. At {body.name}, {active} of the {wide:,} units are "
+        f"above 0; {most}. The bars: |unit| times the length of its row of $W_2$."
+    )
+    names = [f"unit {labels.count(unit)}" for unit in best]
+    written = [f"{part.added[unit]:.2f} (unit at {part.units[unit]:.2f})" for unit in best]
+    draw(
+        body,
+        to,
+        "units",
+        lambda: ranked(names, part.added[list(best)], written, "adds a vector of length"),
+        f"the {len(best)} units that add most",
+        f"Most active units: {', '.join(names)}",
+        part.checks,
+    )
+    ends = [
+        Strip("reads x", part.read, norm(part.read)),
+        Strip("returns", part.update, norm(part.update), True),
+    ]
+    draw(body, to, "forward", lambda: strips(ends), "vectors, each on its own scale", alt(ends), part.checks)
+    units = [Strip("units u", part.units, f"max {part.units.max():.2f}")]
+    draw(body, to, "inner", lambda: strips(units, across="unit"), "all inner units", alt(units), part.checks)
+
+
+def output(body: Body, to: Drawn) -> None:
+    """The last linear map and the softmax."""
+    model, config = body.translator.model, body.translator.config
+    (*_, last), checks = logit_lens.logit_lens(model, body.traced, body.step, _SHOWN)
+    pieces = config.n_target_pieces
+    bias = " + b" if config.output_bias else ""
+    matrix = r"E^{\top}" if config.tied_embeddings else r"W"
+    st.latex(
+        rf"p = \mathrm{{softmax}}(\underset{{1 \times {config.d_model}}}{{y}}\;"
+        rf"\underset{{{config.d_model} \times {pieces}}}{{{matrix}}}{bias})"
+    )
+    table = "the embedding table" if config.shared_embeddings else "the decoder's embedding table"
+    tied = (
+        f"The matrix is {table} itself, turned round (tied, section 3.4 of the paper): it has "
+        "no numbers of its own"
+        if config.tied_embeddings
+        else "The matrix is a table of its own, not the embeddings"
+    )
+    own_bias = "; a learned bias is added" if config.output_bias else ", and there is no bias"
+    st.markdown(
+        f"{tied}{own_bias}. Every one of the {pieces:,} pieces gets a score, and the softmax makes them "
+        "sum to 1."
+    )
+    names = [labels.display(piece) for piece in body.translator.pieces(each.token_id for each in last.best)]
+    shares = np.array([each.probability for each in last.best])
+    draw(
+        body,
+        to,
+        "output",
+        lambda: ranked(names, shares, [percent(float(each)) for each in shares], "probability"),
+        f"the {len(names)} most probable next tokens",
+        f"Next tokens: {', '.join(names)}",
+        checks,
+    )
+    written = plain(labels.display(body.traced.steps[body.step].token))
+    st.markdown(
+        f"Written at this step: “{written}” ({percent(last.chosen)}, place {last.rank} of {pieces:,})."
+    )
+
+
+_DRAWN: dict[str, Callable[[Body, Drawn], None]] = {
+    "embedding": embedding,
+    "norm": layer_norm,
+    "add": addition,
+    "forward": feed_forward,
+    "end": last_norm,
+    "output": output,
+}

@@ -1,0 +1,1 @@
+"""The pages of one attention each: encoder, decoder, cross-attention."""

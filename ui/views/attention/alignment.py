@@ -1,0 +1,320 @@
+"""Word alignment: what a head, a layer or a stated mean links, against links made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import captions, labels
+from figures.base.bars import percent
+from figures.maps.alignment import alignment_map
+from transformer.lenses.alignment import AlignmentScore, GoldPair, Links, Rule, score
+from transformer.text.words import Group
+from ui.address import session
+from ui.address.values import ABOVE
+from ui.controls import export, pickers
+from ui.controls.text import plain
+from ui.linked_view import window_around
+from ui.maps.explorer import chosen
+from ui.server import catalogue
+from ui.server.opened import Opened
+from ui.shell import frame
+from ui.views.attention import aligned, gold
+
+T = TypeVar("T")
+_SHOWN = 40
+"""Most words of a side that are drawn."""
+_NAMED = 4
+_SIZE = 520
+_ROWS = {"predicted": "row that predicts the word", "read": "row that reads the word"}
+_RULES: dict[Rule, str] = {
+    "strongest": "strongest source word",
+    "mutual": "strongest in both directions",
+    "above": "every weight above",
+}
+_SEEING = (
+    "Cross-attention between words: summed over the pieces of a source word, averaged over those of a target "
+    "word; `</s>` is left out. A dot is a link that the rule makes of it, a square one made by hand (dotted: "
+    "possible only). Click cells to draw your own. AER is 0 where all sure links are found and no "
+    "others but possible ones."
+)
+_FORMULA = (
+    r"\mathrm{AER} = 1 - \frac{|A\cap S| + |A\cap P|}{|A| + |S|},\quad "
+    r"\mathrm{precision} = \frac{|A\cap P|}{|A|},\quad \mathrm{recall} = \frac{|A\cap S|}{|S|}"
+)
+
+
+def show(opened: Opened) -> None:
+    """Draws the section."""
+    with st.container(horizontal=True):
+        gold.picker()
+        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+    _section(opened)
+
+
+@st.fragment
+def _section(opened: Opened) -> None:
+    frame.menu()
+    _controls(opened)
+    text = aligned.Text.of(opened)
+    if not text.source or not text.target:
+        st.info("There are no words to align.", icon=":material/info:")
+        return
+    by_hand, outside = text.hand_links()
+    if outside:
+        st.caption(f"Links of the address that lie outside this text are left out: {outside}.")
+    picture, table = st.columns([1.15, 1], gap="large")
+    with table:
+        places = _table(opened, text, by_hand)
+    with picture:
+        _picture(opened, text, by_hand, places)
+
+
+# --- controls -----------------------------------------------------------------------------------------------
+
+
+def _controls(opened: Opened) -> None:
+    now, choice = session.current(), aligned.Choice.current()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(width=220):
+            pickers.head_picker("cross", opened.asked.model)
+        with st.container(width=285):
+            mean = aligned.fitted_mean(opened)
+            _select("mean", "Of", aligned.means(opened), mean, lambda value: session.change(mean=value))
+        with st.container(width=225):
+            _select("rows", "Row", _ROWS, now.rows or "predicted", _take_rows)
+        with st.container(width=230):
+            _select("rule", "Rule", _RULES, choice.rule, _take_rule)
+        if choice.rule == "above":
+            with st.container(width=130):
+                _least(choice.least)
+
+
+def _take_rows(name: str) -> None:
+    session.change(rows=name if name == "read" else None)
+
+
+def _least(value: float) -> None:
+    st.number_input(
+        "Least weight",
+        0.01,
+        1.0,
+        value,
+        0.05,
+        label_visibility="collapsed",
+        **pickers.control("least", value, lambda least: session.change(rule=f"{ABOVE}{least:.2f}")),
+    )
+
+
+def _select(name: str, label: str, options: dict[T, str], value: T, take: Callable[[T], object]) -> None:
+    st.selectbox(
+        label,
+        list(options),
+        index=list(options).index(value),
+        format_func=options.__getitem__,
+        label_visibility="collapsed",
+        **pickers.control(f"alignment.{name}", value, take),
+    )
+
+
+def _take_rule(rule: str) -> None:
+    session.change(rule={"strongest": None, "above": f"{ABOVE}{aligned.LEAST:.2f}"}.get(rule, rule))
+
+
+# --- the table ----------------------------------------------------------------------------------------------
+
+
+def _table(opened: Opened, text: aligned.Text, pair: GoldPair) -> dict[aligned.Place, AlignmentScore]:
+    if not pair.possible:
+        st.markdown(
+            "**No links made by hand yet.** Click cells of the map to draw yours, or open gold links above; "
+            "then every head is scored against them here."
+        )
+        return {}
+    found = aligned.scores(opened, text, pair)
+    order = sorted(found, key=lambda place: (found[place].aer, place[0], place[1] is None, place[1] or 0))
+    best = next(place for place in order if place[1] is not None)
+    st.markdown(_best(found, best))
+    st.button(
+        f"open {labels.head_phrase(best[0], best[1] or 0)}",
+        icon=":material/center_focus_strong:",
+        on_click=_open,
+        args=(best,),
+        disabled=best == chosen("cross") and session.current().mean is None,
+        key="alignment.best",
+    )
+    known = catalogue.facts(opened.asked.model).get("heads", {}).get("cross")
+    lines = [_line(place, found[place], known) for place in order]
+    rates = {
+        name: st.column_config.NumberColumn(
+            format="%.1f %%", help=catalogue.facts(opened.asked.model).get("data") if name == _MANY else None
+        )
+        for name in lines[0]
+        if name not in _PLAIN
+    }
+    st.dataframe(
+        lines,
+        hide_index=True,
+        column_config=rates,
+        height=340,
+        key="alignment.table",
+        on_select=lambda: session.on_pick("alignment.table", lambda row: _open(order[row])),
+        selection_mode="single-row",
+    )
+    st.caption(
+        f"Every head against {len(pair.possible)} links made by hand, rule: "
+        f"{_RULES[aligned.Choice.current().rule]} · from a verified trace · choose a line to open it"
+    )
+    return found
+
+
+_PLAIN = {"attention", "links"}
+_MANY = "AER, many pairs"
+
+
+def _best(found: dict[aligned.Place, AlignmentScore], best: aligned.Place) -> str:
+    rate = found[best]
+    return (
+        f"The lowest error has **{labels.head_phrase(best[0], best[1] or 0)}**: AER {percent(rate.aer)}, "
+        f"precision {percent(rate.precision)}, recall {percent(rate.recall)}."
+    )
+
+
+def _line(
+    place: aligned.Place, rate: AlignmentScore, known: list[list[dict[str, float]]] | None
+) -> dict[str, object]:
+    layer, head = place
+    name = f"layer {labels.count(layer)}, " + ("mean" if head is None else f"head {labels.count(head)}")
+    line = {
+        "attention": name,
+        "AER": 100 * rate.aer,
+        "precision": 100 * rate.precision,
+        "recall": 100 * rate.recall,
+    }
+    line |= {"links": rate.links}
+    fact = "aer_read" if aligned.Choice.current().reading else "aer"
+    usual = aligned.Choice.current().rule == "strongest"
+    if usual and known and fact in known[0][0]:
+        line[_MANY] = None if head is None else 100 * known[layer][head][fact]
+    return line
+
+
+def _open(place: aligned.Place) -> None:
+    layer, head = place
+    session.change(**({"mean": (layer, layer)} if head is None else {"cross": (layer, head), "mean": None}))
+
+
+# --- the picture --------------------------------------------------------------------------------------------
+
+
+def _picture(
+    opened: Opened, text: aligned.Text, pair: GoldPair, scores: dict[aligned.Place, AlignmentScore]
+) -> None:
+    weights, name = aligned.chosen_map(opened)
+    words, (found,) = aligned.align(weights, text)
+    st.markdown(_sentence(name, text, found, pair))
+    at = _cursor_word(text.target, session.cursor().step)
+    columns = window_around(len(text.source), _partner(found, at), _SHOWN)
+    rows = window_around(len(text.target), at, _SHOWN)
+    caption = _caption(opened, name, pair, rows, columns, text)
+
+    def draw() -> go.Figure:
+        def inside(pairs: Links) -> set[tuple[int, int]]:
+            return {
+                (i - columns[0], j - rows[0])
+                for i, j in pairs
+                if columns[0] <= i < columns[1] and rows[0] <= j < rows[1]
+            }
+
+        reading = _ROWS["read" if aligned.Choice.current().reading else "predicted"]
+        return alignment_map(
+            words[rows[0] : rows[1], columns[0] : columns[1]],
+            [group.text for group in text.source[slice(*columns)]],
+            [group.text for group in text.target[slice(*rows)]],
+            inside(found),
+            inside(pair.sure),
+            inside(pair.possible),
+            (f"target words, by the {reading}", "source words"),
+            _SIZE,
+        )
+
+    def toggle(data: list[float]) -> None:
+        link = int(data[0]) + columns[0], int(data[1]) + rows[0]
+        held = {each for each in session.current().pairs if each[:2] != link}
+        session.change(pairs=frozenset(held if link in pair.sure else held | {(*link, True)}))
+
+    key = session.control(
+        "alignment.map", (opened.trace, name, tuple(sorted(pair.possible)), tuple(sorted(pair.sure)))
+    )
+    st.plotly_chart(
+        draw(),
+        width="content",
+        key=key,
+        config={"displayModeBar": False},
+        alt=f"Word alignment by {name}: {_listed(text, found, len(found))}",
+        on_select=lambda: session.on_pick(key, toggle),
+        selection_mode="points",
+    )
+    badge = captions.badge(opened.translation.head("cross", *chosen("cross")).audit, derived=True)
+    st.caption(f"{caption} · {badge['text']}", help=str(badge["title"]))
+    with st.container(horizontal=True):
+        export.picture("alignment", draw, f"{caption} · from a verified trace")
+        if pair.possible:
+            st.button("clear the links made by hand", type="tertiary", on_click=_clear, key="alignment.clear")
+
+
+def _clear() -> None:
+    session.change(pairs=frozenset(), gold=None)
+
+
+def _sentence(name: str, text: aligned.Text, found: Links, pair: GoldPair) -> str:
+    told = f"{name[0].upper()}{name[1:]} links **{len(found)} pairs of words**"
+    end = "" if len(found) > _NAMED else "."
+    told += f": {_listed(text, found, _NAMED)}{end}" if found else "."
+    if not pair.possible:
+        return told
+    rate = score([found], [pair])
+    return (
+        f"{told} Against {len(pair.sure)} sure links made by hand: **AER {percent(rate.aer)}**, precision "
+        f"{percent(rate.precision)}, recall {percent(rate.recall)}."
+    )
+
+
+def _listed(text: aligned.Text, found: Links, most: int) -> str:
+    pairs = sorted(found, key=lambda link: (link[1], link[0]))
+    told = [plain(f"“{text.target[j].text}” – “{text.source[i].text}”") for i, j in pairs[:most]]
+    return ", ".join(told) + (", …" if len(pairs) > most else "")
+
+
+def _caption(
+    opened: Opened,
+    name: str,
+    pair: GoldPair,
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    text: aligned.Text,
+) -> str:
+    choice = aligned.Choice.current()
+    row = _ROWS["read" if choice.reading else "predicted"]
+    rule = _RULES[choice.rule] + (f" {choice.least:.2f}" if choice.rule == "above" else "")
+    origin = session.current().gold
+    by_hand = f"{len(pair.possible)} links made by hand" + (f" ({origin})" if origin else "")
+    part = ""
+    if (len(text.target), len(text.source)) != (rows[1], columns[1]) or rows[0] or columns[0]:
+        part = f" · target words {labels.count(rows[0])}–{rows[1]}"
+        part += f", source words {labels.count(columns[0])}–{columns[1]}"
+    return (
+        f"Cross-attention between words · {name} · {row} · {rule}{part} · dots: links of attention, squares: "
+        f"{by_hand} · weights, colour from 0 to 1 · {opened.asked.model}"
+    )
+
+
+def _cursor_word(groups: list[Group], position: int) -> int:
+    return next((n for n, group in enumerate(groups) if position < group.stop), len(groups) - 1)
+
+
+def _partner(found: Links, word: int) -> int:
+    return min((i for i, j in found if j == word), default=word)

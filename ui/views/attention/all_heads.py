@@ -1,0 +1,132 @@
+"""All heads of a kind at once: tiles in an order and with a colour of the visitor's choice."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import streamlit as st
+
+from figures import overview_spec
+from figures.base.bars import percent
+from figures.maps.overview import Measure
+from transformer.study.statistics import STATISTICS
+from ui import linked_view
+from ui.address import session
+from ui.address.values import ORDERS
+from ui.controls.pickers import control
+from ui.maps import read_as
+from ui.maps.explorer import chosen
+from ui.server import catalogue, runs
+from ui.server.opened import Opened
+
+_LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {"aer": "alignment error"}
+_FALLING = {statistic.name for statistic in STATISTICS if statistic.falling} | {"aer"}
+_SHARES = {statistic.name for statistic in STATISTICS if statistic.unit == "share"} | {"aer"}
+_SAMPLE = "aer"
+"""The one statistic that this sentence alone cannot tell: it comes from `heads.json`."""
+
+
+def values(opened: Opened, kind: str, statistic: str) -> list[list[float]] | None:
+    """A statistic of every head by layer and head; None where it is not known."""
+    if statistic == _SAMPLE:
+        grid = catalogue.facts(opened.asked.model).get("heads", {}).get(kind) or []
+    else:
+        grid = runs.statistics(opened.asked, opened.translation, kind)
+    found = [[float(head.get(statistic, math.nan)) for head in layer] for layer in grid]
+    known = any(value == value for layer in found for value in layer)
+    return found if known else None
+
+
+def order(opened: Opened, kind: str, statistic: str | None) -> list[list[int]] | None:
+    """For each layer its heads ordered by a statistic; None where it is not known.
+
+    What stands out comes first: errors, entropies and distances go up, the others down.
+    """
+    found = None if statistic is None else values(opened, kind, statistic)
+    if found is None:
+        return None
+    sign = 1 if statistic in _FALLING else -1
+    return [
+        sorted(range(len(layer)), key=lambda i: (layer[i] != layer[i], sign * layer[i])) for layer in found
+    ]
+
+
+def measure(opened: Opened, kind: str, statistic: str | None) -> Measure | None:
+    """The statistic that colours the tiles; None where it is not known."""
+    found = None if statistic is None else values(opened, kind, statistic)
+    if found is None:
+        return None
+    return Measure(found, [["" if value != value else f"{value:.2f}" for value in layer] for layer in found])
+
+
+def feed(opened: Opened, kind: str) -> dict[str, Any]:
+    """The tiled map."""
+    now = session.current()
+    tiles = read_as.tiles(opened.asked, opened.translation, kind)
+    layers, heads = len(tiles), len(tiles[0])
+    ordered, measured = order(opened, kind, now.order), measure(opened, kind, now.color)
+    notes = {(i, j): note(opened, kind, i, j) for i in range(layers) for j in range(heads)}
+    figure = overview_spec(tiles, kind, chosen(kind), notes, ordered, measured)
+    tile = tiles[0][0]
+    parts = [f"each tile is a head: queries down, keys across, {linked_view.colour_note(now.scale)}"]
+    if tile.pooled:
+        parts.append(f"each cell the maximum over {tile.rows}×{tile.columns} cells")
+    if ordered is not None:
+        parts.append(f"in each layer by {name(now.order)}")
+    if measured is not None:
+        parts.append(f"strip under a tile: {name(now.color)}")
+    parts += ["from a verified trace", "click a tile to open it"]
+    legend = None if measured is None else {"title": _LABELS[now.color or ""], "marks": measured.legend()}
+    return linked_view.overview_feed(
+        opened.trace, figure, kind, f"All heads, {layers} layers × {heads}", " · ".join(parts), legend
+    )
+
+
+def name(statistic: str | None) -> str:
+    """A statistic, and over what it was measured."""
+    over = "the sample of heads.json" if statistic == _SAMPLE else "this sentence"
+    return f"{_LABELS[statistic or '']} (over {over})"
+
+
+def note(opened: Opened, kind: str, layer: int, head: int) -> str:
+    """What the hover text says of a head: its alignment error, the chosen statistics, and where it looks."""
+    now = session.current()
+    told = [each for each in (_SAMPLE, now.order, now.color) if each is not None]
+    found = runs.statistics(opened.asked, opened.translation, kind)[layer][head]
+    masses = [each for each in ORDERS if each.endswith("_mass") and each in found]
+    told += sorted(masses, key=lambda each: -found[each])[:1]
+    lines = []
+    for statistic in dict.fromkeys(told):
+        grid = values(opened, kind, statistic)
+        if grid is not None and grid[layer][head] == grid[layer][head]:
+            lines.append(f"{_LABELS[statistic]} {_written(statistic, grid[layer][head])}")
+    return "\n".join(lines)
+
+
+def _written(statistic: str, value: float) -> str:
+    return percent(value) if statistic in _SHARES and statistic != "entropy" else f"{value:.2f}"
+
+
+def pickers(opened: Opened, kind: str) -> None:
+    """Two controls: by which statistic the tiles are ordered, and by which they are coloured."""
+    known = [each for each in ORDERS if values(opened, kind, each) is not None]
+    left, right = st.columns(2, gap="small")
+    with left:
+        _picker("order", "order", "number", known)
+    with right:
+        _picker("color", "colour", "weights only", known)
+
+
+def _picker(field: str, what: str, usual: str, known: list[str]) -> None:
+    asked = getattr(session.current(), field)
+    now = asked if asked in known else ""
+    options = ["", *known]
+    st.selectbox(
+        f"{what.capitalize()} of the heads",
+        options,
+        index=options.index(now),
+        format_func=lambda each: f"{what}: {_LABELS.get(each, usual)}",
+        label_visibility="collapsed",
+        **control(field, now, lambda each: session.change(**{field: each or None})),
+    )

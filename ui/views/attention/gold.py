@@ -1,0 +1,68 @@
+"""The picker of sentence pairs with links made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from figures.base import labels
+from transformer.lenses.alignment import GoldPair
+from transformer.text.pairs import DataError
+from ui.address import session
+from ui.controls import pickers
+from ui.server.gold import LARGEST, parse, sample
+
+
+def picker() -> None:
+    """Offers the pairs: choosing one forces its target through the model and takes over its links."""
+    with st.popover("open gold links", type="tertiary", icon=":material/fact_check:"):
+        _choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample())
+        st.file_uploader(
+            "Your own file, one pair a line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
+            type=["tsv", "txt", "gz"],
+            max_upload_size=LARGEST // 2**20,
+            **pickers.control("gold.upload", None, _take_file),
+        )
+        _choice("file", "The pairs of your file", session.opened_gold())
+
+
+def _take_file(file: Any) -> None:
+    """Reads a file once, when it arrives."""
+    if file is None:
+        return
+    try:
+        session.keep_gold(parse(file.name, file.getvalue()))
+    except DataError as error:
+        session.notice(str(error))
+
+
+def _choice(origin: str, label: str, pairs: list[GoldPair]) -> None:
+    if not pairs:
+        return
+    now = session.current().gold
+    options = [None, *range(len(pairs))]
+    number = int(now.removeprefix(f"{origin}-")) - 1 if now and now.startswith(f"{origin}-") else None
+    number = number if number in options else None
+
+    def name(i: int | None) -> str:
+        if i is None:
+            return "choose a pair"
+        return f"{labels.count(i)} · {labels.shorten(' '.join(pairs[i].source), 60)}"
+
+    st.selectbox(
+        label,
+        options,
+        index=options.index(number),
+        format_func=name,
+        **pickers.control(
+            f"gold.{origin}", number, lambda i: None if i is None else take(origin, i, pairs[i])
+        ),
+    )
+
+
+def take(origin: str, number: int, pair: GoldPair) -> None:
+    """Puts a pair on the screen: its source, its target forced, its links."""
+    links = frozenset((i, j, (i, j) in pair.sure) for i, j in pair.possible | pair.sure)
+    texts = {"text": " ".join(pair.source), "target": " ".join(pair.target)}
+    session.change(**{**session.FRESH, **texts, "pairs": links, "gold": f"{origin}-{labels.count(number)}"})

@@ -1,0 +1,304 @@
+"""The page of comparisons: a map, another one, and the first minus the second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures import heatmap
+from figures.base import captions, labels
+from figures.base.grid import framed, lowered
+from figures.maps.difference import ROOM, difference_map, merged_names, scale_end
+from figures.maps.heatmap import axis_titles
+from transformer import Window
+from transformer.what_if.difference import Difference, Pair, difference
+from ui.address import session
+from ui.address.values import MOST_SEED, Against
+from ui.controls import export, pickers
+from ui.controls.text import plain
+from ui.linked_view import window_around
+from ui.maps.explorer import place
+from ui.server import catalogue
+from ui.server.opened import Opened
+from ui.shell import frame
+from ui.views.compare import sides
+from ui.views.compare.sides import Side
+
+_SIZE = 330
+_MORE = round((ROOM - labels.ROOM) * 10)
+"""Px by which names from both sides widen the map of differences."""
+_NOTHING = 0.0005
+_CELLS = 40
+"""Most rows and columns of a map here."""
+_MODES = {
+    "uniform": "uniform attention (a control)",
+    "untrained": "an untrained twin (a control)",
+    "head": "another head",
+    "decode": "another way of decoding",
+    "forced": "a translation of your own",
+    "sentence": "another sentence",
+    "model": "another model",
+}
+_DECODINGS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling, seed 1"}
+_SEEING = (
+    "Left A, middle B, right A − B: purple where A has more weight, amber where B has. Tokens are aligned by "
+    "edit distance. What stands on one side only is hatched and never differenced. TV is the total variation "
+    "distance of a row: the share of its weight that would have to move to turn one row into the other."
+)
+_FORMULA = r"\mathrm{TV}(a, b) = \tfrac12 \sum_j |a_j - b_j| \in [0, 1]"
+
+
+def show(opened: Opened) -> None:
+    """Draws the page."""
+    _page(opened)
+
+
+@st.fragment
+def _page(opened: Opened) -> None:
+    frame.menu()
+    kind = session.current().kind or "cross"
+    _controls(opened, kind)
+    try:
+        first, second = sides.sides(opened, kind)
+    except (ValueError, OSError) as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
+    for note in sides.notes(opened, second):
+        st.caption(plain(note))
+    found = difference(first.map(), second.map())
+    names = [
+        merged_names(getattr(first, axis), getattr(second, axis), getattr(found, axis))
+        for axis in ("rows", "columns")
+    ]
+    st.markdown(f"{_sentence(found, names[0], (first, second))} {_row(opened, found, names, kind)}")
+    if first.translation.text != second.translation.text:
+        st.markdown(f"A: {plain(first.translation.text)}  \nB: {plain(second.translation.text)}")
+    _pictures(opened, (first, second), found, names)
+
+
+# --- controls -----------------------------------------------------------------------------------------------
+
+
+def _controls(opened: Opened, kind: str) -> None:
+    against = session.current().against or sides.USUAL
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        pickers.kind_picker(kind, lambda name: session.change(kind=name, against=_of_kind(against)))
+        with st.container(width=220):
+            pickers.head_picker(kind, opened.asked.model)
+        with st.container(width=230):
+            pickers.row_picker(opened, kind, place(opened, kind)[0])
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(width=315):
+            _mode(opened, kind, against)
+        if against[0] in _DETAILED:
+            with st.container(width=_DETAILED[against[0]]):
+                _detail(opened, kind, against)
+        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+
+
+_DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sentence": 500, "model": 315}
+"""Ways of comparing with a second control, and its width in px."""
+
+
+def _mode(opened: Opened, kind: str, against: Against) -> None:
+    st.selectbox(
+        "Compare with",
+        list(_MODES),
+        index=list(_MODES).index(against[0]),
+        format_func=lambda name: f"against {_MODES[name]}",
+        label_visibility="collapsed",
+        **pickers.control("against", against[0], lambda name: _take(_first(opened, kind, name), other=None)),
+    )
+
+
+def _of_kind(against: Against) -> Against | None:
+    """Another kind has other heads, so a comparison of heads starts anew."""
+    return None if against[0] == "head" else against
+
+
+def _take(against: Against, **more: None) -> None:
+    session.change(against=None if against == sides.USUAL else against, **more)
+
+
+def _first(opened: Opened, kind: str, mode: str) -> Against:
+    """What a way of comparing starts with."""
+    layer, head = getattr(session.current(), kind)
+    heads = catalogue.sizes(opened.asked.model)[kind][1]
+    others = [name for name in catalogue.available() if name != opened.asked.model]
+    firsts: dict[str, object] = {
+        "head": (layer, (head + 1) % heads),
+        "decode": "greedy" if opened.asked.decode != "greedy" else "beam-4",
+        "untrained": 1,
+        "model": others[0] if others else opened.asked.model,
+    }
+    return mode, firsts.get(mode)
+
+
+def _detail(opened: Opened, kind: str, against: Against) -> None:
+    """The second control: which head, model, way of decoding, text or seed."""
+    mode, value = against
+    if mode == "head":
+        layers, heads = catalogue.sizes(opened.asked.model)[kind]
+        places = {(i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)}
+        _choose("The other head", places, value, mode)
+    elif mode == "decode":
+        _choose("The other way of decoding", {value: value, **_DECODINGS}, value, mode)
+    elif mode == "model":
+        _choose("The other model", {name: name for name in catalogue.available()}, value, mode)
+    elif mode == "untrained":
+        st.number_input(
+            "Seed of the twin",
+            1,
+            MOST_SEED,
+            value,
+            label_visibility="collapsed",
+            **pickers.control("against.seed", value, lambda seed: _take((mode, int(seed)))),
+        )
+    elif mode in {"forced", "sentence"}:
+        usual = opened.translation.text if mode == "forced" else sides.OTHER_SENTENCE
+        text = session.current().other or usual
+        st.text_input(
+            "The other text",
+            text,
+            label_visibility="collapsed",
+            **pickers.control(
+                f"against.{mode}", text, lambda other: session.change(other=other.strip() or None)
+            ),
+        )
+
+
+def _choose(label: str, options: dict[Any, str], value: object, mode: str) -> None:
+    known = list(options)
+    shown = value if value in options else known[0]
+    st.selectbox(
+        label,
+        known,
+        index=known.index(shown),
+        format_func=options.__getitem__,
+        label_visibility="collapsed",
+        **pickers.control(f"against.{mode}", shown, lambda chosen: _take((mode, chosen))),
+    )
+
+
+# --- the pictures -------------------------------------------------------------------------------------------
+
+
+def _sentence(found: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
+    cells = int(found.compared.sum())
+    if not cells or found.farthest is None:
+        return "The two sides have no row and column in common, so nothing can be compared."
+    left_out = sum(None in each for each in (*found.rows, *found.columns))
+    alone = f" Left out: {left_out} that only one side has, of rows and columns." if left_out else ""
+    names = " against ".join(
+        f"{side} (**{plain(each.name)}**)" for side, each in zip("AB", pair, strict=True)
+    )
+    if found.most < _NOTHING:
+        return f"{names}: **no difference** in any of {cells} cells.{alone}"
+    where = plain(labels.shorten(rows[found.farthest], 24))
+    return (
+        f"{names}: mean |difference| **{found.mean:.2f}** over {cells} cells; the rows are "
+        f"**{found.distance:.2f}** apart (total variation distance, mean), most at “{where}” "
+        f"({found.distances[found.farthest]:.2f}).{alone}"
+    )
+
+
+def _row(opened: Opened, found: Difference, names: list[list[str]], kind: str) -> str:
+    """What is told of the row of the cursor."""
+    row = _merged(found.rows, place(opened, kind)[0])
+    name = plain(labels.shorten(names[0][row], 24))
+    if None in found.rows[row]:
+        return f"The row of the cursor, “{name}”, is on side A only."
+    told = []
+    for side, weights in (("A", found.first[row]), ("B", found.second[row])):
+        key = int(weights.argmax())
+        on = plain(labels.shorten(names[1][key], 24))
+        told.append(f"{side} puts most on “{on}” ({weights[key]:.2f})")
+    return f"At the cursor, “{name}”: {found.distances[row]:.2f} apart; {', '.join(told)}."
+
+
+def _pictures(opened: Opened, pair: tuple[Side, Side], found: Difference, names: list[list[str]]) -> None:
+    at = place(opened, pair[0].kind)
+    merged = _merged(found.rows, at[0]), _merged(found.columns, at[1])
+    with st.container(horizontal=True, gap="small"):
+        for number, side in enumerate(pair):
+            row = found.rows[merged[0]][number]
+            _side("AB"[number], side, _window(side, found, merged, number), row)
+        _difference(pair, found, names, merged)
+
+
+def _merged(pairs: tuple[Pair, ...], position: int) -> int:
+    """Where a token of side A stands among the aligned ones."""
+    return next(place for place, (i, _) in enumerate(pairs) if i == position)
+
+
+def _window(side: Side, found: Difference, merged: tuple[int, int], number: int) -> Window:
+    """The part of a side that is drawn, around the counterpart of the cursor's cell."""
+    spans: list[int] = []
+    axes = (found.rows, found.columns), merged, (side.rows, side.columns)
+    for pairs, at, tokens in zip(*axes, strict=True):
+        near = [i for i in (each[number] for each in pairs[: at + 1]) if i is not None]
+        spans += window_around(len(tokens), near[-1] if near else 0, _CELLS)
+    return Window(*spans)
+
+
+def _side(letter: str, side: Side, window: Window, row: int | None) -> None:
+    view = side.view(window)
+    phrase = labels.head_phrase(*side.head)
+    place = "" if side.uniform or side.name == phrase else f" · {phrase}"
+    caption = (
+        f"{letter} · {side.name} · {captions.KIND_NAMES[side.kind]}{place} · weights, colour from 0 to 1"
+        f"{captions.window_note(window, (len(side.rows), len(side.columns)))} · {side.translation.model} · "
+        f"{side.origin}"
+    )
+
+    def draw() -> go.Figure:
+        figure = lowered(heatmap(view, _SIZE), _MORE)
+        return figure if row is None else framed(figure, row - window.query_start)
+
+    _chart(f"compare.{letter}", f"{letter} · {side.name}", draw, caption, _SIZE)
+
+
+def _difference(
+    pair: tuple[Side, Side], found: Difference, names: list[list[str]], merged: tuple[int, int]
+) -> None:
+    rows, columns = (
+        slice(*window_around(len(axis), at, _CELLS)) for axis, at in zip(names, merged, strict=True)
+    )
+    end = scale_end(found.most)
+    titles = axis_titles(pair[0].view(Window(0, 1, 0, 1)))
+
+    def draw() -> go.Figure:
+        part = rows, columns
+        figure = difference_map(
+            found.first[part],
+            found.second[part],
+            found.compared[part],
+            names[0][rows],
+            names[1][columns],
+            found.distances[rows],
+            end,
+            titles,
+            _SIZE,
+        )
+        return framed(figure, merged[0] - rows.start)
+
+    what = "uniform attention is a formula" if pair[1].uniform else "difference of two verified traces"
+    shown = f" · rows {labels.count(rows.start)}–{rows.stop}, "
+    shown += f"columns {labels.count(columns.start)}–{columns.stop}"
+    part = shown if max(len(axis) for axis in names) > _CELLS else ""
+    caption = (
+        f"A − B · {pair[0].name} − {pair[1].name} · {captions.KIND_NAMES[pair[0].kind]} · difference of "
+        f"weights, from −{end:.1f} to {end:.1f}{part} · {what}"
+    )
+    _chart("compare.difference", "A − B", draw, caption, _SIZE + _MORE + 36)
+
+
+def _chart(key: str, title: str, draw: Callable[[], go.Figure], caption: str, width: int) -> None:
+    with st.container(width=width, gap="xsmall"):
+        st.markdown(f"**{plain(title)}**")
+        st.plotly_chart(draw(), width="content", key=key, config={"displayModeBar": False}, alt=caption)
+        st.caption(plain(caption))
+        export.picture(key, draw, caption)

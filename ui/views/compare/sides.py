@@ -1,0 +1,152 @@
+"""The two sides of a comparison: the visitor's selection, and what is set against it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from figures.base import captions, labels
+from transformer import AttentionKind, Translation, Window
+from transformer.text.vocabulary import clean
+from transformer.what_if.difference import Map, uniform_weights
+from ui.address import session
+from ui.address.values import Against
+from ui.linked_view import Head
+from ui.maps.explorer import chosen
+from ui.server import catalogue, runs
+from ui.server.opened import Opened
+from ui.shell import fitting
+
+OTHER_SENTENCE = "The man who wrote the letter is my brother."
+USUAL: Against = ("uniform", None)
+"""What opens first: the control that knows nothing."""
+
+
+@dataclass(frozen=True)
+class FormulaView:
+    """Weights of a formula, in the shape of a head; no model computed them, so there are no scores."""
+
+    kind: AttentionKind
+    layer: int
+    head: int
+    query_tokens: tuple[str, ...]
+    predicted_tokens: tuple[str, ...] | None
+    key_tokens: tuple[str, ...]
+    window: Window
+    mask: np.ndarray
+    weights: np.ndarray
+    scores: None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison.
+
+    Attributes:
+        name: what it is called.
+        translation: the run.
+        kind: encoder, decoder or cross.
+        head: layer and head, from 0.
+        uniform: whether its weights are 1 / visible keys instead of the head's.
+    """
+
+    name: str
+    translation: Translation
+    kind: str
+    head: Head
+    uniform: bool = False
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """What names the rows: in cross-attention the tokens predicted, elsewhere the tokens read."""
+        run = self.translation
+        named = {"encoder": run.source_tokens, "decoder": run.decoder_input_tokens}
+        return named.get(self.kind, run.target_tokens)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys."""
+        run = self.translation
+        return run.decoder_input_tokens if self.kind == "decoder" else run.source_tokens
+
+    def map(self) -> Map:
+        """The whole map."""
+        weights, mask = runs.whole(self.translation, self.kind, self.head)
+        return Map(self.rows, self.columns, uniform_weights(mask) if self.uniform else weights, mask)
+
+    def view(self, window: Window) -> FormulaView | captions.CheckedHead:
+        """A window of it, as figures take it."""
+        head = self.translation.head(self.kind, *self.head, window=window)
+        if not self.uniform:
+            return head
+        weights = self.map().weights[window.queries, window.keys]
+        tokens = head.query_tokens, head.predicted_tokens, head.key_tokens
+        return FormulaView(head.kind, head.layer, head.head, *tokens, window, head.mask, weights)
+
+    @property
+    def origin(self) -> str:
+        """What the caption says of its proof."""
+        if self.uniform:
+            return "a formula, 1 / visible keys: no model computed this"
+        audit = self.translation.head(self.kind, *self.head).audit
+        return str(captions.badge(audit)["text"])
+
+
+def sides(opened: Opened, kind: str) -> tuple[Side, Side]:
+    """The selection, and what the state sets against it.
+
+    Raises:
+        ValueError: the other side cannot be made; the message says why.
+    """
+    name, detail = session.current().against or USUAL
+    own = Side("", opened.translation, kind, chosen(kind))
+    phrase = labels.head_phrase(*own.head)
+    if name == "uniform":
+        return replace(own, name=phrase), replace(own, name="uniform attention", uniform=True)
+    if name == "head":
+        other = _fitted(opened.asked.model, kind, detail)
+        return replace(own, name=phrase), replace(own, name=labels.head_phrase(*other), head=other)
+    if name == "untrained":
+        twin = runs.untrained(opened.asked, opened.translation, detail)
+        named = f"untrained twin, seed {detail}"
+        return replace(own, name=f"{opened.asked.model}, trained"), replace(own, name=named, translation=twin)
+    return _other_run(opened, own, name, detail)
+
+
+def _other_run(opened: Opened, own: Side, name: str, detail: str | None) -> tuple[Side, Side]:
+    """Another translation: of another text, decoded otherwise, given, or by another model."""
+    asked, text = opened.asked, session.current().other
+    if name == "model":
+        if detail not in catalogue.available():
+            raise ValueError("There is no model of the name in the address; choose one of the list.")
+        asked = replace(asked, model=str(detail))
+        names = opened.asked.model, asked.model
+    elif name == "decode":
+        asked = replace(asked, decode=str(detail), target=None)
+        names = opened.translation.method, asked.decode
+    elif name == "forced":
+        asked = replace(asked, target=clean(text or opened.translation.text))
+        names = opened.translation.method, "your translation"
+    else:
+        asked = replace(asked, text=clean(text or OTHER_SENTENCE), target=None)
+        names = "your sentence", "the other sentence"
+    run = runs.translate(asked, lambda count, token: None)
+    head = _fitted(asked.model, own.kind, own.head)
+    return replace(own, name=names[0]), Side(names[1], run, own.kind, head)
+
+
+def notes(opened: Opened, other: Side) -> list[str]:
+    """What a reader should know of the other side: that its text was cut, or that it shows another head."""
+    told = (
+        [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
+    )
+    mode, detail = session.current().against or USUAL
+    if mode == "head":
+        size = catalogue.sizes(opened.asked.model)[other.kind]
+        told += [f"B: {each}" for each in fitting.fit_head(other.kind, detail, size, detail)[1]]
+    return told
+
+
+def _fitted(model: str, kind: str, head: Head) -> Head:
+    return fitting.fit_head(kind, head, catalogue.sizes(model)[kind], head)[0]

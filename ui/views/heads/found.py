@@ -1,0 +1,283 @@
+"""What a survey of heads found: one map of all heads, the chosen one in detail, the roles, the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import labels
+from figures.base.bars import percent
+from figures.base.captions import KIND_NAMES
+from figures.pages.heads import Cell, head_grid
+from transformer.model.sites import AttentionKind
+from transformer.study.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
+from transformer.study.statistics import STATISTICS, Statistic
+from transformer.study.survey import Example, Survey
+from ui.address import session
+from ui.controls import export, pickers
+from ui.controls.text import plain
+from ui.linked_view import Head
+
+PAGES = {
+    "encoder": "pages/encoder_self_attention.py",
+    "decoder": "pages/decoder_self_attention.py",
+    "cross": "pages/cross_attention.py",
+}
+_FIRST = {"encoder": "previous", "decoder": "same_word", "cross": "aer"}
+_ERROR = "AER of the implied word alignment on the hand-made links"
+_KNOWN = (
+    *STATISTICS,
+    Statistic("aer", "alignment error", f"{_ERROR}.", falling=True),
+    Statistic(
+        "aer_read", "alignment error, row read", f"{_ERROR}, with the rows that read a word.", falling=True
+    ),
+    Statistic("keeps", "keeps its role", "Share of the sentences that show the head's role."),
+)
+_SHORT = {
+    ALIGNMENT: "align",
+    "previous token": "prev",
+    "next token": "next",
+    "same word": "word",
+    "first or last": "edge",
+    "sink": "sink",
+    "content": "content",
+    MIXED: "–",
+}
+_INK = {"light": "#1d232c", "dark": "#e8ebf0"}
+_SEEING = (
+    "Every cell is a head; its colour and number are one statistic over all sentences, its word the role "
+    "that the head plays. A role is a name for a measured pattern, with a threshold, not an explanation. "
+    "Statistics are means over rows; rows that can see only one key are left out."
+)
+
+
+def show(survey: Survey, kind: str, model: str) -> None:
+    """Draws everything for one kind."""
+    st.markdown(_sentence(survey, kind))
+    left, right = st.columns([1.25, 1], gap="medium")
+    with left:
+        _map(survey, kind)
+    with right:
+        _detail(survey, kind, getattr(session.current(), kind), model)
+    _roles(survey)
+    _table(survey, kind)
+
+
+def ink() -> str:
+    """The colour of text in a figure, by the visitor's theme."""
+    return _INK.get(st.context.theme.type or "light", _INK["light"])
+
+
+def grid(survey: Survey, kind: str, color: str | None = None) -> go.Figure:
+    """All heads by the statistic that the visitor chose, the chosen head framed."""
+    cells = _cells(survey, kind, _statistic(survey, kind))
+    return head_grid(cells, kind, getattr(session.current(), kind), color)
+
+
+def _known(survey: Survey, kind: str) -> list[Statistic]:
+    """The statistics that heads of a kind have."""
+    names = {*survey.means[AttentionKind(kind)], "keeps"}
+    return [each for each in _KNOWN if each.name in names]
+
+
+def _statistic(survey: Survey, kind: str) -> Statistic:
+    """The statistic that the visitor chose, or where the kind lacks it the usual one."""
+    known = _known(survey, kind)
+    usual = next((each for each in known if each.name == _FIRST[kind]), known[0])
+    return next((each for each in known if each.name == session.current().statistic), usual)
+
+
+def _value(survey: Survey, kind: str, head: Head, statistic: Statistic) -> float:
+    if statistic.name == "keeps":
+        return survey.stability(AttentionKind(kind), *head)
+    return float(survey.means[AttentionKind(kind)][statistic.name][head])
+
+
+def written(value: float, statistic: Statistic) -> str:
+    """A statistic as people read it: shares in per cent, others with two decimals."""
+    shares = statistic.unit == "share" and statistic.name != "entropy"
+    return percent(value) if shares else f"{value:.2f}"
+
+
+def _cells(survey: Survey, kind: str, statistic: Statistic) -> list[list[Cell]]:
+    names = survey.roles(AttentionKind(kind))
+    layers, heads = names.shape
+
+    def cell(head: Head) -> Cell:
+        value, name = _value(survey, kind, head, statistic), str(names[head])
+        text = written(value, statistic)
+        place = f"layer {labels.count(head[0])}, head {labels.count(head[1])}"
+        return Cell(value, text, _SHORT[name], f"{place}\n{statistic.label}: {text}\nrole: {name}")
+
+    return [[cell((layer, head)) for head in range(heads)] for layer in range(layers)]
+
+
+def _places(survey: Survey, kind: str) -> list[Head]:
+    layers, heads = survey.roles(AttentionKind(kind)).shape
+    return [(layer, head) for layer in range(layers) for head in range(heads)]
+
+
+def _sentence(survey: Survey, kind: str) -> str:
+    names = survey.roles(AttentionKind(kind))
+    counts = Counter(names.ravel().tolist())
+    mixed = counts.pop(MIXED, 0)
+    heads = f"the {names.size} heads of {KIND_NAMES[kind].lower()}"
+    over = f"Over {len(survey.lines)} sentence{'s' * (len(survey.lines) != 1)}"
+    if not counts:
+        return f"{over}, none of {heads} plays one of the roles: all are mixed."
+    playing = [head for head in _places(survey, kind) if names[head] != MIXED]
+    best = max(playing, key=lambda head: survey.stability(AttentionKind(kind), *head))
+    kept = percent(survey.stability(AttentionKind(kind), *best))
+    shown = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    return (
+        f"{over}, {heads} show: **{shown}**, {mixed} mixed. The steadiest is {labels.head_phrase(*best)}: "
+        f"*{names[best]}* in {kept} of the {_of_what(str(names[best]), survey)}."
+    )
+
+
+def _of_what(name: str, survey: Survey) -> str:
+    return f"{len(survey.gold)} hand-aligned pairs" if name == ALIGNMENT else "sentences"
+
+
+def _map(survey: Survey, kind: str) -> None:
+    statistic, known = _statistic(survey, kind), _known(survey, kind)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.selectbox(
+            "Statistic",
+            [each.name for each in known],
+            index=known.index(statistic),
+            format_func={each.name: each.label for each in known}.__getitem__,
+            label_visibility="collapsed",
+            width=300,
+            **pickers.control(
+                f"heads.statistic.{kind}", statistic.name, lambda name: session.change(statistic=name)
+            ),
+        )
+        pickers.seen("What am I seeing?", _SEEING)
+    key = f"heads.map.{kind}"
+    st.plotly_chart(
+        grid(survey, kind, ink()),
+        key=key,
+        config={"displayModeBar": False},
+        on_select=lambda: session.on_pick(key, lambda place: session.change(**{kind: tuple(place)})),
+        selection_mode="points",
+        alt=f"All heads by {statistic.label}; the table below says the same",
+    )
+    words = caption(survey, kind)
+    st.caption(plain(words))
+    export.picture(f"heads-{kind}-{statistic.name}", lambda: grid(survey, kind), words)
+
+
+def caption(survey: Survey, kind: str) -> str:
+    """What the map shows: kind, statistic, scale, sentences, model."""
+    statistic = _statistic(survey, kind)
+    values = [_value(survey, kind, head, statistic) for head in _places(survey, kind)]
+    span = f"{written(min(values), statistic)} to {written(max(values), statistic)}"
+    forced = sum(line.target is not None for line in survey.lines)
+    how = {len(survey.lines): "given translations forced", 0: "translated greedily"}.get(
+        forced, f"{forced} given translations forced, the rest translated greedily"
+    )
+    left_out = f" · {survey.skipped} left out, too long for this model" if survey.skipped else ""
+    own = session.own_sentences()
+    data = "Tatoeba, assets/sample" if own is None else f"your file {labels.shorten(own[0], 24)}"
+    return (
+        f"{KIND_NAMES[kind]} · all heads · {statistic.label}, colour from {span} · {len(survey.lines)} "
+        f"sentences ({data}), {how}{left_out} · {survey.model} · derived from recorded traces; open an "
+        "example to see one verified"
+    )
+
+
+def _detail(survey: Survey, kind: str, chosen: Head, model: str) -> None:
+    name = str(survey.roles(AttentionKind(kind))[chosen])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"##### {labels.head_name(*chosen)} · {name}", width="content")
+        with st.container(width=220):
+            pickers.head_picker(kind, model)
+    kept = f"taken one by one, **{percent(survey.stability(AttentionKind(kind), *chosen))}** of the"
+    if name == MIXED:
+        st.markdown(f"It reaches the threshold of no role; {kept} sentences show none either.")
+    else:
+        told = f"{kept[0].upper()}{kept[1:]} {_of_what(name, survey)} show it."
+        st.markdown(f"{_escaped(role(name).definition)} {told}")
+    mixed = ("Farthest from any role", "Closest to one")
+    titles = mixed if name == MIXED else ("Shows it most", "Shows it least")
+    for title, examples in zip(titles, survey.examples(AttentionKind(kind), *chosen), strict=True):
+        if examples:
+            st.caption(title)
+        for each in examples:
+            _link(each, _shown(survey, name, each), kind, chosen)
+    with st.expander("All statistics of this head"):
+        rows = (
+            (each.label, written(_value(survey, kind, chosen, each), each), each.definition)
+            for each in _known(survey, kind)
+        )
+        lines = (f"| {' | '.join(map(plain, row))} |" for row in rows)
+        st.markdown("\n".join(["| statistic | value | meaning |", "|---|---:|---|", *lines]))
+
+
+def _shown(survey: Survey, name: str, example: Example) -> str:
+    """How strongly a sentence shows a role, in its own unit."""
+    if name == MIXED:
+        return ""
+    threshold = role(name).threshold
+    if name == ALIGNMENT:
+        diagonal = float(survey.means[AttentionKind.CROSS]["aer_diagonal"].flat[0])
+        return f" · error {percent(round(threshold / example.strength * diagonal, 3))}"
+    value = threshold * example.strength
+    return f" · {percent(value)}" if role(name).share else f" · {value:.2f} times"
+
+
+def _link(example: Example, shown: str, kind: str, chosen: Head) -> None:
+    """A sentence that opens in the view of its kind, run as it was run here."""
+    values = {"text": example.line.source, "target": example.line.target, kind: chosen, "decode": "greedy"}
+    st.page_link(
+        PAGES[kind],
+        label=plain(labels.shorten(example.line.source, 60) + shown),
+        help=plain(example.line.target or "translated greedily"),
+        icon=":material/open_in_new:",
+        query_params=session.link(step=None, source=None, **values),
+    )
+
+
+def _roles(survey: Survey) -> None:
+    st.markdown("##### The roles")
+    counts = {kind: Counter(survey.roles(kind).ravel().tolist()) for kind in AttentionKind}
+    lines = ["| role | definition | heads: encoder / decoder / cross |", "|---|---|---:|"]
+    for each in ROLES:
+        found = (str(counts[kind][each.name]) if kind in each.kinds else "–" for kind in AttentionKind)
+        name = f"{each.name} ({_SHORT[each.name]})"
+        lines.append(f"| {name} | {_escaped(each.definition)} | {' / '.join(found)} |")
+    mixed = (str(counts[kind][MIXED]) for kind in AttentionKind)
+    lines.append(f"| {MIXED} ({_SHORT[MIXED]}) | {MIXED_DEFINITION} | {' / '.join(mixed)} |")
+    st.markdown("\n".join(lines))
+    st.caption(
+        "A head has the first role, from the top, whose threshold it reaches; the last column counts heads. "
+        f"{THRESHOLDS} The alignment error comes from {len(survey.gold)} pairs of the sample with hand-made "
+        "links."
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("<", "\\<")
+
+
+def _table(survey: Survey, kind: str) -> None:
+    with st.expander("All heads and statistics as a table"):
+        known = _known(survey, kind)
+        names = survey.roles(AttentionKind(kind))
+        rows = [
+            {"head": labels.head_name(*head), "role": str(names[head])}
+            | {each.label: _value(survey, kind, head, each) for each in known}
+            for head in _places(survey, kind)
+        ]
+        formats = {
+            each.label: st.column_config.NumberColumn(format="%.2f", help=each.definition) for each in known
+        }
+        st.dataframe(
+            rows,
+            hide_index=True,
+            column_config=formats,
+            alt=f"Statistics of every head of {KIND_NAMES[kind].lower()}",
+        )

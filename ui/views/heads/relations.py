@@ -1,0 +1,205 @@
+"""Which dependencies and antecedents the heads of a model follow, as `probes.json` says."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from figures.base import labels
+from figures.base.bars import percent
+from figures.base.captions import KIND_NAMES
+from figures.pages.heads import Follower, relation_dots
+from transformer.storage.directory import PROBES_FILE
+from ui.controls import export, pickers
+from ui.controls.text import plain
+from ui.server import catalogue
+
+_GLOSSES = {
+    "acl": "clause at a noun",
+    "advcl": "adverbial clause",
+    "advmod": "adverb",
+    "amod": "adjective",
+    "appos": "apposition",
+    "aux": "auxiliary",
+    "case": "preposition",
+    "cc": "conjunction",
+    "ccomp": "object clause",
+    "compound": "compound or verb particle",
+    "conj": "second conjunct",
+    "cop": "copula",
+    "det": "determiner",
+    "expl": "expletive",
+    "fixed": "fixed expression",
+    "flat": "further part of a name",
+    "iobj": "indirect object",
+    "mark": "subordinating word",
+    "nmod": "noun at a noun",
+    "nsubj": "subject",
+    "nummod": "number",
+    "obj": "object",
+    "obl": "noun at a verb",
+    "parataxis": "parataxis",
+    "xcomp": "open complement",
+}
+_SEEING = (
+    "A dependency joins a word to its governor, the word it belongs to: a subject to its verb. Dot: how "
+    "often the best head's largest weight in the row of one is on the other. Bar: how often a fixed rule is "
+    "right, such as “the word before”. Both were chosen on one half of the sentences, measured on the other."
+)
+
+
+@cache
+def _read(path: str, changed: int) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+    return values
+
+
+def probes(model: str) -> dict[str, Any]:
+    """What `probes.json` of a model says; empty where it has none."""
+    path = catalogue.available()[model] / PROBES_FILE
+    return _read(str(path), path.stat().st_mtime_ns) if path.is_file() else {}
+
+
+def show(model: str, kind: str) -> None:
+    """Draws the section."""
+    found = probes(model)
+    if not found:
+        st.info(
+            "Nothing was measured for this model; `python -m transformer probes --model … --probes …` writes "
+            f"{PROBES_FILE} into its directory.",
+            icon=":material/info:",
+        )
+        return
+    _dependencies(found, kind)
+    if kind == "encoder":
+        _pronouns(found["pronouns"])
+    how = f"Measured on {found['date']} with `{found['command']}`; the data are not shipped."
+    st.caption(f"{found['data'][:1].upper()}{found['data'][1:]}. {how}")
+
+
+def _dependencies(found: dict[str, Any], kind: str) -> None:
+    side = found[kind]
+    relations = sorted(side["relations"], key=lambda each: each["baseline"] - each["share"])
+    st.markdown(_sentence(relations, kind))
+    pickers.seen("What am I seeing?", _SEEING)
+    followers = [Follower(_name(each), each["share"], each["baseline"], _note(each)) for each in relations]
+    if not followers:
+        return
+    st.plotly_chart(
+        relation_dots(followers, kind),
+        key=f"heads.relations.{kind}",
+        config={"displayModeBar": False},
+        alt="Share of dependencies that the best head follows, and the best fixed offset; as a table below",
+    )
+    own = "earlier words only: later ones are masked · " if kind == "decoder" else ""
+    caption = (
+        f"{KIND_NAMES[kind]} · dot: best head, bar: best fixed offset, share of dependencies, 0 to 100 % · "
+        f"{own}{side['sentences']} sentences, {side['skipped']} left out (pieces do not fit the words) · "
+        f"{found['model']}"
+    )
+    st.caption(plain(caption))
+    export.picture(f"relations-{kind}", lambda: relation_dots(followers, kind), caption)
+    _table(relations)
+
+
+def _sentence(relations: list[dict[str, Any]], kind: str) -> str:
+    if not relations:
+        return "No relation occurs often enough to be measured."
+    better = [each for each in relations if each["low"] > 0]
+    best = relations[0]
+    where = "the encoder reading English" if kind == "encoder" else "the decoder writing German"
+    told = (
+        f"In {where}, some head beats the best fixed offset in **{len(better)} of {len(relations)}** kinds "
+        "and directions of dependencies"
+    )
+    if not better:
+        return f"{told}: whatever these heads do, position explains the arcs at least as well."
+    head = labels.head_phrase(best["layer"], best["head"])
+    return (
+        f"{told}. The clearest is {_name(best)}: {head} finds {percent(best['share'])} of {best['count']:,}, "
+        f"the rule “{_offset(best['rule'])}” {percent(best['baseline'])}."
+    )
+
+
+def _name(each: dict[str, Any]) -> str:
+    gloss = _GLOSSES.get(each["relation"], each["relation"])
+    return f"governor → {gloss}" if each["direction"].startswith("head") else f"{gloss} → governor"
+
+
+def _offset(rule: str) -> str:
+    words = int(rule)
+    if abs(words) == 1:
+        return "the next word" if words > 0 else "the word before"
+    return f"{abs(words)} words {'on' if words > 0 else 'back'}"
+
+
+def _note(each: dict[str, Any]) -> str:
+    return (
+        f"{each['relation']}, {each['direction']}\n{labels.head_name(each['layer'], each['head'])}: "
+        f"{percent(each['share'])} of {each['count']}\n{_offset(each['rule'])}: {percent(each['baseline'])}\n"
+        f"gain in points {_gain(each)}"
+    )
+
+
+def _gain(each: dict[str, Any]) -> str:
+    ends = f"{_points(each['low'])} to {_points(each['high'])}"
+    return f"{_points(each['share'] - each['baseline'])} ({ends})"
+
+
+def _points(gain: float) -> str:
+    points = round(100 * gain)
+    return f"{'+' if points > 0 else '−' if points < 0 else ''}{abs(points)}"
+
+
+def _verdict(each: dict[str, Any]) -> str:
+    if each["low"] > 0:
+        return "more than the rule"
+    return "less than the rule" if each["high"] < 0 else "no clear difference"
+
+
+def _table(relations: list[dict[str, Any]]) -> None:
+    with st.expander("As a table"):
+        st.dataframe(
+            [
+                {
+                    "relation": each["relation"],
+                    "from → to": _name(each),
+                    "best head": labels.head_name(each["layer"], each["head"]),
+                    "head": percent(each["share"]),
+                    "best rule": _offset(each["rule"]),
+                    "rule": percent(each["baseline"]),
+                    "gain, points": _points(each["share"] - each["baseline"]),
+                    "95 % interval": f"{_points(each['low'])} to {_points(each['high'])}",
+                    "verdict": _verdict(each),
+                    "cases": each["count"],
+                }
+                for each in relations
+            ],
+            hide_index=True,
+            alt="Dependencies, the head that follows them best, and the best fixed offset",
+        )
+
+
+def _pronouns(found: dict[str, Any]) -> None:
+    st.markdown("##### From a pronoun to the person")
+    asked = {
+        "of two": "Of the two people, the right one gets more weight from the pronoun",
+        "of all words": "Of all words, the right person gets the most",
+    }
+    for name, finding in found["findings"].items():
+        head = labels.head_phrase(finding["layer"], finding["head"])
+        chance = " (guessing: 50 %)" if name == "of two" else ""
+        st.markdown(
+            f"- {asked[name]}: **{percent(finding['share'])}** of {finding['count']:,} sentences at best, "
+            f"{head}{chance}; taking the nearest person is right in {percent(finding['baseline'])}. Gain in "
+            f"points: {_gain(finding)}, {_verdict(finding)}."
+        )
+    st.caption(
+        f"WinoMT: {found['sentences']:,} sentences with two people and a pronoun, {found['skipped']} left "
+        "out where the two or the pronoun could not be found. The head was chosen and measured on different "
+        "pairs of people."
+    )

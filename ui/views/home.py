@@ -1,0 +1,83 @@
+"""The home page's linked view: strips, cursor, the three maps, the next token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from figures import next_token_spec
+from ui import linked_view
+from ui.controls import pickers
+from ui.linked_view import Layout
+from ui.maps import display
+from ui.maps.explorer import Scene, explorer, read_head
+from ui.maps.take_home import take_home
+from ui.server import catalogue
+from ui.server.opened import Opened
+
+LAYOUT = Layout(
+    view="home",
+    style="home",
+    strips=("source", "target"),
+    plots=("encoder", "decoder", "cross", "next"),
+    focus="cross",
+)
+_TOUR = (
+    (
+        "encoder",
+        "The encoder reads the whole sentence once. Each row is a source token that gathers from all others.",
+    ),
+    (
+        "controls",
+        "The decoder then writes one token per step. Move the cursor with the arrow keys, or press play.",
+    ),
+    (
+        "decoder",
+        "Its self-attention only looks back: tokens still to come are masked, which the hatching shows.",
+    ),
+    (
+        "cross",
+        "Cross-attention looks from the token being written to the source. The ringed row is this step.",
+    ),
+    ("next", "Out of all this comes a probability for every token. The bold one was chosen."),
+)
+_SEEING = (
+    "Three attention maps of one translation. A row is a query, a column a key; the fuller the "
+    "colour, the larger "
+    "the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: its row "
+    "is ringed, "
+    "later rows are faded. Click a cell or a token to go there."
+)
+_FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
+
+
+def show(opened: Opened) -> None:
+    """Draws the whole view of a sentence."""
+
+    def below() -> None:
+        columns = st.columns([1, 1, 1, 0.78], gap="small")
+        for kind, column in zip(catalogue.KINDS, columns, strict=False):
+            with column:
+                pickers.head_picker(kind, opened.asked.model)
+        with st.container(horizontal=True):
+            display.popover(catalogue.KINDS)
+            display.tables(lambda: [read_head(opened, kind) for kind in catalogue.KINDS])
+            pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+            take_home(scene)
+
+    scene = Scene(LAYOUT, opened, catalogue.KINDS, lambda: {"next": _next(opened)}, below, _TOUR)
+    explorer(scene)
+
+
+def _next(opened: Opened) -> dict[str, Any]:
+    method = opened.translation.method
+    origin = "your translation, not the model's" if method == "forced" else f"decoding: {method}"
+    return linked_view.bars_feed(
+        opened.trace,
+        next_token_spec(opened.translation.steps),
+        "step",
+        "Next token",
+        "after reading “{reads}”",
+        f"the ten most probable tokens, chosen in bold · {origin}",
+    )

@@ -1,0 +1,1 @@
+"""The page Masks, and padding on the encoder's page."""

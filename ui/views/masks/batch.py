@@ -1,0 +1,88 @@
+"""The batch of the page of masks: the sentences, the rectangle they make, and which one is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import labels
+from figures.base.bars import percent
+from figures.pages.masks import padding_grid
+from transformer.translate.batch import BatchEntry
+from ui.address import session
+from ui.controls import export, pickers
+from ui.controls.text import plain
+from ui.server import runs
+from ui.server.opened import Opened
+from ui.views.masks.padded import LONGER
+
+MOST_SENTENCES = 6
+SHORT = "Thank you."
+_SHORT = 8
+"""Most places of a batch whose tokens fit side by side on a phone."""
+
+
+def member(opened: Opened) -> tuple[BatchEntry, int] | None:
+    """Draws the sentences and their rectangle; gives the chosen one and its place, None after a refusal."""
+    now = session.current()
+    given = (now.sentences or "").strip()
+    text = given or "\n".join((opened.translation.source_text, LONGER, SHORT))
+    st.text_area(
+        f"The sentences of the batch, one a line, at most {MOST_SENTENCES}",
+        text,
+        height=104,
+        **pickers.control("sentences", text, _take_sentences),
+    )
+    lines = [line for line in text.splitlines() if line.strip()][:MOST_SENTENCES]
+    try:
+        entries = runs.batch(opened.asked.model, tuple(lines))
+    except ValueError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return None
+    place = min(now.member or 0, len(entries) - 1)
+    _rectangle(entries, place)
+    _picker(lines, place)
+    return entries[place], place
+
+
+def _take_sentences(text: str) -> None:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > MOST_SENTENCES:
+        st.toast(f"A batch here holds {MOST_SENTENCES} sentences; the rest is left out.")
+    session.change(sentences="\n".join(lines[:MOST_SENTENCES]) or None, member=None)
+
+
+def _rectangle(entries: tuple[BatchEntry, ...], place: int) -> None:
+    mask = np.stack([entry.source_mask for entry in entries])
+    padding = int((~mask).sum())
+    st.markdown(
+        f"{len(entries)} sentences × {mask.shape[1]} tokens make a rectangle of {mask.size} places; "
+        f"**{padding} of them ({percent(padding / mask.size)}) are `<pad>`**, hatched."
+    )
+
+    def draw() -> go.Figure:
+        return padding_grid([entry.source_tokens for entry in entries], mask, place)
+
+    with st.container(key=f"masks-batch-{'long' if mask.shape[1] > _SHORT else 'short'}"):
+        st.plotly_chart(
+            draw(),
+            key="masks.batch",
+            config={"displayModeBar": False},
+            alt=f"The batch of {len(entries)} sentences: {padding} of {mask.size} places are padding",
+        )
+    caption = f"Source tokens of the batch · {padding} of {mask.size} places padded · {entries[0].model}"
+    export.picture("batch", draw, caption)
+
+
+def _picker(lines: list[str], place: int) -> None:
+    options = list(range(len(lines)))
+    st.segmented_control(
+        "Sentence of the batch",
+        options,
+        default=place,
+        required=True,
+        format_func=lambda i: plain(f"{labels.count(i)} · {labels.shorten(lines[i], 24)}"),
+        label_visibility="collapsed",
+        **pickers.control("member", place, lambda i: session.change(member=i or None)),
+    )

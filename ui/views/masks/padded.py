@@ -1,0 +1,82 @@
+"""One sentence beside a longer one in the same batch: padding becomes visible, and so does its mask."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures import heatmap
+from figures.base import captions, labels
+from transformer import Window
+from transformer.trace.view import HeadView
+from transformer.translate.batch import BatchEntry
+from ui.address import session
+from ui.controls import pickers
+from ui.controls.text import plain
+from ui.linked_view import window_around
+from ui.maps.explorer import chosen
+from ui.server import runs
+from ui.server.opened import Opened
+from ui.shell import frame
+
+LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."
+
+
+def show(opened: Opened) -> None:
+    """Draws the head of both sentences in one padded batch."""
+    _pictures(opened)
+
+
+@st.fragment
+def _pictures(opened: Opened) -> None:
+    frame.menu()
+    second = session.current().batch or LONGER
+    box, picker = st.columns([3, 1], vertical_alignment="bottom")
+    with box:
+        st.text_input(
+            "The other sentence of the batch",
+            second,
+            **pickers.control("batch", second, lambda text: session.change(batch=text.strip() or None)),
+        )
+    with picker:
+        pickers.head_picker("encoder", opened.asked.model)
+    try:
+        entries = runs.batch(opened.asked.model, (opened.translation.source_text, second))
+    except ValueError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
+    st.markdown(_sentence(entries))
+    for column, entry, name in zip(
+        st.columns(2), entries, ("your sentence", "the other sentence"), strict=True
+    ):
+        with column:
+            _picture(entry, name)
+    st.markdown(
+        "**What to notice.** A batch is a rectangle, so the shorter sentence is filled up with "
+        "`<pad>`. The mask "
+        "(hatched) keeps every token from attending to the filling: its weights there are exactly 0, "
+        "and the rest of "
+        "the row is what it was without the batch. Rows of `<pad>` are computed too, and then ignored."
+    )
+
+
+def _sentence(entries: tuple[BatchEntry, ...]) -> str:
+    yours, other = (int(entry.source_mask.sum()) for entry in entries)
+    if yours >= other:
+        return f"Your sentence has {yours} tokens, the other one {other}: the other one is padded to {yours}."
+    return f"Your sentence has {yours} tokens and is padded to {other}: {other - yours} columns are masked."
+
+
+def _picture(entry: BatchEntry, name: str) -> None:
+    window = Window(*window_around(len(entry.source_tokens), 0), *window_around(len(entry.source_tokens), 0))
+    view: HeadView = entry.head("encoder", *chosen("encoder"), window=window)
+    st.plotly_chart(
+        heatmap(view, size=480),
+        width="content",
+        key=f"batch.{name}",
+        config={"displayModeBar": False},
+        alt=f"Encoder self-attention of {name}, {labels.head_phrase(view.layer, view.head)}",
+    )
+    badge = captions.badge(view.audit)
+    st.caption(
+        f"{name} · {captions.caption(view).replace('{step}', '')} · {badge['text']}", help=str(badge["title"])
+    )

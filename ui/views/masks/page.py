@@ -1,0 +1,362 @@
+"""The page of masks: scores, mask and weights of a head, other ways of masking, and a padded batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures import heatmap
+from figures.base import captions, labels
+from figures.base.bars import percent
+from figures.base.grid import framed
+from figures.pages.masks import leak_bars, mask_map, score_map, weight_map
+from transformer import Translation, Window
+from transformer.text.vocabulary import PAD
+from transformer.trace.view import HeadView
+from transformer.translate.batch import BatchEntry
+from transformer.what_if.masking import Leak, Masking, leak, masked_weights
+from ui.address import session
+from ui.controls import export, pickers
+from ui.controls.text import plain
+from ui.linked_view import window_around
+from ui.maps.explorer import chosen, place
+from ui.server import catalogue
+from ui.server.opened import Opened
+from ui.shell import frame
+from ui.views.masks import batch
+
+WHAT_IF = "what if, not the model's computation"
+_SIZE = 340
+_SMALL = 262
+_CELLS = 40
+"""Most rows and columns of a map here: there are up to nine on the page."""
+_WAYS = {
+    "": "−∞ (the model's way)",
+    "zero": "0 before the softmax",
+    "after": "0 after the softmax",
+}
+_WHY = {
+    "": "Why −∞: e^−∞ is exactly 0, so a masked key takes no weight, and the keys that remain share 1.",
+    "zero": "Why not 0: e^0 is 1, so a masked key counts like any key with a score of 0 "
+    "and takes weight from the rest.",
+    "after": "Why not afterwards: the softmax has already given the masked keys their share, "
+    "and what is then deleted is missing from the row.",
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Whose masks are shown: the visitor's translation, or one sentence of a batch.
+
+    Attributes:
+        of: it.
+        name: what it is called in captions.
+        places: for each kind the cell that a window must hold.
+        cursor: whether that cell is the cursor's: a batch is translated anew and has none.
+    """
+
+    of: Translation | BatchEntry
+    name: str
+    places: dict[str, tuple[int, int]]
+    cursor: bool = False
+
+    def head(self, kind: str) -> HeadView:
+        """The chosen head of a kind, in a window of at most 40 x 40."""
+        rows, columns = self.shape(kind)
+        at = self.places[kind]
+        window = Window(*window_around(rows, at[0], _CELLS), *window_around(columns, at[1], _CELLS))
+        return self.of.head(kind, *chosen(kind), window=window)
+
+    def shape(self, kind: str) -> tuple[int, int]:
+        """Rows and columns of the whole map of a kind."""
+        source, target = len(self.of.source_tokens), len(self.of.target_tokens)
+        return source if kind == "encoder" else target, target if kind == "decoder" else source
+
+    def window_note(self, view: HeadView) -> str:
+        """Says which part of the map a view holds; empty where it is all of it."""
+        return captions.window_note(view.window, self.shape(view.kind))
+
+    def framed(self, figure: go.Figure, view: HeadView) -> go.Figure:
+        """Frames the row of the cursor, where there is one."""
+        row = self.places[view.kind][0] - view.window.query_start
+        return framed(figure, row) if self.cursor else figure
+
+    def whole(self, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scores, mask and weights of the whole head (queries, keys)."""
+        trace = self.of.attention
+        assert trace is not None
+        head = (kind, *chosen(kind))
+        return trace.scores(*head), trace.mask(*head), trace.weights(*head)
+
+    def rows(self, kind: str) -> tuple[str, ...]:
+        """What labels the rows of the whole map."""
+        named = {"encoder": self.of.source_tokens, "decoder": self.of.decoder_input_tokens}
+        return named.get(kind, self.of.target_tokens)
+
+
+def show(opened: Opened) -> None:
+    """Draws the page."""
+    _page(opened)
+
+
+@st.fragment
+def _page(opened: Opened) -> None:
+    frame.menu()
+    batched = session.current().view == "batch"
+    subject = _batch(opened) if batched else _alone(opened)
+    if subject is None:
+        return
+    kind = session.current().kind or ("encoder" if batched else "decoder")
+    _controls(opened, subject, kind)
+    _maps(subject, kind)
+    _objects(subject)
+
+
+def _batch(opened: Opened) -> Subject | None:
+    chosen = batch.member(opened)
+    if chosen is None:
+        return None
+    entry, place = chosen
+    name = f"sentence {labels.count(place)} of the batch"
+    return Subject(entry, name, dict.fromkeys(catalogue.KINDS, (0, 0)))
+
+
+def _alone(opened: Opened) -> Subject:
+    places = {kind: place(opened, kind) for kind in catalogue.KINDS}
+    return Subject(opened.translation, "your sentence", places, cursor=True)
+
+
+# --- scores, mask, weights ----------------------------------------------------------------------------------
+
+
+def _controls(opened: Opened, subject: Subject, kind: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        pickers.kind_picker(kind, lambda name: session.change(kind=name))
+        with st.container(width=220):
+            pickers.head_picker(kind, opened.asked.model)
+        with st.container(width=205):
+            _way_picker()
+        if subject.cursor:
+            with st.container(width=205):
+                pickers.row_picker(opened, kind, subject.places[kind][0])
+        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+
+
+def _way_picker() -> None:
+    way = session.current().mask or ""
+    st.selectbox(
+        "How the mask acts",
+        list(_WAYS),
+        index=list(_WAYS).index(way),
+        format_func=_WAYS.__getitem__,
+        label_visibility="collapsed",
+        **pickers.control("mask", way, lambda name: session.change(mask=name or None)),
+    )
+
+
+_SEEING = (
+    "Left: the scores, before any mask. Middle: the mask, a rule that knows places and padding "
+    "only. Right: the weights after mask and softmax. Choose another way of masking to see what it "
+    "would let through: it reworks this head's scores only, and the true map stays beside it."
+)
+_FORMULA = (
+    r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + M\right),\quad "
+    r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
+)
+
+
+def _maps(subject: Subject, kind: str) -> None:
+    view = subject.head(kind)
+    scores, mask, weights = subject.whole(kind)
+    way = session.current().mask or ""
+    st.markdown(_found(leak(weights, mask), weights.size) + (f" {_WHY['']}" if not way else ""))
+    with st.container(horizontal=True, gap="small"):
+        _picture(
+            "scores",
+            "Scores, before the mask",
+            lambda: score_map(view, view.scores, _SIZE),
+            view,
+            subject,
+            "scores, scaled, before the mask",
+        )
+        _picture("mask", "The mask", lambda: mask_map(view, _SIZE), view, subject, "mask")
+        _picture(
+            "weights",
+            "Weights, after mask and softmax",
+            lambda: heatmap(view, _SIZE),
+            view,
+            subject,
+            "weights, colour from 0 to 1",
+        )
+    if way:
+        _what_if(subject, view, Masking(way), (scores, mask))
+
+
+def _found(found: Leak, cells: int) -> str:
+    if not found.cells:
+        return f"None of the {cells} cells is masked: one sentence alone has no padding."
+    unequal = int(found.unequal.sum())
+    small = found.zeros - found.cells
+    besides = f" ({small} more of them by rounding: too small for a 32-bit number)" if small else ""
+    return (
+        f"**{found.cells} of {cells} cells are masked, and {found.zeros} of {cells} weights are exactly 0**"
+        f"{besides}; "
+        f"{f'{unequal} rows do not sum' if unequal else 'every row sums'} to 1."
+    )
+
+
+def _what_if(subject: Subject, view: HeadView, way: Masking, whole: tuple[np.ndarray, np.ndarray]) -> None:
+    scores, mask = whole
+    weights = masked_weights(scores, mask, way)
+    found = leak(weights, mask)
+    rows = subject.rows(view.kind)
+    st.markdown(f"{_WHY[way]} {_leaks(found, rows, subject.places[view.kind][0])}")
+    seen, keys = view.window.queries, view.window.keys
+    on_visible = (found.sums - found.masked)[seen]
+    with st.container(horizontal=True, gap="small"):
+        _picture(
+            "leak",
+            "What if: where each row's weight goes",
+            lambda: leak_bars(view, on_visible, found.masked[seen], _SIZE),
+            view,
+            subject,
+            f"weight per row · {WHAT_IF}",
+            proven=False,
+        )
+        _picture(
+            "what-if",
+            f"What if: {_WAYS[way]}",
+            lambda: weight_map(view, weights[seen, keys], _SIZE),
+            view,
+            subject,
+            f"weights with {_WAYS[way]} · {WHAT_IF}",
+            proven=False,
+        )
+        _picture(
+            "true",
+            "The model's own weights",
+            lambda: heatmap(view, _SIZE),
+            view,
+            subject,
+            "weights as the model computed them",
+        )
+
+
+def _leaks(found: Leak, rows: tuple[str, ...], cursor: int) -> str:
+    """What a way of masking does to the rows of tokens; rows of `<pad>` do not count."""
+    if not found.cells:
+        return "With nothing masked, every way gives the same weights."
+    tokens = [i for i, token in enumerate(rows) if token != PAD]
+    of = f"{len(tokens)} " + ("rows" if len(tokens) == len(rows) else "rows of tokens")
+    if short := int(found.unequal[tokens].sum()):
+        sums = _of_rows(found.sums, "sums to", rows, tokens, cursor)
+        return (
+            f"**{short} of {of} no longer sum to 1**: {sums}. "
+            "Nothing leaks, but rows with many masked keys carry less."
+        )
+    return (
+        f"**{percent(float(found.masked[tokens].mean()))} of the weight leaks** to masked keys, a mean over "
+        f"{of}: {_of_rows(found.masked, 'loses', rows, tokens, cursor)}. Every row still sums to 1."
+    )
+
+
+def _of_rows(values: np.ndarray, verb: str, rows: tuple[str, ...], tokens: list[int], cursor: int) -> str:
+    """The values of the first row, the cursor's, and the last."""
+    named = {cursor: "the row of the cursor"}
+    named |= {tokens[0]: "the first row", tokens[-1]: "the last row"}
+    told = [
+        f"{name} ({plain(captions.quote(rows[i]))}) {verb} **{values[i]:.2f}**"
+        for i, name in sorted(named.items())
+    ]
+    return ", ".join(told)
+
+
+def _picture(
+    name: str,
+    title: str,
+    draw: Callable[[], go.Figure],
+    view: HeadView,
+    subject: Subject,
+    quantity: str,
+    proven: bool = True,
+) -> None:
+    def drawn() -> go.Figure:
+        figure = draw()
+        return figure if name == "leak" else subject.framed(figure, view)
+
+    phrase = labels.head_phrase(view.layer, view.head)
+    place = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
+    note = subject.window_note(view)
+    caption = f"{captions.KIND_NAMES[view.kind]} · {place} · {subject.name} · {quantity}{note} · {view.model}"
+    badge = captions.badge(view.audit)
+    with st.container(width=_SIZE + 10, gap="xsmall"):
+        st.markdown(f"**{title}**")
+        st.plotly_chart(
+            drawn(),
+            width="stretch" if name == "leak" else "content",
+            key=f"masks.{name}",
+            config={"displayModeBar": False},
+            alt=f"{captions.KIND_NAMES[view.kind]} of {subject.name}, {phrase}: {quantity}",
+        )
+        st.caption(
+            f"{caption} · {badge['text']}" if proven else caption,
+            help=str(badge["title"]) if proven else None,
+        )
+        export.picture(name, drawn, caption, view.audit if proven else None)
+
+
+# --- the masks as objects -----------------------------------------------------------------------------------
+
+
+def _objects(subject: Subject) -> None:
+    st.markdown(f"#### The masks of {subject.name}")
+    shown = [("encoder", "Padding mask of the encoder"), ("decoder", "Causal mask of the decoder")]
+    shown.append(("cross", "Padding mask of cross-attention"))
+    with st.container(horizontal=True, gap="small"):
+        for kind, title in shown:
+            _object(f"object.{kind}", title, subject, subject.head(kind), _REASONS[kind])
+        if isinstance(subject.of, BatchEntry):
+            _combined(subject, subject.of, subject.head("decoder"))
+    if subject.cursor:
+        st.caption("Causal and padding combined differ only where there is padding: choose “in a batch”.")
+
+
+_REASONS = {
+    "encoder": "No token may attend to `<pad>`. One sentence alone has none.",
+    "decoder": "Row *t* may attend to the tokens read up to *t*: what comes later was not written yet.",
+    "cross": "The padding of the source, seen from the decoder. Nothing is causal: all of it is there.",
+}
+
+
+def _object(name: str, title: str, subject: Subject, view: HeadView, reason: str) -> None:
+    rows, keys = view.mask.shape
+    hidden, note = int((~view.mask).sum()), subject.window_note(view)
+    with st.container(width=_SMALL, gap="xsmall"):
+        st.markdown(f"**{title}**  \n{rows} × {keys} cells, {hidden} masked")
+        st.plotly_chart(
+            mask_map(view, _SMALL, hover=False),
+            width="content",
+            key=f"masks.{name}",
+            config={"displayModeBar": False},
+            alt=f"{title}: {rows} queries by {keys} keys, {hidden} cells masked",
+        )
+        st.caption(reason + note)
+        caption = f"{title} · {hidden} of {rows * keys} cells masked{note} · {view.model}"
+        export.picture(name, lambda: mask_map(view, _SIZE), caption, view.audit)
+
+
+def _combined(subject: Subject, entry: BatchEntry, view: HeadView) -> None:
+    """Causal and padding at once: what many implementations pass, and this decoder can do without."""
+    both = view.mask & entry.target_mask[view.window.keys]
+    differ = int((both != view.mask).sum())
+    tokens = entry.target_mask[view.window.queries]
+    among = int((both != view.mask)[tokens].sum())
+    reason = (
+        "Derived, not used by this model: the causal mask alone hides padding at the end from every token. "
+        f"The two differ in {differ} cells, {among} of them in rows of tokens; rows of `<pad>` are ignored."
+    )
+    _object("object.combined", "Causal and padding combined", subject, replace(view, mask=both), reason)

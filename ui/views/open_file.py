@@ -1,0 +1,170 @@
+"""The page that opens exported files again: what they hold, what of it was checked, and the ways on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import streamlit as st
+
+from figures import heatmap, next_token
+from figures.base.captions import badge, caption
+from transformer.exports.npz import model_digest
+from transformer.exports.record import TraceFileError
+from transformer.exports.view import SavedView
+from transformer.trace.report import AS_RECORDED, Check
+from ui.address import session
+from ui.address.parameters import State, as_params
+from ui.controls import export
+from ui.controls.text import plain
+from ui.server import catalogue, imported
+from ui.server.imported import Imported
+from ui.shell import frame
+from ui.shell.model_picker import pick_model
+
+MOST_MEGABYTES = 100
+_CONFIG = {"displayModeBar": False}
+_INTRODUCTION = (
+    "Runs saved here under *export* open again, also where their model is not: an NPZ file with all its "
+    "views, a JSON file with the one matrix it holds. What needs no model is checked again. "
+    "A file stays open for this visit only."
+)
+
+
+def show() -> None:
+    """Draws the page."""
+    frame.open_page("Open a file")
+    st.title("Open a file")
+    if catalogue.available() or imported.traces():
+        pick_model()
+    st.markdown(_INTRODUCTION)
+    _upload()
+    frame.menu()
+    frame.show_notices()
+    for name in reversed(list(session.imported())):
+        with st.container(border=True):
+            _opened(imported.find(name))
+
+
+@st.fragment
+def _upload() -> None:
+    file = st.file_uploader(
+        "NPZ or JSON file",
+        type=["npz", "json"],
+        max_upload_size=MOST_MEGABYTES,
+        key=session.control("upload", tuple(session.imported())),
+    )
+    if file is None:
+        return
+    try:
+        opened = imported.open_file(file.name, file.getvalue())
+    except TraceFileError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
+    if opened.view is None:
+        session.change(model=opened.name, **_nowhere(), **opened.selection)
+    st.rerun()
+
+
+def _nowhere() -> dict[str, None]:
+    return dict.fromkeys(("step", "source", *catalogue.KINDS))
+
+
+def _opened(file: Imported) -> None:
+    run = file.translation
+    words = (run.source_text, run.text)
+    shown = (text if len(text) <= 300 else f"{text[:300]}…" for text in words)
+    st.markdown(f"**{plain(file.name.removeprefix(imported.PREFIX))}**")
+    st.markdown(" → ".join(map(plain, shown)))
+    st.caption(
+        plain(
+            f"{len(run.source_tokens)} → {len(run.target_tokens)} tokens · {run.method} · model {run.model} "
+            f"({run.config.norm}-norm)"
+        )
+    )
+    if file.view is None:
+        _trace(file)
+    else:
+        _view(file.name, file.view)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if file.view is None:
+            st.page_link(
+                "app.py",
+                label="Show it",
+                icon=":material/visibility:",
+                query_params=as_params(State(model=file.name, **_read(file.selection))),
+            )
+        _again(file)
+        st.button("Close", key=f"close.{file.name}", on_click=_close, args=(file.name,), type="tertiary")
+
+
+def _read(selection: dict[str, str | None]) -> dict[str, Any]:
+    return dict(selection)
+
+
+def _close(name: str) -> None:
+    session.imported().pop(name, None)
+    if session.current().model == name:
+        session.change(model=None, text=None, target=None, decode="greedy", **_nowhere())
+
+
+def _trace(file: Imported) -> None:
+    trace = file.translation.attention
+    assert trace is not None
+    with st.spinner("Checking every head of the file"):
+        report = trace.audit()
+    st.markdown(f"{badge(report)['text']} · {file.nbytes / 2**20:.1f} MiB in memory")
+    _checks(report.checks)
+
+
+def _view(name: str, view: SavedView) -> None:
+    head, step = view.head, view.selection.step
+    text = caption(head).replace("{step}", "")
+    left, right = st.columns([1.4, 1])
+    with left:
+        st.plotly_chart(heatmap(head, 440), key=f"map.{name}", width="content", alt=text, config=_CONFIG)
+        st.caption(plain(f"{text} · {badge(head.audit)['text']}"))
+        export.picture(f"{name} map", lambda: heatmap(head, 620), text, head.audit)
+    with right:
+        steps = view.translation.steps
+        about = f"Next token at step {step + 1} of {len(steps)}, as recorded"
+        st.plotly_chart(next_token(steps, step), key=f"next.{name}", alt=about, config=_CONFIG)
+        st.caption(about)
+        export.picture(f"{name} next", lambda: next_token(steps, step), about)
+    _checks(head.audit.checks)
+
+
+def _checks(checks: Iterable[Check]) -> None:
+    rows = [
+        f"| {plain(check.name.removesuffix(AS_RECORDED))} | {check.value:.1e} | {check.limit:.1e} | "
+        f"{'as recorded' if check.name.endswith(AS_RECORDED) else 'computed again'} | "
+        f"{'✓' if check.passed else '✗'} |"
+        for check in checks
+    ]
+    with st.expander("Checks"):
+        st.markdown("\n".join(["| check | worst | limit | how | |", "|---|---|---|---|---|", *rows]))
+
+
+def _again(file: Imported) -> None:
+    run = file.translation
+    if run.model not in catalogue.available():
+        st.caption(plain(f"Its model, {run.model}, is not here, so it cannot be run again."))
+        return
+    where: dict[str, Any] = {}
+    if file.view is not None:
+        where = {"step": file.view.selection.step, "source": file.view.selection.source}
+        where |= file.view.selection.heads
+    st.page_link(
+        "app.py",
+        label=f"Run it again with {plain(run.model)}",
+        icon=":material/replay:",
+        query_params=as_params(State(model=run.model, **_read(file.selection), **where)),
+        help=None
+        if _same_model(file)
+        else "A model of that name is here; its weights are not those of the file.",
+    )
+
+
+def _same_model(file: Imported) -> bool:
+    digest = file.translation.model_sha256
+    return digest is None or digest == model_digest(catalogue.translator(file.translation.model).model)

@@ -1,0 +1,177 @@
+"""The seven encodings in words: where each acts, its formula, its paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import labels
+from figures.base.captions import AuditLike
+from figures.pages.positions import twin_name
+from transformer.model.sites import Side
+from ui.address import session
+from ui.controls import export, pickers
+
+USUAL = "sinusoidal"
+STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How an encoding is presented.
+
+    Attributes:
+        paper: who described it, and where.
+        formula: LaTeX.
+        what: one or two sentences: where it acts, and what that means.
+    """
+
+    paper: str
+    formula: str
+    what: str
+
+
+ENCODINGS = {
+    "none": Encoding(
+        "nothing is added",
+        r"x_{pos} = \sqrt{d_{model}}\;E_{token}",
+        "The encoder sees a bag of words: permute them, and its outputs are permuted alike. The decoder "
+        "still "
+        "has an order, because its mask lets row *t* see *t* keys.",
+    ),
+    "sinusoidal": Encoding(
+        "Vaswani et al. 2017, section 3.5",
+        r"\begin{aligned} PE_{(pos,\,2i)} &= \sin(pos\,/\,base^{\,2i/d_{model}}) \\[4pt] "
+        r"PE_{(pos,\,2i+1)} &= \cos(pos\,/\,base^{\,2i/d_{model}}) \end{aligned}",
+        "A fixed table is added to the token embeddings once, before the first layer. Each pair of "
+        "dimensions "
+        "is a clock hand with its own speed.",
+    ),
+    "learned": Encoding(
+        "Gehring et al. 2017, section 3.1",
+        r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos}",
+        "A trained table is added to the token embeddings. It ends somewhere, and rows that training rarely "
+        "reached stay near their random start.",
+    ),
+    "shaw": Encoding(
+        "Shaw et al. 2018, equations 2 and 4",
+        r"e_{ij} = \frac{q_i \cdot (k_j + a_{j-i})}{\sqrt{d_k}},\quad j-i \text{ clipped to } \pm 16",
+        "Each distance has a trained vector that every query is compared with: the query itself decides "
+        "which "
+        "distances it likes. Here every layer and head has its own vectors, keys only.",
+    ),
+    "t5": Encoding(
+        "Raffel et al. 2020, section 2.1",
+        r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + b_{\,bucket(j-i)}",
+        "Each head has a trained number for each bucket of distances: near ones have a bucket each, far ones "
+        "share. The layers of a stack share the numbers. Unlike T5, the scores keep their ÷ √d_k.",
+    ),
+    "rotary": Encoding(
+        "Su et al. 2021, equation 15",
+        r"\begin{aligned} q_i' &= R_{i}\,q_i,\quad k_j' = R_{j}\,k_j \\[4pt] "
+        r"q_i' \cdot k_j' &= q_i \cdot R_{j-i}\,k_j \end{aligned}",
+        "Queries and keys are turned by their position, each pair of dimensions at its own speed. Their "
+        "product "
+        "then depends on the distance alone; values stay as they are.",
+    ),
+    "alibi": Encoding(
+        "Press et al. 2022, section 3",
+        r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} - m_{head}\,|i-j|",
+        "A fixed penalty grows with distance, at another slope in each head; nothing is trained. In the "
+        "encoder "
+        "it is the same to both sides, so that only the distance to `</s>` tells left from right.",
+    ),
+}
+NARROW = 240
+"""Columns that a map has room for on a phone."""
+CROSS = "Cross-attention carries none of them: its keys belong to another sentence."
+
+
+def chosen() -> str:
+    """The encoding that is explained."""
+    return session.current().encoding or USUAL
+
+
+def fitted(what: str, asked: int, most: int) -> int:
+    """A position, dimension or the like (from 0) that is there; says so where another one was asked for."""
+    if asked > most:
+        session.notice(f"There is no {what} {asked + 1:,} here, so {most + 1:,} is shown.")
+    return min(asked, most)
+
+
+def fitted_head(asked: tuple[int, int], shape: tuple[int, int]) -> tuple[int, int]:
+    """A layer and head (from 0) that are there."""
+    found = min(asked[0], shape[0] - 1), min(asked[1], shape[1] - 1)
+    if found != asked:
+        session.notice(f"There is no {labels.head_phrase(*asked)}, so {labels.head_phrase(*found)} is shown.")
+    return found
+
+
+def pick(names: list[str], label: str = "Encoding") -> None:
+    """The switch between encodings."""
+    now = chosen() if chosen() in names else names[0]
+
+    def take(name: str) -> None:
+        session.change(encoding=None if name == USUAL else name)
+
+    st.segmented_control(
+        label,
+        names,
+        default=now,
+        format_func=twin_name,
+        required=True,
+        label_visibility="collapsed",
+        **pickers.control("encoding", now, take),
+    )
+
+
+def too_narrow(columns: int) -> str:
+    """Ends the caption of a map with many columns: a column needs a px."""
+    return f"; less than {columns} px wide, it lacks columns" if columns > NARROW else ""
+
+
+def draw(
+    name: str, make: Callable[[], go.Figure], caption: str, alt: str, audit: AuditLike | None = None
+) -> None:
+    """A figure with its caption and its export.
+
+    Args:
+        name: unique on the page.
+        make: draws it.
+        caption: what it shows: quantity, unit, model.
+        alt: the same for those who do not see it, with its numbers.
+        audit: what was checked, where the figure shows a model's own arrays.
+    """
+    st.plotly_chart(make(), key=f"positions.{name}", alt=alt, config={"displayModeBar": False})
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(caption, width="stretch")
+        export.picture(name, make, caption, audit)
+
+
+def stack() -> Side:
+    """The stack whose self-attention is looked at; the encoder where the address says neither."""
+    return "decoder" if session.current().kind == "decoder" else "encoder"
+
+
+def stack_switch(section: str) -> None:
+    """Chooses the stack.
+
+    Args:
+        section: where the switch stands; it names the widget.
+    """
+    st.segmented_control(
+        "Stack",
+        list(STACKS),
+        default=stack(),
+        format_func=STACKS.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        **pickers.control(
+            f"positions.{section}",
+            stack(),
+            lambda side: session.change(kind=None if side == "encoder" else side),
+        ),
+    )

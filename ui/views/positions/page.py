@@ -1,0 +1,32 @@
+"""The page of positional encodings: its three parts, and what the first of them explains."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui.address import session
+from ui.controls import pickers
+from ui.shell import frame
+from ui.shell.model_picker import pick_model
+from ui.shell.page import open_sentence_page
+from ui.views.positions import results, sentence, tables
+
+_VARIANTS = {"tables": "What it is", "sentence": "On your sentence", "results": "What it buys"}
+
+
+def show() -> None:
+    """Draws the page."""
+    session.adopt()
+    if session.current().view == "sentence":
+        opened = open_sentence_page("Positions", lambda: pickers.variants(_VARIANTS))
+        if opened is not None:
+            sentence.show(opened)
+        return
+    frame.open_page("Positions")
+    st.title("Positions")
+    pick_model()
+    pickers.variants(_VARIANTS)
+    if session.current().view == "results":
+        results.show()
+    else:
+        tables.show()

@@ -1,0 +1,224 @@
+"""The visitor's words in other places: two of them exchanged, the whole sentence moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import captions, labels
+from figures.maps.difference import difference_map, scale_end
+from figures.pages.positions import Interval, dots, twin_name
+from transformer.trace.records import AttentionTrace
+from transformer.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
+from ui.address import session
+from ui.controls import pickers
+from ui.controls.text import plain
+from ui.linked_view import Head, window_around
+from ui.server import catalogue
+from ui.server.opened import Opened
+from ui.server.runs import rearranged
+from ui.views.positions.encodings import draw, fitted
+from ui.views.positions.twins import CELLS, COLUMNS, MAP, Run, heads_shown, told
+
+V = TypeVar("V")
+_SWAP = (1, 5)
+_STILL = 0.0005
+"""A smaller change of a weight is 0 to three decimals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """A twin's encoder that read the sentence twice.
+
+    Attributes:
+        here: the sentence in its place.
+        there: the same, moved.
+        change: of the weights; the largest in each head, over all heads.
+        verified: whether both traces passed their audit.
+    """
+
+    here: AttentionTrace
+    there: AttentionTrace
+    change: Interval
+    verified: bool
+
+    def weights(self, head: Head) -> tuple[np.ndarray, np.ndarray]:
+        """A head's map, (tokens, tokens), of the moved sentence and of the one in place."""
+        there, here = (trace.weights("encoder", *head) for trace in (self.there, self.here))
+        return there, here
+
+
+def swap(opened: Opened, runs: list[Run]) -> None:
+    """Lets two words change places, and shows which encoders and translations notice."""
+    st.markdown("##### Exchange two words: which encodings notice?")
+    some = runs[0].translation
+    words = [word.text for word in words_of(some.source_tokens)]
+    if len(words) < 2:
+        st.info("The sentence needs two words.", icon=":material/info:")
+        return
+    asked = session.current().swap or tuple(min(each, len(words) - 1) for each in _SWAP)
+    pair = [fitted("word", each, len(words) - 1) for each in asked]
+    if pair[0] == pair[1]:
+        pair[0] = 0 if pair[1] else 1
+    left, right = st.columns(2, gap="large")
+    with left:
+        for place, column in enumerate(st.columns(2)):
+            with column:
+                _word(words, pair, place)
+    with st.spinner("Translating again with every twin"):
+        found, refused = _each(runs, lambda name: _swapped(name, opened.asked.text, pair[0], pair[1]))
+    _tell(refused)
+    if not found:
+        return
+    changes = {
+        name: Interval(float(np.mean(s.change)), min(s.change), max(s.change)) for name, s in found.items()
+    }
+    with left:
+        draw(
+            "swap",
+            lambda: dots(changes, "change of the output, share of its length", 2),
+            "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest "
+            f"to largest over {len(some.source_tokens)} tokens. 0 means that the encoder cannot tell",
+            "; ".join(f"{twin_name(name)}: {cell.value:.2f}" for name, cell in changes.items()),
+        )
+    rows = [{"twin": twin_name(name), "translation now": s.translation.text} for name, s in found.items()]
+    right.dataframe(rows, hide_index=True, width="stretch")
+
+
+def _each(runs: list[Run], compute: Callable[[str], V]) -> tuple[dict[str, V], list[str]]:
+    """What each twin computes by its name, and why some refuse."""
+    found, refused = {}, []
+    for run in runs:
+        try:
+            found[run.name] = compute(run.name)
+        except ValueError as error:
+            refused.append(f"{twin_name(run.name)}: {error}")
+    return found, refused
+
+
+def _tell(refused: list[str]) -> None:
+    if refused:
+        st.info(plain(" ".join(refused)), icon=":material/info:")
+
+
+def _word(words: list[str], pair: list[int], place: int) -> None:
+    def take(position: int) -> None:
+        other = pair[1 - place]
+        session.change(swap=(position, other) if place == 0 else (other, position))
+
+    st.selectbox(
+        ("Word", "and word")[place],
+        range(len(words)),
+        index=pair[place],
+        format_func=lambda each: f"{labels.count(each)}: {words[each]}",
+        **pickers.control(f"positions.swap.{place}", pair[place], take),
+    )
+
+
+def _swapped(name: str, text: str, one: int, other: int) -> Swapped:
+    twin = catalogue.translator(f"{catalogue.TWINS}/{name}")
+    key = ("swap", name, id(twin), text, one, other)
+    return rearranged(key, lambda: swap_words(twin, text, one, other))
+
+
+def move(opened: Opened, runs: list[Run]) -> None:
+    """Lets the sentence start later, and shows whose weights change."""
+    now = session.current().offset
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("##### Move the sentence: which maps move?")
+        st.slider(
+            "start this many positions later (nothing stands before)",
+            0,
+            max(200, now),
+            now,
+            **pickers.control("positions.offset", now, lambda each: session.change(offset=int(each))),
+        )
+    moves, refused = _each(runs, lambda name: _moved(name, opened.asked.text, now))
+    with left:
+        _tell(refused)
+        if moves and now:
+            st.markdown(_moving(moves))
+    if not moves:
+        return
+    with right:
+        draw(
+            "shift",
+            lambda: dots({n: each.change for n, each in moves.items()}, "change of an attention weight", 3),
+            f"The sentence at positions {now + 1}, {now + 2}, … instead of 1, 2, …: change of the encoder's "
+            "weights; dot: mean of the largest change in each head, line: smallest to largest head. 0 means "
+            f"that only distances count · {_verdict(moves)}",
+            "; ".join(f"{twin_name(name)}: {each.change.value:.3f}" for name, each in moves.items()),
+        )
+    if now:
+        _moved_maps(runs, moves)
+
+
+def _moving(moves: dict[str, Move]) -> str:
+    """The answer in a sentence."""
+    still = [twin_name(name) for name, each in moves.items() if each.change.high < _STILL]
+    moving = [twin_name(name) for name, each in moves.items() if each.change.high >= _STILL]
+    parts = [f"The maps move in {', '.join(moving)}."] if moving else []
+    parts += [f"They stay, to three decimals, in {', '.join(still)}."] if still else []
+    return " ".join(parts)
+
+
+def _moved_maps(runs: list[Run], moves: dict[str, Move]) -> None:
+    tokens = runs[0].translation.source_tokens
+    heads = heads_shown(runs, "encoder")
+    maps = {name: each.weights(heads[name]) for name, each in moves.items()}
+    most = {name: float(np.abs(there - here).max()) for name, (there, here) in maps.items()}
+    end = scale_end(max(most.values()))
+    of = f", first {CELLS} of {len(tokens)} tokens" if len(tokens) > CELLS else ""
+    what = f"weights moved by {session.current().offset} − in place, from −{end:.1f} to {end:.1f}{of}"
+    what += "; TV: total variation distance of a whole row"
+    st.markdown("**One head of the encoder in each twin: moved (A) − in place (B)**")
+    for start in range(0, len(maps), COLUMNS):
+        names = list(maps)[start : start + COLUMNS]
+        for column, name in zip(st.columns(COLUMNS), names, strict=False):
+            with column:
+                st.markdown(f"**{twin_name(name)}** · {labels.head_name(*heads[name])}")
+                draw(
+                    f"moved-{name}",
+                    _difference(tokens, *maps[name], end),
+                    f"{captions.KIND_NAMES['encoder']} · {labels.head_phrase(*heads[name])} · {what} · "
+                    f"{twin_name(name)} · {_verdict({name: moves[name]})}",
+                    f"Largest difference {most[name]:.3f}.",
+                )
+
+
+def _difference(
+    tokens: tuple[str, ...], there: np.ndarray, here: np.ndarray, end: float
+) -> Callable[[], go.Figure]:
+    shown = slice(*window_around(len(tokens), 0, CELLS))
+    names = tokens[shown]
+    first, second = there[shown, shown], here[shown, shown]
+    distances = np.abs(there - here).sum(1)[shown] / 2
+    compared = np.ones(first.shape, dtype=bool)
+    titles = ("query", "key")
+    return lambda: difference_map(
+        first, second, compared, names, names, distances, end, titles, MAP, labels.ROOM
+    )
+
+
+def _verdict(moves: dict[str, Move]) -> str:
+    return told([twin_name(name) for name, each in moves.items() if not each.verified])
+
+
+def _moved(name: str, text: str, offset: int) -> Move:
+    twin = catalogue.translator(f"{catalogue.TWINS}/{name}")
+
+    def make() -> Move:
+        here, there = (encode_moved(twin, text, by) for by in (0, offset))
+        layers = range(twin.config.n_encoder_layers)
+        gaps = [np.abs(there.weights("encoder", i) - here.weights("encoder", i)) for i in layers]
+        largest = np.stack([gap.max((-2, -1)) for gap in gaps])
+        change = Interval(float(largest.mean()), float(largest.min()), float(largest.max()))
+        return Move(here, there, change, here.audit().passed and there.audit().passed)
+
+    return rearranged(("move", name, id(twin), text, offset), make)

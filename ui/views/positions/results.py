@@ -1,0 +1,395 @@
+"""What positional encodings buy: the shipped experiments on the twins, small plots with one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from figures.base import labels
+from figures.base.bars import percent
+from figures.pages.positions import (
+    Interval,
+    dots,
+    measured_groups,
+    measured_lines,
+    seen_norms,
+    twin_lines,
+    twin_name,
+)
+from ui.address import session
+from ui.controls import pickers
+from ui.server import catalogue
+from ui.shell import frame
+from ui.views.positions.encodings import CROSS, draw, fitted_head, stack, stack_switch
+
+Json = dict[str, Any]
+_PAIRED = "with the 95 % interval of the paired bootstrap"
+
+
+@st.fragment
+def show() -> None:
+    """Draws the part, or says that nothing was measured yet."""
+    results = catalogue.position_results()
+    if results is None:
+        st.info(
+            "The experiments were not run on these models yet: `python -m transformer positions --models "
+            "assets/models/positions --data FILE --train FILE` writes what is shown here.",
+            icon=":material/info:",
+        )
+        frame.menu()
+        return
+    notices = st.empty()
+    st.caption(
+        f"{len(results['models'])} models, {results['sentences']:,} test sentences, {results['date']}. "
+        "Intervals hold 95 % of 1,000 bootstrap resamples of the sentences, the same for all models; they do "
+        f"not cover the luck of a training run: {_seeds(results)} Nothing beyond the intervals is claimed. "
+        f"{CROSS}"
+    )
+    parts = (_scores, _shuffled, _previous, _costs), (_lengths, _long, _distance, _tables)
+    for column, below in zip(st.columns(2, gap="large"), parts, strict=True):
+        with column:
+            for part in below:
+                part(results)
+    with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
+        st.code(results["command"], language="sh", wrap_lines=True)
+    frame.menu()
+    with notices:
+        frame.show_notices()
+
+
+def _seeds(results: Json) -> str:
+    pairs = [
+        (name.partition("-seed")[0], value(results["scores"][name]["bleu"]))
+        for name, facts in results["models"].items()
+        if facts["other_seed"]
+    ]
+    gaps = [
+        f"{abs(cell.value - value(results['scores'][name]['bleu']).value):.1f} ({twin_name(name)})"
+        for name, cell in pairs
+        if name in results["scores"]
+    ]
+    if not gaps:
+        return "only one run of each was trained."
+    return f"a second seed moves BLEU by {', '.join(gaps)}."
+
+
+def _hollow(results: Json) -> str:
+    other = any(facts["other_seed"] for facts in results["models"].values())
+    return "; hollow: the same encoding with another seed" if other else ""
+
+
+def value(measured: Json) -> Interval:
+    """The value of a measurement."""
+    return Interval(**measured["value"])
+
+
+def doubtful(measured: Json) -> bool:
+    """Whether the interval of a difference holds 0."""
+    gap = measured["difference"]
+    return bool(gap["low"] <= 0 <= gap["high"])
+
+
+def _values(part: Json, measure: str) -> dict[str, Interval]:
+    return {name: value(found[measure]) for name, found in part.items()}
+
+
+def against_baseline(part: Json, measure: str, baseline: str, digits: int) -> str:
+    """How far each model is from the baseline, with intervals; those that hold 0 are told apart."""
+    found = {name: each[measure] for name, each in part.items() if "difference" in each[measure]}
+    order = sorted(found, key=lambda name: -found[name]["difference"]["value"])
+    told = {name: f"{twin_name(name)} {_gap(found[name]['difference'], digits)}" for name in order}
+    sure = [told[name] for name in order if not doubtful(found[name])]
+    rest = [told[name] for name in order if doubtful(found[name])]
+    sentences = [
+        f"Against {twin_name(baseline)}, {_PAIRED}: {', '.join(sure)}." if sure else "",
+        f"The interval holds 0, so nothing is claimed, for {', '.join(rest)}." if rest else "",
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _gap(gap: Json, digits: int) -> str:
+    low, high = (f"{gap[end]:+.{digits}f}" for end in ("low", "high"))
+    return f"{gap['value']:+.{digits}f} ({low} to {high})".replace("-", "−")
+
+
+def _plain(part: Json) -> Json:
+    """Without the runs of other seeds."""
+    return {name: each for name, each in part.items() if "-seed" not in name}
+
+
+def _scores(results: Json) -> None:
+    st.markdown("##### Translation")
+    st.markdown(against_baseline(_plain(results["scores"]), "bleu", results["baseline"], 1))
+    draw(
+        "scores",
+        lambda: dots(_values(results["scores"], "bleu"), "BLEU on the Tatoeba test"),
+        f"BLEU of greedy translations, each with its own interval{_hollow(results)}",
+        _told(_values(results["scores"], "bleu"), 1),
+    )
+
+
+def _told(values: dict[str, Interval], digits: int) -> str:
+    return "; ".join(f"{twin_name(name)}: {cell.value:.{digits}f}" for name, cell in values.items())
+
+
+def _shuffled(results: Json) -> None:
+    found = results["shuffled"]
+    st.markdown("##### Word order of the source shuffled")
+    bleu = _values(found["models"], "bleu")
+    blind = [name for name, cell in bleu.items() if cell.low == 100 and "-seed" not in name]
+    if blind:
+        st.markdown(
+            f"{' and '.join(map(twin_name, blind))}: every translation stays the same to the word, because "
+            "its encoder sees a set. The others notice."
+        )
+    else:
+        st.markdown("The closer to 100, the less the model uses the order of the source.")
+    draw(
+        "shuffled",
+        lambda: dots(bleu, "BLEU against its ordered translation"),
+        f"{found['sentences']:,} sentences with their words in random order, held against the same twin's "
+        f"translation of the ordered source{_hollow(results)}",
+        _told(bleu, 1),
+    )
+    shares = {
+        name: _hundredfold(cell) for name, cell in _values(found["models"], "unigram_precision").items()
+    }
+    draw(
+        "shuffled-words",
+        lambda: dots(shares, "words that its ordered translation has too, %", 0, " %"),
+        f"The same translations, words counted wherever they stand (unigram precision){_hollow(results)}",
+        _told(shares, 0),
+    )
+
+
+def _hundredfold(cell: Interval) -> Interval:
+    return Interval(100 * cell.value, 100 * cell.low, 100 * cell.high)
+
+
+def _series(levels: list[Json], measure: str, part: str) -> dict[str, list[Interval | None]]:
+    """By twin, the value or the difference of a measure at every level; without runs of other seeds."""
+    names = [name for name in levels[0]["models"] if "-seed" not in name]
+    found = {name: [level["models"][name][measure].get(part) for level in levels] for name in names}
+    return {
+        name: [None if cell is None else Interval(**cell) for cell in cells]
+        for name, cells in found.items()
+        if any(cells)
+    }
+
+
+def _lengths(results: Json) -> None:
+    groups, baseline = results["lengths"]["groups"], results["baseline"]
+    st.markdown("##### By length of the sentence")
+    first, last = groups[0], groups[-1]
+    if baseline in last["models"]:
+        losses = [value(each["models"][baseline]["loss"]).value for each in (first, last)]
+        st.markdown(
+            f"From sources of {first['first']} to {first['last']} tokens to those of {last['first']} to "
+            f"{last['last']}, the loss of {twin_name(baseline)} goes from {losses[0]:.2f} to {losses[1]:.2f} "
+            f"nats per token. The last group has {last['sentences']} sentences."
+        )
+    names = [f"{group['first']} to {group['last']}" for group in groups]
+    told = "; ".join(
+        f"{n} tokens: {each['sentences']} sentences" for n, each in zip(names, groups, strict=True)
+    )
+    _by_level("lengths", results, groups, (names, "tokens of the source"), f"sentences by length ({told})")
+
+
+def _by_level(name: str, results: Json, levels: list[Json], places: tuple[list[str], str], what: str) -> None:
+    """BLEU, and the loss against the baseline's, at every level.
+
+    Args:
+        name: of the figures.
+        results: everything that was measured.
+        levels: its part, with the models' values.
+        places: what the levels are called, and what they are.
+        what: the texts, for the captions.
+    """
+    groups, across = places
+    baseline = twin_name(results["baseline"])
+    draw(
+        f"{name}-bleu",
+        lambda: measured_groups(groups, _series(levels, "bleu", "value"), (across, "BLEU")),
+        f"BLEU, each with its own interval: {what}",
+        f"{len(groups)} groups.",
+    )
+    draw(
+        name,
+        lambda: measured_groups(
+            groups, _series(levels, "loss", "difference"), (across, "nats per token, difference")
+        ),
+        f"Loss of the reference, difference from {baseline} (below 0 is better), {_PAIRED}; same texts",
+        f"{len(groups)} groups.",
+    )
+
+
+def _long(results: Json) -> None:
+    found = results["long"]
+    levels, length = found["levels"], found["trained_length"]
+    st.markdown("##### Longer than in training")
+    if not levels:
+        st.markdown("The test data do not fill a text of the trained length.")
+        return
+    last = levels[-1]
+    scores = {name: value(each["bleu"]) for name, each in _plain(last["models"]).items()}
+    best = max(scores, key=lambda name: scores[name].value)
+    st.markdown(
+        f"99 % of the training sources have at most {length} tokens. At {last['factor']} times that no twin "
+        f"scores above {scores[best].value:.1f} BLEU ({twin_name(best)}, {scores[best].low:.1f} to "
+        f"{scores[best].high:.1f})."
+    )
+    names = [f"{level['tokens']:.0f}" for level in levels]
+    told = "; ".join(f"{n} tokens: {each['texts']} texts" for n, each in zip(names, levels, strict=True))
+    factors = ", ".join(str(level["factor"]) for level in levels)
+    _by_level(
+        "long",
+        results,
+        levels,
+        (names, "tokens of the source, on average"),
+        f"test sentences joined up to {factors} times {length} tokens ({told}). Joined sentences are new to "
+        "all twins, at any length",
+    )
+
+
+def _previous(results: Json) -> None:
+    kind = stack()
+    st.markdown("##### Which token comes before?")
+    found = {name: each[kind]["previous"] for name, each in results["attention"]["models"].items()}
+    cells = {
+        name: _hundredfold(Interval(**each["accuracy"]))
+        for name, each in found.items()
+        if each["accuracy"] is not None
+    }
+    if not cells:
+        st.markdown("There were too few sentences to measure it.")
+        return
+    best = max(cells, key=lambda name: cells[name].value)
+    head = labels.head_phrase(found[best]["layer"], found[best]["head"])
+    st.markdown(
+        f"Most often in {twin_name(best)}: {head} has its largest weight on the token before in "
+        f"{percent(cells[best].value / 100)} of its rows ({cells[best].low:.0f} to {cells[best].high:.0f} %)."
+    )
+    stack_switch("results")
+    draw(
+        "previous",
+        lambda: dots(cells, "rows that point at the token before, %", 0, " %"),
+        f"The {kind}'s best head of each twin, chosen on every other of "
+        f"{results['attention']['sentences']} sentences "
+        "and measured on the rest",
+        _told(cells, 0),
+    )
+
+
+def _distance(results: Json) -> None:
+    kind = stack()
+    found = results["attention"]
+    shapes = next(iter(found["models"].values()))[kind]["mass"]
+    options = [None, *((i, j) for i in range(len(shapes)) for j in range(len(shapes[0])))]
+    asked = session.current().twin_head
+    now = None if asked is None else fitted_head(asked, (len(shapes), len(shapes[0])))
+    st.markdown("##### Attention by distance")
+    st.selectbox(
+        "Head",
+        options,
+        index=options.index(now),
+        format_func=lambda each: (
+            "each twin's previous-token head"
+            if each is None
+            else f"{labels.head_phrase(*each)} of every twin"
+        ),
+        label_visibility="collapsed",
+        **pickers.control("positions.results.head", now, lambda each: session.change(twin_head=each)),
+    )
+    reach = found["reach"]
+    stop = 2 * reach + 1 if kind == "encoder" else reach + 1
+    series: dict[str, Any] = {}
+    for name, each in found["models"].items():
+        layer, head = now or (each[kind]["previous"]["layer"], each[kind]["previous"]["head"])
+        series[name] = each[kind]["mass"][layer][head][:stop]
+    uniform = next(iter(found["models"].values()))[kind]["uniform"][:stop]
+    draw(
+        "profile",
+        lambda: twin_lines(
+            list(range(-reach, reach + 1))[:stop],
+            {**series, "evenly spread": uniform},
+            ("distance, key − query", "weight"),
+            height=330,
+        ),
+        f"Mean weight of a row of the {kind} at each distance (the ends hold all that is further), "
+        f"{found['sentences']} sentences with their references",
+        "; ".join(
+            f"{twin_name(name)}: {values[reach - 1]:.2f} on the token before"
+            for name, values in series.items()
+        ),
+    )
+
+
+def _tables(results: Json) -> None:
+    found = results["table"]
+    st.markdown("##### Learned positions that training rarely saw")
+    if not found["models"]:
+        st.markdown("No twin with a learned table was measured.")
+        return
+    name, norms = next(iter(found["models"].items()))
+    seen = found["seen"]["encoder"]
+    rare = next((i for i, count in enumerate(seen) if count < seen[0] / 1000), len(seen))
+    st.markdown(
+        f"Fewer than one source in a thousand reach position {labels.count(rare)}, and none position "
+        f"{labels.count(len(seen))}: from there on rows are their random start, a little shrunk by weight "
+        "decay."
+    )
+    draw(
+        "table",
+        lambda: seen_norms(norms, found["seen"]),
+        f"Norm of each row of {name}'s tables, and training sentences that reach the position (dotted, "
+        "logarithmic)",
+        f"Encoder norms: {norms['encoder'][0]:.2f} at position 1, {norms['encoder'][-1]:.2f} at the last.",
+    )
+
+
+def _costs(results: Json) -> None:
+    found = results["cost"]
+    st.markdown("##### Speed and memory")
+    sizes = found["lengths"]
+    place = max(
+        i for i in range(len(sizes)) if any(each["megabytes"][i] for each in found["models"].values())
+    )
+    most = max(
+        (name for name in found["models"] if found["models"][name]["megabytes"][place]),
+        key=lambda name: found["models"][name]["megabytes"][place],
+    )
+    peak = found["models"][most]["megabytes"][place]
+    st.markdown(
+        f"A bias costs a matrix of queries × keys while it is added: at {sizes[place]:,} tokens up to "
+        f"{peak:.0f} MB ({twin_name(most)}). Encodings without a bias grow with the length only."
+    )
+    threads = f"{found['threads']} thread{'s' * (found['threads'] > 1)}"
+    runs = f"median of {found['repeats']} runs, bars hold the middle half, {threads}"
+    for name, title, caption in (
+        ("milliseconds", "milliseconds", f"Encoder pass over one text on a CPU, {runs}"),
+        ("megabytes", "MB", "Most memory that the encoder's tensors hold at once, weights not counted"),
+    ):
+        series = {
+            twin: _measured(each, name) for twin, each in found["models"].items() if "-seed" not in twin
+        }
+        draw(
+            f"cost-{name}",
+            _cost_figure(sizes, series, title),
+            f"{caption}; both axes logarithmic",
+            title,
+        )
+
+
+def _measured(found: Json, name: str) -> list[Interval | None]:
+    """The values of a cost; times with their quartiles."""
+    ends: list[Any] = found["quartiles" if name == "milliseconds" else name]
+    return [
+        None if middle is None else Interval(middle, *(end if isinstance(end, list) else (end, end)))
+        for middle, end in zip(found[name], ends, strict=True)
+    ]
+
+
+def _cost_figure(sizes: list[int], series: dict[str, list[Interval | None]], title: str) -> Callable[[], Any]:
+    return lambda: measured_lines(sizes, series, ("tokens", title), height=230)

@@ -1,0 +1,99 @@
+"""What positional encodings do to the visitor's sentence: in one model, and in all twins side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import captions, labels
+from figures.pages.positions import token_norms, token_vectors, twin_name
+from transformer import Translation
+from ui.server.opened import Opened
+from ui.shell import frame
+from ui.views.positions import rearranged, twins
+from ui.views.positions.encodings import CROSS, draw, stack, stack_switch, too_narrow
+
+_INPUTS = 64
+_PARTS = ("token embedding × √d_model", "encoding", "their sum")
+
+
+@st.fragment
+def show(opened: Opened) -> None:
+    """Draws the part."""
+    frame.menu()
+    notices = st.empty()
+    _input(opened)
+    st.divider()
+    runs = twins.translations(opened)
+    if runs:
+        twins.maps(runs)
+        st.divider()
+        rearranged.swap(opened, runs)
+        st.divider()
+        rearranged.move(opened, runs)
+    with notices:
+        frame.show_notices()
+
+
+def _input(opened: Opened) -> None:
+    translation = opened.translation
+    side = stack()
+    tokens = translation.source_tokens if side == "encoder" else translation.decoder_input_tokens
+    words, encoding = translation.embeddings(side), translation.positions(side)
+    shown = slice(0, _INPUTS)
+    parts = {_PARTS[0]: words[shown]}
+    if encoding is not None:
+        parts |= {_PARTS[1]: encoding[shown], _PARTS[2]: (words + encoding)[shown]}
+    st.markdown(f"##### What goes into the {side}")
+    stack_switch("sentence")
+    st.markdown(_input_sentence(translation, encoding, words))
+    more = f", first {_INPUTS} of {len(tokens)} tokens" if len(tokens) > _INPUTS else ""
+    audit = translation.attention.audit() if translation.attention is not None else None
+    verdict = "" if audit is None else f" · {captions.badge(audit)['text']}"
+    where = (
+        f"{side}{more} · {translation.model}, {twin_name(translation.config.positions)} positions{verdict}"
+    )
+    draw(
+        "norms",
+        lambda: token_norms(tokens[shown], {name: _norms(part) for name, part in parts.items()}, "norm"),
+        f"Norms of the input of the first layer of the {where}",
+        "; ".join(f"{name}: {_norms(part).mean():.2f} on average" for name, part in parts.items()),
+        audit,
+    )
+    most = max(float(np.abs(part).max()) for part in parts.values())
+    with st.expander("The vectors themselves, in all dimensions"):
+        for i, (name, part) in enumerate(parts.items()):
+            draw(
+                f"vectors-{labels.count(i)}",
+                _vectors(tokens[shown], part, most),
+                f"{name[0].upper()}{name[1:]}: all dimensions, colours from −{most:.1f} to {most:.1f} · "
+                f"{where}{too_narrow(part.shape[1])}",
+                f"{len(part)} tokens × {part.shape[1]} dimensions.",
+                audit,
+            )
+
+
+def _vectors(tokens: tuple[str, ...], part: np.ndarray, most: float) -> Callable[[], go.Figure]:
+    return lambda: token_vectors(tokens, part, most)
+
+
+def _input_sentence(translation: Translation, encoding: Any, words: Any) -> str:
+    name = translation.config.positions
+    if encoding is None:
+        acts = "nowhere" if name == "none" else "later, inside every self-attention"
+        return f"This model's encoding ({twin_name(name)}) adds nothing here: it acts {acts}. {CROSS}"
+    share = float(_norms(encoding).mean() / _norms(words).mean())
+    return (
+        "Token embedding × √d_model plus encoding gives the first layer's input. On this sentence the "
+        "encoding "
+        f"is {share:.0%} as long as the embedding on average. {CROSS}"
+    )
+
+
+def _norms(table: np.ndarray) -> np.ndarray:
+    norms: np.ndarray = np.linalg.norm(table, axis=1)
+    return norms

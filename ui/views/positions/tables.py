@@ -1,0 +1,292 @@
+"""What each positional encoding is: tables, curves, biases, by formula or read from a twin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import streamlit as st
+
+from figures.base import labels
+from figures.pages.positions import lines, table_map
+from transformer.model.biases import alibi_slopes
+from transformer.model.positions import rotary_angles, shift_matrix, sinusoidal_table
+from ui.address import session
+from ui.address.values import COUNTS, WIDTHS
+from ui.controls import pickers
+from ui.shell import frame
+from ui.views.positions import trained
+from ui.views.positions.encodings import CROSS, ENCODINGS, NARROW, chosen, draw, fitted, pick, too_narrow
+from ui.views.positions.trained import bias_curves, distances
+
+WINDOW = 512
+"""Most positions in one picture; longer ranges are moved through, never pooled."""
+SQUARE = 256
+"""Most positions of a map of all pairs."""
+_BASES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
+_FORMULA = "by formula, in float64"
+_COUNTED = ("sinusoidal", "learned", "rotary")
+
+
+@st.fragment
+def show() -> None:
+    """Draws the part."""
+    pick(list(ENCODINGS))
+    notices = st.empty()
+    name = chosen()
+    shown = ENCODINGS[name]
+    words, formula = st.columns([1.15, 1], vertical_alignment="center")
+    with words:
+        st.markdown(f"{shown.what} {CROSS}")
+        counting = ". The formula counts positions and dimensions from 0, the pictures from 1"
+        st.caption(shown.paper + counting * (name in _COUNTED))
+    with formula:
+        st.latex(shown.formula)
+    _PARTS[name]()
+    frame.menu()
+    with notices:
+        frame.show_notices()
+
+
+def _none() -> None:
+    st.info(
+        "There is no table to show. Open **On your sentence** and exchange two words: this twin's encoder "
+        "does not notice; what differs is the rounding of float32, about one part in a million.",
+        icon=":material/info:",
+    )
+
+
+def _sizes(width: bool = True) -> tuple[int, int, int, range]:
+    """Draws the sliders: d_model, base, number of positions, and the window where not all fit."""
+    now = session.current()
+    boxes = st.columns(4 if now.positions > WINDOW else 3)
+    with boxes[0]:
+        st.slider(
+            "d_model" if width else "width of a head",
+            *WIDTHS,
+            now.d_model,
+            2,
+            **pickers.control(
+                "d_model", now.d_model, lambda each: session.change(d_model=int(each), dimension=None)
+            ),
+        )
+    with boxes[1]:
+        options = sorted({*_BASES, now.base})
+        st.select_slider(
+            "base",
+            options,
+            now.base,
+            format_func=lambda each: f"{each:,}",
+            **pickers.control("base", now.base, lambda each: session.change(base=int(each))),
+        )
+    with boxes[2]:
+        st.slider(
+            "positions",
+            *COUNTS,
+            now.positions,
+            **pickers.control(
+                "positions", now.positions, lambda each: session.change(positions=int(each), first=None)
+            ),
+        )
+    first = fitted("window that starts at position", now.first or 0, max(0, now.positions - WINDOW))
+    if now.positions > WINDOW:
+        with boxes[3]:
+            st.slider(
+                f"window of {WINDOW} positions from",
+                1,
+                now.positions - WINDOW + 1,
+                first + 1,
+                **pickers.control("first", first, lambda each: session.change(first=int(each) - 1 or None)),
+            )
+    return now.d_model, now.base, now.positions, range(first, min(first + WINDOW, now.positions))
+
+
+def _sinusoidal() -> None:
+    d_model, base, count, window = _sizes()
+    table = sinusoidal_table(count, d_model, base).numpy()
+    part = table[window.start : window.stop]
+    where = f"positions {window.start + 1} to {window.stop}"
+    left, right = st.columns(2) if d_model <= NARROW else (st.container(), st.container())
+    with left:
+        draw(
+            "table",
+            lambda: table_map(part, window.start + 1, "position", "dimension"),
+            f"PE: {where} × {d_model} dimensions, base {base:,} · {_FORMULA}{too_narrow(d_model)}",
+            f"Sinusoids at {where}: fast waves in the first dimensions, almost constant in the last.",
+        )
+    with right:
+        _curves(part, window, d_model, base)
+    left, right = st.columns(2)
+    with left:
+        square, start = part[:SQUARE], window.start + 1
+        draw(
+            "products",
+            lambda: table_map(square @ square.T, start, "position", "position", left=start),
+            f"PE · PEᵀ, positions {start} to {window.start + len(square)}: it depends on "
+            "the "
+            f"distance alone, and is largest ({d_model // 2}) on the diagonal · {_FORMULA}",
+            "Products of all pairs of positions: stripes along the diagonal.",
+        )
+    with right:
+        _linear_map(table, d_model, base)
+    _whys(table, d_model)
+
+
+def wavelength(dimension: int, d_model: int, base: float) -> float:
+    """Tokens until a dimension (from 0) repeats: 2π · base^(2i / d_model)."""
+    return 2 * math.pi * base ** (dimension // 2 * 2 / d_model)
+
+
+def _curves(part: np.ndarray, window: range, d_model: int, base: int) -> None:
+    dimension = fitted("dimension", session.current().dimension or 0, d_model - 1)
+    others = [each for each in (d_model // 4, d_model // 2, d_model - 2) if each // 2 != dimension // 2]
+
+    def named(each: int) -> str:
+        return f"dimension {labels.count(each)}, repeats after {wavelength(each, d_model, base):,.1f} tokens"
+
+    series = {named(each): part[:, each] for each in dict.fromkeys([dimension, *others[:3]])}
+    x = np.arange(window.start + 1, window.stop + 1)
+    draw(
+        "curves",
+        lambda: lines(
+            x, series, ("position", "value"), height=318, margin={"l": 52, "t": 64, "r": 12, "b": 42}
+        ),
+        f"Single dimensions of PE · {_FORMULA}",
+        "; ".join(series),
+    )
+    st.slider(
+        "dimension drawn first",
+        1,
+        d_model,
+        dimension + 1,
+        **pickers.control(
+            "dimension", dimension, lambda each: session.change(dimension=int(each) - 1 or None)
+        ),
+    )
+
+
+def _linear_map(table: np.ndarray, d_model: int, base: int) -> None:
+    offset = min(session.current().offset, len(table) - 1)
+    matrix = shift_matrix(offset, d_model, base).numpy()
+    early, late = table[: len(table) - offset], table[offset:]
+    exact = float(np.abs(early @ matrix.T - late).max())
+    early_cast, late_cast = (each.astype(np.float32).astype(np.float64) for each in (early, late))
+    cast = float(np.abs(early_cast @ matrix.T - late_cast).max())
+    shown = slice(0, min(64, len(early)))
+    mapped = early[shown] @ matrix.T
+    x = np.arange(offset + 1, offset + 1 + len(mapped))
+    series = {"PE at that position": late[shown, 0], f"M · PE, {offset} positions earlier": mapped[:, 0]}
+    draw(
+        "shift",
+        lambda: lines(x, series, ("position", "dimension 1"), height=250),
+        f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. Largest "
+        "error "
+        f"over {len(early):,} positions and all dimensions: {exact:.1e} in float64, {cast:.1e} with PE "
+        "cast to "
+        "float32.",
+        "Two curves that lie on each other.",
+    )
+    st.slider(
+        "move by",
+        0,
+        min(max(200, offset), len(table) - 1),
+        offset,
+        **pickers.control("offset", offset, lambda each: session.change(offset=int(each))),
+    )
+
+
+def _whys(table: np.ndarray, d_model: int) -> None:
+    last = len(table)
+    norm = math.sqrt(d_model / 2)
+    with st.expander("Why not simply the number of the position?"):
+        st.markdown(
+            f"**Why not the integer?** Position {last:,} would add {last - 1:,} to numbers that are about "
+            "1 in size "
+            "(an embedding × √d_model has entries of about 1), and drown the word. Sines and cosines stay "
+            "between "
+            f"−1 and 1: every row of this table has the norm √(d_model / 2) = {norm:.2f}, at any "
+            "position.\n\n"
+            "**Why not pos / n?** It stays between 0 and 1, but one step to the right is then 1/10 in a "
+            "sentence of "
+            "10 tokens and 1/50 in one of 50: the same distance looks different in every sentence, and in "
+            "the decoder "
+            f"*n* is not known yet.\n\n"
+            "**Why sinusoids?** For a fixed offset, PE(pos + k) is the same linear map of PE(pos) "
+            "everywhere, as "
+            "the picture shows; a head that learned this map once can look *k* tokens back at any "
+            "position.\n\n"
+            "**Why do learned tables fail at the end?** A row is only trained by sentences that reach it: "
+            "choose "
+            "*learned* above."
+        )
+
+
+def turned(angles: np.ndarray) -> np.ndarray:
+    """(n) angles in radians → (2n − 1) in degrees below 360, halfway ones between, gaps where a turn ends."""
+    degrees = np.degrees(angles) % 360
+    found = np.full(2 * len(degrees) - 1, np.nan)
+    found[0::2] = degrees
+    found[1::2] = np.where(np.diff(degrees) < 0, np.nan, (degrees[:-1] + degrees[1:]) / 2)
+    return found
+
+
+def _rotary() -> None:
+    d_model, base, count, window = _sizes(width=False)
+    angles = rotary_angles(count, d_model, base).numpy()
+    pairs = list(dict.fromkeys([0, d_model // 8, d_model // 4, d_model // 2 - 1]))
+    part = angles[window.start : window.stop]
+    x = window.start + 1 + np.arange(2 * len(part) - 1) / 2
+    left, right = st.columns(2)
+    with left:
+        series = {
+            f"pair {labels.count(i)}, one turn in {2 * math.pi / angles[1, i]:,.1f} tokens": turned(
+                part[:, i]
+            )
+            for i in pairs
+        }
+        margin = {"l": 52, "t": 64, "r": 12, "b": 42}
+        draw(
+            "angles",
+            lambda: lines(x, series, ("position", "angle in degrees, modulo 360"), height=360, margin=margin),
+            f"By how much rotary positions turn each pair of dimensions, heads of {d_model}, base {base:,} "
+            f"· {_FORMULA}",
+            "; ".join(series),
+        )
+    with right:
+        reach = np.arange(min(count, WINDOW))
+        product = np.cos(angles[: len(reach)]).mean(axis=1)
+        draw(
+            "rotary-products",
+            lambda: lines(
+                reach, {"q · k": product}, ("distance", "product, as a share of |q||k|"), height=360
+            ),
+            "Product of a query and an equal key at a distance, all pairs of equal size: it falls as the "
+            "pairs "
+            f"drift apart · {_FORMULA}",
+            "A curve that starts at 1 and falls with ripples.",
+        )
+
+
+def _alibi() -> None:
+    heads = 4
+    slopes = alibi_slopes(heads).numpy()
+    for column, side in zip(st.columns(2), ("encoder", "decoder"), strict=True):
+        far = np.abs(distances(side))
+        series = {
+            f"head {labels.count(i)}, slope 1/{1 / slope:g}": -slope * far for i, slope in enumerate(slopes)
+        }
+        note = "symmetric: left and right alike" if side == "encoder" else "one-sided: later keys are masked"
+        with column:
+            bias_curves(side, series, f"Bias by distance in the {side}, {heads} heads; {note} · {_FORMULA}")
+
+
+_PARTS: dict[str, Callable[[], None]] = {
+    "none": _none,
+    "sinusoidal": _sinusoidal,
+    "learned": trained.learned,
+    "shaw": trained.shaw,
+    "t5": trained.t5,
+    "rotary": _rotary,
+    "alibi": _alibi,
+}

@@ -1,0 +1,157 @@
+"""What learned encodings are: the tables and biases of the trained twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from figures.base import labels
+from figures.pages.positions import lines, seen_norms, table_map
+from transformer import Transformer
+from ui.address import session
+from ui.controls import pickers
+from ui.server import catalogue
+from ui.views.positions.encodings import draw, fitted_head, stack, stack_switch
+
+REACH = 40
+"""Largest distance at which a bias is drawn."""
+
+
+def bias_curves(side: str, series: dict[str, np.ndarray], caption: str) -> None:
+    """Bias against distance, one curve a head."""
+    span = distances(side)
+    draw(
+        f"bias-{side}",
+        lambda: lines(span, series, ("distance, key − query", "bias"), height=330),
+        caption,
+        f"{', '.join(series)} at distances {span[0]} to {span[-1]}.",
+    )
+
+
+def distances(side: str) -> np.ndarray:
+    """The distances that are drawn: both directions in the encoder, only back in the decoder."""
+    return np.arange(-REACH, (REACH if side == "encoder" else 0) + 1)
+
+
+def _twin(name: str) -> Transformer | None:
+    """The network of a twin; where it is not here, the page says so."""
+    full = f"{catalogue.TWINS}/{name}"
+    if full not in catalogue.twins():
+        st.info(
+            f"What this encoding learns can be shown once its twin is trained: there is no model {full} "
+            "here.",
+            icon=":material/info:",
+        )
+        return None
+    return catalogue.translator(full).model
+
+
+def _parameter(network: Transformer, side: str) -> np.ndarray:
+    """The one trained table of a stack's encoding."""
+    stack = network.encoder if side == "encoder" else network.decoder
+    table: np.ndarray = next(stack.positions.parameters()).numpy()
+    return table
+
+
+def learned() -> None:
+    """The learned table, and where training did not reach."""
+    network = _twin("learned")
+    if network is None:
+        return
+    stack_switch("trained")
+    side = stack()
+    table = _parameter(network, side)
+    left, right = st.columns(2)
+    with left:
+        draw(
+            "table",
+            lambda: table_map(table, 1, "position", "dimension"),
+            f"Learned table of the {side}: {table.shape[0]} positions × {table.shape[1]} dimensions · "
+            "positions/learned, as trained",
+            "Rows of early positions have a pattern, late ones look like noise.",
+        )
+    with right:
+        directions = table / np.linalg.norm(table, axis=1, keepdims=True)
+        draw(
+            "products",
+            lambda: table_map(directions @ directions.T, 1, "position", "position"),
+            f"Cosines between all rows of the {side}'s table · positions/learned, as trained",
+            "Neighbouring early positions are alike; late ones are alike to nothing.",
+        )
+    results = catalogue.position_results()
+    if results is None or not results["table"]["models"]:
+        return
+    seen, norms = results["table"]["seen"], next(iter(results["table"]["models"].values()))
+    reached = len(seen["encoder"])
+    draw(
+        "norms",
+        lambda: seen_norms(norms, seen),
+        f"Why learned tails fail: no training source has more than {reached} tokens, so later rows of the "
+        "encoder's table were never trained, and the last ones before it rarely · positions/learned and its "
+        "training data",
+        "Norms of the rows fall to the random start where sentences stop.",
+    )
+
+
+def shaw() -> None:
+    """The vectors of relative keys, by distance."""
+    network = _twin("shaw")
+    if network is None:
+        return
+    stack_switch("trained")
+    side = stack()
+    vectors = _parameter(network, side)
+    reach = vectors.shape[2] // 2
+    layers, heads = vectors.shape[:2]
+    layer, head = fitted_head(session.current().twin_head or (0, 0), (layers, heads))
+    _head_of((layer, head), [(i, j) for i in range(layers) for j in range(heads)])
+    place = f"{side}, {labels.head_phrase(layer, head)} · positions/shaw, as trained"
+    left, right = st.columns(2)
+    with left:
+        draw(
+            "vectors",
+            lambda: table_map(vectors[layer, head], -reach, "distance", "dimension"),
+            f"Vectors a by distance (key position − query position) · {place}",
+            f"{2 * reach + 1} vectors.",
+        )
+    with right:
+        norms = np.linalg.norm(vectors[layer], axis=-1)
+        series = {f"head {labels.count(i)}": norms[i] for i in range(heads)}
+        draw(
+            "vector-norms",
+            lambda: lines(range(-reach, reach + 1), series, ("distance", "norm of a"), height=360),
+            f"How strongly each distance can speak: norm of a, layer {labels.count(layer)} · "
+            f"positions/shaw, {side}",
+            "One curve for each head.",
+        )
+
+
+def _head_of(now: tuple[int, int], options: list[tuple[int, int]]) -> None:
+    st.selectbox(
+        "Head",
+        options,
+        index=options.index(now),
+        format_func=lambda each: labels.head_phrase(*each),
+        label_visibility="collapsed",
+        **pickers.control("positions.head", now, lambda each: session.change(twin_head=tuple(each))),
+    )
+
+
+def t5() -> None:
+    """The bias of T5's buckets, by distance."""
+    network = _twin("t5")
+    if network is None:
+        return
+    for column, side in zip(st.columns(2), ("encoder", "decoder"), strict=True):
+        stack = network.encoder if side == "encoder" else network.decoder
+        rule = stack.positions.bias(0)
+        assert rule is not None
+        places = distances(side) + rule.table.shape[1] // 2
+        series = {f"head {labels.count(i)}": row.numpy()[places] for i, row in enumerate(rule.table)}
+        with column:
+            bias_curves(
+                side,
+                series,
+                f"Bias by distance in every layer of the {side}; each step is a bucket · positions/t5, as "
+                "trained",
+            )

@@ -1,0 +1,197 @@
+"""The visitor's sentence through all twins: translations, one head of each, attention by distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from figures import heatmap
+from figures.base import captions, labels
+from figures.pages.positions import twin_lines, twin_name
+from transformer import Translation, Window
+from transformer.model.sites import AttentionKind
+from transformer.study.profiles import REACH, by_distance
+from transformer.trace.records import AttentionTrace
+from ui.address import session
+from ui.controls import pickers
+from ui.linked_view import Head, window_around
+from ui.server import catalogue
+from ui.server.opened import Opened
+from ui.server.runs import Request, translate
+from ui.views.positions.encodings import STACKS, draw, fitted_head, stack
+
+CELLS = 32
+"""Most tokens of a twin's map."""
+COLUMNS = 4
+"""Maps beside each other."""
+MAP = 264
+"""Their size in px."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One twin's translation of the sentence.
+
+    Attributes:
+        name: of the twin, without its folder.
+        translation: greedy.
+    """
+
+    name: str
+    translation: Translation
+
+
+def translations(opened: Opened) -> list[Run]:
+    """Translates with every twin and lists what they say; a twin that refuses the text says why."""
+    st.markdown("##### The same sentence through the twins")
+    names = list(catalogue.twins())
+    if not names:
+        st.info("No twins are here yet: they belong into assets/models/positions.", icon=":material/info:")
+        return []
+    runs, rows = [], []
+    results = catalogue.position_results() or {"scores": {}}
+    with st.spinner("Translating with every twin"):
+        for full in names:
+            name = full.partition("/")[2]
+            asked = Request(full, opened.asked.text, "greedy", None)
+            try:
+                translation = translate(asked, lambda *_: None)
+            except ValueError as error:
+                rows.append({"twin": twin_name(name), "translation": str(error), "BLEU on the test": None})
+                continue
+            runs.append(Run(name, translation))
+            score = results["scores"].get(name, {}).get("bleu", {}).get("value", {}).get("value")
+            rows.append({"twin": twin_name(name), "translation": translation.text, "BLEU on the test": score})
+    st.caption(
+        f"{len(runs)} small models (1.4 million parameters) that share data, vocabulary, order of batches "
+        "and steps, and differ in their encoding only (post-norm: in where LayerNorm stands, and in the "
+        "learning rate that it needs). Greedy."
+    )
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={"BLEU on the test": st.column_config.NumberColumn(format="%.1f")},
+        width="stretch",
+    )
+    return runs
+
+
+def _shape(runs: list[Run], kind: str) -> Head:
+    config = runs[0].translation.config
+    return (config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers), config.n_heads
+
+
+def previous_head(trace: AttentionTrace, kind: str) -> Head:
+    """The head (from 0) that puts the most weight on the token before, on average over a sentence."""
+    layers = range(len(trace.layers[kind]))  # type: ignore[index]
+    weights = np.stack([trace.weights(kind, layer) for layer in layers])
+    shares = weights.diagonal(-1, -2, -1).mean(-1) if weights.shape[-1] > 1 else weights[..., 0, 0]
+    layer, head = np.unravel_index(int(shares.argmax()), shares.shape)
+    return int(layer), int(head)
+
+
+def heads_shown(runs: list[Run], kind: str) -> dict[str, Head]:
+    """The head that is shown of each twin."""
+    layers, heads = _shape(runs, kind)
+    asked = session.current().twin_head
+    if asked is not None:
+        return dict.fromkeys((run.name for run in runs), fitted_head(asked, (layers, heads)))
+    return {run.name: previous_head(_trace(run.translation), kind) for run in runs}
+
+
+def _trace(translation: Translation) -> AttentionTrace:
+    assert translation.attention is not None
+    return translation.attention
+
+
+def _head_picker(runs: list[Run], kind: str) -> None:
+    layers, heads = _shape(runs, kind)
+    options = [None, *((layer, head) for layer in range(layers) for head in range(heads))]
+    asked = session.current().twin_head
+    now = None if asked is None else (min(asked[0], layers - 1), min(asked[1], heads - 1))
+
+    def name(option: Head | None) -> str:
+        if option is None:
+            return "each twin's head that looks most at the token before"
+        return f"{labels.head_phrase(*option)} of every twin"
+
+    st.selectbox(
+        "Head",
+        options,
+        index=options.index(now),
+        format_func=name,
+        label_visibility="collapsed",
+        **pickers.control("positions.twin_head", now, lambda each: session.change(twin_head=each)),
+    )
+
+
+def maps(runs: list[Run]) -> None:
+    """One head of each twin side by side, and how far those heads look."""
+    kind = stack()
+    switch, picker = st.columns([1, 2], vertical_alignment="center")
+    with switch:
+        st.markdown(f"**One head of the {STACKS[kind]} in each twin**")
+    with picker:
+        _head_picker(runs, kind)
+    chosen = heads_shown(runs, kind)
+    for start in range(0, len(runs), COLUMNS):
+        columns = st.columns(COLUMNS)
+        for column, run in zip(columns, runs[start : start + COLUMNS], strict=False):
+            with column:
+                _map(run, kind, chosen[run.name])
+    profiles = {run.name: profile(_trace(run.translation), kind, chosen[run.name]) for run in runs}
+    reach = min(REACH, max(len(run.translation.source_tokens) for run in runs))
+    span = slice(REACH - reach, (REACH if kind == "decoder" else REACH + reach) + 1)
+    distances = list(range(-REACH, REACH + 1))[span]
+    draw(
+        "distance",
+        lambda: twin_lines(
+            distances,
+            {name: each[span] for name, each in profiles.items()},
+            ("distance, key − query", "weight"),
+        ),
+        "Attention by distance, averaged over the rows of those heads; −1 is the token before"
+        f"{', the ends hold all that is further' if reach == REACH else ''} · {STACKS[kind]}, all twins · "
+        f"{_verdict(runs, kind, chosen)}",
+        "; ".join(
+            f"{twin_name(name)}: {each[REACH - 1]:.2f} on the token before" for name, each in profiles.items()
+        ),
+    )
+
+
+def _verdict(runs: list[Run], kind: str, chosen: dict[str, Head]) -> str:
+    """What the audit says of the layers that a derived figure is made from."""
+    places = [(run, (AttentionKind(kind), chosen[run.name][0])) for run in runs]
+    return told(
+        [twin_name(run.name) for run, place in places if not _trace(run.translation).audit(place).passed]
+    )
+
+
+def told(failed: list[str]) -> str:
+    """How a caption ends: what the audits of several traces say, by the names of those that failed."""
+    return f"audit failed: {', '.join(failed)}" if failed else "from verified traces"
+
+
+def profile(trace: AttentionTrace, kind: str, head: Head) -> np.ndarray:
+    """Mean weight of a row at each distance from −REACH to REACH."""
+    weights = trace.weights(kind, *head)
+    found: np.ndarray = by_distance(weights) / len(weights)
+    return found
+
+
+def _map(run: Run, kind: str, head: Head) -> None:
+    length = len(run.translation.source_tokens if kind == "encoder" else run.translation.target_tokens)
+    span = window_around(length, 0, CELLS)
+    view = run.translation.head(kind, *head, window=Window(*span, *span))
+    st.markdown(f"**{twin_name(run.name)}** · {labels.head_name(*head)}")
+    caption = captions.caption(view, whole=(length, length)).replace("{step}", "")
+    verdict = captions.badge(view.audit)["text"]
+    draw(
+        f"map-{run.name}",
+        lambda: heatmap(view, MAP),
+        f"{caption} · {verdict}",
+        captions.summary(view),
+        view.audit,
+    )
