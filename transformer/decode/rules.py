@@ -39,7 +39,7 @@ class SearchRules:
     renormalize: bool = False
 
     @property
-    def memory(self) -> int:
+    def lookback(self) -> int:
         """How many output tokens must be known to tell which one is forbidden next."""
         return max((len(sequence) - 1 for sequence in self.forbidden), default=0)
 
@@ -48,7 +48,7 @@ class SearchRules:
 
         Args:
             log_probs: (rows, pieces) the model's own log-probabilities.
-            endings: The last tokens of each row's output, at least ``memory`` where there are so many.
+            endings: The last tokens of each row's output, at least ``lookback`` where there are so many.
             last: For each row, whether the limit leaves one token.
 
         Returns:
