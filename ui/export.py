@@ -21,7 +21,7 @@ from transformer import __version__
 from ui import examples, models, state
 from ui.parameters import as_params, carried
 
-_SCRIPT = 'import(new URL("app/static/export-1.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/linked_view-4/export.js", document.baseURI))'
 _buttons = st.components.v2.component(
     "export_buttons",
     html='<div class="export-row"></div>',

@@ -1,6 +1,6 @@
 // The cells that plotly.js draws: map, bars, tiles, whole matrix.
 
-import { Cell, Head, clamp, decode, element, holding, reached } from "./linked_cell-3.js";
+import { Cell, Head, clamp, decode, element, holding, reached } from "./cell.js";
 
 const CONFIG = { displayModeBar: false, doubleClick: false, responsive: false };
 const SMALLEST_CELL = 10;

@@ -1,6 +1,6 @@
 // The cells that show single links: lines between queries and keys, and lists of the strongest.
 
-import { Cell, Head, clamp, decode, element, holding, reached, shape } from "./linked_cell-3.js";
+import { Cell, Head, clamp, decode, element, holding, reached, shape } from "./cell.js";
 
 const LISTED = 10;
 const short = (text) => (text.length > 13 ? `${text.slice(0, 12)}…` : text);

@@ -1,14 +1,14 @@
 // The linked view: token strips, a cursor over decode steps, and cells (one class each way of drawing) that move together.
 // Python sends each figure once (feed) and the cursor often (show); a step moves an overlay and never a map.
 
-import { clamp, element } from "./linked_cell-3.js";
-import { LinesCell, StrongestCell } from "./linked_links-3.js";
-import { BarsCell, MapCell, TilesCell, WholeCell } from "./linked_plots-3.js";
-import { Strips } from "./linked_strips-3.js";
+import { clamp, element } from "./cell.js";
+import { LinesCell, StrongestCell } from "./links.js";
+import { BarsCell, MapCell, TilesCell, WholeCell } from "./plots.js";
+import { Strips } from "./strips.js";
 
 const HERE = new URL("app/static/", document.baseURI);
 const PLOTLY = "plotly-cartesian-4.1.1.min.js";
-const STYLE = "linked_view-2.css";
+const STYLE = "linked_view-4/view.css";
 const PLAY_EVERY = 700;
 const CLASSES = { overview: TilesCell, whole: WholeCell, lines: LinesCell, strongest: StrongestCell, next: BarsCell, row: BarsCell };
 const makeCell = (view, name) => new (CLASSES[name] || MapCell)(view, name);

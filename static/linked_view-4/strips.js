@@ -1,6 +1,6 @@
 // The token strips of the linked view: one chip for each character or piece, marked as the cursor moves.
 
-import { element } from "./linked_cell-3.js";
+import { element } from "./cell.js";
 
 const OF_SIDE = { source: "source", target: "step" };
 
