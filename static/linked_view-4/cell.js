@@ -1,29 +1,9 @@
 // What all cells of the linked view share. A cell draws when its feed arrives, and follows the cursor without
 // drawing again.
 
-export const element = (tag, name, text, attributes = {}) => {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  if (text !== undefined) node.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
-export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
-export const shape = (tag, attributes) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
-
-export function decode(values) {
-  if (!values || values.bdata === undefined) return values;
-  const bytes = Uint8Array.from(atob(values.bdata), (c) => c.charCodeAt(0));
-  return values.dtype === "f4" ? new Float32Array(bytes.buffer) : bytes;
-}
-
-// Spans [start, stop) of tokens, one for each row or column: which one holds a token, or how far they come.
-export const holding = (spans, token) => spans.findIndex(([start, stop]) => start <= token && token < stop);
-export const reached = (spans, token) => spans.filter(([start]) => start <= token).length - 1;
+import { element } from "./dom.js";
+import { holding, marked } from "./spans.js";
+import { filled } from "./text.js";
 
 export class Cell {
   constructor(view, name) {
@@ -40,6 +20,7 @@ export class Cell {
     return this.view.current(this.name);
   }
 
+  // Draws if there is something new, and says whether the cell shows what it should.
   refresh(lib) {
     const [data, width] = [this.data, this.root.clientWidth];
     if (!data || !width) return false;
@@ -48,8 +29,13 @@ export class Cell {
     const fresh = this.drawn !== data;
     Object.assign(this, { drawn: data, width });
     this.draw(lib, data, width, fresh);
-    if (data.alt) Object.entries({ role: "group", "aria-label": data.alt }).forEach((each) => this.body.setAttribute(...each));
+    if (data.alt) this.describe(data.alt);
     return true;
+  }
+
+  describe(text) {
+    this.body.setAttribute("role", "group");
+    this.body.setAttribute("aria-label", text);
   }
 
   follow() {
@@ -59,62 +45,90 @@ export class Cell {
   update() {}
   ring() {}
   leave() {}
-  row() { return 0; }
 
+  row() {
+    return 0;
+  }
+
+  // Title and caption, which follow the cursor.
   words(strips) {
     const data = this.data;
     if (!data) return;
     const at = this.view.position(data.rows || data.follows) ?? 0;
-    const about = (data.about || "").replace("{reads}", strips.names.reads[at]).replace("{predicts}", strips.names.predicts[at])
-      .replace("{source}", strips.names.source[at]);
+    const about = filled(data.about || "", strips.names, at);
     this.title.replaceChildren(element("b", "", data.title), element("span", "lv-about", about));
     const step = data.rows === "step" ? ` · step ${at + 1} of ${strips.steps}` : "";
     this.caption.replaceChildren(element("span", "", data.caption.replace("{step}", step)));
-    if (data.badge) this.caption.append(" · ", element("span", data.badge.passed ? "lv-badge" : "lv-badge lv-failed", data.badge.text, { title: data.badge.title, tabindex: "0" }));
+    if (data.badge) this.caption.append(" · ", badge(data.badge));
     const note = data.notes && data.notes[this.row()];
     if (note) this.caption.append(element("span", "lv-note", ` · ${note}`));
-    if (data.legend) this.caption.append(this.legend(data.legend));
-  }
-
-  legend({ title, marks }) {
-    const line = element("span", "lv-legend", undefined, { role: "img", "aria-label": `${title}: ${marks.map(([text]) => text).join(", ")}` });
-    line.append(title);
-    for (const [text, color] of marks) {
-      const mark = element("span", "lv-mark", text);
-      mark.prepend(Object.assign(element("i"), { style: `background:${color}` }));
-      line.append(mark);
-    }
-    return line;
+    if (data.legend) this.caption.append(legend(data.legend));
   }
 }
 
+function badge({ passed, text, title }) {
+  return element("span", passed ? "lv-badge" : "lv-badge lv-failed", text, { title, tabindex: "0" });
+}
+
+function legend({ title, marks }) {
+  const texts = marks.map(([text]) => text).join(", ");
+  const line = element("span", "lv-legend", undefined, { role: "img", "aria-label": `${title}: ${texts}` });
+  line.append(title);
+  for (const [text, color] of marks) {
+    const sample = element("i");
+    sample.style.background = color;
+    const mark = element("span", "lv-mark", text);
+    mark.prepend(sample);
+    line.append(mark);
+  }
+  return line;
+}
+
 // Rows and columns of a head, and where the cursor stands among them; shared by three ways of drawing.
-export const Head = (Base) => class extends Base {
-  row() { return holding(this.data.spans.rows, this.view.position(this.data.rows)); }
+export const Head = (Base) =>
+  class extends Base {
+    row() {
+      return holding(this.data.spans.rows, this.view.position(this.data.rows));
+    }
 
-  column() {
-    const key = this.view.key(this.data);
-    return key === null ? -1 : holding(this.data.spans.columns, key);
-  }
+    column() {
+      return holding(this.data.spans.columns, this.view.key(this.data));
+    }
 
-  weight(row, column) { return this.values[(row * this.data.names.columns.length + column) * this.channels]; }
+    weight(row, column) {
+      return this.values[(row * this.data.names.columns.length + column) * this.channels];
+    }
 
-  sentence() { return this.data.sentences[this.row()] || [this.data.absent]; }
+    sentence() {
+      return this.data.sentences[this.row()] || [this.data.absent];
+    }
 
-  says() {
-    const [row, column] = this.data ? [this.row(), this.column()] : [-1, -1];
-    if (!this.values || row < 0 || column < 0) return "";
-    const { rows, columns } = this.data.names;
-    return `${rows[row]}, ${columns[column]}: weight ${this.weight(row, column).toFixed(2)}.`;
-  }
+    says() {
+      const [row, column] = this.data ? [this.row(), this.column()] : [-1, -1];
+      if (!this.values || row < 0 || column < 0) return "";
+      return `${this.nameOf(row, column)}: weight ${this.weight(row, column).toFixed(2)}.`;
+    }
 
-  pick(row, column) {
-    const { spans } = this.data;
-    this.view.pick(this.data, row < 0 ? null : spans.rows[row], column < 0 ? null : spans.columns[column]);
-  }
+    nameOf(row, column) {
+      const { rows, columns } = this.data.names;
+      return `${rows[row]}, ${columns[column]}`;
+    }
 
-  hover(row, column) {
-    const { spans } = this.data;
-    this.view.hover(this, row < 0 ? null : spans.rows[row], column < 0 ? null : spans.columns[column]);
-  }
-};
+    // The spans of a row and a column; -1 has none.
+    spansOf(row, column) {
+      const { rows, columns } = this.data.spans;
+      return [row < 0 ? null : rows[row], column < 0 ? null : columns[column]];
+    }
+
+    pick(row, column) {
+      this.view.pick(this.data, ...this.spansOf(row, column));
+    }
+
+    hover(row, column) {
+      this.view.hover(this, ...this.spansOf(row, column));
+    }
+
+    marked(places, own) {
+      return marked(this.drawn, places, own);
+    }
+  };

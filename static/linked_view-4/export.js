@@ -1,22 +1,15 @@
 // Saves a figure that Python has prepared as PNG or SVG, in the browser; plotly.js is fetched on the first click.
 
-const PLOTLY = new URL("app/static/plotly-cartesian-4.1.1.min.js", document.baseURI);
+import { element } from "./dom.js";
+import { fetchPlotly } from "./library.js";
+
 let library = null;
 
+// Fetched once; if it did not arrive, the next click tries again.
 function plotly() {
-  library ||= new Promise((resolve, reject) => {
-    const script = document.createElement("script");
-    const before = window.Plotly;
-    script.src = PLOTLY;
-    script.onload = () => {
-      resolve(window.Plotly);
-      if (before) window.Plotly = before;
-    };
-    script.onerror = () => {
-      library = null;
-      reject(new Error("plotly.js did not arrive"));
-    };
-    document.head.append(script);
+  library ||= fetchPlotly().catch((error) => {
+    library = null;
+    throw error;
   });
   return library;
 }
@@ -25,7 +18,7 @@ async function save({ figure, name }, format, row) {
   const lib = await plotly();
   const { data, layout } = JSON.parse(figure);
   const { width, height } = layout;
-  const link = document.createElement("a");
+  const link = element("a");
   link.href = await lib.toImage({ data, layout }, { format, width, height, scale: format === "png" ? 2 : 1 });
   link.download = `${name}.${format}`;
   row.append(link); // a click outside the popover would close it
@@ -33,25 +26,24 @@ async function save({ figure, name }, format, row) {
   link.remove();
 }
 
+function saveButton(data, format, row, note) {
+  const button = element("button", "", format.toUpperCase(), { type: "button" });
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    note.textContent = "";
+    try {
+      await save(data, format, row);
+    } catch (error) {
+      note.textContent = `The picture could not be made: ${error.message}. Reload the page and try again.`;
+    }
+    button.disabled = false;
+  });
+  return button;
+}
+
 export function show({ data, parentElement }) {
   const row = parentElement.querySelector(".export-row");
-  const note = document.createElement("span");
-  note.setAttribute("role", "status");
-  const buttons = ["png", "svg"].map((format) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = format.toUpperCase();
-    button.addEventListener("click", async () => {
-      button.disabled = true;
-      note.textContent = "";
-      try {
-        await save(data, format, row);
-      } catch (error) {
-        note.textContent = `The picture could not be made: ${error.message}. Reload the page and try again.`;
-      }
-      button.disabled = false;
-    });
-    return button;
-  });
+  const note = element("span", "", undefined, { role: "status" });
+  const buttons = ["png", "svg"].map((format) => saveButton(data, format, row, note));
   row.replaceChildren(...buttons, note);
 }

@@ -1,10 +1,13 @@
 // The cells that plotly.js draws: map, bars, tiles, whole matrix.
 
-import { Cell, Head, clamp, decode, element, holding, reached } from "./cell.js";
+import { Cell, Head } from "./cell.js";
+import { element, place } from "./dom.js";
+import { SMALLEST_CELL, along, axesOf, box, mapSize, scrolled, shownPart, spanAt, within } from "./frame.js";
+import { holding, reached } from "./spans.js";
+import { escaped, plain } from "./text.js";
+import { decode } from "./values.js";
 
 const CONFIG = { displayModeBar: false, doubleClick: false, responsive: false };
-const SMALLEST_CELL = 10;
-const escape = (text) => text.replace(/[&<>#]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;" })[c]);
 
 class PlotCell extends Cell {
   constructor(view, name) {
@@ -12,19 +15,26 @@ class PlotCell extends Cell {
     this.node = element("div", "lv-plot");
     this.body.classList.add("lv-scroll");
     this.body.append(this.node);
-    this.root.addEventListener("touchstart", (event) => event.stopPropagation(), { capture: true, passive: true });
+    const options = { capture: true, passive: true };
+    this.root.addEventListener("touchstart", (event) => event.stopPropagation(), options);
   }
 
   draw(lib, data, width, fresh) {
     if (fresh || !this.figure) this.figure = this.parse(data);
     this.lib = lib;
-    const { traces, layout } = this.figure;
+    const { layout } = this.figure;
     const [wide, high] = this.size(data, width);
-    Object.assign(layout, { width: wide, height: high, font: { ...layout.font, color: this.view.ink, family: this.view.family } });
-    Object.assign(this.node.style, { width: `${wide}px`, height: `${high}px` });
-    lib.react(this.node, traces, layout, CONFIG);
+    const font = { ...layout.font, color: this.view.ink, family: this.view.family };
+    Object.assign(layout, { width: wide, height: high, font });
+    place(this.node, { width: wide, height: high });
+    this.axes = axesOf(layout);
+    this.react();
     if (!this.wired) this.wire();
     this.placed();
+  }
+
+  react() {
+    this.lib.react(this.node, this.figure.traces, this.figure.layout, CONFIG);
   }
 
   size(data, width) {
@@ -33,7 +43,9 @@ class PlotCell extends Cell {
 
   parse(data) {
     const { data: traces, layout, frames } = JSON.parse(data.figure);
-    for (const axis of ["xaxis", "yaxis", "yaxis2"]) if (layout[axis]) layout[axis] = { ...layout[axis], fixedrange: false };
+    for (const axis of ["xaxis", "yaxis", "yaxis2"]) {
+      if (layout[axis]) layout[axis] = { ...layout[axis], fixedrange: false };
+    }
     layout.hoverlabel = { ...layout.hoverlabel, font: { size: 12 } };
     this.frames = Object.fromEntries((frames || []).map((frame) => [frame.name, frame]));
     return { traces, layout };
@@ -41,11 +53,11 @@ class PlotCell extends Cell {
 
   wire() {
     this.wired = true;
-    const guarded = (action) => (event) => this.view.guard(() => action(event));
-    this.node.on("plotly_afterplot", guarded(() => this.placed()));
-    this.node.on("plotly_hover", guarded(({ points }) => this.hovered(points[0])));
-    this.node.on("plotly_unhover", guarded(() => this.view.hover(null)));
-    this.node.on("plotly_click", guarded(({ points }) => this.clicked(points[0])));
+    const on = (event, action) => this.node.on(`plotly_${event}`, (given) => this.view.guard(() => action(given)));
+    on("afterplot", () => this.placed());
+    on("hover", ({ points }) => this.hovered(points[0]));
+    on("unhover", () => this.view.hover(null));
+    on("click", ({ points }) => this.clicked(points[0]));
   }
 
   // Plotly's own box, in which what is laid over the plot has its place.
@@ -57,7 +69,19 @@ class PlotCell extends Cell {
   placed() {}
   hovered() {}
   clicked() {}
-  leave() { if (this.wired) this.lib.purge(this.node); }
+
+  leave() {
+    if (this.wired) this.lib.purge(this.node);
+  }
+}
+
+const PARTS = ["fade", "across", "down", "row", "column", "hover"];
+const PINS = ["rows", "columns", "corner"];
+
+function hiddenBoxes(names, look, attributes) {
+  return Object.fromEntries(
+    names.map((name) => [name, element("div", look(name), undefined, { hidden: "", ...attributes })]),
+  );
 }
 
 export class MapCell extends Head(PlotCell) {
@@ -65,70 +89,57 @@ export class MapCell extends Head(PlotCell) {
     super(view, name);
     this.overlay = element("div", "lv-overlay");
     this.sheet = element("div", "lv-sheet");
-    this.parts = {};
-    for (const part of ["fade", "across", "down", "row", "column", "hover"]) this.sheet.append((this.parts[part] = element("div", `lv-${part}`, undefined, { hidden: "" })));
+    this.parts = hiddenBoxes(PARTS, (part) => `lv-${part}`);
+    this.sheet.append(...Object.values(this.parts));
     this.overlay.append(this.sheet);
-    this.pins = ["rows", "columns", "corner"].map((side) => element("div", `lv-pin lv-pin-${side}`, undefined, { hidden: "", "aria-hidden": "true" }));
-    this.body.prepend(...this.pins);
+    this.pins = hiddenBoxes(PINS, (side) => `lv-pin lv-pin-${side}`, { "aria-hidden": "true" });
+    this.body.prepend(...Object.values(this.pins));
   }
 
-  // Never so small that a cell cannot be told from its neighbour: then the map scrolls in its own frame.
-  size(data, width) {
-    const { margin } = this.figure.layout;
-    const cells = Math.max(data.names.rows.length, data.names.columns.length);
-    const side = Math.min(width, data.largest);
-    this.scrolls = side < SMALLEST_CELL * cells + margin.l + margin.r;
-    if (!this.scrolls) return [side, side];
-    const { rows, columns } = data.names;
-    return [SMALLEST_CELL * columns.length + margin.l + margin.r, SMALLEST_CELL * rows.length + margin.t + margin.b];
+  size({ names, largest }, width) {
+    const side = Math.min(width, largest);
+    const { scrolls, size } = mapSize(this.figure.layout.margin, names.rows.length, names.columns.length, side);
+    this.scrolls = scrolls;
+    return size;
   }
 
   parse(data) {
     const figure = super.parse(data);
     const [map] = figure.traces;
     const { rows, columns } = data.names;
-    const masked = decode(map.z);
+    const open = decode(map.z);
     this.values = decode(map.customdata);
     this.channels = this.values.length / (rows.length * columns.length);
-    map.text = rows.map((row, i) => columns.map((column, j) => escape(`${row}, ${column}${masked[i * columns.length + j] ? "" : " (masked)"}`)));
+    const note = (i, j) => (open[i * columns.length + j] ? "" : " (masked)");
+    map.text = rows.map((row, i) => columns.map((column, j) => escaped(`${row}, ${column}${note(i, j)}`)));
     return figure;
   }
 
+  // Lays the sheet over the cells; its parts find their rows and columns by CSS variables.
   placed() {
-    const layout = this.node._fullLayout;
-    if (!layout || !this.drawn) return;
-    const { xaxis, yaxis } = layout;
+    if (!this.drawn || !this.axes) return;
+    const { across, down } = this.axes;
     const [rows, columns] = [this.drawn.names.rows.length, this.drawn.names.columns.length];
-    Object.assign(this.overlay.style, { left: `${xaxis._offset}px`, top: `${yaxis._offset}px`, width: `${xaxis._length}px`, height: `${yaxis._length}px` });
-    const x = [xaxis.d2p(-0.5), xaxis.d2p(columns - 0.5)];
-    const y = [yaxis.d2p(-0.5), yaxis.d2p(rows - 0.5)];
-    Object.assign(this.sheet.style, { left: `${x[0]}px`, top: `${y[0]}px`, width: `${x[1] - x[0]}px`, height: `${y[1] - y[0]}px` });
+    place(this.overlay, { left: across.offset, top: down.offset, width: across.length, height: down.length });
+    place(this.sheet, box(this.axes, [-0.5, columns - 0.5], [-0.5, rows - 0.5]));
     this.set({ rows, columns });
     this.over(this.overlay);
-    this.pin(xaxis, yaxis);
+    this.pin();
   }
 
   // Labels that stay while the map scrolls under them.
-  pin(xaxis, yaxis) {
-    for (const pin of this.pins) pin.hidden = !this.scrolls;
+  pin() {
+    const { rows, columns, corner } = this.pins;
+    for (const pin of [rows, columns, corner]) pin.hidden = !this.scrolls;
     this.body.classList.toggle("lv-scrolls", this.scrolls);
     if (!this.scrolls) return;
-    const [left, top, corner] = this.pins;
+    const { xaxis, yaxis, width, height } = this.figure.layout;
+    rows.replaceChildren(pinned(yaxis, this.axes.down));
+    columns.replaceChildren(pinned(xaxis, this.axes.across));
     corner.replaceChildren(element("div"));
-    const label = (axis, i, at) => {
-      const node = element("span", "", axis.ticktext[i].replace(/&#35;/g, "#").replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&"));
-      node.style.setProperty("--at", `${axis._offset + axis.d2p(at)}px`);
-      return node;
-    };
-    for (const [pin, axis] of [[left, yaxis], [top, xaxis]]) {
-      const box = element("div");
-      box.append(...axis.tickvals.map((at, i) => label(axis, i, at)));
-      pin.replaceChildren(box);
-    }
-    const { width, height } = this.node._fullLayout;
-    for (const pin of this.pins) {
-      for (const [name, value] of Object.entries({ width, height, left: xaxis._offset, top: yaxis._offset })) pin.style.setProperty(`--${name}`, `${value}px`);
-    }
+    const sizes = { width, height, left: this.axes.across.offset, top: this.axes.down.offset };
+    const named = Object.fromEntries(Object.entries(sizes).map(([name, value]) => [`--${name}`, value]));
+    for (const pin of [rows, columns, corner]) place(pin, named);
   }
 
   set(values) {
@@ -137,38 +148,55 @@ export class MapCell extends Head(PlotCell) {
 
   update(data) {
     const [row, column] = [this.row(), this.column()];
-    this.set({ row: row < 0 ? reached(data.spans.rows, this.view.position(data.rows)) : row, column: Math.max(column, 0) });
+    const last = row < 0 ? reached(data.spans.rows, this.view.position(data.rows)) : row;
+    this.set({ row: last, column: Math.max(column, 0) });
     this.parts.row.hidden = row < 0;
     this.parts.column.hidden = row < 0 || column < 0;
     this.parts.fade.hidden = !data.fade;
     if (this.scrolls && row >= 0) this.reveal(row, column);
   }
 
+  // Scrolls to the row and, if there is one, to the column of the cursor.
   reveal(row, column) {
-    const { xaxis, yaxis } = this.node._fullLayout || {};
-    if (!yaxis) return;
+    if (!this.axes) return;
+    const { across, down } = this.axes;
     const frame = this.body;
-    const show = (at, from, size) => (at < from || at > from + size ? Math.max(at - size / 2, 0) : from);
-    frame.scrollTop = show(yaxis.d2p(row), frame.scrollTop, frame.clientHeight - yaxis._offset - SMALLEST_CELL);
-    if (column >= 0) frame.scrollLeft = show(xaxis.d2p(column), frame.scrollLeft, frame.clientWidth - xaxis._offset - SMALLEST_CELL);
+    const high = frame.clientHeight - down.offset - SMALLEST_CELL;
+    frame.scrollTop = scrolled(along(down, row), frame.scrollTop, high);
+    if (column < 0) return;
+    const wide = frame.clientWidth - across.offset - SMALLEST_CELL;
+    frame.scrollLeft = scrolled(along(across, column), frame.scrollLeft, wide);
   }
 
-  hovered(point) { if (point.curveNumber === 0) this.hover(point.y, point.x); }
-  clicked(point) { if (point.curveNumber === 0) this.pick(point.y, point.x); }
+  hovered(point) {
+    if (point.curveNumber === 0) this.hover(point.y, point.x);
+  }
 
-  // A cross under the pointer itself; where another cell is hovered, a ring on the same tokens.
+  clicked(point) {
+    if (point.curveNumber === 0) this.pick(point.y, point.x);
+  }
+
+  // A cross under the pointer itself; in other cells a ring on the same tokens.
   ring(places, own) {
-    const found = places && { row: places[this.drawn.rows], column: places[this.drawn.columns] };
-    if (found && !own && this.drawn.rows === this.drawn.columns) found.column = undefined;
-    const at = (spans, span) => (span ? holding(spans, span[0]) : -1);
-    const row = found ? at(this.drawn.spans.rows, own ? places.row : found.row) : -1;
-    const column = found ? at(this.drawn.spans.columns, own ? places.column : found.column) : -1;
+    const { row, column } = this.marked(places, own);
     this.set({ "hover-row": Math.max(row, 0), "hover-column": Math.max(column, 0) });
-    this.parts.across.hidden = this.parts.down.hidden = !own || row < 0 || column < 0;
-    this.parts.hover.hidden = Boolean(own) || (row < 0 && column < 0);
-    this.parts.hover.classList.toggle("lv-whole-row", column < 0);
-    this.parts.hover.classList.toggle("lv-whole-column", row < 0);
+    const { across, down, hover } = this.parts;
+    across.hidden = down.hidden = !own || row < 0 || column < 0;
+    hover.hidden = own || (row < 0 && column < 0);
+    hover.classList.toggle("lv-whole-row", column < 0);
+    hover.classList.toggle("lv-whole-column", row < 0);
   }
+}
+
+// The labels of an axis at the places that Plotly gives them.
+function pinned({ tickvals, ticktext }, axis) {
+  const line = element("div");
+  for (const [i, value] of tickvals.entries()) {
+    const node = element("span", "", plain(ticktext[i]));
+    place(node, { "--at": within(axis, value) });
+    line.append(node);
+  }
+  return line;
 }
 
 export class BarsCell extends PlotCell {
@@ -180,7 +208,9 @@ export class BarsCell extends PlotCell {
     this.write();
   }
 
-  row() { return this.index(this.data); }
+  row() {
+    return this.index(this.data);
+  }
 
   index(data) {
     const at = this.view.position(data.follows);
@@ -189,40 +219,44 @@ export class BarsCell extends PlotCell {
 
   update(data) {
     if (!this.lib || !this.merge(data)) return;
-    this.lib.react(this.node, this.figure.traces, this.figure.layout, CONFIG);
+    this.react();
     this.write();
   }
 
+  // Takes over the bars of the cursor, and says whether they are others than before.
   merge(data) {
     const frame = this.frames[this.index(data)];
     if (!frame || this.frame === frame) return false;
     this.frame = frame;
     const { traces, layout } = this.figure;
-    const changed = frame.layout || {};
-    layout.yaxis = { ...layout.yaxis, ...changed.yaxis };
-    if (changed.title) layout.title = { ...layout.title, ...changed.title };
-    traces[0] = { ...traces[0], ...frame.data[0] };
-    this.texts = traces[0].text;
-    delete traces[0].text;
+    const { yaxis, title } = frame.layout || {};
+    layout.yaxis = { ...layout.yaxis, ...yaxis };
+    if (title) layout.title = { ...layout.title, ...title };
+    const { text, ...bars } = { ...traces[0], ...frame.data[0] };
+    traces[0] = bars;
+    this.texts = text || [];
     return true;
   }
 
   // The numbers at the ends of the bars: Plotly would measure each of them at every step.
   write() {
-    const { xaxis, yaxis } = this.node._fullLayout;
     const shares = decode(this.figure.traces[0].x);
+    const { across, down } = this.axes;
     this.ends ??= element("div", "lv-ends");
-    this.ends.replaceChildren(...(this.texts || []).map((text, i) => {
-      const node = element("span", "", text.replace("&lt;", "<"));
-      Object.assign(node.style, { left: `${xaxis._offset + xaxis.d2p(shares[i]) + 4}px`, top: `${yaxis._offset + yaxis.d2p(i)}px` });
+    const written = this.texts.map((text, i) => {
+      const node = element("span", "", plain(text));
+      place(node, { left: within(across, shares[i]) + 4, top: within(down, i) });
       return node;
-    }));
+    });
+    this.ends.replaceChildren(...written);
     this.over(this.ends);
   }
 }
 
 export class TilesCell extends PlotCell {
-  clicked(point) { if (point.customdata) this.view.tell({ head: [this.drawn.picks, ...point.customdata] }); }
+  clicked(point) {
+    if (point.customdata) this.view.tell({ head: [this.drawn.picks, ...point.customdata] });
+  }
 }
 
 // The whole matrix, pooled, with a frame around the part that is drawn in full; a click moves the cursor.
@@ -238,22 +272,22 @@ export class WholeCell extends PlotCell {
   }
 
   placed() {
-    const { xaxis, yaxis } = this.node._fullLayout || {};
     const part = this.view.current(this.view.spec.focus);
-    if (!xaxis || !part || !this.drawn) return;
-    const edges = (axis, all, [first, last]) => [axis.d2p(holding(all, first) + 0.5), axis.d2p(holding(all, last - 1) + 1.5)];
-    const ends = (spans) => [spans[0][0], spans[spans.length - 1][1]];
-    const x = edges(xaxis, this.drawn.spans.columns, ends(part.spans.columns));
-    const y = edges(yaxis, this.drawn.spans.rows, ends(part.spans.rows));
-    Object.assign(this.frame.style, { left: `${xaxis._offset + x[0]}px`, top: `${yaxis._offset + y[0]}px`, width: `${x[1] - x[0]}px`, height: `${y[1] - y[0]}px` });
+    if (!this.axes || !part || !this.drawn) return;
+    const { across, down } = this.axes;
+    const columns = shownPart(this.drawn.spans.columns, part.spans.columns);
+    const rows = shownPart(this.drawn.spans.rows, part.spans.rows);
+    const { left, top, width, height } = box(this.axes, columns, rows);
+    place(this.frame, { left: across.offset + left, top: down.offset + top, width, height });
     this.over(this.frame);
   }
 
-  update() { this.placed(); }
+  update() {
+    this.placed();
+  }
 
   clicked(point) {
     const { spans } = this.drawn;
-    const near = (all, at) => all[clamp(Math.round(at) - 1, 0, all.length - 1)];
-    this.view.pick(this.drawn, near(spans.rows, point.y), near(spans.columns, point.x));
+    this.view.pick(this.drawn, spanAt(spans.rows, point.y), spanAt(spans.columns, point.x));
   }
 }

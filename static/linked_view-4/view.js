@@ -1,34 +1,45 @@
-// The linked view: token strips, a cursor over decode steps, and cells (one class each way of drawing) that move together.
-// Python sends each figure once (feed) and the cursor often (show); a step moves an overlay and never a map.
+// The linked view: token strips, a cursor over decode steps, and cells (one class each way of drawing) that move
+// together. Python sends each figure once (feed) and the cursor often (show); a step moves an overlay and never a map.
 
-import { clamp, element } from "./cell.js";
+import { Controls } from "./controls.js";
+import { command, destination, clamp, heard, moved, nextColumn, picked, sameCursor, sourceAt } from "./cursor.js";
+import { element } from "./dom.js";
+import { fetchPlotly } from "./library.js";
 import { LinesCell, StrongestCell } from "./links.js";
 import { BarsCell, MapCell, TilesCell, WholeCell } from "./plots.js";
+import { pointed } from "./spans.js";
 import { Strips } from "./strips.js";
+import { placeName } from "./text.js";
+import { Tour } from "./tour.js";
 
-const HERE = new URL("app/static/", document.baseURI);
-const PLOTLY = "plotly-cartesian-4.1.1.min.js";
-const STYLE = "linked_view-4/view.css";
-const PLAY_EVERY = 700;
-const CLASSES = { overview: TilesCell, whole: WholeCell, lines: LinesCell, strongest: StrongestCell, next: BarsCell, row: BarsCell };
-const makeCell = (view, name) => new (CLASSES[name] || MapCell)(view, name);
+const STYLE = new URL("view.css", import.meta.url);
+const TELL_AFTER = 80;
+const LABEL = "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays.";
+const NO_PLOTLY =
+  "The maps could not be loaded, because plotly.js did not arrive. " +
+  "The strips and the cursor still work; reload the page to try again.";
+const FAILED = "A part of this view could not be drawn. Reload the page; the address keeps where you were.";
+const CLASSES = {
+  overview: TilesCell,
+  whole: WholeCell,
+  lines: LinesCell,
+  strongest: StrongestCell,
+  next: BarsCell,
+  row: BarsCell,
+};
 const views = new Map();
 
-const plotly = new Promise((resolve, reject) => {
-  document.head.append(element("link", "", undefined, { rel: "stylesheet", href: new URL(STYLE, HERE) }));
-  const script = element("script", "", undefined, { src: new URL(PLOTLY, HERE), async: "" });
-  script.onload = () => resolve(window.Plotly);
-  script.onerror = () => reject(new Error("plotly.js did not arrive"));
-  document.head.append(script);
-});
+document.head.append(element("link", "", undefined, { rel: "stylesheet", href: STYLE }));
+const plotly = fetchPlotly();
 plotly.catch(() => {});
 
 class View {
   constructor(name) {
-    Object.assign(this, { name, feeds: {}, cells: {}, at: { step: 0, source: null }, seq: 0, trace: null, picks: {} });
+    Object.assign(this, { name, feeds: {}, cells: {}, picks: {}, seq: 0, trace: null, telling: null });
+    this.at = { step: 0, source: null };
   }
 
-  // --- what arrives ---------------------------------------------------------------------------------------
+  // --- what arrives ------------------------------------------------------------------------------------------
 
   receive(data) {
     this.feeds[data.name] = data;
@@ -37,132 +48,166 @@ class View {
 
   show({ data, parentElement, setStateValue }) {
     this.send = setStateValue;
-    if (this.host !== parentElement) this.trace = null;
-    const same = this.host === parentElement && `${this.spec.plots}` === `${data.plots}`;
-    if (!same) this.build(parentElement, data);
+    const elsewhere = this.host !== parentElement;
+    if (elsewhere) this.trace = null;
+    const rebuilt = elsewhere || `${this.spec.plots}` !== `${data.plots}`;
+    if (rebuilt) this.build(parentElement, data);
     this.spec = data;
-    this.seq = Math.max(this.seq, data.ack);
-    let changed = true;
-    if (data.trace !== this.trace) {
-      this.stop();
-      this.picks = {};
-      this.trace = data.trace;
-      this.at = { step: data.step, source: data.source };
-    } else if (data.ack >= this.seq && !this.playing && !this.telling) {
-      changed = data.step !== this.at.step || data.source !== this.at.source;
-      this.at = { step: data.step, source: data.source };
-    } else changed = false;
-    const style = getComputedStyle(this.root);
-    const ink = style.getPropertyValue("--st-text-color").trim();
-    this.family = style.fontFamily;
-    if (ink !== this.ink) {
-      this.ink = ink;
-      for (const cell of Object.values(this.cells)) cell.drawn = null;
-      changed = true;
-    }
-    if (changed || !same) this.draw();
+    const changed = this.hear(data);
+    const recoloured = this.recolour();
+    if (rebuilt || changed || recoloured) this.draw();
     return () => this.host === parentElement && this.leave();
   }
 
+  // Takes over the server's cursor, and says whether there is something to draw.
+  hear(data) {
+    this.seq = Math.max(this.seq, data.ack);
+    const busy = Boolean(this.controls.playing || this.telling);
+    const { at, changed } = heard({ at: this.at, seq: this.seq, trace: this.trace, busy }, data);
+    if (data.trace !== this.trace) {
+      this.controls.stop();
+      this.picks = {};
+      this.trace = data.trace;
+    }
+    this.at = at;
+    return changed;
+  }
+
+  // Reads the page's ink, and says whether it is another one: then every cell is drawn anew.
+  recolour() {
+    const style = getComputedStyle(this.root);
+    const ink = style.getPropertyValue("--st-text-color").trim();
+    this.family = style.fontFamily;
+    if (ink === this.ink) return false;
+    this.ink = ink;
+    for (const cell of this.all()) cell.drawn = null;
+    return true;
+  }
+
   leave() {
-    this.stop();
+    this.controls.stop();
     this.observer.disconnect();
-    for (const cell of Object.values(this.cells)) cell.leave();
+    for (const cell of this.all()) cell.leave();
     this.host.replaceChildren();
     Object.assign(this, { host: null, root: null, cells: {} });
   }
 
-  // --- the frame, built once ------------------------------------------------------------------------------
+  // --- the frame, built once ---------------------------------------------------------------------------------
 
   build(host, data) {
     if (this.host) this.leave();
     this.host = host;
     this.spec = data;
-    this.root = element("div", `lv lv-${data.layout}`, undefined, { tabindex: "0", role: "group", "data-view": this.name,
-      "aria-label": "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays." });
+    this.buildParts(data);
+    this.root = this.buildRoot(data);
+    host.replaceChildren(this.root);
+    this.observer = new ResizeObserver(() => this.redraw());
+    this.observer.observe(this.grid);
+    plotly.catch(() => this.say(NO_PLOTLY));
+  }
+
+  buildParts(data) {
     this.strips = new Strips(this);
-    this.controls = this.buildControls();
-    this.tourBox = element("div", "lv-tour", undefined, { role: "note", hidden: "" });
+    this.controls = new Controls(this);
+    this.tour = new Tour(this);
     this.sentence = element("p", "lv-sentence");
     this.grid = element("div", "lv-grid");
     this.live = element("div", "lv-live", undefined, { "aria-live": "polite" });
     this.problem = element("p", "lv-problem", undefined, { role: "alert", hidden: "" });
-    for (const name of data.plots) this.grid.append((this.cells[name] = makeCell(this, name)).root);
-    this.focus = this.cells[data.focus] || makeCell(this, data.focus);
-    this.root.append(this.strips.root, this.controls, this.tourBox, this.sentence, this.grid, this.problem, this.live);
-    this.root.addEventListener("keydown", (event) => this.guard(() => this.press(event)));
-    host.replaceChildren(this.root);
-    this.observer = new ResizeObserver(() => this.guard(() => this.resize()));
-    this.observer.observe(this.grid);
-    plotly.catch(() => this.say("The maps could not be loaded, because plotly.js did not arrive. The strips and the "
-      + "cursor still work; reload the page to try again."));
+    this.cells = Object.fromEntries(data.plots.map((name) => [name, this.makeCell(name)]));
+    this.grid.append(...this.all().map((cell) => cell.root));
+    this.focus = this.cells[data.focus] || this.makeCell(data.focus);
   }
 
-  buildControls() {
-    const bar = element("div", "lv-controls");
-    const button = (text, label, action) => {
-      const node = element("button", "lv-button", text, { type: "button", "aria-label": label, title: label });
-      node.addEventListener("click", () => this.guard(action));
-      return node;
-    };
-    this.slider = element("input", "lv-slider", undefined, { type: "range", min: "0", "aria-label": "cursor" });
-    this.slider.addEventListener("input", () => this.guard(() => this.moveCursor(Number(this.slider.value))));
-    this.count = element("span", "lv-count");
-    this.playButton = button("▷ play", "play", () => (this.playing ? this.stop(true) : this.play()));
-    this.tourButton = button("tour", "take the tour: five clicks", () => this.tour(0));
-    this.playButton.classList.add("lv-text");
-    this.tourButton.classList.add("lv-text");
-    bar.append(button("◀", "one back", () => this.moveCursor(this.cursor() - 1)), this.slider,
-      button("▶", "one on", () => this.moveCursor(this.cursor() + 1)), this.count, this.playButton, this.tourButton);
-    return bar;
+  makeCell(name) {
+    return new (CLASSES[name] || MapCell)(this, name);
   }
 
-  // --- drawing --------------------------------------------------------------------------------------------
+  buildRoot(data) {
+    const look = { tabindex: "0", role: "group", "data-view": this.name, "aria-label": LABEL };
+    const root = element("div", `lv lv-${data.layout}`, undefined, look);
+    const { strips, controls, tour, sentence, grid, problem, live } = this;
+    root.append(strips.root, controls.root, tour.root, sentence, grid, problem, live);
+    root.addEventListener("keydown", (event) => this.guard(() => this.press(event)));
+    return root;
+  }
+
+  all() {
+    return Object.values(this.cells);
+  }
+
+  // --- drawing -----------------------------------------------------------------------------------------------
 
   draw() {
     if (!this.root) return;
     this.guard(() => {
       this.root.dataset.ready = "false";
-      const strips = this.current("strips");
-      if (strips && this.strips.draw(strips)) {
-        this.tourButton.hidden = !strips.tour.length;
-        this.endTour();
-      }
+      this.drawStrips();
       this.update();
     });
-    plotly.then((lib) => this.guard(() => this.drawPlots(lib)), () => {});
+    this.redraw();
   }
 
+  drawStrips() {
+    const strips = this.current("strips");
+    if (!strips || !this.strips.draw(strips)) return;
+    this.controls.tourButton.hidden = !strips.tour.length;
+    this.tour.end();
+  }
+
+  // A feed, once it speaks of the translation on the screen.
   current(name) {
     const data = this.feeds[name];
     return data && data.trace === this.trace ? data : null;
   }
 
+  redraw() {
+    plotly.then(
+      (lib) => this.guard(() => this.drawPlots(lib)),
+      () => {},
+    );
+  }
+
   drawPlots(lib) {
     if (!this.root) return;
-    const drawn = Object.values(this.cells).map((cell) => cell.refresh(lib));
+    const drawn = this.all().map((cell) => cell.refresh(lib));
     this.update();
-    if (drawn.every(Boolean) && this.current("strips")) requestAnimationFrame(() => { if (this.root) this.root.dataset.ready = "true"; });
+    if (drawn.every(Boolean) && this.current("strips")) this.afterPaint("ready", "true");
   }
 
-  resize() {
-    plotly.then((lib) => this.guard(() => this.drawPlots(lib)), () => {});
+  // Writes on the frame what is on the screen, once it is.
+  afterPaint(name, value) {
+    requestAnimationFrame(() => {
+      if (this.root) this.root.dataset[name] = value;
+    });
   }
 
-  // --- the cursor -----------------------------------------------------------------------------------------
+  // --- the cursor --------------------------------------------------------------------------------------------
+
+  get bySteps() {
+    return this.spec.cursor === "step";
+  }
 
   cursor() {
-    return this.spec.cursor === "step" ? this.at.step : this.sourceNow();
+    return this.bySteps ? this.at.step : this.sourceNow();
+  }
+
+  length() {
+    const { steps, sources } = this.sizes();
+    return this.bySteps ? steps : sources;
+  }
+
+  sizes() {
+    const strips = this.current("strips");
+    return { steps: strips?.steps ?? 0, sources: strips?.names.source.length ?? 0 };
   }
 
   sourceNow() {
-    if (this.at.source !== null) return this.at.source;
-    const strips = this.current("strips");
-    return strips && strips.follow.length ? strips.follow[clamp(this.at.step, 0, strips.follow.length - 1)] : 0;
+    return sourceAt(this.at, this.current("strips")?.follow ?? []);
   }
 
-  position(kind) {
-    return kind === "step" ? this.at.step : kind === "source" ? this.sourceNow() : null;
+  position(axis) {
+    return { step: this.at.step, source: this.sourceNow() }[axis] ?? null;
   }
 
   // The key that stands out: the one picked, or where the other cursor stands; null in self-attention.
@@ -173,52 +218,47 @@ class View {
   update() {
     const strips = this.current("strips");
     if (!this.root || !strips) return;
-    const length = this.spec.cursor === "step" ? strips.steps : strips.names.source.length;
-    this.slider.max = length - 1;
-    this.slider.value = this.cursor();
-    this.count.textContent = `${this.spec.cursor === "step" ? "step" : "source token"} ${this.cursor() + 1} of ${length}`;
+    this.controls.follow(this.cursor(), this.length());
     this.strips.follow();
-    for (const cell of Object.values(this.cells)) cell.follow();
+    for (const cell of this.all()) cell.follow();
     this.updateWords(strips);
-    const painted = `${this.cursor()}`;
-    requestAnimationFrame(() => { if (this.root) this.root.dataset.painted = painted; });
+    this.afterPaint("painted", `${this.cursor()}`);
   }
 
   updateWords(strips) {
-    if (this.focus.data) this.sentence.replaceChildren(...this.rich(this.focus.sentence()));
-    if (strips.claim && strips.claim.step === this.at.step) this.sentence.append(element("span", "lv-claim", strips.claim.text));
-    for (const cell of Object.values(this.cells)) cell.words(strips);
+    if (this.focus.data) this.sentence.replaceChildren(...rich(this.focus.sentence()));
+    const { claim } = strips;
+    if (claim && claim.step === this.at.step) this.sentence.append(element("span", "lv-claim", claim.text));
+    for (const cell of this.all()) cell.words(strips);
   }
 
-  rich(parts) {
-    return (parts || []).map((part, i) => (i % 2 ? element("em", "", `“${part}”`) : document.createTextNode(part)));
-  }
-
-  // --- what the visitor does ------------------------------------------------------------------------------
+  // --- what the visitor does ---------------------------------------------------------------------------------
 
   move(change) {
-    const strips = this.current("strips");
-    if (!strips) return;
-    const next = { ...this.at, ...change };
-    next.step = clamp(next.step, 0, strips.steps - 1);
-    if (next.source !== null) next.source = clamp(next.source, 0, strips.names.source.length - 1);
-    if (next.step === this.at.step && next.source === this.at.source) return;
-    if (next.step !== this.at.step || this.spec.cursor === "source") this.picks = {};
+    if (!this.current("strips")) return;
+    const next = moved(this.at, change, this.sizes());
+    if (sameCursor(next, this.at)) return;
+    if (next.step !== this.at.step || !this.bySteps) this.picks = {};
     this.at = next;
     this.update();
-    if (!this.playing) this.tellSoon();
-    if (!this.playing) this.announce();
+    if (this.controls.playing) return;
+    this.tellSoon();
+    this.announce();
+  }
+
+  moveTo(position) {
+    this.move(this.bySteps ? { step: position } : { source: position });
   }
 
   moveCursor(position) {
-    this.stop();
-    this.move(this.spec.cursor === "step" ? { step: position } : { source: position });
+    this.controls.stop();
+    this.moveTo(position);
   }
 
   // After the picture: the server's answer must not compete with the paint, and quick steps become one message.
   tellSoon() {
     clearTimeout(this.telling);
-    this.telling = setTimeout(() => this.guard(() => this.tell()), 80);
+    this.telling = setTimeout(() => this.guard(() => this.tell()), TELL_AFTER);
   }
 
   tell(more = {}) {
@@ -230,23 +270,18 @@ class View {
   }
 
   announce() {
+    const place = { step: this.at.step, source: this.sourceNow() };
     const { names } = this.current("strips");
-    const place = this.spec.cursor === "step"
-      ? `Step ${this.at.step + 1}: reads ${names.reads[this.at.step]}, predicts ${names.predicts[this.at.step]}.`
-      : `Source token ${this.sourceNow() + 1}: ${names.source[this.sourceNow()]}.`;
-    this.live.textContent = `${place} ${this.focus.says()}`;
+    this.live.textContent = `${placeName(this.spec.cursor, place, names)} ${this.focus.says()}`;
   }
 
   // A row and a column of a head, as spans of tokens; null leaves one as it is.
   pick(data, row, column) {
-    this.stop();
-    const change = {};
-    const inside = (span, token) => span[0] <= token && token < span[1];
-    if (row && !inside(row, this.position(data.rows))) change[data.rows] = row[0];
-    if (column && data.columns !== data.rows && !(this.at[data.columns] !== null && inside(column, this.at[data.columns]))) change[data.columns] = column[0];
+    this.controls.stop();
+    const here = this.position(data.rows);
     const picks = { ...this.picks };
-    this.lastPick = { kind: data.kind, row: row ? row[0] : this.position(data.rows), column: column ? column[0] : null };
-    this.move(change);
+    this.lastPick = { kind: data.kind, row: row ? row[0] : here, column: column ? column[0] : null };
+    this.move(picked(data, row, column, this.at, here));
     if (!row) this.picks = picks;
     if (column && data.columns === data.rows) this.picks[data.kind] = column[0];
     this.update();
@@ -255,90 +290,56 @@ class View {
 
   // What lies under the pointer is marked in the strips and in every other cell.
   hover(from, row, column) {
-    const found = from ? { [from.drawn.columns]: column } : {};
-    if (from && row) found[from.drawn.rows] = row;
+    const found = from ? pointed(from.drawn, row, column) : {};
     this.strips.hover(found);
-    for (const cell of Object.values(this.cells)) if (cell.drawn) cell.ring(from && (cell === from ? { row, column } : found), cell === from);
+    for (const cell of this.all()) {
+      const own = cell === from;
+      if (cell.drawn) cell.ring(from && (own ? { row, column } : found), own);
+    }
   }
 
   press(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const last = this.spec.cursor === "step" ? this.current("strips")?.steps : this.current("strips")?.names.source.length;
-    const moves = { ArrowLeft: () => this.moveCursor(this.cursor() - 1), ArrowRight: () => this.moveCursor(this.cursor() + 1),
-      Home: () => this.moveCursor(0), End: () => this.moveCursor(last - 1),
-      ArrowUp: () => this.moveKey(-1), ArrowDown: () => this.moveKey(1),
-      Escape: () => (this.tourBox.hidden ? this.move({ source: this.spec.cursor === "step" ? null : this.at.source }) : this.endTour()) };
-    const onButton = event.target.tagName === "BUTTON";
-    const action = event.key === " " && !onButton ? () => (this.playing ? this.stop(true) : this.play()) : moves[event.key];
-    if (!action || !last) return;
+    const asked = command(event, event.target.tagName === "BUTTON");
+    if (!asked || !this.length()) return;
     event.preventDefault();
-    action();
+    this.obey(asked);
   }
 
+  obey(asked) {
+    if (asked === "play") this.controls.toggle();
+    else if (asked === "release") this.release();
+    else if (asked === "key back") this.moveKey(-1);
+    else if (asked === "key on") this.moveKey(1);
+    else this.moveCursor(destination(asked, this.cursor(), this.length()));
+  }
+
+  // Ends the tour, or lets the source token follow the step again.
+  release() {
+    if (this.tour.running) this.tour.end();
+    else this.move({ source: this.bySteps ? null : this.at.source });
+  }
+
+  // In self-attention the key stops at the edge of the figure; elsewhere the cursor goes on beyond it.
   moveKey(by) {
     const data = this.focus.data;
     if (!data) return;
     const { columns } = data.spans;
     const last = columns.length - 1;
-    const next = this.key(data) === null ? (by > 0 ? 0 : last) : this.focus.column() + by;
-    if (next === clamp(next, 0, last) || data.columns === data.rows) this.pick(data, null, columns[clamp(next, 0, last)]);
+    const next = nextColumn(this.key(data) === null ? null : this.focus.column(), by, columns.length);
+    const nearest = clamp(next, 0, last);
+    if (next === nearest || data.columns === data.rows) this.pick(data, null, columns[nearest]);
     else this.move({ [data.columns]: this.position(data.columns) + by });
   }
 
-  play() {
-    const last = Number(this.slider.max);
-    const to = (position) => this.move(this.spec.cursor === "step" ? { step: position } : { source: position });
-    this.playButton.textContent = "◼ stop";
-    this.playing = setInterval(() => this.guard(() => (this.cursor() >= last ? this.stop(true) : to(this.cursor() + 1))), PLAY_EVERY);
-    to(this.cursor() >= last ? 0 : this.cursor() + 1);
-  }
-
-  stop(report = false) {
-    if (!this.playing) return;
-    clearInterval(this.playing);
-    this.playing = null;
-    this.playButton.textContent = "▷ play";
-    if (report) this.tell();
-  }
-
-  // --- the tour -------------------------------------------------------------------------------------------
-
-  tour(number) {
-    const stops = this.current("strips").tour;
-    this.light(null);
-    if (number >= stops.length) return this.endTour();
-    const { plot, text, step } = stops[number];
-    if (step !== null) this.moveCursor(step);
-    this.light(plot);
-    const next = element("button", "lv-button lv-text", number + 1 < stops.length ? "next" : "done", { type: "button" });
-    const close = element("button", "lv-button lv-text", "end tour", { type: "button" });
-    next.addEventListener("click", () => this.guard(() => this.tour(number + 1)));
-    close.addEventListener("click", () => this.guard(() => this.endTour()));
-    this.tourBox.replaceChildren(element("b", "", `${number + 1} of ${stops.length}`), element("span", "lv-tour-text", text), next, close);
-    this.tourBox.hidden = false;
-    this.sentence.hidden = true;
-    next.focus({ preventScroll: true });
-  }
-
-  endTour() {
-    this.light(null);
-    this.tourBox.hidden = true;
-    this.sentence.hidden = false;
-  }
-
-  light(name) {
-    for (const [each, cell] of Object.entries(this.cells)) cell.root.classList.toggle("lv-lit", each === name);
-    this.controls.classList.toggle("lv-lit", name === "controls");
-  }
-
-  // --- when something goes wrong --------------------------------------------------------------------------
+  // --- when something goes wrong -----------------------------------------------------------------------------
 
   guard(action) {
     try {
       return action();
     } catch (error) {
       console.error("linked view", error);
-      this.say("A part of this view could not be drawn. Reload the page; the address keeps where you were.");
+      this.say(FAILED);
+      return undefined;
     }
   }
 
@@ -347,6 +348,11 @@ class View {
     this.problem.textContent = text;
     this.problem.hidden = false;
   }
+}
+
+// Text and tokens in turn; tokens stand in quotation marks.
+function rich(parts) {
+  return (parts || []).map((part, i) => (i % 2 ? element("em", "", `“${part}”`) : document.createTextNode(part)));
 }
 
 function view(name) {
