@@ -359,7 +359,7 @@ def test_the_folder_is_named_wherever_it_is_loaded() -> None:
     for path in (
         "ui/linked_view/component.py",
         "ui/linked_view/__init__.py",
-        "ui/export.py",
+        "ui/controls/export.py",
         "static/README.md",
     ):
         assert f"{SCRIPTS}/" in (ROOT / path).read_text()
