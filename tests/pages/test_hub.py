@@ -220,7 +220,7 @@ def test_a_model_of_several_languages_offers_them():
     at = run(model=LANGUAGES, text=f">>por<< {TEXT}", language="nonsense")
     box = next(each for each in at.selectbox if each.label == "Translate into")
     assert (box.value, box.disabled) == (">>por<<", True)
-    assert "Not readable in the address" in said(at)
+    assert "could not be read" in said(at)
 
 
 def test_sentence_step_and_chosen_heads_survive_another_model_and_what_cannot_is_said():
