@@ -164,7 +164,7 @@ def test_without_a_network_the_form_is_grey_and_says_so(server: HubServer, monke
 
 def test_a_hosted_installation_opens_what_it_allows(hub: Hub, monkeypatch: pytest.MonkeyPatch):
     find(NAME)
-    for allowed, reason in (((), "opens no models of the Hub"), (("Helsinki-NLP/*",), "Allowed here")):
+    for allowed, reason in (((), "does not open models from the Hub"), (("Helsinki-NLP/*",), "Allowed here")):
         strict = Hub(endpoint=hub.endpoint, cache_dir=hub.cache, token=False, allowed=allowed)
         monkeypatch.setattr(Hub, "from_environment", classmethod(lambda cls, strict=strict: strict))
         at = run(model=NAME)

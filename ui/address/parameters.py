@@ -1,6 +1,6 @@
 """What the visitor sees, as one value, and the table of parameters that carry this value in an address.
 
-Every field of `State` has a row in `PARAMETERS`. Programs count from 0; the address counts from 1, for people.
+Every field of `State` has a row in `PARAMETERS`. Programs count from 0; the address, for people, from 1.
 """
 
 from __future__ import annotations

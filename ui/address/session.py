@@ -38,8 +38,9 @@ def adopt() -> None:
     st.session_state["state"] = state
     st.session_state["written"] = params
     if unreadable:
+        names = ", ".join(unreadable)
         notice(
-            f"The address has values that cannot be read; the nearest valid ones are used: {', '.join(unreadable)}."
+            f"These parts of the address could not be read, so the nearest valid values are used: {names}."
         )
 
 
