@@ -66,7 +66,8 @@ def projected_loss(
 
     The same value and gradient as `F.cross_entropy(features @ weight.T + bias, labels,
     label_smoothing=smoothing, reduction="sum")`, but only some rows of logits exist at a time,
-    and little beside the three matrix products is computed at full size: 1.6 times as fast for 2,260 × 8,000 on two CPU cores, *measured*.
+    and little beside the three matrix products is computed at full size: 1.6 times as
+    fast for 2,260 × 8,000 on two CPU cores, *measured*.
 
     Args:
         features: Decoder outputs of the positions that count (positions, d_model).
