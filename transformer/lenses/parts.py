@@ -249,7 +249,7 @@ def leaves(translation: Translation, side: Side) -> Tensor:
 
 
 def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:
-    """How a side's sequence entered its stack.
+    """What was recorded of the input of a stack.
 
     Raises:
         NotCapturedError: Nothing was recorded.
