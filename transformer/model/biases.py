@@ -117,7 +117,7 @@ def rule_from(name: str, arrays: dict[str, Tensor], n_heads: int, d_head: int) -
     rule, table = RULES[name], arrays.get("table")
     if table is None or table.dim() != rule.dims or table.shape[0] != n_heads:
         raise ValueError(
-            f"The table of the bias rule {name} must have {rule.dims} dimensions, with {n_heads} heads in the first."
+            f"The table of the bias rule {name} must have {rule.dims} dimensions, the first of {n_heads}."
         )
     if rule.dims > 1 and table.shape[1] % 2 == 0:
         raise ValueError(

@@ -171,7 +171,7 @@ class Rotary(PositionalEncoding):
         super().__init__(config, n_layers=n_layers, causal=causal)
         if config.d_head % 2:
             raise ValueError(
-                f"Rotary positions rotate pairs of dimensions; a head cannot have {config.d_head} of them."
+                f"Rotary positions rotate pairs of dimensions; heads of {config.d_head} leave one over."
             )
         angles = rotary_angles(config.max_positions, config.d_head)
         self.register_buffer("sine", angles.sin().float(), persistent=False)
