@@ -10,14 +10,19 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialize_tensors
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from transformer.decode.rules import FREE, SearchRules
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer.storage.files import CheckpointError, read_json, write_atomically, write_json
+from transformer.storage.files import (
+    CheckpointError,
+    read_json,
+    serialize_tensors,
+    write_atomically,
+    write_json,
+)
 from transformer.text.vocabulary import Tokenizer, TokenizerError, Vocabulary
 
 WEIGHTS_FILE = "model.safetensors"
@@ -26,6 +31,8 @@ TOKENIZER_FILE = "tokenizer.model"
 CARD_FILE = "README.md"
 HEADS_FILE = "heads.json"
 PROBES_FILE = "probes.json"
+FLOATS = ("F16", "BF16", "F32", "F64")
+"""Types of weights, as safetensors names them."""
 MAX_PARAMETERS = 2_000_000_000
 MAX_CARD_BYTES = 2**18
 MAX_TOKENIZER_BYTES = 16 * 2**20
@@ -77,6 +84,7 @@ def save_checkpoint(
     *,
     card: str = "",
     heads: dict[str, Any] | None = None,
+    step: int | None = None,
 ) -> None:
     """Writes a model directory; the weights come last, each file atomically.
 
@@ -86,7 +94,8 @@ def save_checkpoint(
         state: The model's `state_dict()`.
         tokenizer: Its vocabulary.
         card: Text of `README.md`; not written where empty.
-        heads: Content of `heads.json`; not written where None.
+        heads: Content of `heads.json`; not written if None.
+        step: Training step of the weights, written into their file.
 
     Raises:
         CheckpointError: A weight is not finite.
@@ -101,7 +110,8 @@ def save_checkpoint(
         write_atomically(directory / CARD_FILE, card.encode())
     if heads is not None:
         write_json(directory / HEADS_FILE, heads)
-    write_atomically(directory / WEIGHTS_FILE, serialize_tensors(stored, {"format": "pt"}))
+    notes = {"format": "pt"} | ({} if step is None else {"step": str(step)})
+    write_atomically(directory / WEIGHTS_FILE, serialize_tensors(stored, notes))
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -228,7 +238,9 @@ def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
         raise CheckpointError(f"{directory} has no {WEIGHTS_FILE}, so it is not a complete model directory.")
     try:
         with safe_open(path, framework="pt") as file:
-            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            _check_types(path, {name: part.get_dtype() for name, part in parts.items()})
+            found = {name: tuple(part.get_shape()) for name, part in parts.items()}
             check_sizes(path, config, found)
             model = empty_model(directory, config)
             _compare_shapes(path, {name: tuple(t.shape) for name, t in model.state_dict().items()}, found)
@@ -239,6 +251,12 @@ def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
         raise CheckpointError(f"{path} holds values that are not numbers (NaN or infinite).")
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
+
+
+def _check_types(path: Path, types: dict[str, str]) -> None:
+    for name, kind in types.items():
+        if kind not in FLOATS:
+            raise CheckpointError(f"{path} holds {name} as {kind}; weights are {', '.join(FLOATS)}.")
 
 
 def empty_model(directory: Path, config: TransformerConfig) -> Transformer:

@@ -7,6 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from safetensors.torch import save
+from torch import Tensor
+
 MAX_JSON_BYTES = 16 * 2**20
 
 
@@ -14,8 +17,16 @@ class CheckpointError(ValueError):
     """A directory cannot be used as a model; the message says which file is wrong and how."""
 
 
+UNFINISHED = ".*.part"
+"""Files that a killed process left behind while it wrote."""
+
+
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file so that a reader sees the old or the new content, whatever happens meanwhile."""
+    """Writes a file so that a reader sees the old or the new content, whatever happens meanwhile.
+
+    Raises:
+        OSError: The file cannot be written, for example because the disk is full; one sentence says so.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
@@ -23,9 +34,25 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(f"{path} could not be written: {error.strerror or error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
     _sync_directory(path.parent)
+
+
+def serialize_tensors(tensors: dict[str, Tensor], notes: dict[str, str]) -> bytes:
+    """Tensors and notes in the safetensors format; equal content gives equal bytes.
+
+    (The library writes the notes in a random order.)
+    """
+    content = save(tensors, notes)
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    header["__metadata__"] = notes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[start:]
 
 
 def _sync_directory(path: Path) -> None:
