@@ -155,9 +155,7 @@ def load_view(source: Source) -> SavedView:
     with in_one_sentence(), opened(source) as file:
         values = read_json(file.read(MOST_JSON + 1))
         if values["format"] != FORMAT or values["version"] != VERSION:
-            raise TraceFileError(
-                f"The file is not a view of version {VERSION}, which this package reads."
-            )
+            raise TraceFileError(f"The file is not a view of version {VERSION}, which this package reads.")
         run = run_from_dict(values["run"])
         run = replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))))
         return SavedView(run, _selection(values["selection"], run), _head(values["view"], run))
