@@ -7,8 +7,8 @@ import json
 import tracemalloc
 
 import pytest
+from app_pages import run, words
 from closed_form import CASES
-from test_app import own_models, run  # noqa: F401
 
 from transformer.lenses.alignment import read_gold
 from transformer.text.pairs import DataError
@@ -21,10 +21,6 @@ def known(name: str) -> str:
     """The links of head 1, written from 1 as the address does."""
     case = CASES[name]
     return ",".join(f"{key + 1}-{row + 1}" for row, key in enumerate(case.keys("cross", 0)[:-1]))
-
-
-def words(at: object) -> str:
-    return " ".join(each.value for each in (*at.markdown, *at.caption))  # type: ignore[attr-defined]
 
 
 def chart(at: object) -> dict:

@@ -37,13 +37,13 @@ def reread(
 ) -> Tensor:
     """Runs a given output through the decoder in one teacher-forced pass.
 
-    With the causal mask, this yields for every step the attention that step-by-step decoding had.
+    Because of the causal mask, every step gets the same attention as in step-by-step decoding.
 
     Args:
         model: The model.
         memory: (1, source, d_model) encoder output of the sentence, unpadded.
         token_ids: The output; the decoder reads it shifted right.
-        cache: Fresh, except that it may hold the sentence's cross-attention keys and values.
+        cache: A new cache, which may already hold the sentence's cross-attention keys and values.
         observer: Who watches.
 
     Returns:

@@ -15,7 +15,7 @@ class Request:
     """A batch of sentences being translated: memory, padding, caches.
 
     Args:
-        model: In ``eval()``; never changed, so that threads may share it.
+        model: In ``eval()`` mode; nothing here changes it, so threads may share it.
         src_ids: (batch, source) ids, padded with ``pad_id``.
         observer: Watches the encoder.
         step_observer: Watches the decoding steps, or only carries hooks through them.
@@ -50,7 +50,7 @@ class Request:
 
     @torch.inference_mode()
     def select(self, rows: Tensor, *, same_source: bool) -> None:
-        """Keeps, repeats or reorders rows; ``same_source`` where no row changes its sentence."""
+        """Keeps, repeats or reorders rows; ``same_source`` says that every row keeps its sentence."""
         self.cache.select(rows, same_source=same_source)
         if not same_source and self.src_padding is not None:
             self.src_padding = self.src_padding[rows]

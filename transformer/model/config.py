@@ -1,4 +1,4 @@
-"""The shape of a model: one frozen value, checked when it is made."""
+"""The sizes and choices of a model as one frozen value, checked on creation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMITS = {
     "n_decoder_layers": 256,
     "max_positions": 1_000_000,
 }
-"""Largest value accepted for each size: beyond it a config is a mistake or hostile."""
+"""Largest value accepted for each size; a config beyond these is a mistake or an attack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,21 +42,21 @@ class TransformerConfig:
             with one more LayerNorm at the end of each stack (Xiong et al. 2020).
         activation: Non-linearity of the feed-forward network; the paper's is "relu".
         positions: Name of a positional encoding in ``transformer.model.positions.REGISTRY``.
-        sine_layout: Where sinusoidal positions keep their numbers: "interleaved": sine and cosine in turn, as
-            in the paper; "halves": all sines, then all cosines.
+        sine_layout: Order of the numbers in sinusoidal positions. "interleaved": alternating sines and
+            cosines, as in the paper; "halves": all sines, then all cosines.
         tied_embeddings: The output projection is the target's embedding table (section 3.4).
         shared_embeddings: Source and target have one embedding table (section 3.4).
         scaled_embeddings: Token embeddings are multiplied by sqrt(d_model) (section 3.4).
         output_bias: A learned bias is added to the logits.
-        target_vocab_size: Number of target pieces, where the target has a vocabulary of its own.
-        max_positions: Longest sequence that positions are made for, in tokens.
+        target_vocab_size: Number of target pieces, if the target has its own vocabulary.
+        max_positions: Longest sequence that has positions, in tokens.
         pad_id: Id of the padding token.
         bos_id: Id of the token that the decoder starts with.
         eos_id: Id of the token that ends a sentence.
         unk_id: Id of the unknown piece.
         trained_length: Longest sequence seen in training, in tokens; None if unknown.
-        languages: Pieces such as ``>>fra<<``, with blanks between, that name the target language at the start
-            of a source text.
+        languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
+            the target language.
 
     Raises:
         ValueError: A size is not a whole number within ``LIMITS``, or two fields contradict each other.
@@ -139,7 +139,7 @@ class TransformerConfig:
 
     @property
     def language_pieces(self) -> tuple[str, ...]:
-        """The pieces that name a target language; empty for a model that knows one only."""
+        """The pieces that name a target language; empty for a model with only one."""
         return tuple(self.languages.split())
 
     @property

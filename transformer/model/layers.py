@@ -33,7 +33,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """A sub-layer's way back into the residual stream; subclasses place the LayerNorm."""
+    """The residual connection around a sub-layer; subclasses place the LayerNorm."""
 
     def __init__(self, config: TransformerConfig, sublayer: Sublayer) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Residual(nn.Module):
     def forward(
         self, x: Tensor, apply: Callable[[Tensor], Tensor], observer: Observer | None = None
     ) -> Tensor:
-        """Runs ``apply`` on the stream ``x`` (batch, length, d_model) and adds what it returns."""
+        """Runs ``apply`` on the stream ``x`` (batch, length, d_model) and adds the result."""
         read = self.before(x)
         update = apply(read)
         output = self.after(x + (self.dropout(update) if self.training else update))
@@ -53,11 +53,11 @@ class Residual(nn.Module):
         return output
 
     def before(self, x: Tensor) -> Tensor:
-        """What the sub-layer reads of the stream."""
+        """The sub-layer's input, computed from the stream."""
         raise NotImplementedError
 
     def after(self, x: Tensor) -> Tensor:
-        """What the stream becomes after the addition."""
+        """The new stream, computed from the sum."""
         raise NotImplementedError
 
 

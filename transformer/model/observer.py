@@ -1,4 +1,4 @@
-"""What a running model tells whoever watches it."""
+"""The calls that a running model makes to whatever observes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformer.model.sites import AttentionKind, Side, Sublayer
 
 
 class Observer(Protocol):
-    """Travels where the KV cache travels: one per request, shared by no one.
+    """Observes one request; passed along with the KV cache, and never shared.
 
     ``HookCarrier`` only changes what the model computes; a recorder also keeps what it is told.
     """
@@ -34,15 +34,22 @@ class Observer(Protocol):
         bias: BiasRule | None,
         replaced: tuple[Tensor, Tensor] | None,
     ) -> None:
-        """New queries and outputs (batch, heads, queries, d_head), and the latest keys and values."""
+        """Gets new queries and outputs (batch, heads, queries, d_head), and the latest keys and values."""
 
     def embedding(self, side: Side, tokens: Tensor, positions: Tensor | None, total: Tensor) -> None:
-        """Tokens and the input (batch, new, d_model), and the encoding (new, d_model) added between."""
+        """Gets the input of a stack, and the two terms of its sum.
+
+        Args:
+            side: "encoder" or "decoder".
+            tokens: (batch, new, d_model) token embeddings.
+            positions: (new, d_model) encoding added to them; None if nothing is added.
+            total: (batch, new, d_model) the sum.
+        """
 
     def residual(
         self, sublayer: Sublayer, stream: Tensor, read: Tensor, update: Tensor, output: Tensor
     ) -> None:
-        """The stream around a sub-layer, each (batch, new, d_model)."""
+        """Gets the stream around a sub-layer, each tensor (batch, new, d_model)."""
 
 
 class HookCarrier:

@@ -26,7 +26,7 @@ class AttentionKind(StrEnum):
 
 @dataclass(frozen=True)
 class Sublayer:
-    """Names a sub-layer: side "encoder" or "decoder", layer from 0, and which of its sub-layers."""
+    """The name of a sub-layer: side "encoder" or "decoder", layer from 0, and its part of the layer."""
 
     side: Side
     layer: int

@@ -68,7 +68,7 @@ class Decoder(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Encoder, decoder, embedding table and output projection, one matrix as in section 3.4 or separate.
+    """Encoder, decoder, embeddings and output projection, the last two one matrix (section 3.4) or separate.
 
     Raises:
         ValueError: The config names an unknown positional encoding.
@@ -91,7 +91,7 @@ class Transformer(nn.Module):
         self._initialise()
 
     def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
-        """Scores of the next token at every target position, all at once (teacher forcing).
+        """Logits of the next token at every target position, all at once (teacher forcing).
 
         Args:
             src_ids: (batch, source) ids, padded with ``pad_id``.
@@ -115,7 +115,7 @@ class Transformer(nn.Module):
 
         Args:
             src_ids: (batch, source) ids.
-            src_padding: (batch, source) bool, True for tokens; None where nothing is padded.
+            src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
             observer: Who watches.
         """
         x = self.embed(src_ids, "encoder", 0, observer)
@@ -132,13 +132,13 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Decoder output (batch, target, d_model) for the given inputs.
 
-        Padding at the end of a target needs no mask of its own: the causal mask already hides it
-        from every token before it.
+        Padding at the end of a target needs no mask of its own, because the causal mask already hides the
+        padding from every token before it.
 
         Args:
-            tgt_ids: (batch, target) decoder input; with a cache, only what is new.
+            tgt_ids: (batch, target) decoder input; with a cache, only the new tokens.
             memory: (batch, source, d_model) from ``encode``.
-            src_padding: (batch, source) bool, True for tokens; None where nothing is padded.
+            src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
             cache: Keys and values of the positions before ``tgt_ids``.
             observer: Who watches.
         """
@@ -211,21 +211,21 @@ class Transformer(nn.Module):
         self._initialise_positions()
 
     def _initialise_positions(self) -> None:
-        """Puts the random stream back after the tables, so that encodings share all other draws of a seed."""
+        """Restores the random state after drawing tables, so that encodings share a seed's other draws."""
         with torch.random.fork_rng(devices=[]):
             self.encoder.positions.initialise()
             self.decoder.positions.initialise()
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Number of trained numbers; a shared one counts once."""
+    """Number of parameters; a shared parameter counts once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def input_major(tensor: Tensor) -> Tensor:
-    """The same numbers, a matrix (out, in) laid out in memory as (in, out).
+    """The same matrix (out, in), laid out in memory as (in, out).
 
-    Multiplied by few rows, as a decoding step does, it is read 1.1 to 1.7 times as fast (*measured*).
+    Products with few rows, as in a decoding step, read this layout 1.1 to 1.7 times as fast (*measured*).
     """
     return tensor.t().contiguous().t() if tensor.dim() == 2 else tensor
 
@@ -233,10 +233,11 @@ def input_major(tensor: Tensor) -> Tensor:
 def convert(
     model: Transformer, device: torch.device | str, dtype: torch.dtype = torch.float32
 ) -> Transformer:
-    """Moves a model to a device, changes the type it computes in, and lays out its matrices for few rows.
+    """Moves a model to a device, changes its computing type, and lays out its matrices for few rows.
 
-    On a CPU the encoder goes on computing in float32, from embeddings of the new type: it reads its weights
-    once per sentence, for many rows, where 16 bits gain little and, without units for them, lose.
+    On a CPU the encoder still computes in float32, from embeddings of the new type. The encoder reads its
+    weights once per sentence, for many rows; 16 bits then gain little, or even lose on processors without
+    units for them.
 
     Raises:
         ValueError: This processor cannot multiply in bfloat16.

@@ -23,7 +23,7 @@ class Capture:
 
     Attributes:
         attention: Queries, keys, values, outputs, masks and embeddings.
-        residual: Also what every sub-layer read, returned, and left in the residual stream.
+        residual: Also every sub-layer's input and output, and the residual stream around it.
     """
 
     attention: bool = True
@@ -31,7 +31,7 @@ class Capture:
 
 
 class _LayerRecord:
-    """What one attention sub-layer recorded so far, batch and all."""
+    """The recording of one attention sub-layer so far, for the whole batch."""
 
     def __init__(self) -> None:
         self.queries: list[Tensor] = []
@@ -66,7 +66,7 @@ class _LayerRecord:
 
 
 class Recorder(HookCarrier):
-    """An ``Observer`` that keeps what the model tells it, and brings hooks with it.
+    """Records one request; passed along with the KV cache, and never shared.
 
     Args:
         capture: What to record.
@@ -106,19 +106,19 @@ class Recorder(HookCarrier):
             record.replaced.append(replaced)
 
     def embedding(self, side: Side, tokens: Tensor, positions: Tensor | None, total: Tensor) -> None:
-        """Keeps tokens and the input (batch, new, d_model), and the encoding (new, d_model) added between."""
+        """Keeps embeddings and the input (batch, new, d_model), and the encoding (new, d_model) between."""
         if self._capture.attention:
             self._embeddings.setdefault(side, []).append((tokens, positions, total))
 
     def residual(
         self, sublayer: Sublayer, stream: Tensor, read: Tensor, update: Tensor, output: Tensor
     ) -> None:
-        """Keeps the stream around a sub-layer, each (batch, new, d_model)."""
+        """Keeps the stream around a sub-layer, each tensor (batch, new, d_model)."""
         if self._capture.residual:
             self._residuals.setdefault(sublayer, []).append((stream, read, update, output))
 
     def trace(self, auditor: Auditor, row: int = 0) -> AttentionTrace | None:
-        """What was recorded for one row of the batch; None where nothing was to be recorded."""
+        """The recording of one row of the batch; None if nothing was to be recorded."""
         if not self._capture.attention:
             return None
         types = {record.queries[0].dtype for record in self._layers.values()}

@@ -1,4 +1,4 @@
-"""The part of W^O that belongs to each head, with which values are measured as the update sees them."""
+"""Each head's part of W^O, which turns the head's values into their contribution to the update."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformer.model.transformer import Transformer
 
 Floats = NDArray[np.float32]
 Projections = Callable[[AttentionKind, int], Floats]
-"""Gives the part of W^O that belongs to each head of a layer: (heads, d_head, d_model)."""
+"""A function that returns each head's part of W^O in a layer: (heads, d_head, d_model)."""
 
 
 def output_projections(model: Transformer) -> Projections:

@@ -31,7 +31,7 @@ class BatchEntry:
     Attributes:
         source_tokens: Pieces with ``<pad>`` up to the longest source.
         decoder_input_tokens: What the decoder read, with ``<pad>`` up to the longest target.
-        target_tokens: What it predicted, with ``<pad>`` likewise.
+        target_tokens: What the decoder predicted, padded likewise.
         source_mask: (source,) bool, True for tokens.
         target_mask: (target,) bool, True for tokens of the decoder input.
         attention: The trace of this sentence.
@@ -51,7 +51,7 @@ class BatchEntry:
     def head(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
     ) -> HeadView:
-        """One head with the padding in its mask; raises as ``Translation.head``."""
+        """One head, with the padding in its mask; raises the errors of ``Translation.head``."""
         kind = AttentionKind(kind)
         provenance = self.model, self.config.norm
         return head_view(self.attention, (kind, layer, head), self.labels(kind), provenance, window)
@@ -65,8 +65,8 @@ class BatchEntry:
 def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry, ...]:
     """Translates texts greedily in one padded batch, then records one teacher-forced pass over all of them.
 
-    The decoder runs as in training: all rows at once under the causal mask. Padding at the end of a target
-    needs no mask of its own there, and in cross-attention the padding of the source is masked.
+    The decoder runs as in training: all rows at once under the causal mask. This mask already hides the
+    padding at the end of a target; in cross-attention the padding of the source is masked.
 
     Raises:
         InputError: A text is empty or too long.
@@ -92,7 +92,7 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry,
 def _replay(
     translator: Translator, request: Request, read: Tensor, written: Tensor, recorder: Recorder
 ) -> list[list[float]]:
-    """Log-probability of every written token, (batch, target), from one recorded pass."""
+    """Log-probability of every output token, (batch, target), from one recorded pass."""
     model = translator.model
     features = model.decode(read, request.memory, request.src_padding, observer=recorder)
     distribution = model.logits(features).float().log_softmax(-1)
