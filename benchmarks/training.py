@@ -3,7 +3,9 @@
     python benchmarks/training.py            # on a CUDA device where there is one
 
 Both train the bundled model's shape on the same batches of made-up sentences, whose lengths are spread like
-Tatoeba's, with AdamW, dropout 0.1 and label smoothing 0.1: float32 on a CPU, bf16 autocast on CUDA.
+Tatoeba's, with AdamW, dropout 0.1 and label smoothing 0.1. The reference computes in float32 on a CPU and
+under bf16 autocast on CUDA; ours with float32 products, with bfloat16 products, and with those and the fused
+attention kernel that training on a CPU does without.
 """
 
 from __future__ import annotations
@@ -14,8 +16,12 @@ import random
 import sys
 import warnings
 from array import array
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.interleave import interleaved, report
 from transformer import Transformer, TransformerConfig
 from transformer.model.positions import sinusoidal_table
+from transformer.training import trainer
 from transformer.training.batches import Batch, EncodedPairs, training_batches
 from transformer.training.trainer import Trainer, TrainingOptions
 
@@ -121,7 +128,7 @@ def made_up_pairs(count: int) -> EncodedPairs:
 
 
 def main() -> None:
-    """Prints one ratio."""
+    """Prints one ratio per way of computing."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -135,13 +142,27 @@ def main() -> None:
     options = TrainingOptions(steps=10_000)
     data = made_up_pairs(20_000)
     batches = list(islice(training_batches(data, options.batch_positions, options.seed), arguments.steps + 2))
-    ours = Trainer(Transformer(CONFIG).to(device), data, options)
-    plain = PlainLoop(options, batches, device)
-    seconds = interleaved({"nn.Transformer": plain.step, "ours": ours.advance}, arguments.steps)
+    runs = {"nn.Transformer": PlainLoop(options, batches, device).step}
+    for name in ("float32", "bfloat16", "bfloat16, fused attention"):
+        chosen = replace(options, precision=name.split(",")[0])
+        step = Trainer(Transformer(CONFIG).to(device), data, chosen).advance
+        runs[name] = fused(step) if "fused" in name else step
+    seconds = interleaved(runs, arguments.steps)
     tokens = sum(int((batch.tgt_ids != CONFIG.pad_id).sum()) for batch in batches[2:])
     for name, spent in seconds.items():
         print(f"{name}: {tokens / sum(spent):,.0f} target tokens/s on {device}")
-    report("one training step", seconds, "nn.Transformer", "ours", "above 1: ours is faster")
+    for name in list(runs)[1:]:
+        report("one training step", seconds, "nn.Transformer", name, "above 1: ours is faster")
+
+
+def fused(step: Callable[[], object]) -> Callable[[], object]:
+    """The same step with the fused attention kernel in place of plain products."""
+
+    def run() -> object:
+        with mock.patch.object(trainer, "sdpa_kernel", return_value=nullcontext()):
+            return step()
+
+    return run
 
 
 if __name__ == "__main__":

@@ -303,8 +303,8 @@ def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
 def _computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
     """How the forward pass computes: autocast where products are bfloat16.
 
-    On a CPU attention runs explicitly: for the short rows of training the backward pass of the fused kernel
-    takes a quarter of a step, that of plain products a tenth of it (`benchmarks/training.py`).
+    On a CPU attention runs as plain products: for the short rows of training they are faster than the fused
+    kernel, whose backward pass alone takes a quarter of a step (`benchmarks/training.py` compares them).
     """
     stack = ExitStack()
     if dtype == torch.bfloat16:
