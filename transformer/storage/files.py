@@ -1,4 +1,4 @@
-"""Files of a model: JSON, written atomically; and the error of all that cannot be used."""
+"""Reads JSON, writes files atomically, and defines the error for model files that cannot be used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class CheckpointError(ValueError):
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file so that a reader sees the old or the new content, whatever happens meanwhile."""
+    """Writes a file atomically: a reader sees either the old or the new content, even after a crash."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
@@ -37,7 +37,7 @@ def _sync_directory(path: Path) -> None:
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Writes a JSON object atomically, two blanks a level."""
+    """Writes a JSON object atomically, indented by two spaces per level."""
     write_atomically(path, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
 
 
@@ -45,12 +45,12 @@ def read_json(path: Path) -> dict[str, Any]:
     """Reads a JSON object.
 
     Raises:
-        CheckpointError: The file is missing, unreadable, or holds something else.
+        CheckpointError: The file is missing, unreadable, or not a JSON object.
     """
     if path.exists() and not path.is_file():
-        raise CheckpointError(f"{path} is no file.")
+        raise CheckpointError(f"{path} is not a file.")
     if path.is_file() and path.stat().st_size > MAX_JSON_BYTES:
-        raise CheckpointError(f"{path} is larger than 16 MiB; no such file of a model is.")
+        raise CheckpointError(f"{path} is larger than 16 MiB, which is too large for a JSON file of a model.")
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -60,5 +60,5 @@ def read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON; it is damaged or cut off.") from error
     if not isinstance(values, dict):
-        raise CheckpointError(f"{path} holds no JSON object.")
+        raise CheckpointError(f"{path} is not a JSON object.")
     return values

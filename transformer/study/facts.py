@@ -22,15 +22,15 @@ def head_statistics(translation: Traced, projections: Projections | None = None)
     """Statistics of every head over one sentence; `STATISTICS` says what each one means.
 
     Args:
-        translation: Recorded.
-        projections: `output_projections(model)`, for `contribution`; None where only a trace is known.
+        translation: A translation with recorded attention.
+        projections: `output_projections(model)`, for `contribution`; None if only a trace is at hand.
 
     Returns:
-        Kind to [layer][head] to name to value. A statistic that no row has (in masked decoder self-attention
-        there is no next token) is missing.
+        Per kind a [layer][head] grid that maps names to values. A statistic without any rows is missing (in
+        masked decoder self-attention, no row has a next token).
 
     Raises:
-        ValueError: Nothing was recorded.
+        ValueError: The translation has no recorded attention.
     """
     return {kind: grid(sentence_totals(translation, kind, projections)) for kind in AttentionKind}
 
@@ -49,7 +49,7 @@ def grid(totals: Totals) -> Grid:
 
 
 class CrossAlignments:
-    """Collects the word alignments of every cross-attention head, in both readings of a row."""
+    """Collects the word alignments of every cross-attention head, for both readings of a row."""
 
     def __init__(self, n_layers: int, n_heads: int) -> None:
         self._found: dict[bool, list[list[list[Links]]]] = {
@@ -58,7 +58,7 @@ class CrossAlignments:
         self._gold: list[GoldPair] = []
 
     def add(self, translation: Traced, gold: GoldPair) -> None:
-        """Takes one forced gold target in."""
+        """Adds one forced gold target."""
         trace = trace_of(translation)
         for reading, layers in self._found.items():
             for layer, heads in enumerate(layers):
@@ -77,7 +77,7 @@ class CrossAlignments:
         return [[score(found, self._gold) for found in heads] for heads in self._found[reading]]
 
     def errors(self) -> dict[str, Floats]:
-        """`aer`, `aer_read`, and `aer_diagonal`, which reads nothing: (layers, heads), over all pairs."""
+        """`aer`, `aer_read` and the baseline `aer_diagonal`, over all pairs: each (layers, heads)."""
         found = {
             name: np.array(
                 [[each.aer for each in heads] for heads in self.scores(reading=reading)], np.float32
@@ -88,7 +88,7 @@ class CrossAlignments:
         return found | {"aer_diagonal": np.full_like(found["aer"], baseline)}
 
     def pair_errors(self) -> Floats:
-        """(pairs, layers, heads) `aer` of each pair alone."""
+        """The `aer` of each single pair (pairs, layers, heads)."""
         return np.array(
             [
                 [[score([head[i]], [pair]).aer for head in heads] for heads in self._found[False]]
@@ -107,8 +107,8 @@ def measure_heads(
     """Statistics of all heads, and the heads to open first.
 
     Args:
-        config: Of the model.
-        translations: The sample for patterns; at least one.
+        config: Config of the model.
+        translations: Translations to measure patterns on; at least one.
         aligned: Forced gold targets with their links, for `aer` and `aer_read`; may be empty.
         projections: `output_projections(model)`, for `contribution`.
 
@@ -141,9 +141,9 @@ def _add_alignments(
 
 
 def choose_head(grid: Grid) -> tuple[int, int]:
-    """The head to open first: lowest alignment error, else the clearest neighbour pattern; never one at rest.
+    """The head to open first: lowest alignment error, else clearest neighbour pattern; never a resting head.
 
-    A head rests if over half of its weight lies on `</s>`, or over half of its rows on the first key.
+    A head rests if over half of its weight is on `</s>`, or if over half of its rows point at the first key.
 
     Returns:
         Layer and head, from 0.

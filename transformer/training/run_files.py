@@ -1,4 +1,4 @@
-"""What a training run keeps on disk: one state file to continue from, and a log of JSON lines."""
+"""Files of a training run: one state file to resume from, and a log of JSON lines."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LOG_FILE = "log.jsonl"
 
 
 def save_state(directory: Path, trainer: Trainer, fingerprint: str) -> None:
-    """Writes model, average, optimiser and random state as one file, atomically.
+    """Writes model, average, optimiser and random state to one file, atomically.
 
     Args:
-        directory: Of the run.
-        trainer: Between two steps.
-        fingerprint: Of the training data, compared when the run continues.
+        directory: Directory of the run.
+        trainer: The trainer, between two steps.
+        fingerprint: Fingerprint of the training data, compared when the run resumes.
     """
     notes = {
         "step": str(trainer.step),
@@ -34,18 +34,18 @@ def save_state(directory: Path, trainer: Trainer, fingerprint: str) -> None:
 
 
 def load_state(directory: Path, trainer: Trainer, fingerprint: str | None) -> list[str]:
-    """Puts a trainer where a saved run stopped.
+    """Restores the state in which a saved run stopped.
 
     Args:
-        directory: Of the run.
-        trainer: New, of the same shape.
-        fingerprint: Of the training data; None accepts other data than before.
+        directory: Directory of the run.
+        trainer: A new trainer for a model of the same shape.
+        fingerprint: Fingerprint of the training data; None accepts data other than before.
 
     Returns:
-        Names of the options that differ from the saved run's.
+        Names of the options that differ from those of the saved run.
 
     Raises:
-        CheckpointError: There is no state, it is damaged, or it belongs to another model or other data.
+        CheckpointError: The state is missing or damaged, or belongs to another model or other data.
     """
     path = directory / STATE_FILE
     if not path.is_file():
@@ -72,19 +72,19 @@ def _check_notes(path: Path, notes: dict[str, str], trainer: Trainer, fingerprin
     saved, current = json.loads(notes["config"]), trainer.model.config.to_dict()
     if any(saved.get(name) != value for name, value in current.items() if name != "trained_length"):
         raise CheckpointError(
-            f"{path} belongs to a model of another shape; resume with the options it began with."
+            f"{path} belongs to a model of another shape; resume with the options that the run began with."
         )
     if fingerprint is not None and notes["data"] != fingerprint:
         raise CheckpointError(
-            f"{path} was trained on other data; resume with the files it began with, or add --new-data."
+            f"{path} was trained on other data; resume with the same files as before, or add --new-data."
         )
 
 
 class StepLog:
-    """Appends one JSON line a step to `log.jsonl`."""
+    """Appends one JSON line per step to `log.jsonl`."""
 
     def __init__(self, directory: Path, step: int) -> None:
-        """Opens the log of a run that stands after `step` steps; later lines of another try are dropped."""
+        """Opens the log of a run that has done `step` steps; lines of later steps are dropped."""
         self._path = directory / LOG_FILE
         if self._path.exists():
             kept = [
@@ -94,7 +94,7 @@ class StepLog:
         self._file = self._path.open("a", encoding="utf-8", buffering=1)
 
     def write(self, done: TrainingStep) -> None:
-        """Adds a step; measurements that were not made are left out."""
+        """Adds a step; missing measurements are left out."""
         values = {
             "step": done.step,
             "loss": round(done.loss, 5),
