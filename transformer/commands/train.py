@@ -18,15 +18,22 @@ from transformer.commands.arguments import choose_device
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
 from transformer.storage.card import training_card
-from transformer.storage.directory import CARD_FILE, TOKENIZER_FILE, save_checkpoint
-from transformer.storage.files import CheckpointError
+from transformer.storage.directory import CARD_FILE, save_checkpoint
+from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.presets import PRESETS, Preset
 from transformer.training.progress import Progress
-from transformer.training.run_files import STATE_FILE, StepLog, load_state, save_state
+from transformer.training.run_files import (
+    STATE_FILE,
+    Exported,
+    StepLog,
+    load_exported,
+    load_state,
+    save_state,
+)
 from transformer.training.trainer import Trainer, TrainingOptions, TrainingStep, train
 
 MOST_WEIGHT = 100
@@ -132,10 +139,11 @@ def run(arguments: argparse.Namespace) -> int:
     config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
     _check_output(arguments.output, arguments.resume)
     torch.manual_seed(options.seed)
-    tokenizer, data, valid = _data(arguments, preset, config, options.seed)
-    config = replace(config, vocab_size=tokenizer.vocab_size, trained_length=data.longest)
+    exported, data, valid = _data(arguments, preset, config, options.seed)
+    config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
     trainer = Trainer(Transformer(config).to(device), data, options)
-    run_directory = RunDirectory(arguments, trainer, tokenizer, _fingerprint(data))
+    exported.card = exported.card or _card(arguments, trainer.model)
+    run_directory = RunDirectory(arguments.output, trainer, exported, _fingerprint(data))
     run_directory.begin(arguments.resume, arguments.new_data)
     _report_start(trainer, arguments.output)
     return _steps(trainer, valid, run_directory)
@@ -143,14 +151,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _data(
     arguments: argparse.Namespace, preset: Preset, config: TransformerConfig, seed: int
-) -> tuple[Tokenizer, EncodedPairs, EncodedPairs]:
-    """Reads and checks the vocabulary, the training pairs and the validation pairs."""
+) -> tuple[Exported, EncodedPairs, EncodedPairs]:
+    """Reads and checks the parts to export besides the weights, the training and the validation pairs."""
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
     shares = preset.shares | _given(arguments, list(MAKERS))
     train_pairs, weights = _mixture(arguments.train, shares, seed)
     valid_pairs = [pair for path in arguments.valid for pair in read_pairs(path)]
-    tokenizer = _tokenizer(arguments, train_pairs, config.vocab_size)
+    exported = _exported(arguments, train_pairs, config.vocab_size)
+    tokenizer = exported.tokenizer
     data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
@@ -161,32 +170,34 @@ def _data(
             f"Left out {left_out:,} pairs with more than {arguments.max_length} tokens on a side.",
             file=sys.stderr,
         )
-    return tokenizer, data, valid
+    return exported, data, valid
 
 
 class RunDirectory:
-    """The directory of a run: the model for others to load, and the state to resume from."""
+    """The directory of a run: the state to resume from, and the model exported from that state.
 
-    def __init__(
-        self, arguments: argparse.Namespace, trainer: Trainer, tokenizer: Tokenizer, fingerprint: str
-    ) -> None:
-        self._path: Path = arguments.output
-        self._trainer = trainer
-        self._tokenizer = tokenizer
-        self._fingerprint = fingerprint
-        self._card = _card(arguments, trainer.model)
-        self._average_is_better = False
+    Args:
+        path: The directory.
+        trainer: The trainer of the run.
+        exported: Parts of the exported model besides the weights.
+        fingerprint: Fingerprint of the training data.
+    """
+
+    def __init__(self, path: Path, trainer: Trainer, exported: Exported, fingerprint: str) -> None:
+        self._path, self._trainer, self._exported, self._fingerprint = path, trainer, exported, fingerprint
         self._saved_step = -1
 
     def begin(self, resume: bool, new_data: bool) -> None:
-        """Loads the saved state (for the same data, unless `new_data`) or writes the untrained model."""
+        """Loads the saved state (for the same data, unless `new_data`), or saves the untrained model."""
+        self._path.mkdir(parents=True, exist_ok=True)
+        for file in self._path.glob(UNFINISHED):
+            file.unlink()
         if not resume:
             return self.save()
         changed = load_state(self._path, self._trainer, None if new_data else self._fingerprint)
-        self._saved_step = self._trainer.step
         if changed:
             print(f"Resuming with changed options: {', '.join(changed)}.", file=sys.stderr)
-        return None
+        return self._export()
 
     def log(self) -> StepLog:
         """The log, cut at the current step."""
@@ -195,22 +206,22 @@ class RunDirectory:
     def choose(self, done: TrainingStep) -> None:
         """Remembers which weights have the lower validation loss."""
         if done.valid_loss is not None and done.valid_loss_average is not None:
-            self._average_is_better = done.valid_loss_average < done.valid_loss
+            self._exported.averaged = done.valid_loss_average < done.valid_loss
 
     def save(self) -> None:
-        """Writes the state, then the model with the better weights: the current or the averaged ones."""
-        if self._saved_step == self._trainer.step:
-            return
-        save_state(self._path_made(), self._trainer, self._fingerprint)
-        averaged = self._average_is_better and self._trainer.average
-        state = self._trainer.average if averaged else self._trainer.model.state_dict()
-        card = "" if (self._path / CARD_FILE).exists() else self._card
-        save_checkpoint(self._path, self._trainer.model.config, state, self._tokenizer, card=card)
-        self._saved_step = self._trainer.step
+        """Writes the state, then the model exported from it."""
+        if self._saved_step != self._trainer.step:
+            save_state(self._path, self._trainer, self._fingerprint, self._exported)
+            self._export()
 
-    def _path_made(self) -> Path:
-        self._path.mkdir(parents=True, exist_ok=True)
-        return self._path
+    def _export(self) -> None:
+        """Writes the model files from the state, with the averaged weights if they did better."""
+        averaged = self._exported.averaged and self._trainer.average
+        weights = self._trainer.average if averaged else self._trainer.model.state_dict()
+        card = "" if (self._path / CARD_FILE).exists() else self._exported.card
+        config, step = self._trainer.model.config, self._trainer.step
+        save_checkpoint(self._path, config, weights, self._exported.tokenizer, card=card, step=step)
+        self._saved_step = step
 
 
 def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory) -> int:
@@ -249,7 +260,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 def _check_output(path: Path, resume: bool) -> None:
     if path.exists() and not path.is_dir():
         raise ValueError(f"The output {path} is a file; choose a directory.")
-    if not resume and path.is_dir() and any(path.iterdir()):
+    if not resume and path.is_dir() and set(path.iterdir()) - set(path.glob(UNFINISHED)):
         raise ValueError(
             f"The output {path} is not empty; add --resume to continue its run, or choose another directory."
         )
@@ -290,13 +301,15 @@ def _weighted(file: str) -> tuple[str, float]:
     return path, weight
 
 
-def _tokenizer(arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int) -> Tokenizer:
+def _exported(arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int) -> Exported:
+    """The vocabulary, the card and the choice of weights: those of the saved run, or new ones."""
     if arguments.resume:
-        return Tokenizer.load(arguments.output / TOKENIZER_FILE)
+        return load_exported(arguments.output)
     if arguments.tokenizer is not None:
-        return Tokenizer.load(arguments.tokenizer)
+        return Exported(Tokenizer.load(arguments.tokenizer))
     print(f"Training a vocabulary of {vocab_size:,} pieces.", file=sys.stderr)
-    return Tokenizer.train((text for pair in pairs for text in (pair.source, pair.target)), vocab_size)
+    texts = (text for pair in pairs for text in (pair.source, pair.target))
+    return Exported(Tokenizer.train(texts, vocab_size))
 
 
 def _fingerprint(data: EncodedPairs) -> str:

@@ -146,8 +146,8 @@ def word_weights(
         source: Words of the source, as groups of its pieces.
         target: Words of the target, as groups of its pieces.
         reading: If False, a target word has the attention of the rows that predict its pieces. If True, it
-            has the attention of the rows that read them, one row later. A word that no row reads (the last piece
-            of a truncated translation) has no weight.
+            has the attention of the rows that read them, one row later. A word that no row reads (the last
+            piece of a truncated translation) has no weight.
 
     Returns:
         (…, target words, source words).

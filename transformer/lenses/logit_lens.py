@@ -47,7 +47,8 @@ def logit_lens(
     """Computes the next-token distribution from the decoder's stream after every layer.
 
     The final norm (pre-norm only) and the output matrix are applied to each layer's stream as if that
-    layer were the last. Only the last row is the model's own distribution; the check compares it with the decoded one.
+    layer were the last. Only the last row is the model's own distribution; the check compares it with the
+    decoded one.
 
     Args:
         model: The model.

@@ -149,7 +149,7 @@ def embedding_part(
 def norm_part(model: Transformer, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:
     """The LayerNorm of a sub-layer at a token: before the sub-layer (pre-norm) or after it (post-norm)."""
     trace = residual_trace(translation, sublayer)
-    norm = getattr(_layer(model, sublayer), f"{sublayer.name}residual_trace").norm
+    norm = getattr(_layer(model, sublayer), f"{sublayer.name}_residual").norm
     if model.config.norm == "pre":
         return _normed(norm, trace.stream[position], read_only(trace.read[position]))
     return _normed(norm, trace.stream[position] + trace.update[position], read_only(trace.output[position]))
@@ -214,7 +214,7 @@ def addition_check(
 ) -> tuple[Check, ...]:
     """Compares the sum of stream and update (d_model,) with the stream that left the sub-layer."""
     output = read_only(residual_trace(translation, sublayer).output[position])
-    norm = getattr(_layer(model, sublayer), f"{sublayer.name}residual_trace").norm
+    norm = getattr(_layer(model, sublayer), f"{sublayer.name}_residual").norm
     leaves_as = total if model.config.norm == "pre" else layer_norm(norm, total)
     return (_check("residual stream", [(leaves_as, output)], OUTPUT_LIMIT[norm.weight.dtype]),)
 
@@ -277,10 +277,16 @@ def _layer(model: Transformer, sublayer: Sublayer) -> EncoderLayer | DecoderLaye
 
 
 def residual_trace(translation: Translation, sublayer: Sublayer) -> ResidualTrace:
+    """What was recorded around a sub-layer."""
     return translation.residual(sublayer.side, sublayer.layer, sublayer.name)
 
 
 def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:
+    """What was recorded of the input of a stack.
+
+    Raises:
+        NotCapturedError: Nothing was recorded.
+    """
     if translation.attention is None:
         raise NotCapturedError("Nothing was recorded; translate with capture=Capture(residual=True).")
     return translation.attention.embeddings[side]

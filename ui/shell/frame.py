@@ -53,7 +53,7 @@ _STYLE = """
 
 
 def open_page(title: str) -> None:
-    """First line of every page: takes over the address, sets the page up."""
+    """The first line of every page: reads the address and sets up the page."""
     session.adopt()
     st.set_page_config(
         page_title=f"{title} · Attention explorer",
@@ -65,7 +65,7 @@ def open_page(title: str) -> None:
 
 
 def menu() -> None:
-    """Draws the menu in the sidebar; its links carry the state, so fragments that change it draw it again."""
+    """Draws the menu in the sidebar. Its links carry the state, so a change of state must draw it again."""
     links = session.links()
     with st.sidebar:
         for path, label, icon in PAGES:
@@ -73,7 +73,7 @@ def menu() -> None:
 
 
 def show_notices(notes: tuple[str, ...] = ()) -> None:
-    """Says in one line each what was not as asked for, and what a reader should know."""
+    """Shows notices, one line each: what differs from the request, and what a reader should know."""
     texts = [*session.take_notices(), *notes]
     if not carried(session.current()):
         texts.append("This text is too long for a link, so the address does not carry it.")

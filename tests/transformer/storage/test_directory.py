@@ -218,7 +218,7 @@ def test_a_config_is_read_before_any_memory_is_taken(
 
 
 def test_no_module_of_the_package_can_pickle_and_what_reads_pickles_reads_numbers_only() -> None:
-    for path in Path(transformer.__file__).parent.glob("*.py"):
+    for path in Path(transformer.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = (
                 [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []

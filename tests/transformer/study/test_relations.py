@@ -56,7 +56,7 @@ def test_a_tree_is_read_in_written_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "no tree"),
+        ("", "no trees"),
         ("1\tEr\n", "10 columns"),
         (line("x", "Er", 0, "root"), "not a word"),
         (line("1", "Er", "x", "root"), "not a word"),

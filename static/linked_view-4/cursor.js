@@ -1,0 +1,69 @@
+// The cursor's position and its moves. Pure functions. Positions count from 0; `source` is null while the source
+// token follows the step.
+
+import { inside } from "./spans.js";
+
+const COMMANDS = new Map([
+  ["ArrowLeft", "back"],
+  ["ArrowRight", "on"],
+  ["Home", "first"],
+  ["End", "last"],
+  ["ArrowUp", "key back"],
+  ["ArrowDown", "key on"],
+  ["Escape", "release"],
+  [" ", "play"],
+]);
+
+export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+
+export const sameCursor = (one, other) => one.step === other.step && one.source === other.source;
+
+// The cursor after a change, clamped to the existing steps and source tokens.
+export function moved(at, change, { steps, sources }) {
+  const { step, source } = { ...at, ...change };
+  return { step: clamp(step, 0, steps - 1), source: source === null ? null : clamp(source, 0, sources - 1) };
+}
+
+// The cursor after a message from the server. A new translation always counts. Otherwise the message changes
+// nothing if it answers an event before the last one, or if it comes while the browser is busy.
+export function heard({ at, seq, trace, busy }, data) {
+  const told = { step: data.step, source: data.source };
+  if (data.trace !== trace) return { at: told, changed: true };
+  if (busy || data.ack < seq) return { at, changed: false };
+  return { at: told, changed: !sameCursor(at, told) };
+}
+
+// The source token: the chosen one, or the one that the step attends to most.
+export function sourceAt({ step, source }, follow) {
+  if (source !== null) return source;
+  return follow.length ? follow[clamp(step, 0, follow.length - 1)] : 0;
+}
+
+// The command of a key, or null. Buttons handle the space bar themselves.
+export function command({ key, altKey, ctrlKey, metaKey }, onButton = false) {
+  if (altKey || ctrlKey || metaKey || (key === " " && onButton)) return null;
+  return COMMANDS.get(key) ?? null;
+}
+
+// The position to which a command moves the cursor; undefined if the command is no move. It may be out of range.
+export function destination(asked, cursor, length) {
+  return { back: cursor - 1, on: cursor + 1, first: 0, last: length - 1 }[asked];
+}
+
+// The column to which an arrow key moves; it may be out of range. Without a chosen key it starts at the near end.
+export function nextColumn(column, by, count) {
+  if (column !== null) return column + by;
+  return by > 0 ? 0 : count - 1;
+}
+
+// The next position while playing; after the last position, playing starts again.
+export const playFrom = (cursor, last) => (cursor >= last ? 0 : cursor + 1);
+
+// The cursor's change after a row and column (spans, or null) were picked; the cursor stays if the span already
+// contains it. `here` is its position on the axis of the rows.
+export function picked({ rows, columns }, row, column, at, here) {
+  const change = {};
+  if (row && !inside(row, here)) change[rows] = row[0];
+  if (column && columns !== rows && !inside(column, at[columns])) change[columns] = column[0];
+  return change;
+}

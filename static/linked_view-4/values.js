@@ -1,0 +1,16 @@
+// Decodes numbers from Python, and finds the largest. Pure functions.
+
+// Decodes an array in plotly.js's base64 form; returns anything else unchanged.
+export function decode(values) {
+  if (!values || values.bdata === undefined) return values;
+  const bytes = Uint8Array.from(atob(values.bdata), (letter) => letter.charCodeAt(0));
+  return values.dtype === "f4" ? new Float32Array(bytes.buffer) : bytes;
+}
+
+// The largest positive weights, largest first, with the number and the sum of all others.
+export function strongest(entries, limit) {
+  const sorted = entries.filter(({ weight }) => weight > 0).sort((one, other) => other.weight - one.weight);
+  const others = sorted.slice(limit);
+  const rest = others.reduce((sum, { weight }) => sum + weight, 0);
+  return { listed: sorted.slice(0, limit), more: others.length, rest };
+}
