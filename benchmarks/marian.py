@@ -5,9 +5,9 @@
 
 Both open the same model with random weights (6 + 6 layers, width 512, 8 heads, 58,000 pieces), saved by
 transformers. Both write the same forced number of tokens (``</s>`` is made impossible), in turns, with the
-same number of threads. Every printed line names its limit. (Set the variable on machines whose processor reports
-matrix units that a process may not use.) The bound is the reference's time divided by the time of the same
-encoder and only the decoder's matrix products.
+same number of threads. Every printed line names its limit. (Set the variable on machines whose processor
+reports matrix units that a process may not use.) The bound is the reference's time divided by the time of the
+same encoder and only the decoder's matrix products.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 First, a browser with an empty cache opens every page of the menu with a text of 256 tokens and a forced
 translation of 256 tokens. All web-socket frames and HTTP responses are counted, except static scripts, styles
 and fonts. Second, the times of a step, of a click on a cell and of a change of head are compared with those
-for 32 tokens. Third, every page opens with 1,024 tokens, and its notes about the part that it draws are printed.
-Last, the memory of the server is printed.
+for 32 tokens. Third, every page opens with 1,024 tokens, and its notes about the part that it draws are
+printed. Last, the memory of the server is printed.
 """
 
 from __future__ import annotations
