@@ -125,7 +125,7 @@ def test_a_directory_goes_before_a_name(server, hub, original, tmp_path, monkeyp
     with pytest.raises(CheckpointError, match="is not a name on the Hub, so it has no revision 'v1'"):
         load_translator(original, revision="v1")
     refused(
-        "no model directory user/other, and as a name on the Hub: There is no", load_translator, "user/other"
+        "no model directory user/other. As a name on the Hub: There is no", load_translator, "user/other"
     )
     refused("There is no model directory", load_translator, Path("nowhere/model"))
 

@@ -42,7 +42,7 @@ def test_a_model_that_is_too_large_is_refused_before_it_is_downloaded(server, hu
     server.sizes["model.safetensors"] = 3_000_000_000
     refused("user/tiny has 3.0 GB, but downloads are limited to 1.5 GB; TRANSFORMER_HUB_GB", find, NAME)
     server.sizes = {"vocab.json": 20_000_000}
-    refused("its vocab.json has 20.0 MB", find, NAME)
+    refused("tiny: vocab.json has 20.0 MB", find, NAME)
     server.sizes = {"model.safetensors": -1}
     refused("is not the Hub", find, NAME)
     assert server.asked("GET", "/resolve/") + server.asked("GET", "/storage/") == 0
