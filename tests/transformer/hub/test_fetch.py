@@ -124,9 +124,7 @@ def test_a_directory_goes_before_a_name(server, hub, original, tmp_path, monkeyp
     assert server.requests == []
     with pytest.raises(CheckpointError, match="is not a name on the Hub, so it has no revision 'v1'"):
         load_translator(original, revision="v1")
-    refused(
-        "no model directory user/other. As a name on the Hub: There is no", load_translator, "user/other"
-    )
+    refused("no model directory user/other. As a name on the Hub: There is no", load_translator, "user/other")
     refused("There is no model directory", load_translator, Path("nowhere/model"))
 
 
@@ -143,7 +141,7 @@ def test_an_offer_says_size_and_memory_before_anything_large_is_fetched(server, 
     offer = look(NAME)
     assert offer.nbytes == sum(path.stat().st_size for path in original.iterdir())
     weights = sum(each.numel() for each in load_translator(original).model.parameters())
-    assert offer.memory == pytest.approx(4 * weights, rel=0.1)
+    assert offer.loaded_nbytes == pytest.approx(4 * weights, rel=0.1)
     assert server.asked("GET", "/storage/") == 0
 
 
