@@ -187,7 +187,7 @@ def row_statistics(weights: Floats, mask: Bools, keys: Keys) -> dict[str, Floats
 
     Args:
         weights: (heads, queries, keys).
-        mask: (queries, keys), True where a query may attend.
+        mask: (queries, keys), True if a query may attend to the key.
         keys: Facts about the keys.
 
     Returns:

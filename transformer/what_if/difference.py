@@ -75,7 +75,7 @@ class Map:
         rows: Tokens of the queries.
         columns: Tokens of the keys.
         weights: (queries, keys).
-        mask: (queries, keys), True where a query may attend.
+        mask: (queries, keys), True if a query may attend to the key.
     """
 
     rows: Sequence[str]

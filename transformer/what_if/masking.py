@@ -34,7 +34,7 @@ def masked_scores(scores: Floats, mask: Bools, way: Masking) -> Floats:
 
     Args:
         scores: (queries, keys) scaled, before the mask.
-        mask: (queries, keys), True where a query may attend.
+        mask: (queries, keys), True if a query may attend to the key.
         way: How the mask acts.
     """
     put = {Masking.MINUS_INFINITY: -np.inf, Masking.ZERO: 0.0}.get(way)
@@ -46,7 +46,7 @@ def masked_weights(scores: Floats, mask: Bools, way: Masking) -> Floats:
 
     Args:
         scores: (queries, keys) scaled, before the mask; all keys of each row.
-        mask: (queries, keys), True where a query may attend.
+        mask: (queries, keys), True if a query may attend to the key.
         way: How the mask acts.
 
     Returns:
