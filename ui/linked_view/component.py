@@ -10,7 +10,7 @@ import streamlit as st
 
 from ui.linked_view.events import Cursor
 
-_SCRIPT = 'import(new URL("app/static/linked_view-3.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/linked_view-4/view.js", document.baseURI))'
 # Streamlit takes a one-line script for a path, so each has a line break.
 _view = st.components.v2.component(
     "linked_view", js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);", isolate_styles=False

@@ -1,6 +1,6 @@
 // The token strips of the linked view: one chip for each character or piece, marked as the cursor moves.
 
-import { element } from "./linked_cell-3.js";
+import { element } from "./dom.js";
 
 const OF_SIDE = { source: "source", target: "step" };
 
@@ -10,19 +10,20 @@ export class Strips {
     this.root = element("div", "lv-strips");
   }
 
-  // Whether these strips were not drawn yet.
+  // Draws the strips, and says whether they are new.
   draw(strips) {
     if (this.drawn === strips) return false;
     this.drawn = strips;
-    this.root.replaceChildren();
     this.chips = { source: [], target: [] };
-    for (const side of this.view.spec.strips) {
-      const line = element("div", `lv-strip lv-strip-${side}`, undefined, { role: "group", "aria-label": `${side} tokens`, dir: strips.direction[side] });
-      line.append(element("span", "lv-side", side));
-      for (const chip of strips[side]) line.append(this.chip(side, chip));
-      this.root.append(line);
-    }
+    this.root.replaceChildren(...this.view.spec.strips.map((side) => this.strip(side, strips)));
     return true;
+  }
+
+  strip(side, strips) {
+    const look = { role: "group", "aria-label": `${side} tokens`, dir: strips.direction[side] };
+    const line = element("div", `lv-strip lv-strip-${side}`, undefined, look);
+    line.append(element("span", "lv-side", side), ...strips[side].map((chip) => this.chip(side, chip)));
+    return line;
   }
 
   chip(side, { text, first, last, gap, special, index, gloss }) {
@@ -32,13 +33,17 @@ export class Strips {
     if (gloss) node.append(element("small", "lv-gloss", gloss));
     node.classList.toggle("lv-gap", gap);
     node.classList.toggle("lv-special", special);
-    const { view } = this;
-    node.addEventListener("click", () => view.guard(() => {
-      if (side === "target") view.move({ step: first });
-      else view.move({ source: view.at.source === first && view.spec.cursor === "step" ? null : first });
-    }));
+    node.addEventListener("click", () => this.view.guard(() => this.clicked(side, first)));
     for (let i = first; i <= last; i++) this.chips[side][i] = node;
     return node;
+  }
+
+  // A second click on the source token lets the source follow the step again.
+  clicked(side, token) {
+    const { view } = this;
+    const again = view.at.source === token && view.spec.cursor === "step";
+    if (side === "target") view.move({ step: token });
+    else view.move({ source: again ? null : token });
   }
 
   // Marks where the cursors stand, and what is still to come.
@@ -54,15 +59,12 @@ export class Strips {
     }
   }
 
-  // Marks the tokens under the pointer: a span of each, or nothing.
+  // Marks the tokens under the pointer: a span of each, or nothing. A chip of several tokens is marked by any of them.
   hover(spans) {
     for (const side of this.view.spec.strips) {
-      const span = spans[OF_SIDE[side]];
       const chips = this.chips[side];
-      for (const [i, chip] of chips.entries()) {
-        const on = Boolean(span) && span[0] <= i && i < span[1];
-        if (!on || chip !== chips[i - 1]) chip.classList.toggle("lv-hovered", on);
-      }
+      const under = new Set(chips.slice(...(spans[OF_SIDE[side]] ?? [0, 0])));
+      for (const chip of chips) chip.classList.toggle("lv-hovered", under.has(chip));
     }
   }
 }

@@ -1,0 +1,49 @@
+// Saves a figure that Python has prepared as PNG or SVG, in the browser; plotly.js is fetched on the first click.
+
+import { element } from "./dom.js";
+import { fetchPlotly } from "./library.js";
+
+let library = null;
+
+// Fetched once; if it did not arrive, the next click tries again.
+function plotly() {
+  library ||= fetchPlotly().catch((error) => {
+    library = null;
+    throw error;
+  });
+  return library;
+}
+
+async function save({ figure, name }, format, row) {
+  const lib = await plotly();
+  const { data, layout } = JSON.parse(figure);
+  const { width, height } = layout;
+  const link = element("a");
+  link.href = await lib.toImage({ data, layout }, { format, width, height, scale: format === "png" ? 2 : 1 });
+  link.download = `${name}.${format}`;
+  row.append(link); // a click outside the popover would close it
+  link.click();
+  link.remove();
+}
+
+function saveButton(data, format, row, note) {
+  const button = element("button", "", format.toUpperCase(), { type: "button" });
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    note.textContent = "";
+    try {
+      await save(data, format, row);
+    } catch (error) {
+      note.textContent = `The picture could not be made: ${error.message}. Reload the page and try again.`;
+    }
+    button.disabled = false;
+  });
+  return button;
+}
+
+export function show({ data, parentElement }) {
+  const row = parentElement.querySelector(".export-row");
+  const note = element("span", "", undefined, { role: "status" });
+  const buttons = ["png", "svg"].map((format) => saveButton(data, format, row, note));
+  row.replaceChildren(...buttons, note);
+}

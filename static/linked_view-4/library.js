@@ -1,0 +1,18 @@
+// Fetches plotly.js.
+
+const PLOTLY = new URL("../plotly-cartesian-4.1.1.min.js", import.meta.url);
+
+// Resolves to the library. One that the page has already keeps its place in `window`.
+export function fetchPlotly() {
+  return new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    const before = window.Plotly;
+    script.src = PLOTLY;
+    script.addEventListener("load", () => {
+      resolve(window.Plotly);
+      if (before) window.Plotly = before;
+    });
+    script.addEventListener("error", () => reject(new Error("plotly.js did not arrive")));
+    document.head.append(script);
+  });
+}

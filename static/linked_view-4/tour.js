@@ -1,0 +1,55 @@
+// The tour: a few stops, each of which lights one figure and says what to see there.
+
+import { element } from "./dom.js";
+
+export class Tour {
+  constructor(view) {
+    this.view = view;
+    this.root = element("div", "lv-tour", undefined, { role: "note", hidden: "" });
+  }
+
+  get running() {
+    return !this.root.hidden;
+  }
+
+  // Goes to a stop, counted from 0; after the last the tour is over.
+  go(number) {
+    const stops = this.view.current("strips").tour;
+    this.light(null);
+    if (number >= stops.length) {
+      this.end();
+      return;
+    }
+    const { plot, text, step } = stops[number];
+    if (step !== null) this.view.moveCursor(step);
+    this.light(plot);
+    this.say(number, stops.length, text);
+  }
+
+  say(number, length, text) {
+    const next = this.button(number + 1 < length ? "next" : "done", () => this.go(number + 1));
+    const close = this.button("end tour", () => this.end());
+    const count = element("b", "", `${number + 1} of ${length}`);
+    this.root.replaceChildren(count, element("span", "lv-tour-text", text), next, close);
+    this.root.hidden = false;
+    this.view.sentence.hidden = true;
+    next.focus({ preventScroll: true });
+  }
+
+  button(text, action) {
+    const node = element("button", "lv-button lv-text", text, { type: "button" });
+    node.addEventListener("click", () => this.view.guard(action));
+    return node;
+  }
+
+  end() {
+    this.light(null);
+    this.root.hidden = true;
+    this.view.sentence.hidden = false;
+  }
+
+  light(name) {
+    for (const [each, cell] of Object.entries(this.view.cells)) cell.root.classList.toggle("lv-lit", each === name);
+    this.view.controls.root.classList.toggle("lv-lit", name === "controls");
+  }
+}

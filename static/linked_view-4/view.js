@@ -1,0 +1,371 @@
+// The linked view: token strips, a cursor over decode steps, and cells (one class each way of drawing) that move
+// together. Python sends each figure once (feed) and the cursor often (show); a step moves an overlay and never a map.
+
+import { Controls } from "./controls.js";
+import { command, destination, clamp, heard, moved, nextColumn, picked, sameCursor, sourceAt } from "./cursor.js";
+import { element } from "./dom.js";
+import { fetchPlotly } from "./library.js";
+import { LinesCell, StrongestCell } from "./links.js";
+import { BarsCell, MapCell, TilesCell, WholeCell } from "./plots.js";
+import { pointed } from "./spans.js";
+import { Strips } from "./strips.js";
+import { placeName } from "./text.js";
+import { Tour } from "./tour.js";
+
+const STYLE = new URL("view.css", import.meta.url);
+const TELL_AFTER = 80;
+const LABEL = "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays.";
+const NO_PLOTLY =
+  "The maps could not be loaded, because plotly.js did not arrive. " +
+  "The strips and the cursor still work; reload the page to try again.";
+const FAILED = "A part of this view could not be drawn. Reload the page; the address keeps where you were.";
+const CLASSES = {
+  overview: TilesCell,
+  whole: WholeCell,
+  lines: LinesCell,
+  strongest: StrongestCell,
+  next: BarsCell,
+  row: BarsCell,
+};
+const views = new Map();
+
+document.head.append(element("link", "", undefined, { rel: "stylesheet", href: STYLE }));
+const plotly = fetchPlotly();
+plotly.catch(() => {});
+
+class View {
+  constructor(name) {
+    Object.assign(this, { name, feeds: {}, cells: {}, picks: {}, seq: 0, trace: null, telling: null });
+    this.at = { step: 0, source: null };
+  }
+
+  // --- what arrives ------------------------------------------------------------------------------------------
+
+  receive(data) {
+    this.feeds[data.name] = data;
+    this.draw();
+  }
+
+  show({ data, parentElement, setStateValue }) {
+    this.send = setStateValue;
+    const elsewhere = this.host !== parentElement;
+    if (elsewhere) this.trace = null;
+    const rebuilt = elsewhere || `${this.spec.plots}` !== `${data.plots}`;
+    if (rebuilt) this.build(parentElement, data);
+    this.spec = data;
+    const changed = this.hear(data);
+    const recoloured = this.recolour();
+    if (rebuilt || changed || recoloured) this.draw();
+    return () => this.host === parentElement && this.leave();
+  }
+
+  // Takes over the server's cursor, and says whether there is something to draw.
+  hear(data) {
+    this.seq = Math.max(this.seq, data.ack);
+    const busy = Boolean(this.controls.playing || this.telling);
+    const { at, changed } = heard({ at: this.at, seq: this.seq, trace: this.trace, busy }, data);
+    if (data.trace !== this.trace) {
+      this.controls.stop();
+      this.picks = {};
+      this.trace = data.trace;
+    }
+    this.at = at;
+    return changed;
+  }
+
+  // Reads the page's ink, and says whether it is another one: then every cell is drawn anew.
+  recolour() {
+    const style = getComputedStyle(this.root);
+    const ink = style.getPropertyValue("--st-text-color").trim();
+    this.family = style.fontFamily;
+    if (ink === this.ink) return false;
+    this.ink = ink;
+    for (const cell of this.all()) cell.drawn = null;
+    return true;
+  }
+
+  leave() {
+    this.controls.stop();
+    this.observer.disconnect();
+    for (const cell of this.all()) cell.leave();
+    this.host.replaceChildren();
+    Object.assign(this, { host: null, root: null, cells: {} });
+  }
+
+  // --- the frame, built once ---------------------------------------------------------------------------------
+
+  build(host, data) {
+    if (this.host) this.leave();
+    this.host = host;
+    this.spec = data;
+    this.buildParts(data);
+    this.root = this.buildRoot(data);
+    host.replaceChildren(this.root);
+    this.observer = new ResizeObserver(() => this.redraw());
+    this.observer.observe(this.grid);
+    plotly.catch(() => this.say(NO_PLOTLY));
+  }
+
+  buildParts(data) {
+    this.strips = new Strips(this);
+    this.controls = new Controls(this);
+    this.tour = new Tour(this);
+    this.sentence = element("p", "lv-sentence");
+    this.grid = element("div", "lv-grid");
+    this.live = element("div", "lv-live", undefined, { "aria-live": "polite" });
+    this.problem = element("p", "lv-problem", undefined, { role: "alert", hidden: "" });
+    this.cells = Object.fromEntries(data.plots.map((name) => [name, this.makeCell(name)]));
+    this.grid.append(...this.all().map((cell) => cell.root));
+    this.focus = this.cells[data.focus] || this.makeCell(data.focus);
+  }
+
+  makeCell(name) {
+    return new (CLASSES[name] || MapCell)(this, name);
+  }
+
+  buildRoot(data) {
+    const look = { tabindex: "0", role: "group", "data-view": this.name, "aria-label": LABEL };
+    const root = element("div", `lv lv-${data.layout}`, undefined, look);
+    const { strips, controls, tour, sentence, grid, problem, live } = this;
+    root.append(strips.root, controls.root, tour.root, sentence, grid, problem, live);
+    root.addEventListener("keydown", (event) => this.guard(() => this.press(event)));
+    return root;
+  }
+
+  all() {
+    return Object.values(this.cells);
+  }
+
+  // --- drawing -----------------------------------------------------------------------------------------------
+
+  draw() {
+    if (!this.root) return;
+    this.guard(() => {
+      this.root.dataset.ready = "false";
+      this.drawStrips();
+      this.update();
+    });
+    this.redraw();
+  }
+
+  drawStrips() {
+    const strips = this.current("strips");
+    if (!strips || !this.strips.draw(strips)) return;
+    this.controls.tourButton.hidden = !strips.tour.length;
+    this.tour.end();
+  }
+
+  // A feed, once it speaks of the translation on the screen.
+  current(name) {
+    const data = this.feeds[name];
+    return data && data.trace === this.trace ? data : null;
+  }
+
+  redraw() {
+    plotly.then(
+      (lib) => this.guard(() => this.drawPlots(lib)),
+      () => {},
+    );
+  }
+
+  drawPlots(lib) {
+    if (!this.root) return;
+    const drawn = this.all().map((cell) => cell.refresh(lib));
+    this.update();
+    if (drawn.every(Boolean) && this.current("strips")) this.afterPaint("ready", "true");
+  }
+
+  // Writes on the frame what is on the screen, once it is.
+  afterPaint(name, value) {
+    requestAnimationFrame(() => {
+      if (this.root) this.root.dataset[name] = value;
+    });
+  }
+
+  // --- the cursor --------------------------------------------------------------------------------------------
+
+  get bySteps() {
+    return this.spec.cursor === "step";
+  }
+
+  cursor() {
+    return this.bySteps ? this.at.step : this.sourceNow();
+  }
+
+  length() {
+    const { steps, sources } = this.sizes();
+    return this.bySteps ? steps : sources;
+  }
+
+  sizes() {
+    const strips = this.current("strips");
+    return { steps: strips?.steps ?? 0, sources: strips?.names.source.length ?? 0 };
+  }
+
+  sourceNow() {
+    return sourceAt(this.at, this.current("strips")?.follow ?? []);
+  }
+
+  position(axis) {
+    return { step: this.at.step, source: this.sourceNow() }[axis] ?? null;
+  }
+
+  // The key that stands out: the one picked, or where the other cursor stands; null in self-attention.
+  key({ kind, rows, columns }) {
+    return this.picks[kind] ?? (columns === rows ? null : this.position(columns));
+  }
+
+  update() {
+    const strips = this.current("strips");
+    if (!this.root || !strips) return;
+    this.controls.follow(this.cursor(), this.length());
+    this.strips.follow();
+    for (const cell of this.all()) cell.follow();
+    this.updateWords(strips);
+    this.afterPaint("painted", `${this.cursor()}`);
+  }
+
+  updateWords(strips) {
+    if (this.focus.data) this.sentence.replaceChildren(...rich(this.focus.sentence()));
+    const { claim } = strips;
+    if (claim && claim.step === this.at.step) this.sentence.append(element("span", "lv-claim", claim.text));
+    for (const cell of this.all()) cell.words(strips);
+  }
+
+  // --- what the visitor does ---------------------------------------------------------------------------------
+
+  move(change) {
+    if (!this.current("strips")) return;
+    const next = moved(this.at, change, this.sizes());
+    if (sameCursor(next, this.at)) return;
+    if (next.step !== this.at.step || !this.bySteps) this.picks = {};
+    this.at = next;
+    this.update();
+    if (this.controls.playing) return;
+    this.tellSoon();
+    this.announce();
+  }
+
+  moveTo(position) {
+    this.move(this.bySteps ? { step: position } : { source: position });
+  }
+
+  moveCursor(position) {
+    this.controls.stop();
+    this.moveTo(position);
+  }
+
+  // After the picture: the server's answer must not compete with the paint, and quick steps become one message.
+  tellSoon() {
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => this.guard(() => this.tell()), TELL_AFTER);
+  }
+
+  tell(more = {}) {
+    clearTimeout(this.telling);
+    this.telling = null;
+    if (!this.root) return;
+    this.seq += 1;
+    this.send("at", { ...this.at, seq: this.seq, trace: this.trace, pick: this.lastPick || null, ...more });
+  }
+
+  announce() {
+    const place = { step: this.at.step, source: this.sourceNow() };
+    const { names } = this.current("strips");
+    this.live.textContent = `${placeName(this.spec.cursor, place, names)} ${this.focus.says()}`;
+  }
+
+  // A row and a column of a head, as spans of tokens; null leaves one as it is.
+  pick(data, row, column) {
+    this.controls.stop();
+    const here = this.position(data.rows);
+    const picks = { ...this.picks };
+    this.lastPick = { kind: data.kind, row: row ? row[0] : here, column: column ? column[0] : null };
+    this.move(picked(data, row, column, this.at, here));
+    if (!row) this.picks = picks;
+    if (column && data.columns === data.rows) this.picks[data.kind] = column[0];
+    this.update();
+    this.announce();
+  }
+
+  // What lies under the pointer is marked in the strips and in every other cell.
+  hover(from, row, column) {
+    const found = from ? pointed(from.drawn, row, column) : {};
+    this.strips.hover(found);
+    for (const cell of this.all()) {
+      const own = cell === from;
+      if (cell.drawn) cell.ring(from && (own ? { row, column } : found), own);
+    }
+  }
+
+  press(event) {
+    const asked = command(event, event.target.tagName === "BUTTON");
+    if (!asked || !this.length()) return;
+    event.preventDefault();
+    this.obey(asked);
+  }
+
+  obey(asked) {
+    if (asked === "play") this.controls.toggle();
+    else if (asked === "release") this.release();
+    else if (asked === "key back") this.moveKey(-1);
+    else if (asked === "key on") this.moveKey(1);
+    else this.moveCursor(destination(asked, this.cursor(), this.length()));
+  }
+
+  // Ends the tour, or lets the source token follow the step again.
+  release() {
+    if (this.tour.running) this.tour.end();
+    else this.move({ source: this.bySteps ? null : this.at.source });
+  }
+
+  // In self-attention the key stops at the edge of the figure; elsewhere the cursor goes on beyond it.
+  moveKey(by) {
+    const data = this.focus.data;
+    if (!data) return;
+    const { columns } = data.spans;
+    const last = columns.length - 1;
+    const next = nextColumn(this.key(data) === null ? null : this.focus.column(), by, columns.length);
+    const nearest = clamp(next, 0, last);
+    if (next === nearest || data.columns === data.rows) this.pick(data, null, columns[nearest]);
+    else this.move({ [data.columns]: this.position(data.columns) + by });
+  }
+
+  // --- when something goes wrong -----------------------------------------------------------------------------
+
+  guard(action) {
+    try {
+      return action();
+    } catch (error) {
+      console.error("linked view", error);
+      this.say(FAILED);
+      return undefined;
+    }
+  }
+
+  say(text) {
+    if (!this.problem) return;
+    this.problem.textContent = text;
+    this.problem.hidden = false;
+  }
+}
+
+// Text and tokens in turn; tokens stand in quotation marks.
+function rich(parts) {
+  return (parts || []).map((part, i) => (i % 2 ? element("em", "", `“${part}”`) : document.createTextNode(part)));
+}
+
+function view(name) {
+  if (!views.has(name)) views.set(name, new View(name));
+  return views.get(name);
+}
+
+export function feed({ data }) {
+  const target = view(data.view);
+  target.guard(() => target.receive(data));
+}
+
+export function show(component) {
+  const target = view(component.data.view);
+  return target.guard(() => target.show(component));
+}
