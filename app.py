@@ -1,4 +1,4 @@
-"""Home page: type a sentence, watch it being translated, open the attention on the way."""
+"""Home page: type a sentence, watch the model translate it, and look into its attention."""
 
 from __future__ import annotations
 

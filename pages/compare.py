@@ -1,4 +1,4 @@
-"""Compare: two maps side by side, and their difference."""
+"""Compare: two maps side by side, and the difference between them."""
 
 from __future__ import annotations
 

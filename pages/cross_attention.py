@@ -1,4 +1,4 @@
-"""Cross-attention: every target token looks at the source tokens, through the encoder's output."""
+"""Cross-attention: every target token attends to the source tokens through the encoder's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masked decoder self-attention: every target token looks back at the target tokens read so far."""
+"""Masked decoder self-attention: every target token attends to the target tokens read so far."""
 
 from __future__ import annotations
 

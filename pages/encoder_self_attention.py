@@ -1,4 +1,4 @@
-"""Encoder self-attention: every source token looks at every source token, once, before step 1."""
+"""Encoder self-attention: every source token attends to every source token, once, before step 1."""
 
 from __future__ import annotations
 

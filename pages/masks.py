@@ -1,4 +1,4 @@
-"""Masks: what attention may not see, and what would leak if the mask were another."""
+"""Masks: the keys that attention may not see, and the weight that would leak through a different mask."""
 
 from __future__ import annotations
 

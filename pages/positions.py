@@ -1,4 +1,4 @@
-"""Positions: what each positional encoding is, what it does to a sentence, and what it buys."""
+"""Positions: what each positional encoding is, what it does to a sentence, and how much it helps."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Bars that follow the cursor: what the model chose among, and one row of an attention map.
+"""Bars that follow the cursor: the candidates for the next token, and one row of an attention map.
 
-Both figures hold every step as a Plotly frame named by its position: a viewer moves without asking Python.
+Each figure holds every step as a Plotly frame named by its position, so a viewer can move between steps
+without asking Python.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SHOWN = 10
 
 
 def percent(share: float) -> str:
-    """Writes a share from 0 to 1 in per cent: `37 %`, `0.4 %`, `<0.1 %`."""
+    """Writes a share from 0 to 1 as a percentage: `37 %`, `0.4 %`, `<0.1 %`."""
     value = 100 * share
     if 0 < value < 0.1:
         return "<0.1 %"
@@ -97,7 +98,7 @@ def next_token_spec(steps: Sequence[StepLike], step: int = 0, height: int = styl
 
 
 def row_bars(view: HeadLike, row: int = 0, height: int = 200) -> go.Figure:
-    """Draws one row of a head, key by key; the other rows are frames named by their place in the window.
+    """Draws one row of a head, key by key; the other rows are frames named by their position in the window.
 
     Args:
         view: the head, over at most 64 keys.

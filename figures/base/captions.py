@@ -1,4 +1,4 @@
-"""What is said beside a picture: one sentence with its numbers, a caption, the audit badge."""
+"""Texts beside a picture: one sentence with numbers, a caption, and the audit badge."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CheckedHead(HeadLike, Protocol):
 
 
 def quote(token: str) -> str:
-    """A token as it is written inside a sentence."""
+    """A token as written inside a sentence."""
     return labels.shorten(labels.display(token), 24)
 
 
@@ -57,7 +57,7 @@ def _opening(view: HeadLike, row: int) -> list[str]:
 
 
 def sentence(view: HeadLike, row: int) -> list[str]:
-    """One sentence about a row, with numbers: plain and emphasised parts in turn.
+    """One sentence about a row, with numbers, as alternating plain and emphasised parts.
 
     Args:
         view: the head.
@@ -84,7 +84,7 @@ def sentences(view: HeadLike) -> list[list[str]]:
 
 
 def notes(view: HeadLike) -> dict[int, str]:
-    """What a reader must know of single rows (of the window, from 0): hidden weight, weight at rest."""
+    """Notes on single rows (of the window, from 0): weight on hidden tokens, weight on a special token."""
     told = {row: [text] for row, text in rests(view).items()}
     for row, mass in enumerate(hidden(view)):
         if mass > 0:
@@ -93,7 +93,7 @@ def notes(view: HeadLike) -> dict[int, str]:
 
 
 def rests(view: HeadLike) -> dict[int, str]:
-    """Says which rows (of the window, from 0) put over half their weight on a special token."""
+    """Notes on the rows (of the window, from 0) that put over half their weight on a special token."""
     notes = {}
     special = [i for i, token in enumerate(view.key_tokens) if labels.is_special(token)]
     for row, weights in enumerate(view.weights):
@@ -109,12 +109,12 @@ def norm_name(norm: str) -> str:
 
 
 def caption(view: CheckedHead, scale: str | None = "linear", whole: tuple[int, int] | None = None) -> str:
-    """Kind, layer, head, step, quantity and model; `{step}` is filled in where the step is known.
+    """Kind, layer, head, step, quantity and model; the placeholder `{step}` is filled in later.
 
     Args:
         view: the head.
-        scale: how weights become colours, one of `style.SCALES`; None where none do.
-        whole: queries and keys of the whole matrix, so that a window can be named.
+        scale: how weights become colours, one of `style.SCALES`; None if the picture has no colours for them.
+        whole: number of queries and keys of the whole matrix; needed to recognise a window.
     """
     place = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
     colour = "" if scale is None else f", colour from 0 to 1, {style.SCALE_NAMES[scale]}"
@@ -123,14 +123,14 @@ def caption(view: CheckedHead, scale: str | None = "linear", whole: tuple[int, i
 
 
 def quantity_name(view: HeadLike) -> str:
-    """What the numbers of a view are."""
+    """What the numbers of a view measure."""
     if view.scores is None:
         return "weights of words, summed over the pieces of a key, averaged over those of a query"
     return "weights"
 
 
 def summary(view: HeadLike, links: int = 5) -> str:
-    """The map in one sentence, with its strongest links: what stands for the picture where it is not seen."""
+    """The map in words, with its strongest links: the text alternative of the picture."""
     rows, keys = view.weights.shape
     order = np.argsort(-view.weights, axis=None, kind="stable")[:links]
     names = labels.row_names(view.query_tokens, view.predicted_tokens), labels.key_names(view.key_tokens)
@@ -141,11 +141,11 @@ def summary(view: HeadLike, links: int = 5) -> str:
 
 
 def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
-    """Says which part of a long matrix is drawn; empty where it is all of it.
+    """Says which part of a long matrix is drawn; empty if all of it is drawn.
 
     Args:
-        window: what is drawn.
-        whole: queries and keys of the whole matrix; where it is not known, 64 and more count as a part.
+        window: the part that is drawn.
+        whole: number of queries and keys of the whole matrix; if None, a side of 64 or more counts as a part.
     """
     q0, q1, k0, k1 = (
         getattr(window, name) for name in ("query_start", "query_stop", "key_start", "key_stop")
@@ -157,11 +157,11 @@ def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
 
 
 def badge(audit: AuditLike, derived: bool = False) -> dict[str, object]:
-    """The audit badge: passed, its text, and the figures behind it.
+    """The audit badge: whether the audit passed, the text, and the numbers behind it.
 
     Args:
         audit: the checks of the trace.
-        derived: whether the picture shows what was read from the trace, not the model's own arrays.
+        derived: whether the picture shows values derived from the trace, not the model's own arrays.
     """
     origin = "imported file, " if audit.imported else ""
     verified = f"✓ {origin}from a verified trace" if derived else f"✓ {origin}verified"

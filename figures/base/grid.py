@@ -1,4 +1,4 @@
-"""The frame of every map between two lists of tokens: square cells, labels on top and at the left."""
+"""The frame of every map between two lists of tokens: square cells, labels above and to the left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from figures.base.strips import frame
 _EDGE = 3
 """Px between a title and the edge of the figure."""
 _LETTERS = 10
-"""Px of the letters of a title; one that is longer than the map begins before it."""
+"""Font size of a title in px; a title longer than the map starts before the map."""
 
 
 def token_grid(
@@ -28,9 +28,9 @@ def token_grid(
     Args:
         rows: tokens from top to bottom.
         columns: tokens from left to right.
-        titles: what the rows are, and what the columns are.
+        titles: titles of the rows and of the columns.
         size: width and height in px.
-        room: widest label, in multiples of the font size; what it takes beyond the usual is added to the map.
+        room: widest label, in multiples of the font size; labels wider than usual enlarge the map.
     """
     longest = max(len(rows), len(columns))
     across = style.token_axis(labels.ticks(columns, room), size, longest)
@@ -65,7 +65,7 @@ def framed(figure: go.Figure, row: int) -> go.Figure:
 
 
 def lowered(figure: go.Figure, by: int) -> go.Figure:
-    """Moves the cells of a map down by so many px, to the height of those beside it; its title stays."""
+    """Moves the cells of a map down by `by` px, level with those of a map beside it; the title stays."""
     figure.layout.height += by
     figure.layout.margin.t += by
     figure.layout.annotations[0].yshift += by

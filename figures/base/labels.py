@@ -1,6 +1,6 @@
 """How tokens, positions, layers and heads are written for people.
 
-Programs count from 0, people from 1; `count` is the one place where figures turn the first into the second.
+Programs count from 0, people from 1; figures convert between the two only in `count`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"}
 
 
 def count(index: int) -> int:
-    """Turns a position, layer or head as programs count it (from 0) into what people read (from 1)."""
+    """Turns a position, layer or head counted from 0 (programs) into one counted from 1 (people)."""
     return index + 1
 
 
 def head_name(layer: int, head: int) -> str:
-    """The short name of a head, as on the tiles and titles: `L3 H5`."""
+    """The short name of a head, as in tiles and titles: `L3 H5`."""
     return f"L{count(layer)} H{count(head)}"
 
 
@@ -35,12 +35,12 @@ def head_phrase(layer: int, head: int) -> str:
 
 
 def escape(text: str) -> str:
-    """Escapes what Plotly reads as markup (`& < >`) and `#`, with which Streamlit marks its own colours."""
+    """Escapes the characters that Plotly reads as markup (`& < >`) and `#`, Streamlit's mark for colours."""
     return "".join(_ESCAPES.get(character, character) for character in text)
 
 
 def is_special(token: str) -> bool:
-    """Says whether a token is one of the model's own marks and no text."""
+    """Whether a token is one of the model's own marks, such as `</s>`, and not text."""
     return token in SPECIAL_TOKENS
 
 
@@ -51,10 +51,10 @@ def _visible(character: str) -> str:
 
 
 def display(token: str) -> str:
-    """Writes a piece for people: no word mark, blanks and control characters as visible signs.
+    """Writes a piece for people: without the word mark, with blanks and control characters as visible signs.
 
-    A byte piece `<0x3C>` becomes the character `<`, or `0xF0` where it is only part of one. An empty piece
-    becomes `∅`, a lone word mark `␣`.
+    A byte piece `<0x3C>` becomes the character `<`; a byte that is only part of a character becomes, say,
+    `0xF0`. An empty piece becomes `∅`, a lone word mark `␣`.
     """
     if is_special(token):
         return token
@@ -70,12 +70,12 @@ def display(token: str) -> str:
 
 
 def shorten(text: str, limit: int = CUT) -> str:
-    """Cuts a text after `limit` characters and says so with an ellipsis."""
+    """Cuts a text after `limit` characters and marks the cut with an ellipsis."""
     return text if len(text) <= limit else text[:limit] + "…"
 
 
 def width(text: str) -> float:
-    """About how wide a text is drawn in the app's font, in multiples of the font size."""
+    """Approximate width of a text in the app's font, in multiples of the font size."""
     return sum(map(_letter_width, text))
 
 
@@ -90,7 +90,7 @@ def _letter_width(letter: str) -> float:
 
 
 def fitted(text: str, room: float) -> str:
-    """Cuts a text so that, with an ellipsis, it is drawn no wider than `room` times the font size."""
+    """Cuts a text so that, ellipsis included, it is no wider than `room` times the font size."""
     if width(text) <= room:
         return text
     kept = 0
@@ -111,11 +111,11 @@ def occurrences(tokens: Sequence[str]) -> list[int | None]:
 
 
 def names(tokens: Sequence[str], room: float | None = None) -> list[str]:
-    """Unescaped names of tokens, repeated ones with a small index: `die₁ … die₂`.
+    """Unescaped names of tokens; repeated tokens get a small index: `die₁ … die₂`.
 
     Args:
         tokens: the pieces.
-        room: how wide a name may be with its index, in multiples of the font size; None cuts nothing.
+        room: greatest width of a name with its index, in multiples of the font size; None cuts nothing.
     """
     result = []
     for token, number in zip(tokens, occurrences(tokens), strict=True):
@@ -126,12 +126,12 @@ def names(tokens: Sequence[str], room: float | None = None) -> list[str]:
 
 
 def ticks(tokens: Sequence[str], room: float = ROOM) -> list[str]:
-    """Escaped axis labels, cut to their room (in multiples of the font size), repeated ones numbered."""
+    """Escaped axis labels, cut to `room` (in multiples of the font size); repeated tokens are numbered."""
     return [escape(name) for name in names(tokens, room)]
 
 
 def row_names(query_tokens: Sequence[str], predicted_tokens: Sequence[str] | None) -> list[str]:
-    """What a row is, in words: the query, or for decoder rows the token it reads and the one it predicts."""
+    """Names of rows in words: the query, or for decoder rows the token read and the token predicted."""
     read = names(query_tokens)
     if predicted_tokens is None:
         return [f"query {name}" for name in read]
@@ -140,5 +140,5 @@ def row_names(query_tokens: Sequence[str], predicted_tokens: Sequence[str] | Non
 
 
 def key_names(key_tokens: Sequence[str]) -> list[str]:
-    """What a column is, in words."""
+    """Names of columns in words."""
     return [f"key {name}" for name in names(key_tokens)]

@@ -1,4 +1,4 @@
-"""What a figure needs to know about one attention head: plain arrays, tokens and provenance."""
+"""What a figure needs of one attention head: plain arrays, tokens and provenance."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ class HeadLike(Protocol):
 
 
 def named(view: HeadLike) -> str:
-    """Whether the rows are named by the token they read or the one they predict.
+    """ "read" or "predicted": whether rows are named by the token they read or the one they predict.
 
-    A view read in words says so itself (`transformer.lenses.reading.ReadView`); otherwise rows of
-    cross-attention are named by what they predict.
+    A view that was read in words states its choice (`transformer.lenses.reading.ReadView`). Otherwise rows of
+    cross-attention are named by the token they predict, all others by the token they read.
     """
     usual = "predicted" if view.kind == "cross" and view.predicted_tokens is not None else "read"
     return str(getattr(view, "named", usual))
 
 
 def hidden(view: HeadLike) -> np.ndarray:
-    """The weight of each row that lies on hidden columns; zeros for a view that hides nothing."""
+    """The weight of each row that lies on hidden columns; zeros if the view hides nothing."""
     mass = getattr(view, "hidden", None)
     return np.zeros(len(view.query_tokens), dtype=np.float32) if mass is None else np.asarray(mass)
 
@@ -73,7 +73,7 @@ class AlternativeLike(Protocol):
 
 
 class StepLike(Protocol):
-    """One decode step: the token chosen and what it was chosen among."""
+    """One decode step: the chosen token and the candidates."""
 
     @property
     def token(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Vectors and matrices of signed numbers as small heat strips; the numbers stand in the hover text."""
+"""Vectors and matrices of signed numbers as small heat strips; the hover text gives the numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from figures.base import labels, style
 
 LARGEST_MATRIX = 16_384
-"""Cells of a matrix that travel as they are; a larger one is pooled, and says so."""
+"""Most cells of a matrix that are sent one by one; a larger matrix is pooled, and its title says so."""
 _STRIP = 22
 _STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "automargin": False}
 
@@ -22,9 +22,9 @@ class Strip:
     """One vector.
 
     Attributes:
-        name: stands at its left.
+        name: written to the left of the strip.
         values: numbers (n,).
-        note: stands at its right, such as its length.
+        note: written to the right of the strip, such as the vector's length.
         bold: whether the name is emphasised.
     """
 
@@ -35,12 +35,12 @@ class Strip:
 
 
 def largest(values: np.ndarray) -> float:
-    """The end of a scale centred on zero: the largest magnitude, at least a hair."""
+    """The end of a scale centred on zero: the largest magnitude, but at least 1e-9."""
     return max(float(np.abs(values).max(initial=0.0)), 1e-9)
 
 
 def signed(values: np.ndarray, scale: float, **more: object) -> dict[str, Any]:
-    """A heatmap of signed numbers (rows, columns), clear at zero."""
+    """A heatmap of signed numbers (rows, columns), transparent at zero."""
     return {
         "type": "heatmap",
         "z": np.ascontiguousarray(values, dtype=np.float32),
@@ -57,8 +57,9 @@ def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dim
 
     Args:
         strips: the vectors; a shorter one leaves its row empty at the right.
-        joint: one colour scale for all, where they are added or compared; else each has its own.
-        across: what a column is.
+        joint: whether all vectors share one colour scale, as when they are added or compared; otherwise
+            each has its own.
+        across: what a column stands for.
     """
     common = max(largest(strip.values) for strip in strips)
     width = max(len(strip.values) for strip in strips)
@@ -110,14 +111,14 @@ def vectors_spec(
     hover: tuple[str, str],
     selected: int | None = None,
 ) -> dict[str, Any]:
-    """One vector per token, and under the pointer each number times a factor.
+    """One vector per token; the hover text shows each number times a factor.
 
     Args:
         values: keys or values (tokens, d_head).
         tokens: at most 64.
-        factors: what each number is multiplied with: (d_head,) for all rows alike, or (tokens, 1).
-        hover: names of the number and of its factor: `k`, `q`.
-        selected: the token that is framed, in `tokens`.
+        factors: multiplies each number: (d_head,), the same for every row, or (tokens, 1).
+        hover: names of the number and of its factor, such as `k` and `q`.
+        selected: index in `tokens` of the token to frame.
     """
     count, width = values.shape
     numbers = np.broadcast_to(factors, values.shape)
@@ -167,10 +168,10 @@ def frame(left: float, right: float, top: float, bottom: float, **more: object) 
 
 
 def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210) -> dict[str, Any]:
-    """Weight matrices side by side, rows in, columns out; each with its own scale.
+    """Weight matrices side by side, each with its own scale; rows are inputs, columns outputs.
 
     Args:
-        matrices: name (may hold Plotly's markup) and numbers (rows, columns) of each.
+        matrices: name (may hold Plotly's markup) and numbers (rows, columns) of each matrix.
         height: in px.
     """
     gap, count = 0.05, len(matrices)
@@ -213,10 +214,10 @@ def _over(left: float, name: str, shape: tuple[int, ...], block: tuple[int, int]
 
 
 def pooled(values: np.ndarray, cells: int = LARGEST_MATRIX) -> tuple[np.ndarray, int, int]:
-    """A matrix of at most so many cells: of each block the number of largest magnitude, with its sign.
+    """Pools a matrix to at most `cells` cells: the number of largest magnitude of each block, with its sign.
 
     Returns:
-        The numbers, and how many rows and columns one of them stands for.
+        The pooled numbers, and how many rows and columns each of them stands for.
     """
     down = along = 1
     while -(-values.shape[0] // down) * -(-values.shape[1] // along) > cells:

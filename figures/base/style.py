@@ -1,4 +1,4 @@
-"""Hues, colour scales and the fixed frame that every map shares."""
+"""Hues, colour scales and the fixed frame of every map."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NEUTRAL = "rgba(128,128,128,.55)"
 CHOSEN = "rgba(128,128,128,.95)"
 HATCH = {"shape": "/", "size": 6, "solidity": 0.25, "fgcolor": "rgba(128,128,128,.6)"}
 NEGATIVE, POSITIVE = "#B8860B", "#9457BE"
-"""The two ends of the diverging scale, amber and purple: no kind's hue, told apart by every eye."""
+"""The ends of the diverging scale, amber and purple: no attention kind's hue, safe for colour blindness."""
 FAINTEST = 0.08
 SCALES = ("linear", "sqrt", "log")
-"""How a weight becomes a colour: as it is, its square root, or its logarithm from 0.001 up."""
+"""How a weight becomes a colour: by its value, its square root, or its logarithm from 0.001 up."""
 SCALE_NAMES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic from 0.001"}
 _STOPS = {"linear": (0, 0.25, 0.5, 0.75, 1), "sqrt": (0, 0.05, 0.2, 0.5, 1), "log": (0.001, 0.01, 0.1, 1)}
 MARGIN = {"l": 88, "t": 88, "r": 4, "b": 4}
-"""Room in px for labels as wide as `labels.ROOM`, and a title outside them."""
+"""Margin in px for labels as wide as `labels.ROOM`, plus a title outside them."""
 SIZE = 330
 LARGE = 450
 
@@ -35,9 +35,10 @@ def rgba(hue: str, alpha: float) -> str:
 
 
 def scale(kind: str) -> list[tuple[float, str]]:
-    """The sequential scale of a kind for levels 0 to 255: level 0 is masked and stays clear.
+    """The sequential scale of a kind for levels 0 to 255: level 0 is masked and transparent.
 
-    Works on any background, because only the opacity grows: from a trace of the hue to the full hue.
+    The scale works on any background, because only the opacity changes: from a trace of the hue to the full
+    hue.
     """
     hue, first = HUES[kind], 0.5 / 255
     clear, faint = rgba(hue, 0), rgba(hue, FAINTEST)
@@ -64,7 +65,7 @@ def strength(weights: np.ndarray, scale: str = "linear") -> np.ndarray:
 
 
 def stops(scale: str = "linear") -> list[tuple[str, float]]:
-    """A few weights that a legend prints, each with the share of the full colour that it has."""
+    """A few weights for a legend, each with its share of the full colour."""
     shares = strength(np.array(_STOPS[scale]), scale)
     return [
         (f"≤ {weight:g}" if scale == "log" and not i else f"{weight:g}", round(float(share), 3))
@@ -73,12 +74,12 @@ def stops(scale: str = "linear") -> list[tuple[str, float]]:
 
 
 def diverging() -> list[tuple[float, str]]:
-    """The scale of signed numbers and differences, clear at zero: draw with `zmin=-m, zmax=m`."""
+    """The scale of signed numbers and differences, transparent at zero: draw with `zmin=-m, zmax=m`."""
     return [(0.0, NEGATIVE), (0.5, rgba(NEGATIVE, 0)), (0.5, rgba(POSITIVE, 0)), (1.0, POSITIVE)]
 
 
 def margin(size: int = SIZE) -> dict[str, int]:
-    """Room around a map of `size` px for its labels, which are larger in a large map."""
+    """Margins around a map of `size` px for its labels, which are larger in a large map."""
     return MARGIN if size < LARGE else MARGIN | {"l": 100, "t": 100}
 
 
@@ -95,17 +96,17 @@ def label_size(count: int, size: int = SIZE) -> int:
 
 
 def label_step(count: int, size: int = SIZE) -> int:
-    """Every how many-th token of an axis is written so that labels do not overlap."""
+    """Step between the tokens that get a label, so that labels do not overlap."""
     return math.ceil(0.75 * label_size(count, size) / pitch(count, size))
 
 
 def token_axis(labels: Sequence[str], size: int = SIZE, count: int | None = None) -> dict[str, Any]:
-    """An axis with tokens at the numeric positions 0, 1, …: equal tokens stay apart.
+    """An axis with tokens at the numeric positions 0, 1, …, so that equal tokens stay separate.
 
     Args:
         labels: escaped names.
-        size: px of the map.
-        count: how many cells the map has on its longer side, where cells are square.
+        size: size of the map in px.
+        count: number of cells on the map's longer side, if the cells are square.
     """
     count = len(labels) if count is None else count
     shown = range(0, len(labels), label_step(count, size))
@@ -130,17 +131,17 @@ _CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "sh
 def spec(
     data: list[dict[str, Any]], layout: dict[str, Any], frames: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """A figure as plain values on a clear background, so that the page's theme shows through."""
+    """A figure as plain values on a transparent background, so that the page's theme shows through."""
     return {"data": data, "layout": _CLEAR | layout, "frames": frames or []}
 
 
 def figure(values: dict[str, Any]) -> go.Figure:
-    """The Plotly figure of a `spec`, without Plotly's template, so that it stays small."""
+    """The Plotly figure of a `spec`, without Plotly's template to keep the figure small."""
     return go.Figure(values | {"layout": values["layout"] | {"template": go.layout.Template()}})
 
 
 def to_json(values: dict[str, Any]) -> str:
-    """A `spec` as plotly.js reads it: arrays travel as base64, not as lists of numbers."""
+    """A `spec` in the JSON that plotly.js reads: arrays as base64, not as lists of numbers."""
     return json.dumps(values, default=_array)
 
 
@@ -151,14 +152,14 @@ def _array(values: object) -> object:
 
 
 def packed(values: np.ndarray) -> dict[str, str]:
-    """An array as plotly.js reads it: its type, its bytes in base64, and its shape."""
+    """An array in the form that plotly.js reads: its type, its bytes in base64, and its shape."""
     dtype = f"{values.dtype.kind}{values.dtype.itemsize}"
     written = {"dtype": dtype, "bdata": base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()}
     return written if values.ndim == 1 else written | {"shape": ", ".join(map(str, values.shape))}
 
 
 def bare(figure: go.Figure) -> go.Figure:
-    """Clears Plotly's template, so that the page's theme shows through and the figure stays small."""
+    """Removes Plotly's template, so that the page's theme shows through and the figure stays small."""
     figure.layout.template = go.layout.Template()
     figure.update_layout(_CLEAR)
     return figure

@@ -1,4 +1,4 @@
-"""Word alignments: what attention between words links, against links made by hand."""
+"""Word alignments: links that attention implies, compared with links made by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from figures.maps.heatmap import levels
 
 Pair = tuple[int, int]
 FOUND = "#56B4E9"
-"""Links that attention implies (Okabe and Ito): no kind's hue."""
+"""Colour of links that attention implies (Okabe and Ito palette); no attention kind uses this hue."""
 
 
 def alignment_map(
@@ -27,7 +27,7 @@ def alignment_map(
     titles: tuple[str, str],
     size: int = style.LARGE,
 ) -> go.Figure:
-    """Draws cross-attention between words, with links as marks on its cells.
+    """Draws cross-attention between words, with links as marks on the cells.
 
     A click on a cell gives a point whose `customdata` is (source word, target word), from 0.
 
@@ -35,10 +35,10 @@ def alignment_map(
         weights: (target words, source words) from 0 to 1.
         source: words of the columns.
         target: words of the rows.
-        found: (source word, target word) links that attention implies: dots.
-        sure: links made by hand: squares.
-        possible: links that an alignment may have: dotted squares.
-        titles: what the rows are, and what the columns are.
+        found: (source word, target word) links that attention implies, drawn as dots.
+        sure: links made by hand, drawn as squares.
+        possible: links that an alignment may or may not have, drawn as dotted squares.
+        titles: titles of the rows and of the columns.
         size: width and height in px.
     """
     layout = token_grid(target, source, titles, size)
@@ -89,7 +89,7 @@ def _targets(
     marks: dict[str, Collection[Pair]],
     side: float,
 ) -> dict[str, Any]:
-    """Invisible squares over the cells: a heatmap itself answers no click in Streamlit."""
+    """Invisible squares over the cells, because Streamlit reports no clicks on a heatmap."""
     rows, columns = labels.names(target), labels.names(source)
     pairs = [(i, j) for j in range(len(target)) for i in range(len(source))]
     texts = {"found": "linked by attention", "sure": "sure link", "possible": "possible link"}

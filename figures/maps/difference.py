@@ -1,4 +1,4 @@
-"""The difference of two attention maps, on one diverging scale centred on zero."""
+"""The difference between two attention maps, on one diverging scale centred on zero."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from figures.maps.heatmap import LARGEST, LEGEND, hatching
 Pair = tuple[int | None, int | None]
 _ENDS = 40
 ROOM = 8.5
-"""Widest label, in multiples of its font size: a name from both sides."""
+"""Widest label, in multiples of its font size; a label may hold names from both sides."""
 
 
 def scale_end(most: float) -> float:
-    """Where a diverging scale ends on both sides: the next tenth above the largest difference, at most 1."""
+    """The end of a diverging scale on both sides: the next tenth above the largest difference, at most 1."""
     return min(max(math.ceil(10 * most - 1e-6) / 10, 0.1), 1.0)
 
 
 def merged_names(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
-    """What aligned tokens are called: `A: …` or `B: …` where one side has them, both where they differ."""
+    """Names of aligned tokens: `A: …` or `B: …` if one side lacks the token, both names if they differ."""
     a, b = ([labels.display(token) for token in side] for side in (first, second))
 
     def name(pair: Pair) -> str:
@@ -49,18 +49,18 @@ def difference_map(
     size: int = style.LARGE,
     room: float = ROOM,
 ) -> go.Figure:
-    """Draws first − second; what was not compared is hatched.
+    """Draws first − second; cells that were not compared are hatched.
 
     Args:
         first: (rows, columns) weights of side A.
-        second: The same of side B.
-        compared: (rows, columns), True where a difference means something.
+        second: The same for side B.
+        compared: (rows, columns), True for cells whose difference means something.
         rows: Names of the rows.
         columns: Names of the columns.
-        distances: (rows,) total variation distance of each row, NaN where there is none; written at its end.
+        distances: (rows,) total variation distance of each row, NaN if it has none; written at its end.
         end: The scale runs from −end to end.
-        titles: What the rows are, and what the columns are.
-        size: Width and height in px of a map with usual labels; longer names and distances are added to it.
+        titles: Titles of the rows and of the columns.
+        size: Width and height in px of a map with usual labels; longer names and distances enlarge it.
         room: Widest label, in multiples of its font size.
 
     Raises:
@@ -101,7 +101,7 @@ def _hover(rows: Sequence[str], columns: Sequence[str], compared: np.ndarray) ->
 
 
 def _scale(end: float) -> dict[str, Any]:
-    """The printed scale under the map."""
+    """The colour bar under the map."""
     return {
         "orientation": "h",
         "x": 0,
@@ -121,7 +121,7 @@ def _scale(end: float) -> dict[str, Any]:
 
 
 def _row_ends(layout: dict[str, Any], distances: np.ndarray) -> dict[str, Any]:
-    """A second axis at the right with the distance of every row."""
+    """A second axis on the right with the distance of every row."""
     down = layout["yaxis"]
     ends = ["" if np.isnan(distances[i]) else f"{distances[i]:.2f}" for i in down["tickvals"]]
     axis = {key: value for key, value in down.items() if key != "ticktext"}

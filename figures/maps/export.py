@@ -1,4 +1,4 @@
-"""Figures that leave the app: real colours, and the caption with its provenance inside the picture."""
+"""Figures that leave the app: fixed colours, and the caption and provenance inside the picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STEERING = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
 
 
 class GroupLike(Protocol):
-    """Pieces that are one row or column: the first, and one past the last."""
+    """Pieces that share one row or column: the first, and one past the last."""
 
     @property
     def start(self) -> int: ...
@@ -33,11 +33,11 @@ class GroupLike(Protocol):
 
 
 def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
-    """A copy on white paper with dark text, and what it shows written under it.
+    """A copy with dark text on white, and with a description below the picture.
 
     Args:
-        figure: any figure; it is left as it is, frames of an animation do not come along.
-        lines: plain text, one paragraph each; they also go whole into `layout.meta`.
+        figure: any figure; it is not changed. The copy leaves out the frames of an animation.
+        lines: paragraphs of plain text; `layout.meta` holds them unbroken too.
     """
     layout = figure.layout
     width, height = layout.width or _WIDTH, layout.height or _HEIGHT
@@ -75,7 +75,7 @@ def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
 
 
 def wrapped(text: str, letters: int) -> list[str]:
-    """Breaks a paragraph into rows of at most so many letters; wide East Asian letters count twice."""
+    """Breaks a paragraph into rows of at most `letters` letters; wide East Asian letters count twice."""
     text = _plain(text)
     if len(text) > _LONGEST_LINE:
         text = text[:_LONGEST_LINE] + "…"
@@ -85,7 +85,7 @@ def wrapped(text: str, letters: int) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Without characters that steer the direction or the layout of a text: they become visible signs."""
+    """Replaces characters that control the direction or layout of a text with visible signs."""
     return "".join(
         labels.display(letter) if unicodedata.category(letter) in _STEERING else letter
         for letter in text.replace("\n", " ")
@@ -100,10 +100,10 @@ def marked(
     size: int = SIZE,
     scale: str = "linear",
 ) -> go.Figure:
-    """A head's map with the mark of the cursor, as the linked view shows it.
+    """A head's map with the cursor marked, as in the linked view.
 
     Args:
-        view: the head, or what was read from it, at most 64 x 64 cells.
+        view: the head, or a view derived from it, at most 64 x 64 cells.
         row: the query at the cursor (position in the sentence, from 0); None marks nothing.
         column: the key at the cursor (from 0), or None.
         later: whether rows after the cursor are faded to a quarter.
@@ -124,7 +124,7 @@ def marked(
 
 
 def _place(groups: Sequence[GroupLike] | None, start: int, length: int, position: int | None) -> int | None:
-    """Which row or column of a map holds a position of the sentence; None where none does."""
+    """The row or column of a map that holds a position of the sentence; None if none does."""
     if position is None:
         return None
     if groups is None:
@@ -134,7 +134,7 @@ def _place(groups: Sequence[GroupLike] | None, start: int, length: int, position
 
 
 def _fade(figure: go.Figure, row: int) -> None:
-    """Splits the cells: those after a row become a trace of their own, of a quarter's opacity."""
+    """Splits the cells: those after a row become a trace of their own, with a quarter of the opacity."""
     cells = figure.data[0]
     rest = go.Heatmap(cells)
     for trace, rows in ((cells, slice(0, row + 1)), (rest, slice(row + 1, None))):

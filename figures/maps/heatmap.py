@@ -34,7 +34,7 @@ def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
     """Takes the maximum over blocks, so that neither side of (rows, columns) is longer than `limit`.
 
     Returns:
-        The pooled array and how many rows and columns one of its cells stands for.
+        The pooled array, and how many rows and columns each of its cells stands for.
     """
     rows, columns = (-(-length // limit) for length in values.shape)
     starts = [np.arange(0, length, step) for length, step in zip(values.shape, (rows, columns), strict=True)]
@@ -43,7 +43,7 @@ def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
 
 
 def hatching(mask: np.ndarray) -> dict[str, Any] | None:
-    """Draws everything masked as one hatched polygon, or gives None where nothing is masked.
+    """Draws all masked cells as one hatched polygon; returns None if nothing is masked.
 
     Args:
         mask: True where the query may attend (queries, keys).
@@ -60,7 +60,7 @@ def hatching(mask: np.ndarray) -> dict[str, Any] | None:
 
 
 def _masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Masked cells as rectangles (top, bottom, left, right): equal runs of neighbouring rows are one."""
+    """Masked cells as rectangles (top, bottom, left, right), with equal runs of adjacent rows joined."""
     blocks: list[tuple[int, int, int, int]] = []
     open_runs: dict[tuple[int, int], int] = {}
     for row in range(len(mask) + 1):
@@ -78,7 +78,7 @@ def _masked_runs(row: np.ndarray) -> list[tuple[int, int]]:
 
 
 def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False) -> go.Figure:
-    """Draws one head: what each query (row) takes from each key (column).
+    """Draws one head: how much each query (row) attends to each key (column).
 
     Colours run from 0 to 1 for every head and sentence. The hover text gives the exact weight and the scaled
     score before the mask.
@@ -87,7 +87,7 @@ def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums:
         view: the head; at most 64 x 64 cells, longer sentences come as a window.
         size: width and height in px.
         scale: one of `style.SCALES`; the legend under the map prints it.
-        sums: whether the sum of each row stands at its end.
+        sums: whether to write the sum of each row at its end.
 
     Raises:
         ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
@@ -107,9 +107,9 @@ def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums:
 def heatmap_spec(
     view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums: bool = False
 ) -> dict[str, Any]:
-    """The same figure as plain values, without a legend: the linked view prints its own.
+    """The same figure as plain values, without a legend, because the linked view prints its own.
 
-    It writes the hover names from `layout.meta`.
+    The linked view makes the hover texts from the names in `layout.meta`.
     """
     _check(view)
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
@@ -137,7 +137,7 @@ def heatmap_spec(
 
 
 def legend(scale: str = "linear") -> dict[str, Any]:
-    """A colour bar under a map of weights, with numbers; `LEGEND` px of room are its own."""
+    """A colour bar with numbers under a map of weights; it takes `LEGEND` px of height."""
     stops = style.stops(scale)
     bar = {
         "orientation": "h",
@@ -163,7 +163,7 @@ def legend(scale: str = "linear") -> dict[str, Any]:
 
 
 def _row_ends(view: HeadLike, layout: dict[str, Any]) -> dict[str, Any]:
-    """A second axis at the right with the sum of every row."""
+    """A second axis on the right with the sum of every row."""
     rows = layout["yaxis"]
     ends = row_sums(view)
     axis = {key: value for key, value in rows.items() if key != "ticktext"}
@@ -191,7 +191,7 @@ def _check(view: HeadLike) -> None:
     shape = view.weights.shape
     if max(shape) > LARGEST:
         raise ValueError(
-            f"A map shows at most {LARGEST} x {LARGEST} cells, not {shape[0]} x {shape[1]}: ask for a window."
+            f"A map shows at most {LARGEST} x {LARGEST} cells, not {shape[0]} x {shape[1]}; ask for a window."
         )
     if shape != (len(view.query_tokens), len(view.key_tokens)):
         raise ValueError(
@@ -201,14 +201,14 @@ def _check(view: HeadLike) -> None:
 
 
 def row_tokens(view: HeadLike) -> tuple[str, ...]:
-    """What labels the rows: the tokens predicted (as usual in cross-attention) or the tokens read."""
+    """The tokens that label the rows: those predicted (the default in cross-attention) or those read."""
     if named(view) == "predicted" and view.predicted_tokens is not None:
         return view.predicted_tokens
     return view.query_tokens
 
 
 def axis_titles(view: HeadLike) -> tuple[str, str]:
-    """Whose queries the rows are and whose keys and values the columns are."""
+    """Axis titles: the source of the queries (rows), and the source of the keys and values (columns)."""
     layer = f"layer {labels.count(view.layer)}"
     if view.kind == "encoder":
         return f"queries: encoder, {layer}", f"keys and values: encoder, {layer}"

@@ -1,4 +1,4 @@
-"""Attention as lines: queries on the left, keys on the right, thickness = weight."""
+"""Attention as lines from queries on the left to keys on the right; thickness shows weight."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MASS = 0.7
 WIDEST = 7.0
 WIDTHS = 8
 SEVERAL = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
-"""Colours (Okabe and Ito) and line styles of heads drawn together; the kinds' own hues stay out of it."""
+"""Colours (Okabe and Ito) and line styles of heads drawn together; none is the hue of an attention kind."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ def links(view: HeadLike, mass: float | None = MASS, threshold: float = 0.0) -> 
 
     Args:
         view: The head.
-        mass: Of each row, the fewest links that carry this share of it together (0 to 1); None draws all.
-        threshold: And only those with at least this weight.
+        mass: For each row, keep the fewest links that together carry this share (0 to 1); None keeps all.
+        threshold: Keep only links of at least this weight.
 
     Raises:
         ValueError: ``mass`` or ``threshold`` is not from 0 to 1.
@@ -66,7 +66,7 @@ def lines(
         views: Heads of one kind over one window.
         mass: As in ``links``.
         threshold: As in ``links``.
-        query: A row to isolate (from 0); the others' lines stay faint.
+        query: A row to isolate (from 0); the lines of all other rows are faint.
         height: In px.
 
     Raises:
@@ -99,7 +99,7 @@ def looks(views: Sequence[HeadLike]) -> Sequence[tuple[str, str]]:
 
 
 def _traces(found: Sequence[Link], view: HeadLike, hue: str, dash: str, opacity: float) -> list[go.Scatter]:
-    """One trace per thickness, and one of unseen points at the middles that carry the hover text."""
+    """One trace per thickness, and one of invisible points at the middles of the lines for the hover text."""
     if not found:
         return []
     level = [max(1, round(link.weight * WIDTHS)) for link in found]

@@ -28,7 +28,7 @@ class Tile:
 
     @classmethod
     def of(cls, weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> Tile:
-        """Pools one head's weights (queries, keys), masked cells at level 0."""
+        """Pools one head's weights (queries, keys); masked cells get level 0."""
         return cls(*pool(levels(weights, mask, scale), LARGEST_TILE))
 
     @property
@@ -39,11 +39,11 @@ class Tile:
 
 @dataclass(frozen=True)
 class Measure:
-    """A statistic that colours the tiles: a strip under each, from the smallest value to the largest.
+    """A statistic, drawn as a strip under each tile; its colours run from the smallest value to the largest.
 
     Attributes:
-        values: by layer and head; NaN where a head has none.
-        texts: how each value is written.
+        values: by layer and head; NaN if a head has none.
+        texts: each value as text.
     """
 
     values: Sequence[Sequence[float]]
@@ -56,7 +56,7 @@ class Measure:
         return min(known, default=0.0), max(known, default=0.0)
 
     def color(self, layer: int, head: int) -> str:
-        """The colour of a head's strip; none for a head without a value."""
+        """The colour of a head's strip; transparent for a head without a value."""
         low, high = self.span
         value = self.values[layer][head]
         if value != value:
@@ -64,7 +64,7 @@ class Measure:
         return str(sample_colorscale(_STRIP, [(value - low) / ((high - low) or 1.0)])[0])
 
     def legend(self) -> list[tuple[str, str]]:
-        """A few values with their colours."""
+        """A few values with their colours, for a legend."""
         low, high = self.span
         shares = (0, 0.5, 1) if high > low else (0,)
         return [
@@ -92,16 +92,16 @@ def overview(
     measure: Measure | None = None,
     width: int = 560,
 ) -> go.Figure:
-    """Draws every head of a kind in one heatmap, the selected one framed.
+    """Draws every head of a kind in one heatmap and frames the selected head.
 
     A click on a tile gives a point whose `customdata` is (layer, head), from 0.
 
     Args:
         tiles: the pooled heads, by layer and head.
         kind: encoder, decoder or cross.
-        selected: layer and head of the frame, from 0.
-        notes: what the hover text says of a head, by (layer, head).
-        order: for each layer its heads (from 0) in the order of the columns; None keeps them by number.
+        selected: layer and head to frame, from 0.
+        notes: hover text of a head, by (layer, head).
+        order: for each layer its heads (from 0) in the order of the columns; None orders them by number.
         measure: a statistic that colours a strip under each tile.
         width: in px; the height follows from the number of layers.
     """
@@ -158,7 +158,7 @@ def _targets(
     side: float,
     notes: Mapping[tuple[int, int], str],
 ) -> dict[str, Any]:
-    """Invisible squares over the tiles: a heatmap itself answers no click in Streamlit."""
+    """Invisible squares over the tiles, because Streamlit reports no clicks on a heatmap."""
     places = [(layer, head) for layer, line in enumerate(numbers) for head in line]
     unseen = {"marker": {"opacity": 0}}
     return {
@@ -183,7 +183,7 @@ def _names(
     ordered: bool,
     measure: Measure | None,
 ) -> list[dict[str, Any]]:
-    """Over each tile its head, where the columns no longer say it, and its value."""
+    """Texts over the tiles: the head, if the columns no longer name it, and its value."""
     look = {"showarrow": False, "font": {"size": 9}, "yanchor": "bottom", "yshift": -2}
     names = []
     for layer, (y, line) in enumerate(zip(ys, numbers, strict=True)):

@@ -1,4 +1,4 @@
-"""A long matrix as an overview, pooled to at most 64 x 64 cells and labelled as such."""
+"""A long matrix as an overview, pooled to at most 64 x 64 cells and labelled as pooled."""
 
 from __future__ import annotations
 
@@ -62,6 +62,6 @@ def pooled_spec(
 
 
 def pooled_note(weights: np.ndarray) -> str:
-    """Says what a cell of the overview stands for."""
+    """Says what one cell of the overview stands for."""
     rows, columns = (-(-length // LARGEST) for length in weights.shape)
     return f"maximum over {rows}×{columns} cells" if max(rows, columns) > 1 else "every cell"

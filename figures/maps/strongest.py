@@ -1,4 +1,4 @@
-"""The strongest partners of one token, sorted: the keys of a query, or the queries that look at a key."""
+"""The strongest partners of one token, sorted: the keys of a query, or the queries that attend to a key."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def strongest(
     Args:
         view: The head.
         place: The query, or with ``of="key"`` the key, in the window (from 0).
-        of: "query": which keys it looks at (the bars are part of a row that sums to 1);
-            "key": which queries look at it (the bars are part of a column and have no fixed sum).
+        of: "query": the keys that the query attends to (the bars are part of a row that sums to 1);
+            "key": the queries that attend to the key (the bars are part of a column and have no fixed sum).
         height: In px.
 
     Raises:
-        IndexError: There is no such query or key in the window.
+        IndexError: The window has no such query or key.
     """
     values, seen = (
         (view.weights[place], view.mask[place])

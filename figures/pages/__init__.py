@@ -1,1 +1,1 @@
-"""Figures of one page each."""
+"""Figures that belong to a single page."""

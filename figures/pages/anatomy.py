@@ -1,4 +1,4 @@
-"""The model as a diagram whose boxes can be clicked, and small charts of its parts."""
+"""The model as a diagram of clickable boxes, and small charts of its parts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LINE = {"color": "rgba(128,128,128,.8)", "width": 1.2}
 _HALF_WIDTH, _HALF_HEIGHT = 0.62, 0.36
 _COLUMNS = (0.0, 2.0)
 _TARGETS = 9
-"""Invisible markers along a box, so that a click anywhere on it is heard."""
+"""Number of invisible markers along a box, so that a click anywhere on the box registers."""
 SLOT = 40
 _FULL = 0.45
-"""Opacity of a certain cell of the lens: text on it stays readable."""
+"""Opacity of a cell whose token has probability 1; text on it stays readable."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Box:
     """A part of the diagram.
 
     Attributes:
-        part: its name, which a click gives back.
-        label: written in it.
-        kind: the attention whose hue it wears; None for the other parts.
-        repeated: whether it belongs to the layer that is there N times.
-        adds: how many boxes back the residual connection starts that ends here; 0 where none does.
+        part: name of the box, reported by a click.
+        label: text in the box.
+        kind: the attention kind whose hue the box has; None for other parts.
+        repeated: whether the box belongs to the layer that is stacked N times.
+        adds: how many boxes back the residual connection that ends here starts; 0 if none ends here.
         shape: small, under the label; empty for none.
     """
 
@@ -48,14 +48,14 @@ class Box:
 def diagram_spec(
     encoder: Sequence[Box], decoder: Sequence[Box], times: tuple[str, str], selected: str, feeds: str
 ) -> dict[str, Any]:
-    """Encoder at the left, decoder at the right, both from the bottom up, as in the paper's figure 1.
+    """Encoder on the left, decoder on the right, both from the bottom up, as in the paper's figure 1.
 
     Args:
-        encoder: its boxes, from the input upwards.
-        decoder: the same.
-        times: how often the layer of each is there: `3 ×`.
-        selected: the part that is framed.
-        feeds: the decoder's part that reads the encoder's output.
+        encoder: boxes of the encoder, from the input upwards.
+        decoder: boxes of the decoder, likewise.
+        times: how often the layer of each stack is repeated, such as `3 ×`.
+        selected: the part to frame.
+        feeds: the part of the decoder that reads the encoder's output.
     """
     shapes, notes = [], []
     for x, boxes, count in zip(_COLUMNS, (encoder, decoder), times, strict=True):
@@ -150,7 +150,7 @@ def diagram(
 
 
 def norms_spec(running: str) -> dict[str, Any]:
-    """Post-norm and pre-norm side by side, the one that runs framed and named.
+    """Post-norm and pre-norm side by side; a frame and a label mark the one that the model uses.
 
     Args:
         running: `pre` or `post`.
@@ -194,14 +194,14 @@ def lens_spec(
     written: np.ndarray,
     chosen: Sequence[str],
 ) -> dict[str, Any]:
-    """What is read off after each layer: a row per layer, the most probable tokens from left to right.
+    """The model's prediction as read off after each layer: a row per layer, the most probable token first.
 
     Args:
-        rows: names of the rows, from the input upwards; the last is the model's own, and bold.
+        rows: names of the rows, from the input upwards; the last row, in bold, is the model's own output.
         tokens: tokens (rows, ranks).
         shares: their probabilities from 0 to 1 (rows, ranks).
-        written: whether a token is the one that was written in the end (rows, ranks); it is bold.
-        chosen: what each row says of that token.
+        written: whether a token is the one that the model finally wrote (rows, ranks); that token is bold.
+        chosen: a text for each row about that token.
     """
     count, ranks = shares.shape
     cells = {
@@ -264,10 +264,10 @@ def lens(
 
 
 def stream_spec(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> dict[str, Any]:
-    """The length of a vector along the residual stream.
+    """The length of vectors along the residual stream.
 
     Args:
-        lines: for each its name, the places (n,) and the lengths (n,).
+        lines: for each line its name, the places (n,) and the lengths (n,).
     """
     dashes = ("solid", "dash")
     traces = [
@@ -309,10 +309,10 @@ def ranked_spec(
     """A sorted list with bars.
 
     Args:
-        names: plain text, the first on top.
+        names: plain text, the first at the top.
         values: lengths of the bars.
-        written: what stands at their ends.
-        what: what a bar is, for the hover text.
+        written: texts at the ends of the bars.
+        what: what a bar measures, for the hover text.
     """
     count, end = len(names), float(np.max(values, initial=1e-9))
     bars = {

@@ -13,20 +13,20 @@ from figures.base import labels, style
 from figures.base.bars import percent
 
 STRONGEST = 0.6
-"""Opacity of the largest value: the text in the cells stays readable on it."""
+"""Opacity of the largest value; text in its cell stays readable."""
 WIDEST_ROLES = 10
-"""Up to so many heads a layer there is room for a role in each cell."""
+"""Most heads per layer for which each cell has room for a role."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a head's cell says.
+    """The content of a head's cell.
 
     Attributes:
-        value: the statistic; None where the head has none.
+        value: the statistic; None if the head has none.
         text: the value as people read it.
         role: the head's role in a few letters.
-        note: what the hover text says.
+        note: the hover text.
     """
 
     value: float | None
@@ -38,16 +38,16 @@ class Cell:
 def head_grid(
     cells: Sequence[Sequence[Cell]], kind: str, selected: tuple[int, int], ink: str | None = None
 ) -> go.Figure:
-    """Draws the heads of a kind, rows layers and columns heads, the selected one framed.
+    """Draws the heads of a kind (rows are layers, columns are heads) and frames the selected head.
 
-    The colour runs from the smallest value to the largest. A click on a cell gives a point whose `customdata`
-    is (layer, head), from 0.
+    Colours run from the smallest value to the largest. A click on a cell gives a point whose `customdata` is
+    (layer, head), from 0.
 
     Args:
         cells: by layer and head.
         kind: encoder, decoder or cross.
-        selected: layer and head of the frame, from 0.
-        ink: colour of the text in the cells; None for that of the figure.
+        selected: layer and head to frame, from 0.
+        ink: colour of the text in the cells; None for the figure's text colour.
     """
     n_layers, n_heads = len(cells), len(cells[0])
     rows = 62 if n_heads <= WIDEST_ROLES else 40
@@ -91,7 +91,7 @@ def _colours(cells: Sequence[Sequence[Cell]], kind: str) -> dict[str, Any]:
 
 
 def _targets(cells: Sequence[Sequence[Cell]], places: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Invisible squares over the cells: a heatmap itself answers no click in Streamlit."""
+    """Invisible squares over the cells, because Streamlit reports no clicks on a heatmap."""
     unseen = {"marker": {"opacity": 0}}
     return {
         "type": "scatter",
@@ -133,13 +133,13 @@ def _axis(texts: Sequence[str], side: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Follower:
-    """How well one head follows a relation, beside a rule.
+    """How well one head follows a relation, compared with a rule.
 
     Attributes:
         name: the relation.
         share: how often the head is right.
         rule: how often the rule is right.
-        note: what the hover text says.
+        note: the hover text.
     """
 
     name: str
@@ -149,10 +149,10 @@ class Follower:
 
 
 def relation_dots(found: Sequence[Follower], kind: str) -> go.Figure:
-    """Draws for each relation a dot for the head, a bar for the rule, and a line between the two.
+    """Draws, for each relation, a dot for the head, a bar for the rule, and a line between the two.
 
     Args:
-        found: from top to bottom.
+        found: the relations, from top to bottom.
         kind: encoder or decoder, for the hue.
     """
     names = [labels.escape(labels.shorten(each.name, 40)) for each in found]

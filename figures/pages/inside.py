@@ -1,4 +1,4 @@
-"""One row of attention drawn as the equation runs: products, scores, mask, weights, weighted sum."""
+"""One row of attention in the order of the equation: products, scores, mask, weights, weighted sum."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class LedgerRow:
     """One line of the calculation.
 
     Attributes:
-        name: stands at its left.
+        name: written to the left of the line.
         values: one number per key (keys,).
-        share: whether the numbers are weights from 0 to 1, drawn in the hue of the kind.
+        share: whether the numbers are weights from 0 to 1, drawn in the hue of the attention kind.
         masked: whether masked keys have no number in this line.
-        what_if: whether it is not the model's.
+        what_if: whether the line shows other arithmetic than the model's.
     """
 
     name: str
@@ -48,14 +48,14 @@ class LedgerRow:
 def ledger_spec(
     kind: str, tokens: Sequence[str], mask: np.ndarray, rows: Sequence[LedgerRow], selected: int | None = None
 ) -> dict[str, Any]:
-    """The calculation of one row of attention, a line below the other, a column per key.
+    """The calculation of one row of attention, one line for each stage and one column per key.
 
     Args:
         kind: encoder, decoder or cross.
         tokens: at most 64 keys.
         mask: True where the query may attend (keys,).
         rows: from the products down to the weights.
-        selected: the key that is framed.
+        selected: the key to frame.
     """
     count, places = len(tokens), _places(rows)
     names = [labels.escape(name) for name in labels.key_names(tokens)]
@@ -90,12 +90,12 @@ def ledger_spec(
 
 
 def _places(rows: Sequence[LedgerRow]) -> list[float]:
-    """Where the lines stand: a gap before the first that is not the model's."""
+    """Places of the lines, with a gap before the first line that is not the model's."""
     return [i + 0.6 * row.what_if for i, row in enumerate(rows)]
 
 
 def _numbers(rows: Sequence[LedgerRow], places: Sequence[float], mask: np.ndarray) -> list[dict[str, Any]]:
-    """The numbers in the cells: white where the colour is strong, else in the page's text colour."""
+    """The numbers in the cells: white on strong colours, otherwise in the page's text colour."""
     strong, faint = _written("#ffffff"), _written(None)
     for row, place in zip(rows, places, strict=True):
         end = 1.0 if row.share else largest(row.values[mask] if row.masked else row.values)
@@ -144,7 +144,7 @@ def ledger(
 
 
 def lecture_keys(weights: np.ndarray, mask: np.ndarray) -> list[int]:
-    """The keys that the drawing shows: the four visible ones of most weight, in reading order."""
+    """The keys that the drawing shows: the four visible keys of most weight, in reading order."""
     seen = np.flatnonzero(mask)
     best = seen[np.argsort(-weights[seen], kind="stable")][:LECTURE_KEYS]
     return sorted(int(i) for i in best)
@@ -158,14 +158,14 @@ def lecture_spec(
     weights: np.ndarray,
     mask: np.ndarray,
 ) -> dict[str, Any]:
-    """One query's way to its output, as lectures draw it: b from the a of a few keys.
+    """The path from one query to its output b, as lectures draw it: from the inputs a of a few keys.
 
     Args:
         kind: encoder, decoder or cross.
-        query: its token and position (from 0).
+        query: token and position (from 0) of the query.
         tokens: all keys.
-        scores: before the mask (keys,).
-        weights: (keys,).
+        scores: scores before the mask (keys,).
+        weights: attention weights (keys,).
         mask: True where the query may attend (keys,).
     """
     keys = lecture_keys(weights, mask)
@@ -242,12 +242,12 @@ def lecture(
 
 
 def form_spec(view: HeadLike, row: int, columns: bool = False, size: int = 250) -> dict[str, Any]:
-    """The whole head as a matrix, queries in rows, or in columns as other books write it.
+    """The whole head as a matrix, with queries in rows, or in columns as some books write it.
 
     Args:
         view: the head; at most 64 x 64 cells.
-        row: the query that is framed, in the window.
-        columns: whether queries are columns.
+        row: the query to frame, in the window.
+        columns: whether the queries are in columns.
         size: width and height in px.
     """
     weights, mask = (view.weights.T, view.mask.T) if columns else (view.weights, view.mask)
@@ -294,8 +294,8 @@ def saturation_spec(
     """How a softmax saturates as its scores grow.
 
     Args:
-        factors: what the scores are multiplied with (n,).
-        curves: name and values (n,) of each.
+        factors: multipliers of the scores (n,).
+        curves: name and values (n,) of each curve.
         marks: name and factor of each vertical line.
     """
     dashes = ("solid", "dash", "dot")

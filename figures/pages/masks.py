@@ -1,4 +1,4 @@
-"""Masks as objects, the scores before them, and what they could have let through."""
+"""Masks, the scores before masking, and the weight that other masks would let through."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from figures.base.shape import HeadLike
 from figures.maps.heatmap import LEGEND, axis_titles, hatching, legend, levels, row_tokens
 
 LEAKED = "#CC79A7"
-"""Weight on masked keys (Okabe and Ito): no kind's hue."""
+"""Colour of weight on masked keys (Okabe and Ito palette); no attention kind uses this hue."""
 WRITTEN = 22
-"""Most columns of a batch whose tokens are written into its cells."""
+"""Most columns of a batch for which tokens are written into the cells."""
 
 
 def mask_map(view: HeadLike, size: int = style.SIZE, hover: bool = True) -> go.Figure:
-    """Draws the mask of a head: what each query (row) may attend to; the rest is hatched.
+    """Draws the mask of a head: the keys that each query (row) may attend to; all other cells are hatched.
 
     Args:
         view: the head; its weights and scores are not drawn.
         size: width and height in px.
-        hover: whether a cell under the pointer is named.
+        hover: whether the hover text names the cell.
     """
     level = np.where(view.mask, 90, 0).astype(np.uint8)
     cells = _cells(level, style.scale(view.kind)) | {"zmin": 0, "zmax": 255}
@@ -39,11 +39,11 @@ def mask_map(view: HeadLike, size: int = style.SIZE, hover: bool = True) -> go.F
 
 
 def score_map(view: HeadLike, scores: np.ndarray, size: int = style.SIZE) -> go.Figure:
-    """Draws scores on a diverging scale centred on zero, printed under the map.
+    """Draws scores on a diverging scale centred on zero, with a colour bar under the map.
 
     Args:
         view: the head; gives tokens and mask.
-        scores: (queries, keys), scaled; −∞ is drawn as nothing.
+        scores: (queries, keys), scaled; −∞ leaves its cell empty.
         size: width in px; the map is square, the scale below it.
     """
     finite = np.where(np.isfinite(scores), scores, 0.0).astype(np.float32)
@@ -56,7 +56,7 @@ def score_map(view: HeadLike, scores: np.ndarray, size: int = style.SIZE) -> go.
 
 
 def weight_map(view: HeadLike, weights: np.ndarray, size: int = style.SIZE) -> go.Figure:
-    """Draws weights that need not be 0 under the mask: hatching lies over what leaks through it.
+    """Draws weights that need not be 0 under the mask: hatching covers the cells that should be masked.
 
     Args:
         view: the head; gives tokens and mask.
@@ -72,13 +72,13 @@ def weight_map(view: HeadLike, weights: np.ndarray, size: int = style.SIZE) -> g
 
 
 def leak_bars(view: HeadLike, visible: np.ndarray, masked: np.ndarray, size: int = style.SIZE) -> go.Figure:
-    """Draws for each row where its weight goes: to visible keys, to masked keys, or nowhere.
+    """Draws, for each row, where its weight goes: to visible keys, to masked keys, or nowhere.
 
     Args:
         view: the head; gives kind and tokens.
         visible: (rows,) weight on visible keys.
         masked: (rows,) weight on masked keys.
-        size: height in px of the map that stands beside the bars, row by row.
+        size: height in px of the map beside the bars; each bar is level with its row.
     """
     rows, longest = row_tokens(view), max(view.mask.shape)
     names = [labels.escape(name) for name in labels.names(rows)]
@@ -115,12 +115,12 @@ def leak_bars(view: HeadLike, visible: np.ndarray, masked: np.ndarray, size: int
 
 
 def padding_grid(sentences: Sequence[Sequence[str]], mask: np.ndarray, selected: int) -> go.Figure:
-    """Draws a batch as the rectangle it is: sentences are rows, what fills them up is hatched.
+    """Draws a batch as a rectangle: each row is a sentence, and padding is hatched.
 
     Args:
         sentences: tokens of each row, `<pad>` included.
         mask: (sentences, length), True for tokens.
-        selected: the row that is framed, from 0.
+        selected: the row to frame, from 0.
     """
     rows, columns = mask.shape
     shown = [[labels.display(token) for token in tokens] for tokens in sentences]
@@ -181,14 +181,14 @@ def _map(view: HeadLike, cells: dict[str, Any], size: int) -> go.Figure:
 
 
 def _below(figure: go.Figure) -> go.Figure:
-    """Makes room for what is printed under a map: as much for each, so that maps stand side by side."""
+    """Makes room under a map for its legend: the same for every map, so that maps beside it line up."""
     figure.layout.margin.b += LEGEND
     figure.layout.height += LEGEND
     return figure
 
 
 def _scale_strip(most: float, size: int) -> dict[str, Any]:
-    """A printed scale under the map, from −most over 0 to most."""
+    """A colour bar under the map, from −most through 0 to most."""
     ends = [-most, 0.0, most]
     return {
         "orientation": "h",
@@ -208,7 +208,7 @@ def _scale_strip(most: float, size: int) -> dict[str, Any]:
 
 
 def _names(view: HeadLike, notes: np.ndarray) -> list[list[str]]:
-    """Hover texts: row, column, and the note (queries, keys) on the cell, where there is one."""
+    """Hover texts: row, column, and the note (queries, keys) on the cell, if there is one."""
     rows, columns = labels.names(row_tokens(view)), labels.names(view.key_tokens)
     return [
         [

@@ -1,4 +1,4 @@
-"""What positional encodings are, and what they buy: tables, curves, biases, and results with intervals."""
+"""Positional encodings and their effect: tables, curves, biases, and results with intervals."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LOOKS = {
     "alibi": ("#56B4E9", "dash", "diamond-open"),
     "postnorm": ("#999999", "solid", "star"),
 }
-"""Colour, line and symbol of each twin: no kind's hue, and told apart without colours."""
+"""Colour, line and symbol of each twin: no attention kind's hue, and distinct even without colour."""
 NAMES = {
     "shaw": "relative keys",
     "t5": "T5 buckets",
     "alibi": "ALiBi",
     "postnorm": "sinusoidal (post-norm)",
 }
-"""What people read for a twin whose folder is called otherwise."""
+"""Display names of twins whose folder has another name."""
 _OTHER = ("#999999", "dashdot", "cross")
 SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
 Values = Sequence[float] | np.ndarray
@@ -36,18 +36,18 @@ _GRID = "rgba(128,128,128,.22)"
 _EDGE = {"color": _GRID, "width": 1, "dash": "dot"}
 _SMALL = {"size": 11}
 _NEVER = 0.2
-"""Where a count of 0 stands on a logarithmic axis."""
+"""Place of a count of 0 on a logarithmic axis."""
 _POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
 """Ticks of a logarithmic axis: powers of ten, written out."""
 
 
 def look(name: str) -> tuple[str, str, str]:
-    """Colour, line and symbol of a twin; another seed looks like the first."""
+    """Colour, line and symbol of a twin; a twin with another seed looks the same."""
     return LOOKS.get(name.partition("-seed")[0], _OTHER)
 
 
 def twin_name(name: str) -> str:
-    """What people read for a twin or encoding: `shaw-seed2` is "relative keys, seed 2"."""
+    """The display name of a twin or encoding: `shaw-seed2` is "relative keys, seed 2"."""
     first, seed, number = name.partition("-seed")
     return f"{NAMES.get(first, first)}, seed {number}" if seed else NAMES.get(first, first)
 
@@ -87,15 +87,15 @@ def _legend(items: int) -> dict[str, Any]:
 def table_map(
     table: np.ndarray, first: int, down: str, across: str, height: int = 360, left: int = 1
 ) -> go.Figure:
-    """A table of signed numbers as a map, every cell drawn: rows are positions, columns dimensions.
+    """A table of signed numbers as a map that draws every cell: rows are positions, columns dimensions.
 
     Args:
         table: (rows, columns).
-        first: what the first row is called; the others count on.
-        down: what the rows are.
-        across: what the columns are.
-        height: in px, at least; a row has one px or more, or else the browser would leave rows out.
-        left: what the first column is called; the others count on.
+        first: number of the first row; the other rows count on from it.
+        down: what the rows stand for.
+        across: what the columns stand for.
+        height: least height in px; each row gets at least 1 px, since a browser would drop thinner rows.
+        left: number of the first column; the other columns count on from it.
     """
     most = max(float(np.abs(table).max()), 1e-9)
     cells = {
@@ -123,14 +123,14 @@ def lines(
     looks: Mapping[str, tuple[str, str]] | None = None,
     **layout: Any,
 ) -> go.Figure:
-    """Several curves over the same places, with a legend that isolates one at a click.
+    """Several curves over the same places; a click in the legend isolates one curve.
 
     Args:
-        x: where the values stand.
+        x: places of the values.
         series: values by name.
-        titles: what lies along the two axes, units included.
+        titles: titles of the two axes, units included.
         looks: colour and line by name; otherwise `SERIES` in turn.
-        layout: more of Plotly's layout.
+        layout: further entries of Plotly's layout.
     """
     data = []
     for i, (name, values) in enumerate(series.items()):
@@ -167,15 +167,15 @@ def measured_groups(
     titles: tuple[str, str],
     **layout: Any,
 ) -> go.Figure:
-    """Values with intervals, one dot a twin in each group; twins stand beside each other.
+    """Values with intervals, one dot per twin in each group; the twins of a group stand side by side.
 
-    No line joins the groups: shifted aside, a steep one would look higher or lower than it is.
+    No line joins the groups: each twin is shifted aside, so a steep line would mislead about its height.
 
     Args:
-        groups: their names.
-        series: by twin, one value a group; None where nothing was measured.
-        titles: what lies along the two axes.
-        layout: more of Plotly's layout.
+        groups: names of the groups.
+        series: by twin, one value per group; None if nothing was measured.
+        titles: titles of the two axes.
+        layout: further entries of Plotly's layout.
     """
     data = []
     for i, (name, cells) in enumerate(series.items()):
@@ -196,13 +196,13 @@ def measured_lines(
     titles: tuple[str, str],
     **layout: Any,
 ) -> go.Figure:
-    """Values on a logarithmic axis at a few places, one line a twin.
+    """Values on a logarithmic axis at a few places, one line per twin.
 
     Args:
-        x: places, evenly spread in the picture.
-        series: by twin, one value a place; None where nothing was measured.
-        titles: what lies along the two axes.
-        layout: more of Plotly's layout.
+        x: places, evenly spaced in the picture.
+        series: by twin, one value per place; None if nothing was measured.
+        titles: titles of the two axes.
+        layout: further entries of Plotly's layout.
     """
     data = [
         _measured(name, [(place, cell) for place, cell in enumerate(cells) if cell is not None])
@@ -250,11 +250,11 @@ def _error(cells: Sequence[Interval]) -> dict[str, Any]:
 
 
 def dots(values: Mapping[str, Interval], title: str, digits: int = 1, unit: str = "") -> go.Figure:
-    """One dot with its interval for each twin, one below the other, the value written beside it.
+    """One dot with its interval for each twin, one below the other, with the value beside it.
 
     Args:
-        values: by name; `rotary-seed2` is the same encoding with another seed and drawn hollow.
-        title: what is measured.
+        values: by name; `rotary-seed2` is the same encoding with another seed and is drawn hollow.
+        title: the measured quantity.
         digits: after the point of the written value.
         unit: written after it.
     """
@@ -327,11 +327,11 @@ def token_vectors(tokens: Sequence[str], table: np.ndarray, most: float) -> go.F
 
 
 def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence[int]]) -> go.Figure:
-    """Norm of each learned position against the number of training sentences that reach it.
+    """Norm of each learned position vector, and the number of training sentences that reach the position.
 
     Args:
-        norms: by stack, one a position.
-        seen: by stack, sentences that reach the position; positions beyond were never seen.
+        norms: by stack, one value per position.
+        seen: by stack, number of sentences that reach each position; later positions were never seen.
     """
     longest = max(len(each) for each in seen.values())
     x = np.arange(1, max(map(len, norms.values())) + 1)

@@ -152,7 +152,7 @@ def test_choosing_another_way_of_comparing_is_in_the_address():
 def test_an_unreadable_comparison_is_named(value: str):
     at = run(PAGE, against=value)
     assert not at.exception
-    assert "Not readable in the address" in " ".join(each.value for each in at.info).replace("\\", "")
+    assert "could not be read" in " ".join(each.value for each in at.info).replace("\\", "")
 
 
 def test_an_unknown_model_gets_one_sentence():

@@ -118,7 +118,7 @@ def test_a_batch_of_blank_lines_is_the_usual_one():
 def test_values_that_mean_nothing_are_named(params: dict[str, str]):
     at = run(PAGE, **params)
     assert not at.exception
-    assert "Not readable in the address" in " ".join(each.value for each in at.info).replace("\\", "")
+    assert "could not be read" in " ".join(each.value for each in at.info).replace("\\", "")
 
 
 def test_a_member_beyond_the_batch_becomes_the_last():

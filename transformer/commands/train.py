@@ -18,15 +18,22 @@ from transformer.commands.arguments import choose_device
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
 from transformer.storage.card import training_card
-from transformer.storage.directory import CARD_FILE, TOKENIZER_FILE, save_checkpoint
-from transformer.storage.files import CheckpointError
+from transformer.storage.directory import CARD_FILE, save_checkpoint
+from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.presets import PRESETS, Preset
 from transformer.training.progress import Progress
-from transformer.training.run_files import STATE_FILE, StepLog, load_state, save_state
+from transformer.training.run_files import (
+    STATE_FILE,
+    Exported,
+    StepLog,
+    load_exported,
+    load_state,
+    save_state,
+)
 from transformer.training.trainer import Trainer, TrainingOptions, TrainingStep, train
 
 MOST_WEIGHT = 100
@@ -128,10 +135,11 @@ def run(arguments: argparse.Namespace) -> int:
     config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
     _check_output(arguments.output, arguments.resume)
     torch.manual_seed(options.seed)
-    tokenizer, data, valid = _data(arguments, preset, config, options.seed)
-    config = replace(config, vocab_size=tokenizer.vocab_size, trained_length=data.longest)
+    exported, data, valid = _data(arguments, preset, config, options.seed)
+    config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
     trainer = Trainer(Transformer(config).to(device), data, options)
-    run_directory = RunDirectory(arguments, trainer, tokenizer, _fingerprint(data))
+    exported.card = exported.card or _card(arguments, trainer.model)
+    run_directory = RunDirectory(arguments.output, trainer, exported, _fingerprint(data))
     run_directory.begin(arguments.resume, arguments.new_data)
     _report_start(trainer, arguments.output)
     return _steps(trainer, valid, run_directory)
@@ -139,14 +147,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _data(
     arguments: argparse.Namespace, preset: Preset, config: TransformerConfig, seed: int
-) -> tuple[Tokenizer, EncodedPairs, EncodedPairs]:
-    """Vocabulary, training pairs and validation pairs, all read and checked."""
+) -> tuple[Exported, EncodedPairs, EncodedPairs]:
+    """What is exported beside the weights, training pairs and validation pairs, all read and checked."""
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
     shares = preset.shares | _given(arguments, list(MAKERS))
     train_pairs, weights = _mixture(arguments.train, shares, seed)
     valid_pairs = [pair for path in arguments.valid for pair in read_pairs(path)]
-    tokenizer = _tokenizer(arguments, train_pairs, config.vocab_size)
+    exported = _exported(arguments, train_pairs, config.vocab_size)
+    tokenizer = exported.tokenizer
     data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
@@ -154,32 +163,34 @@ def _data(
     if len(data) < len(train_pairs):
         left_out = len(train_pairs) - len(data)
         print(f"{left_out:,} pairs over {arguments.max_length} tokens a side are left out.", file=sys.stderr)
-    return tokenizer, data, valid
+    return exported, data, valid
 
 
 class RunDirectory:
-    """Where a run is kept: the model as others load it, and the state to continue from."""
+    """Where a run is kept: the state to continue from, and the model that is made from it.
 
-    def __init__(
-        self, arguments: argparse.Namespace, trainer: Trainer, tokenizer: Tokenizer, fingerprint: str
-    ) -> None:
-        self._path: Path = arguments.output
-        self._trainer = trainer
-        self._tokenizer = tokenizer
-        self._fingerprint = fingerprint
-        self._card = _card(arguments, trainer.model)
-        self._average_is_better = False
+    Args:
+        path: The directory.
+        trainer: The run.
+        exported: What the run exports beside the weights.
+        fingerprint: Of the training data.
+    """
+
+    def __init__(self, path: Path, trainer: Trainer, exported: Exported, fingerprint: str) -> None:
+        self._path, self._trainer, self._exported, self._fingerprint = path, trainer, exported, fingerprint
         self._saved_step = -1
 
     def begin(self, resume: bool, new_data: bool) -> None:
-        """Loads the saved state (of the same data, unless `new_data`) or writes the untrained model."""
+        """Loads the saved state (of the same data, unless `new_data`), or saves the untrained model."""
+        self._path.mkdir(parents=True, exist_ok=True)
+        for file in self._path.glob(UNFINISHED):
+            file.unlink()
         if not resume:
             return self.save()
         changed = load_state(self._path, self._trainer, None if new_data else self._fingerprint)
-        self._saved_step = self._trainer.step
         if changed:
             print(f"Resuming with other options than before: {', '.join(changed)}.", file=sys.stderr)
-        return None
+        return self._export()
 
     def log(self) -> StepLog:
         """The log, cut to where the run stands."""
@@ -188,22 +199,22 @@ class RunDirectory:
     def choose(self, done: TrainingStep) -> None:
         """Remembers which weights did better on the validation pairs."""
         if done.valid_loss is not None and done.valid_loss_average is not None:
-            self._average_is_better = done.valid_loss_average < done.valid_loss
+            self._exported.averaged = done.valid_loss_average < done.valid_loss
 
     def save(self) -> None:
-        """Writes the state, then the model with the better of the own and the averaged weights."""
-        if self._saved_step == self._trainer.step:
-            return
-        save_state(self._path_made(), self._trainer, self._fingerprint)
-        averaged = self._average_is_better and self._trainer.average
-        state = self._trainer.average if averaged else self._trainer.model.state_dict()
-        card = "" if (self._path / CARD_FILE).exists() else self._card
-        save_checkpoint(self._path, self._trainer.model.config, state, self._tokenizer, card=card)
-        self._saved_step = self._trainer.step
+        """Writes the state, and then the model that it exports."""
+        if self._saved_step != self._trainer.step:
+            save_state(self._path, self._trainer, self._fingerprint, self._exported)
+            self._export()
 
-    def _path_made(self) -> Path:
-        self._path.mkdir(parents=True, exist_ok=True)
-        return self._path
+    def _export(self) -> None:
+        """Writes the model's files from the state: the averaged weights if they did better, or the last."""
+        averaged = self._exported.averaged and self._trainer.average
+        weights = self._trainer.average if averaged else self._trainer.model.state_dict()
+        card = "" if (self._path / CARD_FILE).exists() else self._exported.card
+        config, step = self._trainer.model.config, self._trainer.step
+        save_checkpoint(self._path, config, weights, self._exported.tokenizer, card=card, step=step)
+        self._saved_step = step
 
 
 def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory) -> int:
@@ -242,7 +253,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 def _check_output(path: Path, resume: bool) -> None:
     if path.exists() and not path.is_dir():
         raise ValueError(f"The output {path} is a file; name a directory.")
-    if not resume and path.is_dir() and any(path.iterdir()):
+    if not resume and path.is_dir() and set(path.iterdir()) - set(path.glob(UNFINISHED)):
         raise ValueError(
             f"The output {path} is not empty; add --resume to continue its run, or name another."
         )
@@ -283,13 +294,15 @@ def _weighted(file: str) -> tuple[str, float]:
     return path, weight
 
 
-def _tokenizer(arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int) -> Tokenizer:
+def _exported(arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int) -> Exported:
+    """The vocabulary, the card and the choice of weights: those of the saved run, or new ones."""
     if arguments.resume:
-        return Tokenizer.load(arguments.output / TOKENIZER_FILE)
+        return load_exported(arguments.output)
     if arguments.tokenizer is not None:
-        return Tokenizer.load(arguments.tokenizer)
+        return Exported(Tokenizer.load(arguments.tokenizer))
     print(f"Training a vocabulary of {vocab_size:,} pieces.", file=sys.stderr)
-    return Tokenizer.train((text for pair in pairs for text in (pair.source, pair.target)), vocab_size)
+    texts = (text for pair in pairs for text in (pair.source, pair.target))
+    return Exported(Tokenizer.train(texts, vocab_size))
 
 
 def _fingerprint(data: EncodedPairs) -> str:

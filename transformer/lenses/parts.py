@@ -149,7 +149,7 @@ def embedding_part(
 def norm_part(model: Transformer, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:
     """The LayerNorm of a sub-layer at a token: before it with pre-norm, after the addition with post-norm."""
     trace = residual_trace(translation, sublayer)
-    norm = getattr(_layer(model, sublayer), f"{sublayer.name}residual_trace").norm
+    norm = getattr(_layer(model, sublayer), f"{sublayer.name}_residual").norm
     if model.config.norm == "pre":
         return _normed(norm, trace.stream[position], read_only(trace.read[position]))
     return _normed(norm, trace.stream[position] + trace.update[position], read_only(trace.output[position]))
@@ -214,7 +214,7 @@ def addition_check(
 ) -> tuple[Check, ...]:
     """Holds a sum of stream and update (d_model,) against the stream that left the sub-layer."""
     output = read_only(residual_trace(translation, sublayer).output[position])
-    norm = getattr(_layer(model, sublayer), f"{sublayer.name}residual_trace").norm
+    norm = getattr(_layer(model, sublayer), f"{sublayer.name}_residual").norm
     leaves_as = total if model.config.norm == "pre" else layer_norm(norm, total)
     return (_check("residual stream", [(leaves_as, output)], OUTPUT_LIMIT[norm.weight.dtype]),)
 

@@ -10,14 +10,19 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialize_tensors
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from transformer.decode.rules import FREE, SearchRules
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer.storage.files import CheckpointError, read_json, write_atomically, write_json
+from transformer.storage.files import (
+    CheckpointError,
+    read_json,
+    serialize_tensors,
+    write_atomically,
+    write_json,
+)
 from transformer.text.vocabulary import Tokenizer, TokenizerError, Vocabulary
 
 WEIGHTS_FILE = "model.safetensors"
@@ -77,6 +82,7 @@ def save_checkpoint(
     *,
     card: str = "",
     heads: dict[str, Any] | None = None,
+    step: int | None = None,
 ) -> None:
     """Writes a model directory; the weights come last, each file atomically.
 
@@ -86,7 +92,8 @@ def save_checkpoint(
         state: The model's `state_dict()`.
         tokenizer: Its vocabulary.
         card: Text of `README.md`; not written where empty.
-        heads: Content of `heads.json`; not written where None.
+        heads: Content of `heads.json`; not written if None.
+        step: Training step of the weights, written into their file.
 
     Raises:
         CheckpointError: A weight is not finite.
@@ -101,7 +108,8 @@ def save_checkpoint(
         write_atomically(directory / CARD_FILE, card.encode())
     if heads is not None:
         write_json(directory / HEADS_FILE, heads)
-    write_atomically(directory / WEIGHTS_FILE, serialize_tensors(stored, {"format": "pt"}))
+    notes = {"format": "pt"} | ({} if step is None else {"step": str(step)})
+    write_atomically(directory / WEIGHTS_FILE, serialize_tensors(stored, notes))
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:

@@ -7,11 +7,18 @@ import os
 from pathlib import Path
 from typing import Any
 
+from safetensors.torch import save
+from torch import Tensor
+
 MAX_JSON_BYTES = 16 * 2**20
 
 
 class CheckpointError(ValueError):
     """A directory cannot be used as a model; the message says which file is wrong and how."""
+
+
+UNFINISHED = ".*.part"
+"""Files that a killed process left behind while it wrote."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -26,6 +33,20 @@ def write_atomically(path: Path, content: bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     _sync_directory(path.parent)
+
+
+def serialize_tensors(tensors: dict[str, Tensor], notes: dict[str, str]) -> bytes:
+    """Tensors and notes in the safetensors format; equal content gives equal bytes.
+
+    (The library writes the notes in a random order.)
+    """
+    content = save(tensors, notes)
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    header["__metadata__"] = notes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[start:]
 
 
 def _sync_directory(path: Path) -> None:

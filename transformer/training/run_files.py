@@ -1,36 +1,79 @@
-"""What a training run keeps on disk: one state file to continue from, and a log of JSON lines."""
+"""What a training run keeps on disk: one state file to continue from, and a log of JSON lines.
+
+The state file is the truth. It is written by one atomic replacement and holds everything that decides what
+the run exports: weights, average, optimiser, random state, vocabulary, model card, and which weights did
+better. The files of the model are made from it, so a run that was killed between two files makes them again.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialize_tensors
 
-from transformer.storage.files import CheckpointError, write_atomically
+from transformer.storage.files import CheckpointError, serialize_tensors, write_atomically
+from transformer.text.vocabulary import Tokenizer
 from transformer.training.trainer import Trainer, TrainingStep
 
 STATE_FILE = "training.safetensors"
 LOG_FILE = "log.jsonl"
+TOKENIZER = "tokenizer"
+"""Name under which the state file holds the vocabulary, as bytes."""
 
 
-def save_state(directory: Path, trainer: Trainer, fingerprint: str) -> None:
-    """Writes model, average, optimiser and random state as one file, atomically.
+@dataclass
+class Exported:
+    """What a run exports beside the weights.
+
+    Attributes:
+        tokenizer: The vocabulary.
+        card: Text of the model card.
+        averaged: Whether the averaged weights did better than the last ones on the validation pairs.
+    """
+
+    tokenizer: Tokenizer
+    card: str = ""
+    averaged: bool = False
+
+
+def save_state(directory: Path, trainer: Trainer, fingerprint: str, exported: Exported) -> None:
+    """Writes the state as one file, atomically.
 
     Args:
         directory: Of the run.
         trainer: Between two steps.
         fingerprint: Of the training data, compared when the run continues.
+        exported: What the run exports beside the weights.
     """
     notes = {
         "step": str(trainer.step),
         "options": json.dumps(trainer.options.to_dict()),
         "config": json.dumps(trainer.model.config.to_dict()),
         "data": fingerprint,
+        "averaged": json.dumps(exported.averaged),
+        "card": exported.card,
     }
-    write_atomically(directory / STATE_FILE, serialize_tensors(trainer.state_tensors(), notes))
+    pieces = torch.frombuffer(bytearray(exported.tokenizer.to_bytes()), dtype=torch.uint8)
+    tensors = trainer.state_tensors() | {TOKENIZER: pieces}
+    write_atomically(directory / STATE_FILE, serialize_tensors(tensors, notes))
+
+
+def load_exported(directory: Path) -> Exported:
+    """What a saved run exports beside the weights.
+
+    Raises:
+        CheckpointError: There is no state, or it is damaged.
+    """
+    with _opened(directory) as file:
+        notes = file.metadata() or {}
+        tokenizer = Tokenizer(file.get_tensor(TOKENIZER).numpy().tobytes())
+        return Exported(tokenizer, notes["card"], json.loads(notes["averaged"]))
 
 
 def load_state(directory: Path, trainer: Trainer, fingerprint: str | None) -> list[str]:
@@ -47,6 +90,17 @@ def load_state(directory: Path, trainer: Trainer, fingerprint: str | None) -> li
     Raises:
         CheckpointError: There is no state, it is damaged, or it belongs to another model or other data.
     """
+    with _opened(directory) as file:
+        notes = file.metadata() or {}
+        _check_notes(directory / STATE_FILE, notes, trainer, fingerprint)
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        trainer.load_state_tensors(tensors, int(notes["step"]))
+        saved: dict[str, Any] = json.loads(notes["options"])
+    return [name for name, value in trainer.options.to_dict().items() if saved.get(name) != value]
+
+
+@contextmanager
+def _opened(directory: Path) -> Iterator[Any]:
     path = directory / STATE_FILE
     if not path.is_file():
         raise CheckpointError(
@@ -54,18 +108,13 @@ def load_state(directory: Path, trainer: Trainer, fingerprint: str | None) -> li
         )
     try:
         with safe_open(path, framework="pt") as file:
-            notes = file.metadata() or {}
-            _check_notes(path, notes, trainer, fingerprint)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        trainer.load_state_tensors(tensors, int(notes["step"]))
-        saved: dict[str, Any] = json.loads(notes["options"])
+            yield file
     except CheckpointError:
         raise
     except (SafetensorError, OSError, KeyError, RuntimeError, ValueError) as error:
         raise CheckpointError(
             f"{path} is damaged or cut off ({error}); the run cannot be resumed."
         ) from error
-    return [name for name, value in trainer.options.to_dict().items() if saved.get(name) != value]
 
 
 def _check_notes(path: Path, notes: dict[str, str], trainer: Trainer, fingerprint: str | None) -> None:

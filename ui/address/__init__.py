@@ -1,1 +1,1 @@
-"""What a visitor sees, as one value, and its address."""
+"""What a visitor sees, as one value and as an address."""

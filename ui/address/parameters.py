@@ -1,6 +1,6 @@
-"""What the visitor sees as one value, and the table of the parameters that carry it in an address.
+"""What the visitor sees, as one value, and the table of parameters that carry this value in an address.
 
-A field of `State` has a row in `PARAMETERS`. Programs count from 0; the address counts from 1, as people do.
+Every field of `State` has a row in `PARAMETERS`. Programs count from 0; the address, for people, from 1.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ from ui.address.values import (
 from ui.linked_view.events import Head
 
 LONGEST_LINK = 4_000
-"""Most characters of the texts in an address, as they are written there."""
+"""Most characters that the texts in an address may take, in URL encoding."""
 
 
 @dataclass(frozen=True)
 class State:
-    """Everything that an address carries; positions, layers and heads from 0, None where the app chooses.
+    """Everything that an address carries. Positions, layers and heads count from 0; None lets the app choose.
 
     Attributes:
         text: the sentence.
         model: the name of the model.
-        language: the target language, such as `>>fra<<`, of a model that must be told one.
+        language: the target language, such as `>>fra<<`, for a model with several.
         step: the decode step.
         source: the source token that was clicked.
         encoder: the chosen head of encoder self-attention.
@@ -65,43 +65,44 @@ class State:
         cross: the chosen head of cross-attention.
         view: the variant of a page: `batch`, `trained`, `alignment`.
         decode: `greedy`, `beam-4`, `sample-7`.
-        target: a translation of the visitor's own.
+        target: the visitor's own translation.
         batch: the second sentence on the encoder page.
         order: the statistic by which the grids of heads are ordered.
         words: whether sub-words are merged into words.
-        hide: what is left out of the maps, of `HIDEABLE`.
-        rows: whether decoder rows are named by the token `read` or `predicted`; None: as usual for the kind.
+        hide: what the maps leave out, from `HIDEABLE`.
+        rows: whether decoder rows are named by the token `read` or `predicted`; None for the kind's default.
         scale: how weights become colours: `linear`, `sqrt`, `log`.
-        window: rows and columns that a map shows at most.
-        show: how the pages of a kind draw a head: `matrix`, `lines`, `strongest`.
+        window: most rows and columns that a map shows.
+        show: how the page of an attention kind draws a head: `matrix`, `lines`, `strongest`.
         links: which lines are drawn: `mass-70`, the links that carry 70 % of each row; `weight-10`, those
             of at least 0.10.
-        more: heads of the same kind that are drawn with the chosen one as lines.
+        more: further heads of the same kind, drawn as lines together with the chosen head.
         color: the statistic that colours the grids of heads.
-        kind: the attention that a page of all three shows: encoder, decoder or cross.
-        mask: what the mask of the Masks page could have been: `zero`, `after`; None for what it is.
-        statistic: what the page of heads over many sentences colours by, as in `heads.json`.
-        sentences: the batch of the Masks page, one sentence a line.
-        member: the sentence of that batch which is shown.
+        kind: the attention kind shown by a page that offers all three: encoder, decoder or cross.
+        mask: a different mask to try on the Masks page: `zero`, `after`; None for the real mask.
+        statistic: the statistic that colours the page "Heads over sentences", as named in `heads.json`.
+        sentences: the batch of the Masks page, one sentence per line.
+        member: the sentence of that batch to show.
         mean: the layers (first and last, from 0) over whose heads an alignment averages; None for one head.
-        rule: how attention becomes links: `mutual`, `above-0.3`; None for each word's strongest.
+        rule: how attention becomes links: `mutual`, `above-0.3`; None for each word's strongest link.
         pairs: word links made by hand.
-        gold: where those links come from, as `sample-3`; None where the visitor drew them.
-        against: what the page Compare sets against the selection.
-        other: the sentence or translation that it compares with.
-        key: the key that "Inside a head" looks at in self-attention.
-        what_if: the other arithmetic of that page, and its number: a temperature, a radius, a head (from 0).
-        part: the part of the model on the page Anatomy, of `PARTS`.
-        layer: its layer.
-        encoding: the positional encoding that the page of positions explains.
-        d_model: dimensions of the table shown there.
-        base: of its wavelengths.
-        positions: how many positions it shows.
-        first: the first of them, where they do not fit into one picture.
+        gold: source of those links, such as `sample-3`; None if the visitor drew them.
+        against: what the page Compare compares the selection with.
+        other: the other sentence or translation on the page Compare.
+        key: the key that "Inside a head" shows in self-attention.
+        what_if: the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a
+            head (from 0).
+        part: the part of the model on the page Anatomy, from `PARTS`.
+        layer: the layer of that part.
+        encoding: the positional encoding that the page Positions explains.
+        d_model: dimensions of the table on the page Positions.
+        base: base of the wavelengths in that table.
+        positions: how many positions that table shows.
+        first: the first position shown, if the positions do not fit into one picture.
         dimension: the dimension drawn as a curve.
-        offset: by how many positions the sentence, or the table, is moved.
-        swap: the two words (from 0) that change places.
-        twin_head: the head of all twins that is shown; None for each one's own previous-token head.
+        offset: by how many positions the sentence, or the table, is shifted.
+        swap: the two words (from 0) that swap places.
+        twin_head: the head shown for all twins; None for each twin's own previous-token head.
     """
 
     text: str | None = None
@@ -180,12 +181,12 @@ PAGE_OWN = (
     "swap",
     "twin_head",
 )
-"""Values that one page alone reads; links of the menu leave them out."""
+"""Values that only one page reads; the links of the menu leave them out."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """How one value is read from the address (raising ValueError) and written to it."""
+    """How to read one value from the address (raising ValueError) and write it there."""
 
     read: Callable[[str], Any] = str
     write: Callable[[Any], str] = str
@@ -244,7 +245,7 @@ PARAMETERS: dict[str, Parameter] = {
 
 
 _NUMBERS = ("d_model", "base", "positions", "offset")
-"""Values that are moved between two ends; where that changed them, the page says so."""
+"""Values that are clamped to a range; if that changes a value, the page says so."""
 
 
 def _number(value: str) -> float | None:
@@ -258,7 +259,7 @@ def parse(params: Mapping[str, list[str]]) -> tuple[State, list[str]]:
     """Reads a state out of an address.
 
     Args:
-        params: every value of every parameter; of repeated ones the last counts.
+        params: every value of every parameter; if a parameter is repeated, the last value counts.
 
     Returns:
         The state, and the names of the parameters that could not be read.
@@ -278,13 +279,13 @@ def parse(params: Mapping[str, list[str]]) -> tuple[State, list[str]]:
 
 
 def carried(state: State) -> bool:
-    """Whether an address can carry the texts of this state: proxies cut longer ones."""
+    """Whether an address can carry the texts of this state: proxies cut longer addresses."""
     texts = (getattr(state, name) or "" for name in TEXTS)
     return sum(len(quote(text, safe="", errors="replace")) for text in texts) <= LONGEST_LINK
 
 
 def as_params(state: State) -> dict[str, str]:
-    """Writes a state as parameters of an address; texts that are too long stay out."""
+    """Writes a state as parameters of an address; texts that are too long are left out."""
     left_out = () if carried(state) else TEXTS
     return {
         field.name: PARAMETERS[field.name].write(value)

@@ -1,7 +1,7 @@
-"""What the visitor sees, kept in the session and written to the address: the only file with session keys.
+"""What the visitor sees, kept in the session and written to the address. No other file uses session keys.
 
-The session holds the state; `ui/address/parameters.py` says what it is made of. The address is read on the
-first line of a page's full run (a link, the menu, Back), and written once per change.
+The session holds the state; `ui/address/parameters.py` defines it. The first line of a page's full run reads
+the address (after a link, the menu, Back); every change writes it once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ui.address.parameters import TEXTS, State, as_params, carried, parse
 from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
 
 FRESH: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None}
-"""What belongs to one translation: another one starts without it."""
+"""Values that belong to one translation; a new translation starts without them."""
 
 
 def current() -> State:
@@ -27,7 +27,7 @@ def current() -> State:
 
 
 def adopt() -> None:
-    """Takes over the address where it is not the one this session wrote last: a link, the menu, Back."""
+    """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back."""
     params = {name: st.query_params.get_all(name) for name in st.query_params}
     if params == st.session_state.get("written"):
         return
@@ -38,11 +38,14 @@ def adopt() -> None:
     st.session_state["state"] = state
     st.session_state["written"] = params
     if unreadable:
-        notice(f"Not readable in the address, so left at the nearest valid value: {', '.join(unreadable)}.")
+        names = ", ".join(unreadable)
+        notice(
+            f"These parts of the address could not be read, so the nearest valid values are used: {names}."
+        )
 
 
 def change(**values: Any) -> State:
-    """Changes the state and writes the address once: one entry of the browser's history."""
+    """Changes the state and writes the address once, as one entry in the browser's history."""
     state = replace(current(), **values)
     st.session_state["state"] = state
     params = as_params(state)
@@ -52,7 +55,7 @@ def change(**values: Any) -> State:
 
 
 def resolve(**values: Any) -> State:
-    """Fills in what the app chose, without a new entry of the browser's history."""
+    """Fills in values that the app chose, without a new entry in the browser's history."""
     state = replace(current(), **values)
     st.session_state["state"] = state
     return state
@@ -64,39 +67,39 @@ def notice(text: str) -> None:
 
 
 def take_notices() -> list[str]:
-    """The sentences kept so far, each once."""
+    """Returns the notices kept so far, each once, and forgets them."""
     return list(dict.fromkeys(st.session_state.pop("notices", [])))
 
 
 def imported() -> dict[str, Any]:
-    """What this visitor opened from files, by name, oldest first."""
+    """The files that this visitor opened, by name, oldest first."""
     files: dict[str, Any] = st.session_state.setdefault("imported", {})
     return files
 
 
 def visitor() -> str:
-    """A name for this session, so that shared work knows who waits for it."""
+    """A name for this session, so that shared work knows who is waiting for it."""
     name: str = st.session_state.setdefault("visitor", uuid4().hex)
     return name
 
 
 def own_sentences() -> tuple[str, tuple[Any, ...]] | None:
-    """The visitor's own file for the page of heads over many sentences: its name and its lines."""
+    """The visitor's own file for the page "Heads over sentences": name and lines."""
     kept: tuple[str, tuple[Any, ...]] | None = st.session_state.get("own_sentences")
     return kept
 
 
 def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
-    """Keeps such a file for this visit; without lines the bundled sample comes back."""
+    """Keeps the visitor's file of sentences for this visit; no lines bring back the bundled sample."""
     st.session_state["own_sentences"] = (name, lines) if lines else None
 
 
 def control(name: str, value: object) -> str:
-    """The session key of a widget, new whenever something else than the widget changed its value.
+    """The session key of a widget; it is new whenever something other than the widget changed the value.
 
     Args:
         name: the widget.
-        value: what it should show.
+        value: the value that the widget should show.
     """
     shown = st.session_state.setdefault("shown", {})
     version, before = shown.get(name, (0, value))
@@ -107,12 +110,12 @@ def control(name: str, value: object) -> str:
 
 
 def on_control(name: str, key: str, apply: Callable[[Any], object]) -> None:
-    """Callback of a widget: passes its value on, unless the event belongs to an outdated version.
+    """Callback of a widget: passes the value on, unless the event comes from an outdated version.
 
     Args:
         name: the widget.
         key: the key that `control` gave it.
-        apply: what to do with the value.
+        apply: gets the value.
     """
     version, _ = st.session_state.setdefault("shown", {}).get(name, (0, None))
     if key != f"{name}.{version}" or key not in st.session_state:
@@ -123,10 +126,10 @@ def on_control(name: str, key: str, apply: Callable[[Any], object]) -> None:
 
 
 def on_pick(key: str, apply: Callable[[Any], object]) -> None:
-    """Callback of a chart or table that answers clicks: passes on what was picked; nothing picked is ignored.
+    """Callback of a clickable chart or table: passes on what was picked; an empty pick is ignored.
 
     Args:
-        key: its session key.
+        key: session key of the chart or table.
         apply: gets the `customdata` of the point, or the number of the row (from 0).
     """
     picked = st.session_state.get(key, {}).get("selection", {})
@@ -138,7 +141,7 @@ def on_pick(key: str, apply: Callable[[Any], object]) -> None:
 
 
 def opened_gold() -> list[Any]:
-    """The gold alignments that this visitor opened from a file."""
+    """The gold alignments from the file that this visitor opened."""
     pairs: list[Any] = st.session_state.setdefault("gold", [])
     return pairs
 
@@ -152,7 +155,7 @@ def keep_gold(pairs: list[Any]) -> None:
 
 
 def cursor() -> Cursor:
-    """Where the visitor stands, with the number of the last event taken from the browser."""
+    """The visitor's cursor, with the number of the last event accepted from the browser."""
     state = current()
     return Cursor(state.step or 0, state.source, st.session_state.get("ack", 0))
 
@@ -163,7 +166,7 @@ def view_key(view: str) -> str:
 
 
 def on_linked_view(view: str, limits: Limits, sizes: Mapping[str, Head]) -> None:
-    """Callback of a linked view: moves the cursor as its event says, or opens the head it picked."""
+    """Callback of a linked view: moves the cursor as the event says, or opens the head that was picked."""
     event = st.session_state.get(view_key(view), {}).get("at")
     before = cursor()
     after = reduce(before, event, limits)

@@ -1,6 +1,6 @@
-"""What the values of an address may be, and how each is read and written; people count from 1 there.
+"""The values that an address may hold, and how to read and write each of them. Addresses count from 1.
 
-Reading raises ValueError where a value means nothing; a number out of range is moved to the nearest end.
+Reading raises ValueError if a value means nothing; a number out of range moves to the nearest end.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ ORDERS = (
     "contribution",
     "aer",
 )
-"""Statistics by which a grid of heads can be ordered and coloured."""
+"""Statistics that can order and colour a grid of heads."""
 HIDEABLE = ("special", "punctuation")
-"""What can be left out of a map."""
+"""What a map can leave out."""
 WINDOWS = (64, 32, 16)
-"""Rows and columns that a map shows at most."""
+"""Choices for the most rows and columns that a map shows."""
 
 STATISTICS = (*(each.name for each in statistics.STATISTICS), "aer", "aer_read", "keeps")
-"""Everything that is known of a head over many sentences."""
+"""Every statistic of a head over many sentences."""
 
 WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
-"""Smallest and largest d_model, base, number of positions and offset of the page of positions."""
+"""Smallest and largest d_model, base, number of positions and offset on the page Positions."""
 
 WhatIf = tuple[str, float | None]
 WHAT_IFS: dict[str, tuple[float, float] | None] = {
@@ -48,7 +48,7 @@ WHAT_IFS: dict[str, tuple[float, float] | None] = {
     "local": (0.0, 1024.0),
     "pair": (1.0, 256.0),
 }
-"""Other arithmetic of "Inside a head", and from where to where its number goes; None where it has none."""
+"""Alternative arithmetic on "Inside a head", with the range of its number; None if it takes no number."""
 
 MOST_SEED = 1_000
 PARTS = (
@@ -76,7 +76,7 @@ PARTS = (
 """Parts of the model on the page Anatomy."""
 
 Against = tuple[str, Any]
-"""What Compare sets against the selection: `uniform`, `untrained` with its seed, `head` with layer and head,
+"""What Compare compares the selection with: `uniform`, `untrained` with its seed, `head` with layer and head,
 `decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`."""
 
 HandLinks = frozenset[tuple[int, int, bool]]
@@ -193,7 +193,7 @@ def one_of(*names: str) -> Callable[[str], str]:
 
 
 def whole(low: int, high: int, step: int = 1) -> Callable[[str], int]:
-    """Reads a whole number, moved between two ends and down to a multiple of a step."""
+    """Reads a whole number, clamped to a range and rounded down to a multiple of a step."""
 
     def read(value: str) -> int:
         if math.isnan(number := float(value)):

@@ -1,6 +1,6 @@
-"""Taking a figure home: PNG and SVG made in the browser, self-contained HTML, the caption inside.
+"""Saving a figure: PNG and SVG made in the browser, and self-contained HTML, each with the caption inside.
 
-Nothing is sent to the browser before the popover is opened.
+The app sends nothing to the browser until the visitor opens the popover.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _buttons = st.components.v2.component(
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that can be taken home.
+    """A figure that can be saved.
 
     Attributes:
-        make: draws it; called only when it is asked for.
+        make: draws the figure; called only when a visitor asks for it.
         caption: kind, layer, head, step, quantity, model.
-        audit: what was checked; None where the caption says so itself.
-        derived: whether the figure shows what was read from a trace, not the model's own arrays.
+        audit: result of the checks; None if the caption already gives it.
+        derived: whether the figure shows values derived from a trace, not the model's own arrays.
     """
 
     make: Callable[[], go.Figure]
@@ -63,9 +63,9 @@ def picture(name: str, make: Callable[[], go.Figure], caption: str, audit: Audit
 
     Args:
         name: unique on the page; also the name of the file.
-        make: draws the figure; called only when it is asked for.
-        caption: what it shows; goes inside the file with date, version and link.
-        audit: what was checked, where the caption does not already say so.
+        make: draws the figure; called only when a visitor asks for it.
+        caption: what the figure shows; written into the file with date, version and link.
+        audit: result of the checks, if the caption does not already give it.
     """
     pictures(name, {name: Picture(make, caption, audit)})
 
@@ -76,7 +76,7 @@ def pictures(name: str, choice: dict[str, Picture]) -> None:
 
     Args:
         name: unique on the page.
-        choice: the figures by the name that the visitor reads.
+        choice: the figures by their display names.
     """
     with popover(f"export.{name}", 260 if len(choice) > 1 else 190) as opened:
         if opened:
@@ -85,11 +85,11 @@ def pictures(name: str, choice: dict[str, Picture]) -> None:
 
 @contextmanager
 def popover(key: str, height: int) -> Iterator[bool]:
-    """The export button; gives whether it is open, so that nothing is made before.
+    """The export button; yields whether its popover is open, so that a figure is made only then.
 
     Args:
         key: session key of the button.
-        height: of what will stand inside, in px: kept free, so that it opens where there is room for it.
+        height: height of the content in px; the popover reserves it, so that it opens on a side with room.
     """
     box = st.popover("export", type="tertiary", icon=":material/download:", key=key, on_change="rerun")
     with box, st.container(height=height, border=False):
@@ -97,7 +97,13 @@ def popover(key: str, height: int) -> Iterator[bool]:
 
 
 def offer(name: str, choice: dict[str, Picture], now: State) -> None:
-    """The buttons of one of several figures, with the choice; `now` is what their link opens again."""
+    """The choice between several figures, and the buttons that save one.
+
+    Args:
+        name: as in `pictures`.
+        choice: as in `pictures`.
+        now: the state that the link in the file opens again.
+    """
     chosen = next(iter(choice))
     if len(choice) > 1:
         chosen = st.segmented_control(
@@ -122,11 +128,13 @@ def offer(name: str, choice: dict[str, Picture], now: State) -> None:
 def _says(figure: go.Figure) -> str:
     bitmap = any(trace.type == "heatmap" for trace in figure.data)
     inside = " In an SVG the cells of a map are one embedded bitmap." if bitmap else ""
-    return f"Caption and link are written inside the file. HTML opens offline, with its hover texts.{inside}"
+    return (
+        f"The file contains the caption and the link. HTML opens offline and keeps its hover texts.{inside}"
+    )
 
 
 def html(figure: go.Figure) -> str:
-    """A page of its own that opens without a network."""
+    """A self-contained page that opens without a network."""
     page: str = figure.to_html(include_plotlyjs=True, config={"displaylogo": False})
     return page
 
@@ -141,5 +149,5 @@ def provenance(now: State) -> str:
 
 
 def file_name(name: str) -> str:
-    """A name that every file system takes."""
+    """A file name that every file system accepts."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "figure"

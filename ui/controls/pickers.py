@@ -1,4 +1,4 @@
-"""Controls that more than one page uses."""
+"""Controls for more than one page."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ui.server.opened import Opened
 
 
 def control(name: str, value: object, apply: Callable[[Any], object]) -> dict[str, Any]:
-    """Key and callback of a widget, as `ui.address.session` wants them."""
+    """Key and callback of a widget, in the form that `ui.address.session` needs."""
     key = session.control(name, value)
     return {"key": key, "on_change": session.on_control, "args": (name, key, apply)}
 
 
 def head_picker(kind: str, chosen: Head, model: str) -> None:
-    """Chooses layer and head of one kind; for use inside the fragment that draws them.
+    """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head.
 
     Args:
         kind: encoder, decoder or cross.
@@ -48,11 +48,11 @@ def head_picker(kind: str, chosen: Head, model: str) -> None:
 
 
 def kind_picker(kind: str, take: Callable[[str], object]) -> None:
-    """Chooses encoder, decoder or cross on a page of all three.
+    """Lets the visitor choose encoder, decoder or cross on a page that offers all three.
 
     Args:
-        kind: the one that is shown.
-        take: gets the one that is chosen.
+        kind: the kind on the screen.
+        take: gets the chosen kind.
     """
     names = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
     st.segmented_control(
@@ -73,7 +73,7 @@ def row_picker(opened: Opened, kind: str, row: int) -> None:
     Args:
         opened: the sentence.
         kind: encoder, decoder or cross.
-        row: where the cursor stands, from 0.
+        row: row of the cursor, from 0.
     """
     run = opened.translation
     tokens, verb = {
@@ -94,7 +94,7 @@ def row_picker(opened: Opened, kind: str, row: int) -> None:
 
 
 def seen(title: str, text: str, formula: str | None = None) -> None:
-    """The explanation behind a picture, one click away."""
+    """An explanation of the picture, one click away."""
     with st.popover(title, type="tertiary", icon=":material/help:"):
         st.markdown(text)
         if formula:
@@ -102,10 +102,11 @@ def seen(title: str, text: str, formula: str | None = None) -> None:
 
 
 def variants(options: dict[str, str], now: str | None, sentences: dict[str, str] | None = None) -> None:
-    """A switch between the variants of a page, with one sentence for each.
+    """A switch between the variants of a page, with one sentence about each.
 
     Args:
-        options: labels by the value of `view` in the address; the first one is the usual and stays out of it.
+        options: labels by the value of `view` in the address; the first is the default, which the address
+            leaves out.
         now: that value.
         sentences: what each variant shows.
     """

@@ -8,15 +8,15 @@ from figures.base.strips import Strip
 
 
 def plain(text: str) -> str:
-    """Escapes Markdown and LaTeX, so that a text of the visitor's is shown as typed."""
+    """Escapes Markdown and LaTeX, so that the visitor's text appears as typed."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|~$:<>^&" else c for c in text)
 
 
 def norm(vector: np.ndarray) -> str:
-    """The length of a vector, for the end of its strip."""
+    """The length of a vector, as a note at the end of its strip."""
     return f"‖·‖ = {np.linalg.norm(vector):.2f}"
 
 
 def alt(rows: list[Strip]) -> str:
-    """What strips hold, for those who cannot see them."""
+    """A text alternative for strips."""
     return "Strips: " + ", ".join(f"{row.name} ({len(row.values)} numbers)" for row in rows)

@@ -1,7 +1,7 @@
 """Strips, cursor, maps and bars that move together: one component, drawn by `static/linked_view-4/view.js`.
 
-Python sends every figure once through a feeder and the cursor with every run; a step in the browser comes
-back as an event, which `reduce` turns into the next cursor.
+Python sends every figure once, through a feeder, and the cursor with every run. A step in the browser comes
+back as an event, and `reduce` turns the event into the next cursor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The two components: feeders, which carry one figure each, and the view itself."""
+"""The two components: feeders, each of which carries one figure, and the view itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import streamlit as st
 from ui.linked_view.events import Cursor
 
 _SCRIPT = 'import(new URL("app/static/linked_view-4/view.js", document.baseURI))'
-# Streamlit takes a one-line script for a path, so each has a line break.
+# Streamlit mistakes a one-line script for a path, so each script has a line break.
 _view = st.components.v2.component(
     "linked_view", js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);", isolate_styles=False
 )
@@ -24,14 +24,14 @@ _feeder = st.components.v2.component(
 
 @dataclass(frozen=True)
 class Layout:
-    """What a linked view holds.
+    """The content of a linked view.
 
     Attributes:
-        view: its name; feeders name the view they feed.
+        view: name of the view; feeders name the view they feed.
         style: `home` (side by side) or `page` (one below the other).
-        strips: which token strips it shows, in order: `source`, `target`.
-        plots: the names of its figures, in order.
-        focus: the map that the sentence and the arrow keys speak of.
+        strips: the token strips, in order: `source`, `target`.
+        plots: names of the figures, in order.
+        focus: the map that the sentence describes and the arrow keys move on.
         cursor: what the slider moves: `step` or `source`.
     """
 
@@ -44,19 +44,19 @@ class Layout:
 
 
 def feed(layout: Layout, name: str, payload: dict[str, Any]) -> None:
-    """Sends one figure or the strips to the browser; Streamlit sends it again only when it changed."""
+    """Sends one figure or the strips to the browser; Streamlit sends them again only if they changed."""
     _feeder(key=f"feed.{layout.view}.{name}", data={"view": layout.view, "name": name, **payload})
 
 
 def mount(layout: Layout, trace: str, cursor: Cursor, key: str, on_event: Callable[[], None]) -> None:
-    """Draws the view and tells it where the cursor stands.
+    """Draws the view and tells it where the cursor is.
 
     Args:
-        layout: what the view holds.
-        trace: the translation it shows; figures of another one are not drawn.
-        cursor: where the visitor stands, with the last event taken.
+        layout: the content of the view.
+        trace: the translation to show; figures of any other translation are not drawn.
+        cursor: the visitor's cursor, with the number of the last event accepted.
         key: session key under which the event arrives as `at`.
-        on_event: called when the browser sent one.
+        on_event: called when the browser has sent an event.
     """
     data = {
         "view": layout.view,

@@ -1,4 +1,4 @@
-"""What an event of the linked view means: pure, so that it can be tested without a browser."""
+"""The meaning of an event of the linked view, in pure functions that tests can call without a browser."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Head = tuple[int, int]
 
 @dataclass(frozen=True)
 class Cursor:
-    """Where the visitor stands.
+    """The visitor's position in a translation.
 
     Attributes:
         step: the decode step, from 0.
         source: the source token that was clicked, from 0; None follows the step.
-        ack: the number of the last event taken from the browser.
+        ack: the number of the last event accepted from the browser.
     """
 
     step: int = 0
@@ -26,7 +26,7 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a cursor may go in one translation, and which translation events must speak of.
+    """How far a cursor may go in one translation, and which translation the events must name.
 
     Attributes:
         trace: the name of the translation.
@@ -49,7 +49,7 @@ def reduce(cursor: Cursor, event: object, limits: Limits) -> Cursor:
     """Moves the cursor as an event says; a malformed, late or foreign event changes nothing.
 
     Args:
-        cursor: where the visitor stands.
+        cursor: the present cursor.
         event: what the browser sent: `{"step", "source", "seq", "trace"}`, positions from 0.
         limits: the translation on the screen.
     """
@@ -66,7 +66,7 @@ def reduce(cursor: Cursor, event: object, limits: Limits) -> Cursor:
 
 
 def picked_head(event: object, limits: Limits, sizes: Mapping[str, Head]) -> dict[str, Head]:
-    """The head that a click on an overview opens, by kind; empty where the event picks none.
+    """The head that a click on an overview opens, by kind; empty if the event picks none.
 
     Args:
         event: what the browser sent; `head` is `[kind, layer, head]`, from 0.

@@ -1,4 +1,4 @@
-"""What the linked view is fed with: chips of the strips, maps, bars, as plain JSON values."""
+"""The feeds of the linked view as plain JSON values: token chips of the strips, maps, bars."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SHORT_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross"}
 
 
 def direction(tokens: Sequence[str]) -> str:
-    """`rtl` where most letters run from right to left, else `ltr`."""
+    """`rtl` if most letters run from right to left, otherwise `ltr`."""
     classes = [unicodedata.bidirectional(character) for token in tokens for character in token]
     right = sum(each in {"R", "AL"} for each in classes)
     return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
 
 
 def chips(tokens: Sequence[str], glosses: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """Turns tokens into chips: text, positions, gap before a word, index of repeated tokens, gloss."""
+    """Turns tokens into chips: text, positions, gap before a word, index of a repeated token, gloss."""
     groups = words.character_groups(tokens)
     first_of_word = {group.start: group.text for group in words.word_groups(tokens)}
     texts = [tokens[group.start] if len(group.indices) == 1 else group.text for group in groups]
@@ -63,14 +63,14 @@ def strips_feed(
     tour: Sequence[Mapping[str, Any]] = (),
     claim: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The strips: source and target chips, and the names that titles use.
+    """The strips: source and target chips, and the token names used in titles.
 
     Args:
         trace: the name of the translation.
         source: source tokens.
         reads: decoder input tokens.
         predicts: target tokens.
-        follow: for each step the source token that it attends to most, from 0.
+        follow: for each step, the source token that the step attends to most, from 0.
         glosses: English words under target words.
         tour: stops of the tour: `{"plot", "text", "step"}`.
         claim: what an example shows, and at which step: `{"step", "text"}`.
@@ -92,13 +92,13 @@ def strips_feed(
 def head_feed(
     trace: str, view: ReadView, scale: str | None = "linear", whole: tuple[int, int] | None = None
 ) -> dict[str, Any]:
-    """What every way of drawing a head needs: its rows and columns, and everything that is said about it.
+    """What every way of drawing a head needs: rows and columns, and all texts about the head.
 
     Args:
         trace: the name of the translation.
-        view: the head as it is read.
-        scale: how weights become colours; None where none do.
-        whole: queries and keys of the whole matrix.
+        view: the head, as the visitor's settings read it.
+        scale: how weights become colours; None if the drawing has no colours for them.
+        whole: number of queries and keys of the whole matrix.
     """
     kind = str(view.kind)
     rows, columns = AXES[kind]
@@ -118,7 +118,7 @@ def head_feed(
         "caption": captions.caption(view, scale, whole),
         "badge": captions.badge(view.audit, view.derived),
         "sentences": captions.sentences(view),
-        "absent": "The token of this place is hidden, so its row is not drawn.",
+        "absent": "The token at this position is hidden, so its row is not drawn.",
         "notes": captions.notes(view),
         "alt": captions.summary(view),
         "legend": None if scale is None else weight_legend(kind, scale),
@@ -131,7 +131,7 @@ def spans(groups: Sequence[Group]) -> list[tuple[int, int]]:
 
 
 def weight_legend(kind: str, scale: str) -> dict[str, Any]:
-    """A few weights with their colours."""
+    """A few weights with their colours, for a legend."""
     faint = style.FAINTEST
     marks = [
         (text, style.rgba(style.HUES[kind], faint + (1 - faint) * share))
@@ -148,11 +148,11 @@ def map_feed(
     whole: tuple[int, int] | None = None,
     sums: bool = False,
 ) -> dict[str, Any]:
-    """One attention map with everything that is said about it; arguments as in `head_feed`.
+    """One attention map with all texts about it; further arguments as in `head_feed`.
 
     Args:
-        largest: its largest side in px; where its cells would be too small, it scrolls in its frame.
-        sums: whether the sum of each row stands at its end.
+        largest: largest side of the map in px; if the cells would be too small, the map scrolls in its frame.
+        sums: whether to write the sum of each row at its end.
     """
     figure = heatmap_spec(view, largest, scale, sums)
     figure["layout"].pop("meta")
@@ -171,13 +171,13 @@ def lines_feed(
     largest: int = 440,
     whole: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
-    """One head or several of one kind as lines; what is said speaks of the first.
+    """One head or several of one kind as lines; all texts are about the first head.
 
     Args:
         trace: the name of the translation.
         views: the heads, over one window.
-        links: for each head the links that are drawn.
-        chosen: says which links these are.
+        links: for each head, the links to draw.
+        chosen: a text that says which links these are.
         largest: the largest side in px.
         whole: queries and keys of the whole matrix.
     """
@@ -220,7 +220,7 @@ def strongest_feed(
 
 
 def colour_note(scale: str) -> str:
-    """How weights become colours, for a caption."""
+    """How weights become colours, as a text for a caption."""
     return f"colour from 0 to 1, {style.SCALE_NAMES[scale]}"
 
 
@@ -236,12 +236,12 @@ def whole_feed(
     axes: tuple[Axis, Axis],
     scale: str = "linear",
 ) -> dict[str, Any]:
-    """The whole matrix of a head, pooled, on which the view marks the part that is drawn in full.
+    """The whole matrix of a head, pooled; the view marks on it the part that is drawn in full.
 
     Args:
         trace: the name of the translation.
         kind: encoder, decoder or cross.
-        arrays: weights and mask (rows, columns), as they are read.
+        arrays: weights and mask (rows, columns), as the visitor's settings read them.
         axes: what the rows and the columns stand for.
         scale: how weights become colours.
     """
@@ -256,7 +256,7 @@ def whole_feed(
         "spans": {"rows": spans(axes[0].visible), "columns": spans(axes[1].visible)},
         "figure": to_json(pooled_spec(weights, mask, kind, 330, scale)),
         "title": "The whole matrix",
-        "about": "the frame is the part drawn in full; click to move it, or move the cursor",
+        "about": "the frame marks the part drawn in full; click or move the cursor to move it",
         "caption": f"{pooled_note(weights)} · {weights.shape[0]} queries, {weights.shape[1]} keys · "
         f"colour from 0 to 1, {style.SCALE_NAMES[scale]} · from a verified trace",
         "alt": f"Overview of the whole matrix, {pooled_note(weights)}",
@@ -281,10 +281,10 @@ def bars_feed(
         figure: a figure with one frame per position.
         follows: `step` or `source`.
         title: name of the figure.
-        about: second line; `{reads}`, `{predicts}`, `{source}` are filled in.
-        caption: what it shows.
-        height: in px; None takes the width.
-        places: the tokens that each frame stands for; None where each stands for one.
+        about: second line, with the placeholders `{reads}`, `{predicts}`, `{source}`.
+        caption: what the figure shows.
+        height: in px; None for the same as the width.
+        places: the tokens that each frame stands for; None if each frame stands for one token.
     """
     return {
         "trace": trace,
@@ -307,7 +307,7 @@ def overview_feed(
     caption: str,
     legend: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The grid of all heads of a kind, whose tiles answer clicks."""
+    """The grid of all heads of a kind, with tiles that can be clicked."""
     return {
         "trace": trace,
         "figure": to_json(figure),
@@ -322,12 +322,12 @@ def overview_feed(
 
 
 def window_around(length: int, position: int, size: int = LARGEST) -> tuple[int, int]:
-    """The part of an axis that is drawn: all of it up to 64 tokens, else a window that moves in half steps.
+    """The part of an axis to draw: the whole axis if it fits, otherwise a window that moves by half its size.
 
     Args:
         length: tokens on the axis.
-        position: the token that must be inside, from 0.
-        size: tokens in a window.
+        position: the token that the window must contain, from 0.
+        size: tokens in a window, by default 64.
 
     Returns:
         Start and exclusive stop, from 0.

@@ -1,4 +1,4 @@
-"""The models that a visitor can choose, loaded once and shared."""
+"""The models that visitors can choose, each loaded once and shared."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "assets" / "models"
 DEFAULT = "en-de"
 TWINS = "positions"
-"""Folder of the models that differ in their positional encoding only."""
+"""Folder of the models that differ only in their positional encoding."""
 KINDS = tuple(str(kind) for kind in AttentionKind)
-NEEDS_MODEL = "This needs the model, and an imported file holds a run without it: choose a model on the left."
+NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
 MOST_MODELS = 4
-"""So many models stay in memory, the twins aside; `TRANSFORMER_MOST_MODELS` in the environment changes it."""
+"""Most models in memory, without the twins; `TRANSFORMER_MOST_MODELS` in the environment changes it."""
 
 
 @st.cache_resource(show_spinner=False)
@@ -48,7 +48,7 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def available() -> dict[str, Path]:
-    """The models a visitor can choose, by name: bundled ones, trained ones, twins, the Hub's in its cache."""
+    """The models that a visitor can choose, by name: bundled, trained, twins, and cached ones of the Hub."""
     found = _on_disk()
     return found | {name: path for name, path in hub_models.cached().items() if name not in found}
 
@@ -62,7 +62,7 @@ def _on_disk() -> dict[str, Path]:
 
 
 def twins() -> dict[str, Path]:
-    """The positional twins by name, `positions/rotary`, in the order of the registry, then others."""
+    """The positional twins by name, such as `positions/rotary`: in the registry's order, then the others."""
     found = {path.name: path for path in _checkpoints(BUNDLED / TWINS)}
     for path in _checkpoints(_own_models() / TWINS):
         found.setdefault(path.name, path)
@@ -71,7 +71,7 @@ def twins() -> dict[str, Path]:
 
 
 def position_results() -> dict[str, Any] | None:
-    """What `python -m transformer positions` measured on the twins; None where it was not run."""
+    """What `python -m transformer positions` measured on the twins; None if it was never run."""
     for folder in (BUNDLED, _own_models()):
         if (path := folder / TWINS / "results.json").is_file():
             return read_json(path)
@@ -79,11 +79,11 @@ def position_results() -> dict[str, Any] | None:
 
 
 def translator(name: str) -> Translator:
-    """The model of that name, loaded once per server and again when its directory changed.
+    """The model of that name, loaded once per server, and again if its directory has changed.
 
     Raises:
         KeyError: there is no model of that name; a path is no name.
-        NoModelError: the name is that of a file, which holds a run without its model.
+        NoModelError: the name belongs to an imported file, which holds a run without its model.
         ValueError: the directory is damaged.
     """
     if imported.is_imported(name):
@@ -116,16 +116,16 @@ def is_resident(name: str) -> bool:
 
 
 class NoModelError(ValueError):
-    """A view needs the model, and the run was opened from a file."""
+    """A view needs the model, but the run was opened from a file."""
 
 
 def has_model(name: str) -> bool:
-    """Whether a name among the models is that of a model, not of a file."""
+    """Whether a name in the list of models belongs to a model, not to an imported file."""
     return not imported.is_imported(name)
 
 
 def languages(name: str) -> tuple[str, ...]:
-    """The pieces that name a target language, such as `>>fra<<`, where a model must be told one."""
+    """The pieces that name a target language, such as `>>fra<<`; empty if the model has only one language."""
     try:
         pieces = translator(name).config.language_pieces if has_model(name) else ()
     except (ValueError, OSError):
@@ -134,13 +134,13 @@ def languages(name: str) -> tuple[str, ...]:
 
 
 def addressed(name: str, text: str, language: str | None) -> str:
-    """A text as a model of several languages wants it: it begins with the one chosen, or with its own."""
+    """The text for a model of several languages: one that names no language gets the chosen one in front."""
     pieces = languages(name)
     return text if not pieces or text.startswith(pieces) else f"{language_of(name, language)} {text}"
 
 
 def language_of(name: str, language: str | None) -> str:
-    """The language that is translated into: the one chosen where the model knows it, else its first."""
+    """The target language: the chosen one if the model knows it, otherwise the model's first."""
     pieces = languages(name)
     return language if language in pieces else pieces[0]
 
@@ -157,5 +157,5 @@ def _config(name: str) -> TransformerConfig:
 
 
 def facts(name: str) -> dict[str, Any]:
-    """What `heads.json` says; empty where the model has none."""
+    """The contents of `heads.json`; empty if the model has none."""
     return (translator(name).heads or {}) if has_model(name) else {}

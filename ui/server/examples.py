@@ -1,4 +1,4 @@
-"""The example sentences: what each one claims, where to see it, and English words under the German ones."""
+"""The example sentences: what each shows, where to see it, and English glosses of the German words."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ FILE = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
 
 @dataclass(frozen=True)
 class Claim:
-    """What can be seen in an example, and where.
+    """What an example shows, and where.
 
     Attributes:
-        text: one sentence.
-        target: the word whose prediction shows it; `last` where it occurs twice.
-        source: the source word that the head must point at.
+        text: the claim in one sentence.
+        target: the word whose prediction shows the claim; if the word occurs twice, its first occurrence.
+        source: the source word that the head must attend to.
         layer: layer of the cross-attention head, from 0.
         head: the head, from 0.
-        least: the smallest weight on the source word that fulfils the claim.
+        least: the smallest weight on the source word that satisfies the claim.
     """
 
     text: str
@@ -39,9 +39,9 @@ class Example:
     """A sentence to start from.
 
     Attributes:
-        label: what it is about, in a few words.
+        label: the topic, in a few words.
         text: the sentence.
-        claim: what to see.
+        claim: what the example shows.
         gloss: English words by target word.
     """
 
@@ -53,7 +53,7 @@ class Example:
 
 @cache
 def examples() -> tuple[Example, ...]:
-    """All examples, in the order of the page."""
+    """All examples, in their order on the page."""
     return tuple(
         Example(each["label"], each["text"], Claim(**each["claim"]), each["gloss"])
         for each in json.loads(FILE.read_text(encoding="utf-8"))
@@ -61,14 +61,14 @@ def examples() -> tuple[Example, ...]:
 
 
 def example_of(text: str | None) -> Example | None:
-    """The example with this sentence; the first one where no sentence is given."""
+    """The example with this sentence; the first example if no sentence is given."""
     if text is None:
         return examples()[0]
     return next((each for each in examples() if each.text == text), None)
 
 
 def find_word(tokens: Sequence[str], word: str) -> tuple[int, int] | None:
-    """First and last position of a whole word in a sequence of pieces; None where it does not occur."""
+    """First and last position of a whole word in a sequence of pieces; None if the word does not occur."""
     for first in range(len(tokens)):
         text = ""
         for last in range(first, len(tokens)):
@@ -90,6 +90,6 @@ def _ends(tokens: Sequence[str], last: int) -> bool:
 
 
 def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:
-    """The step that shows the claim; None where this translation has no such word."""
+    """The step that shows the claim; None if this translation lacks the word."""
     place = find_word(target_tokens, example.claim.target)
     return None if place is None else place[0]

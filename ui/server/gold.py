@@ -1,4 +1,4 @@
-"""Sentence pairs with links made by hand: the bundled sample, or a file of the visitor's."""
+"""Sentence pairs with links made by hand: the bundled sample, or the visitor's file."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ BOUNDS = Bounds(total=LARGEST, line=64 * 2**10, lines=2_000)
 
 @st.cache_resource(show_spinner=False)
 def sample() -> list[GoldPair]:
-    """The bundled pairs; none where the file is missing."""
+    """The bundled pairs; none if the file is missing."""
     return read_gold(SAMPLE) if SAMPLE.is_file() else []
 
 
 def parse(name: str, content: bytes) -> list[GoldPair]:
-    """Reads a file of the visitor's.
+    """Reads the visitor's file.
 
     Raises:
-        DataError: the file is too large, or not of the format; the message says where.
+        DataError: the file is too large, or not in the format; the message says where.
     """
     if len(content) > LARGEST:
         raise DataError(

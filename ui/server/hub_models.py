@@ -1,4 +1,4 @@
-"""Models of the Hub in the app: those in the cache, what visitors asked for, and downloads."""
+"""Models of the Hub in the app: the cached ones, visitors' questions, and downloads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from transformer.hub.fetch import Offer
 from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, StoppedError, UnreachableError, is_name
 
 AT_ONCE = 2
-"""So many downloads run at the same time; others wait for their turn."""
+"""Most downloads that run at the same time; others wait for their turn."""
 MOST_ASKED = 1_000
-"""Most visitors whose questions are remembered."""
+"""Most visitors whose questions the server remembers."""
 
 
 def cached() -> dict[str, Path]:
@@ -31,7 +31,7 @@ def cached_model(name: str) -> Path:
     """The directory of a model in the cache.
 
     Raises:
-        KeyError: it is not there, or may not be opened here.
+        KeyError: the model is not in the cache, or may not be opened here.
     """
     try:
         found = hub.cached(name) if is_name(name) else None
@@ -43,31 +43,31 @@ def cached_model(name: str) -> Path:
 
 
 def closed() -> str | None:
-    """Why nothing can be fetched here; None where it can."""
+    """Why this installation can fetch nothing; None if it can."""
     try:
         settings = Hub.from_environment()
     except HubError as error:
         return str(error)
     if settings.allowed == ():
-        return f"This installation opens no models of the Hub ({ALLOWED_VARIABLE} is empty)."
+        return f"This installation does not open models from the Hub ({ALLOWED_VARIABLE} is empty)."
     if constants.is_offline_mode():
         return "The network is switched off here (HF_HUB_OFFLINE); models in the cache are in the list above."
     return None
 
 
 def allowed() -> tuple[str, ...] | None:
-    """Patterns of the names that may be opened here; None for all."""
+    """Patterns of the model names that may be opened here; None allows all."""
     return Hub.from_environment().allowed
 
 
 class Download:
-    """One model on its way: in a thread, while somebody waits for it.
+    """The download of one model, in a thread that runs while somebody waits for it.
 
     Attributes:
-        offer: what is fetched.
-        done: bytes that are there.
-        failed: why it stopped; empty while it did not.
-        complete: whether all is there.
+        offer: what to fetch.
+        done: bytes fetched so far.
+        failed: why the download failed; empty if it has not.
+        complete: whether everything has been fetched.
     """
 
     def __init__(self, offer: Offer, turns: threading.Semaphore) -> None:
@@ -76,7 +76,7 @@ class Download:
         self._thread: threading.Thread | None = None
 
     def wait(self, visitor: str) -> None:
-        """The visitor waits for it; it starts, or goes on, where it stands."""
+        """Adds a visitor who waits for the download; starts or resumes it if it is not running."""
         with self._lock:
             self._waiting.add(visitor)
             if self._thread is None and not self.complete:
@@ -85,19 +85,19 @@ class Download:
                 self._thread.start()
 
     def leave(self, visitor: str) -> None:
-        """The visitor waits no more; where nobody does, it stops, and whole files stay."""
+        """Removes a visitor; if nobody waits any more, the download stops, and complete files stay."""
         with self._lock:
             self._waiting.discard(visitor)
 
     @property
     def share(self) -> float:
-        """How much is there, from 0 to 1."""
+        """The share that has been fetched, from 0 to 1."""
         return min(self.done / max(self.offer.nbytes, 1), 1.0)
 
     def _progress(self, done: int, total: int) -> None:
         self.done = done
         if not self._waiting:
-            raise StoppedError("The download was stopped; files that were complete are kept.")
+            raise StoppedError("The download was stopped; complete files are kept.")
 
     def _run(self) -> None:
         try:
@@ -106,7 +106,7 @@ class Download:
             self.complete = True
         except HubError as error:
             self.failed = str(error)
-        except Exception as error:  # a visitor is told instead of waiting for ever
+        except Exception as error:  # tell the visitor, who would otherwise wait for ever
             self.failed = f"The download stopped: {error}"
         finally:
             with self._lock:
@@ -115,15 +115,15 @@ class Download:
 
 @dataclass
 class Question:
-    """What a visitor asked for, and what the Hub said.
+    """What a visitor asked for, and what the Hub answered.
 
     Attributes:
-        name: as it was typed.
-        pressed: whether the visitor wants to know; a link only suggests a name.
-        offer: what could be fetched; None where it was refused, or not asked yet.
-        problem: why not; empty where there is none.
+        name: the name as typed.
+        pressed: whether the visitor pressed the button; a link only suggests a name.
+        offer: what could be fetched; None if the Hub was not asked yet, or the model was refused.
+        problem: why the model cannot be fetched; empty if there is no problem.
         unreachable: whether the Hub did not answer.
-        download: what this visitor waits for.
+        download: the download that this visitor waits for.
     """
 
     name: str
@@ -135,21 +135,21 @@ class Question:
 
     @property
     def is_open(self) -> bool:
-        """Whether the Hub was not asked yet."""
+        """Whether the Hub has not been asked yet."""
         return self.pressed and self.offer is None and not self.problem
 
     def ask(self) -> None:
-        """Asks the Hub; takes as long as it takes to answer."""
+        """Asks the Hub, and blocks until it answers."""
         try:
             self.offer = hub.look(self.name)
         except HubError as error:
             self.problem, self.unreachable = str(error), isinstance(error, UnreachableError)
         except OSError as error:
-            self.problem = f"The cache of the Hub's models cannot be written: {error.strerror or error}."
+            self.problem = f"The cache for models of the Hub cannot be written: {error.strerror or error}."
 
 
 class Desk:
-    """Questions by visitor, and downloads that visitors share."""
+    """Every visitor's question, and the downloads that visitors share."""
 
     def __init__(self) -> None:
         self._questions: dict[str, Question] = {}
@@ -157,14 +157,14 @@ class Desk:
         self._turns, self._lock = threading.Semaphore(AT_ONCE), threading.Lock()
 
     def question(self, visitor: str) -> Question | None:
-        """What a visitor asked for last."""
+        """The visitor's last question."""
         return self._questions.get(visitor)
 
     def ask(self, visitor: str, name: str) -> None:
-        """A visitor asks for a model by its name; an empty one takes the question back.
+        """Records that a visitor asks for a model by name; an empty name withdraws the question.
 
-        The same question again changes nothing, unless there was a problem: a browser sends a field's text
-        once more when the field goes.
+        Repeating a question changes nothing, unless there was a problem: a browser sends the text of a field
+        again when the field disappears.
         """
         with self._lock:
             before = self._questions.get(visitor)
@@ -179,11 +179,11 @@ class Desk:
                 self._questions.pop(next(iter(self._questions)))
 
     def suggest(self, visitor: str, name: str) -> None:
-        """Writes a name into the form, where the visitor asked for nothing yet."""
+        """Writes a name into the form, if the visitor has not asked for anything yet."""
         self._questions.setdefault(visitor, Question(name, pressed=False))
 
     def fetch(self, visitor: str) -> None:
-        """The visitor wants what the Hub offered; who wants the same waits for the same download."""
+        """Fetches what the Hub offered the visitor; visitors of the same model share one download."""
         question = self._questions.get(visitor)
         if question is None or question.offer is None:
             return
@@ -198,5 +198,5 @@ class Desk:
 
 @st.cache_resource(show_spinner=False)
 def desk() -> Desk:
-    """Shared by all visitors."""
+    """The desk that all visitors share."""
     return Desk()

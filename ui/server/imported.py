@@ -1,4 +1,4 @@
-"""Runs that a visitor opened from files: kept for the visit, among the models, limited in size."""
+"""Runs that a visitor opened from files: kept for the visit, listed among the models, limited in size."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ui.address.parameters import parse
 PREFIX = "imported: "
 MOST = 4
 LARGEST = 128 * 2**20
-"""Most bytes of traces that a visitor keeps open."""
+"""Most bytes of traces that one visitor may keep open."""
 
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """A file that is open.
+    """An open file.
 
     Attributes:
-        name: stands among the models, and holds a digest of the file.
+        name: name in the list of models; contains a digest of the file.
         translation: the run.
-        view: what a JSON file holds; None for a whole trace.
+        view: the content of a JSON file; None for a whole trace.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Imported:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the trace holds."""
+        """Bytes of the trace."""
         return 0 if self.translation.attention is None else self.translation.attention.nbytes
 
     @property
     def selection(self) -> dict[str, str | None]:
-        """What the state holds where this run is on the screen."""
+        """Values of the state that show this run."""
         run = self.translation
         forced = run.method == "forced"
         return {
@@ -53,12 +53,12 @@ class Imported:
 
 
 def is_imported(name: str | None) -> bool:
-    """Whether a name among the models is that of a file."""
+    """Whether a name in the list of models belongs to a file."""
     return name is not None and name.startswith(PREFIX)
 
 
 def open_file(file_name: str, content: bytes) -> Imported:
-    """Opens a file for this visit; the oldest ones are closed where there are too many.
+    """Opens a file for this visit; if too many are open, the oldest are closed.
 
     Raises:
         TraceFileError: the file is damaged, foreign or too large; the message says so in one sentence.
@@ -70,7 +70,7 @@ def open_file(file_name: str, content: bytes) -> Imported:
     run = load_trace(file) if view is None else view.translation
     opened = Imported(f"{PREFIX}{shown or 'file'} ({digest})", run, view)
     if opened.nbytes > LARGEST:
-        raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the most kept for a visit.")
+        raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the limit for one visit.")
     kept = session.imported()
     kept.pop(opened.name, None)
     kept[opened.name] = opened
@@ -80,7 +80,7 @@ def open_file(file_name: str, content: bytes) -> Imported:
 
 
 def traces() -> list[str]:
-    """Names of the open files that hold a whole trace, so that every view of the run works."""
+    """Names of the open files that hold a whole trace; every view of such a run works."""
     return [name for name, each in session.imported().items() if each.view is None]
 
 
@@ -98,7 +98,7 @@ def run_of(name: str, text: str, decode: str, target: str | None) -> Translation
     """The run of an open file.
 
     Raises:
-        ValueError: something else than that run is asked for.
+        ValueError: the request is for something other than that run.
     """
     opened = find(name)
     wanted = opened.selection

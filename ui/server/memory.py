@@ -1,4 +1,4 @@
-"""How much memory models need, and how much is free as far as the system says."""
+"""How much memory models need, and how much is free according to the system."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from transformer.storage.directory import parameter_count
 _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
 UNKNOWN = 2**62
-"""Stands for what no system file says: there is no limit then."""
+"""Stands for a number that no system file gives, and means no limit."""
 
 
 def available() -> int:
-    """Bytes that can be taken: of the machine, or of the container where that has less."""
+    """Free bytes of the machine, or of the container if the container has fewer."""
     return min(_of_machine(), _of_container())
 
 
 def of_model(directory: Path) -> int:
-    """Bytes of a model in float32, known before it is loaded; 0 where it cannot be loaded."""
+    """Bytes of a model in float32, known before loading; 0 if the model cannot be loaded."""
     try:
         return 4 * parameter_count(check_config(directory))
     except ValueError:

@@ -14,9 +14,9 @@ class Opened:
     """A sentence that is ready to be shown.
 
     Attributes:
-        asked: what identifies the translation.
+        asked: the request that identifies the translation.
         translation: the translation with its trace.
-        example: the example it is, or None.
+        example: the example with this sentence, or None.
     """
 
     asked: Request

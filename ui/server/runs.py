@@ -1,4 +1,4 @@
-"""Translations and what is read from them, computed once and then kept."""
+"""Translations and values read from them, computed once and then kept."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _STORES: dict[str, tuple[int, Callable[[Translation], int] | None]] = {
     "first heads": (32, None),
     "batches": (6, None),
 }
-"""How many values are kept of each sort, and what they hold."""
+"""Number of values to keep of each sort, and how to measure their size."""
 
 
 @st.cache_resource(show_spinner=False)
@@ -59,7 +59,7 @@ def _store(name: str) -> Recent[Any]:
 
 
 def rearranged(key: Hashable, make: Callable[[], V]) -> V:
-    """What a twin computes for a moved or changed sentence, made once and then kept."""
+    """What a twin computes for a shifted or changed sentence, made once and then kept."""
     made: V = _store("rearranged").get(key, make)
     return made
 
@@ -72,7 +72,7 @@ class Request:
         model: the name of the model.
         text: the sentence.
         decode: `greedy`, `beam-4`, `sample-7`.
-        target: a translation of the visitor's own, or None.
+        target: the visitor's own translation, or None.
     """
 
     model: str
@@ -82,13 +82,13 @@ class Request:
 
     @property
     def trace(self) -> str:
-        """A short name, with which figures, events and the view agree on what they speak of."""
+        """A short name of the translation, which figures, events and the view use to match each other."""
         parts = "\0".join((self.model, self.text, self.decode, self.target or "", str(self.target is None)))
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def request(state: State, model: str, text: str) -> Request:
-    """What a state asks for."""
+    """The translation that a state asks for."""
     target = None if state.target is None else clean(state.target)
     return Request(model, addressed(model, clean(text), state.language), state.decode, target)
 
@@ -124,7 +124,7 @@ def _decode(model: Translator, asked: Request, progress: Callable[[int, str], No
 
 
 def traced(asked: Request, translation: Translation) -> Translation:
-    """The same translation with the residual stream, from a second pass over it."""
+    """The same translation with its residual stream, from a second pass over the translation."""
     model = translator(asked.model)
     return _store("traced").get((asked, id(translation)), lambda: retrace(model, translation))
 
@@ -133,7 +133,7 @@ def inside(asked: Request, translation: Translation, kind: str, chosen: Head, ro
     """One query of one head, step by step.
 
     Args:
-        asked: what identifies the translation.
+        asked: the request that identifies the translation.
         translation: the translation as it was decoded.
         kind: encoder, decoder or cross.
         chosen: layer and head, from 0.
@@ -154,7 +154,7 @@ def untrained(asked: Request, translation: Translation, seed: int) -> Translatio
 
 
 def default_head(name: str, kind: str) -> Head:
-    """The head that opens first: as `heads.json` says, else as a few sentences do."""
+    """The head that opens first: from `heads.json`, otherwise measured on a few sentences."""
     known = name if has_model(name) else imported.find(name).translation.model
     chosen = first_choice(known).get(kind) if known in available() else None
     layers, heads = sizes(name)[kind]
@@ -164,7 +164,7 @@ def default_head(name: str, kind: str) -> Head:
 
 
 def first_choice(name: str) -> dict[str, Head]:
-    """The heads that open first, by kind: from `heads.json`, else measured once on the examples."""
+    """The heads that open first, by kind: from `heads.json`, otherwise measured once on the examples."""
     if (known := facts(name).get("default")) is not None:
         return known
     model, (language, *_) = translator(name), (*languages(name), None)
@@ -179,7 +179,7 @@ def lengths(translation: Translation, kind: str) -> tuple[int, int]:
 
 
 def followed(translation: Translation, chosen: Head) -> list[int]:
-    """For each step the source token that a cross-attention head attends to most, `</s>` left out."""
+    """For each step, the source token that a cross-attention head attends to most, except `</s>`."""
     assert translation.attention is not None
     weights = translation.attention.weights("cross", *chosen)
     words = weights[:, :-1] if weights.shape[1] > 1 else weights
@@ -192,9 +192,9 @@ def overview(
     """All heads of a kind, pooled for one tiled map, made once and then kept.
 
     Args:
-        asked: what identifies the translation.
+        asked: the request that identifies the translation.
         translation: whose attention.
-        what: which heads, and how they are read and coloured.
+        what: which heads, and how to read and colour them.
         make: makes the tiles.
     """
     return _store("overviews").get((asked, id(translation), what), make)
@@ -228,7 +228,7 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
     for text in texts:
         if (length := len(model.ids(text)) + 1) > LONGEST_IN_BATCH:
             raise ValueError(
-                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} fit in here."
+                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} fit here."
             )
     key = (name, id(model), texts)
     return _store("batches").get(key, lambda: run_batch(model, texts))

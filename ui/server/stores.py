@@ -1,4 +1,4 @@
-"""What the server keeps in memory for all visitors together: values used last, and models used last."""
+"""What the server keeps in memory for all visitors together: the values and models used most recently."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from transformer.hub.files import size
 from ui.server import memory
 
 MOST_BYTES = 512 * 2**20
-"""Most bytes of translations that the server keeps for all visitors together, the newest one aside."""
+"""Most bytes of translations that the server keeps for all visitors together, not counting the newest."""
 
 V = TypeVar("V")
 Key = tuple[str, str, int]
-"""Name, directory and time of change of a model."""
+"""Name, directory and modification time of a model."""
 
 
 class Recent(Generic[V]):
-    """A small store shared by all visitors: keeps the values used last, safe between threads.
+    """A small thread-safe store, shared by all visitors, of the values used most recently.
 
     Args:
         entries: most values kept.
-        size: bytes of a value; where it is given, at most `MOST_BYTES` are kept.
+        size: gives the bytes of a value; if given, the store keeps at most `MOST_BYTES`.
     """
 
     def __init__(self, entries: int, size: Callable[[V], int] | None = None) -> None:
@@ -35,7 +35,7 @@ class Recent(Generic[V]):
         _stores.add(self)
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of a key, made where it is missing; two visitors may make the same one."""
+        """The value of a key, made if it is missing; two visitors at once may both make it."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -48,7 +48,7 @@ class Recent(Generic[V]):
         return value
 
     def drop(self, model: str) -> None:
-        """Forgets what was made with a model: keys that begin with its name, or with a request for it."""
+        """Forgets what was made with a model: keys that begin with the model's name or a request for it."""
         with self._lock:
             for key in [key for key in self._values if _model_of(key) == model]:
                 del self._values[key]
@@ -72,7 +72,7 @@ def _model_of(key: Hashable) -> object:
 
 
 def held(translation: Translation) -> int:
-    """Bytes that a translation holds in memory: the trace, and the residual stream where it was recorded."""
+    """Bytes that a translation holds in memory: the trace, and the residual stream if it was recorded."""
     trace = translation.attention
     if trace is None:
         return 0
@@ -82,16 +82,17 @@ def held(translation: Translation) -> int:
 
 
 class NoRoomError(ValueError):
-    """A model does not fit into the memory that is free."""
+    """A model does not fit into the free memory."""
 
 
 class Residents:
-    """Models in memory: at most so many, and only as many as fit; the one used last longest ago leaves.
+    """Models in memory: at most `most`, and only as many as fit; the least recently used leaves first.
 
-    A model that leaves while somebody computes with it stays theirs, and is found again as long as they do.
+    A model that leaves while somebody computes with it stays alive until they finish. Until then `get` finds
+    it again.
 
     Args:
-        most: models that stay.
+        most: most models that stay.
     """
 
     def __init__(self, most: int) -> None:
@@ -104,15 +105,15 @@ class Residents:
             return key in self._alive
 
     def get(self, key: Key, needed: int, load: Callable[[], Translator]) -> Translator:
-        """The model of a key, loaded where nobody has it; one is loaded at a time.
+        """The model of a key, loaded if nobody has it; models load one at a time.
 
         Args:
             key: which model.
-            needed: bytes of memory that it takes.
-            load: loads it.
+            needed: bytes of memory that the model takes.
+            load: loads the model.
 
         Raises:
-            NoRoomError: it does not fit into memory.
+            NoRoomError: the model does not fit into memory.
         """
         model = self._find(key)
         if model is None:

@@ -1,4 +1,4 @@
-"""Surveys of many sentences in the background: shared by all visitors who ask for the same one."""
+"""Surveys of many sentences in the background; visitors who ask for the same survey share it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ui.server.stores import Recent
 SAMPLE = catalogue.ROOT / "assets" / "sample" / "tatoeba-en-de.tsv.gz"
 
 AT_ONCE = 2
-"""So many surveys compute at the same time; others wait for their turn."""
+"""Most surveys that compute at the same time; others wait for their turn."""
 KEPT = 8
-"""So many surveys are kept, of at most about 4 MB each."""
+"""Most surveys that are kept, each of at most about 4 MB."""
 
 
 @cache
@@ -41,7 +41,7 @@ def _runs() -> Recent[Run]:
 
 
 def run_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> Run:
-    """The survey of a visitor's own sentences, or else of the sample; new where nobody asked for it yet.
+    """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
 
     Args:
         model: the name of the model.
@@ -63,13 +63,13 @@ def run_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> Ru
 
 
 class Run:
-    """One survey: computed in a thread while somebody waits for it, and then kept.
+    """One survey, computed in a thread while somebody waits for it, and then kept.
 
     Args:
         translator: The model.
         lines: The sentences.
         gold: Pairs with word alignments.
-        turns: Shared by all runs.
+        turns: Limits how many runs compute at once; shared by all runs.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Run:
         self._result: Survey | None = None
 
     def wait(self, visitor: str) -> bool:
-        """Whether the survey still runs for a visitor who has not left it; starts it where it stands."""
+        """Whether the survey still runs for a visitor who has not left; starts it if it is not running."""
         with self._lock:
             if visitor in self._left or self._result is not None or self.failed:
                 return False
@@ -101,18 +101,18 @@ class Run:
             return True
 
     def leave(self, visitor: str) -> None:
-        """The visitor stops waiting; where nobody waits any more the run stops after its sentence."""
+        """Removes a visitor; if nobody waits any more, the run stops after its present sentence."""
         with self._lock:
             self._waiting.discard(visitor)
             self._left.add(visitor)
 
     def go_on(self, visitor: str) -> None:
-        """The visitor waits again; nothing that was read is lost."""
+        """Adds the visitor again; sentences already read are not lost."""
         with self._lock:
             self._left.discard(visitor)
 
     def survey(self) -> Survey | None:
-        """What was found so far; None before the first sentence."""
+        """The results so far; None before the first sentence."""
         with self._lock:
             surveyor = self._surveyor
         if surveyor is None:
@@ -126,7 +126,7 @@ class Run:
         try:
             with self._turns:
                 self._read_on()
-        except Exception as error:  # a visitor is told instead of waiting for ever
+        except Exception as error:  # tell the visitor, who would otherwise wait for ever
             self.failed = f"The survey stopped: {error}"
         finally:
             with self._lock:
@@ -145,4 +145,4 @@ class Run:
         with self._lock:
             self._result, self._surveyor = result, None
             if result is None:
-                self.failed = "The model can read none of these sentences: all are too long for it."
+                self.failed = "All these sentences are too long for the model: open a file with shorter ones."

@@ -20,7 +20,15 @@ from transformer.training.batches import EncodedPairs, encode_pairs, evaluation_
 from transformer.training.dropout import ByteDropout
 from transformer.training.loss import ROWS_AT_ONCE, projected_loss
 from transformer.training.progress import Progress, duration
-from transformer.training.run_files import LOG_FILE, STATE_FILE, StepLog, load_state, save_state
+from transformer.training.run_files import (
+    LOG_FILE,
+    STATE_FILE,
+    Exported,
+    StepLog,
+    load_exported,
+    load_state,
+    save_state,
+)
 from transformer.training.trainer import (
     Trainer,
     TrainingOptions,
@@ -38,6 +46,11 @@ OPTIONS = TrainingOptions(
 @pytest.fixture(scope="module")
 def data(tokenizer: Tokenizer) -> EncodedPairs:
     return encode_pairs([SentencePair(*pair) for pair in number_pairs(60)], tokenizer)
+
+
+@pytest.fixture
+def exported(tokenizer: Tokenizer) -> Exported:
+    return Exported(tokenizer, "the card", averaged=True)
 
 
 def make_trainer(
@@ -245,13 +258,13 @@ def test_the_average_follows_the_weights(data: EncodedPairs) -> None:
 
 @pytest.mark.parametrize("stop", [1, 3, 7])
 def test_a_resumed_run_has_exactly_the_losses_of_an_uninterrupted_one(
-    data: EncodedPairs, tmp_path: Path, stop: int
+    data: EncodedPairs, exported: Exported, tmp_path: Path, stop: int
 ) -> None:
     expected = make_trainer(data)
     expected_losses = losses(expected)
     first = make_trainer(data)
     found = [first.advance().loss for _ in range(stop)]
-    save_state(tmp_path, first, "data")
+    save_state(tmp_path, first, "data", exported)
     torch.manual_seed(99)
     second = make_trainer(data, replace(OPTIONS, seed=OPTIONS.seed))
     assert load_state(tmp_path, second, "data") == []
@@ -261,32 +274,47 @@ def test_a_resumed_run_has_exactly_the_losses_of_an_uninterrupted_one(
         assert torch.equal(tensor, second.state_tensors()[name]), name
 
 
-def test_a_state_is_one_safetensors_file(data: EncodedPairs, tmp_path: Path) -> None:
+def test_a_state_is_one_safetensors_file(data: EncodedPairs, exported: Exported, tmp_path: Path) -> None:
     trainer = make_trainer(data)
     trainer.advance()
-    save_state(tmp_path, trainer, "data")
+    save_state(tmp_path, trainer, "data", exported)
     assert [path.name for path in tmp_path.iterdir()] == [STATE_FILE]
     header = (tmp_path / STATE_FILE).read_bytes()
     assert json.loads(header[8 : 8 + int.from_bytes(header[:8], "little")])["__metadata__"]["step"] == "1"
 
 
-def test_changed_options_are_named_when_a_run_continues(data: EncodedPairs, tmp_path: Path) -> None:
-    save_state(tmp_path, make_trainer(data), "data")
+def test_a_state_holds_all_that_decides_what_is_exported(
+    data: EncodedPairs, exported: Exported, tmp_path: Path
+) -> None:
+    save_state(tmp_path, make_trainer(data), "data", exported)
+    found = load_exported(tmp_path)
+    assert found.tokenizer.to_bytes() == exported.tokenizer.to_bytes()
+    assert (found.card, found.averaged) == ("the card", True)
+
+
+def test_changed_options_are_named_when_a_run_continues(
+    data: EncodedPairs, exported: Exported, tmp_path: Path
+) -> None:
+    save_state(tmp_path, make_trainer(data), "data", exported)
     assert load_state(tmp_path, make_trainer(data, replace(OPTIONS, steps=5)), "data") == ["steps"]
 
 
-def test_a_state_of_other_data_or_another_model_is_refused(data: EncodedPairs, tmp_path: Path) -> None:
-    save_state(tmp_path, make_trainer(data), "data")
+def test_a_state_of_other_data_or_another_model_is_refused(
+    data: EncodedPairs, exported: Exported, tmp_path: Path
+) -> None:
+    save_state(tmp_path, make_trainer(data), "data", exported)
     with pytest.raises(CheckpointError, match="other data"):
         load_state(tmp_path, make_trainer(data), "else")
     with pytest.raises(CheckpointError, match="another shape"):
         load_state(tmp_path, make_trainer(data, d_ff=64), "data")
 
 
-def test_a_damaged_or_missing_state_is_one_sentence(data: EncodedPairs, tmp_path: Path) -> None:
+def test_a_damaged_or_missing_state_is_one_sentence(
+    data: EncodedPairs, exported: Exported, tmp_path: Path
+) -> None:
     with pytest.raises(CheckpointError, match="no run to resume"):
         load_state(tmp_path, make_trainer(data), "data")
-    save_state(tmp_path, make_trainer(data), "data")
+    save_state(tmp_path, make_trainer(data), "data", exported)
     path = tmp_path / STATE_FILE
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(CheckpointError, match="cut off"):

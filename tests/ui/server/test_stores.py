@@ -36,7 +36,7 @@ def test_what_a_translation_holds_counts_the_residual_stream_too(translator):
 
 def test_a_file_that_holds_too_much_for_a_visit_is_refused(translator, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(imported, "LARGEST", 1000)
-    with pytest.raises(ValueError, match="most kept for a visit"):
+    with pytest.raises(ValueError, match="the limit for one visit"):
         imported.open_file("run.npz", trace_file(translator.translate("one two"), None))
 
 

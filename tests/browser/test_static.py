@@ -1,0 +1,365 @@
+"""The pure functions of the linked view's scripts, in Chromium, and what holds for every script."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import math
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT, Visitor
+
+STATIC = ROOT / "static"
+SCRIPTS = next(STATIC.glob("linked_view-*")).name
+LONG = " ".join(["one two three four five six eight nine ten"] * 6)
+Call = Callable[..., object]
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def call(chromium: object) -> Iterator[Call]:
+    """Calls a function of a module with plain values: `call("cursor.clamp", 7, 0, 5)`."""
+    handler = functools.partial(_Quiet, directory=STATIC)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = chromium.new_page()  # type: ignore[attr-defined]
+        page.goto(f"http://127.0.0.1:{server.server_port}/README.md")
+
+        def evaluate(name: str, *arguments: object) -> object:
+            module, function = name.split(".")
+            script = f"given => import('/{SCRIPTS}/{module}.js').then(m => m.{function}(...given))"
+            return page.evaluate(script, list(arguments))
+
+        yield evaluate
+        page.close()
+        server.shutdown()
+
+
+# --- cursor.js ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "step", "source"),
+    [
+        ({"step": -1}, 0, 3),
+        ({"step": 5}, 4, 3),
+        ({"step": 2, "source": 9}, 2, 7),
+        ({"source": -4}, 1, 0),
+        ({"source": None}, 1, None),
+        ({}, 1, 3),
+    ],
+)
+def test_the_cursor_stays_within_the_translation(call: Call, change: dict, step: int, source: object) -> None:
+    now = {"step": 1, "source": 3}
+    assert call("cursor.moved", now, change, {"steps": 5, "sources": 8}) == {"step": step, "source": source}
+
+
+def test_the_server_moves_the_cursor_only_with_its_last_word(call: Call) -> None:
+    at, told = {"step": 4, "source": None}, {"step": 2, "source": 6}
+    now = {"at": at, "seq": 7, "trace": "one", "busy": False}
+
+    def heard(ack: int, trace: str = "one", **other: object) -> object:
+        return call("cursor.heard", {**now, **other}, {**told, "ack": ack, "trace": trace})
+
+    assert heard(7) == {"at": told, "changed": True}
+    assert heard(7, at=told) == {"at": told, "changed": False}
+    assert heard(6) == heard(7, busy=True) == {"at": at, "changed": False}
+    assert heard(0, trace="other", busy=True) == {"at": told, "changed": True}
+
+
+def test_the_source_follows_the_step_until_one_is_chosen(call: Call) -> None:
+    follow = [2, 0, 5]
+    expected = {(0, None): 2, (2, None): 5, (9, None): 5, (-1, None): 2, (1, 0): 0, (1, 4): 4}
+    for (step, source), position in expected.items():
+        assert call("cursor.sourceAt", {"step": step, "source": source}, follow) == position
+    assert call("cursor.sourceAt", {"step": 3, "source": None}, []) == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "asked"),
+    [
+        ("ArrowLeft", "back"),
+        ("ArrowRight", "on"),
+        ("Home", "first"),
+        ("End", "last"),
+        ("ArrowUp", "key back"),
+        ("ArrowDown", "key on"),
+        ("Escape", "release"),
+        (" ", "play"),
+        ("a", None),
+        ("Tab", None),
+        ("constructor", None),
+    ],
+)
+def test_keys_ask_for_what_the_label_of_the_view_says(call: Call, key: str, asked: str | None) -> None:
+    assert call("cursor.command", {"key": key}) == asked
+    for modifier in ("altKey", "ctrlKey", "metaKey"):
+        assert call("cursor.command", {"key": key, modifier: True}) is None
+    assert call("cursor.command", {"key": key}, True) == (None if key == " " else asked)
+
+
+def test_a_command_leads_to_a_position(call: Call) -> None:
+    where = {asked: call("cursor.destination", asked, 2, 5) for asked in ("back", "on", "first", "last")}
+    assert where == {"back": 1, "on": 3, "first": 0, "last": 4}
+    assert call("cursor.destination", "back", 0, 5) == -1  # `moved` keeps it inside
+    assert call("cursor.destination", "play", 0, 5) is None
+
+
+def test_an_arrow_enters_the_keys_at_the_near_end(call: Call) -> None:
+    assert call("cursor.nextColumn", None, 1, 6) == 0
+    assert call("cursor.nextColumn", None, -1, 6) == 5
+    assert call("cursor.nextColumn", 5, 1, 6) == 6
+    assert call("cursor.nextColumn", 0, -1, 6) == -1
+
+
+def test_play_begins_again_after_the_last_step(call: Call) -> None:
+    assert [call("cursor.playFrom", step, 4) for step in (0, 3, 4, 5)] == [1, 4, 0, 0]
+    assert call("cursor.playFrom", 0, 0) == 0
+
+
+def test_a_picked_cell_moves_only_what_lies_outside_it(call: Call) -> None:
+    cross, own = {"rows": "step", "columns": "source"}, {"rows": "source", "columns": "source"}
+    at = {"step": 3, "source": None}
+    assert call("cursor.picked", cross, [5, 6], [2, 4], at, 3) == {"step": 5, "source": 2}
+    assert call("cursor.picked", cross, [2, 4], [2, 4], {**at, "source": 3}, 3) == {}
+    assert call("cursor.picked", cross, None, [0, 1], at, 3) == {"source": 0}
+    assert call("cursor.picked", cross, [5, 6], None, at, 3) == {"step": 5}
+    assert call("cursor.picked", own, [5, 6], [2, 4], at, 0) == {"source": 5}
+    assert call("cursor.picked", own, None, [2, 4], at, 0) == {}
+
+
+# --- spans.js -----------------------------------------------------------------------------------------------
+
+WINDOW = [[16, 17], [17, 20], [21, 22]]
+"""Part of a long sentence: a word of three pieces, then a hidden token."""
+
+
+@pytest.mark.parametrize(
+    ("token", "holding", "reached"),
+    [(15, -1, -1), (16, 0, 0), (17, 1, 1), (19, 1, 1), (20, -1, 1), (21, 2, 2), (22, -1, 2), (None, -1, -1)],
+)
+def test_a_token_is_found_in_a_window_of_words(
+    call: Call, token: int | None, holding: int, reached: int
+) -> None:
+    assert call("spans.holding", WINDOW, token) == holding
+    assert call("spans.reached", WINDOW, token) == reached
+
+
+def test_an_empty_figure_holds_nothing(call: Call) -> None:
+    assert call("spans.holding", [], 0) == call("spans.reached", [], 0) == -1
+    assert call("spans.whole", WINDOW) == [16, 22]
+    assert call("spans.whole", [[0, 1]]) == [0, 1]
+
+
+def test_the_pointer_marks_the_same_tokens_in_every_figure(call: Call) -> None:
+    spans = {"rows": WINDOW, "columns": [[0, 1], [1, 2]]}
+    cross = {"rows": "step", "columns": "source", "spans": spans}
+    own = {"rows": "source", "columns": "source", "spans": {"rows": spans["columns"], "columns": WINDOW}}
+    places = call("spans.pointed", cross, [17, 20], [1, 2])
+    assert places == {"step": [17, 20], "source": [1, 2]}
+    assert call("spans.marked", cross, places, False) == {"row": 1, "column": 1}
+    assert call("spans.marked", own, places, False) == {"row": 1, "column": -1}
+    assert call("spans.marked", own, {"row": [0, 1], "column": [21, 22]}, True) == {"row": 0, "column": 2}
+    assert call("spans.marked", cross, {"source": [7, 8]}, False) == {"row": -1, "column": -1}
+    assert call("spans.marked", cross, None, False) == {"row": -1, "column": -1}
+    assert call("spans.pointed", own, [4, 5], [1, 2]) == {"source": [4, 5]}
+    assert call("spans.pointed", own, None, [1, 2]) == {"source": [1, 2]}
+
+
+# --- values.js ----------------------------------------------------------------------------------------------
+
+
+def test_arrays_come_as_base64_or_as_they_are(call: Call) -> None:
+    assert call("values.decode", {"dtype": "f4", "bdata": "AAAAPwAAgD8="}) == [0.5, 1]
+    assert call("values.decode", {"dtype": "u1", "bdata": "AAH/"}) == [0, 1, 255]
+    assert call("values.decode", [0.25]) == [0.25]
+    assert call("values.decode", None) is None
+
+
+def test_the_strongest_come_first_and_the_others_are_added_up(call: Call) -> None:
+    entries = [
+        {"name": name, "weight": weight}
+        for name, weight in zip("abcde", (0.1, 0, 0.5, 0.1, 0.3), strict=True)
+    ]
+    found = call("values.strongest", entries, 2)
+    assert [each["name"] for each in found["listed"]] == ["c", "e"]
+    assert found["more"] == 2
+    assert math.isclose(found["rest"], 0.2)
+    assert "".join(each["name"] for each in call("values.strongest", entries, 9)["listed"]) == "cead"
+    assert call("values.strongest", [], 2) == {"listed": [], "more": 0, "rest": 0}
+
+
+# --- text.js ------------------------------------------------------------------------------------------------
+
+NAMES = {"reads": ["<s>", "ein"], "predicts": ["ein", "$& {reads}"], "source": ["שלום", ""]}
+
+
+def test_titles_name_the_tokens_of_the_cursor(call: Call) -> None:
+    about = "reads “{reads}”, predicts “{predicts}”"
+    assert call("text.filled", about, NAMES, 0) == "reads “<s>”, predicts “ein”"
+    assert call("text.filled", about, NAMES, 1) == "reads “ein”, predicts “$& {reads}”"
+    assert call("text.filled", "row of “{source}”", NAMES, 0) == "row of “שלום”"
+    assert call("text.filled", "row of “{source}”", NAMES, 1) == "row of “”"
+    assert call("text.filled", "{step} of {else}", NAMES, 0) == "{step} of {else}"
+    assert call("text.filled", "", NAMES, 0) == ""
+
+
+def test_the_cursor_is_said_from_one(call: Call) -> None:
+    at = {"step": 1, "source": 0}
+    assert call("text.placeName", "step", at, NAMES) == "Step 2: reads ein, predicts $& {reads}."
+    assert call("text.placeName", "source", at, NAMES) == "Source token 1: שלום."
+    assert call("text.countName", "step", 0, 5) == "step 1 of 5"
+    assert call("text.countName", "source", 7, 8) == "source token 8 of 8"
+
+
+@pytest.mark.parametrize("text", ["", "<b>1 & 2</b> #3", "&lt;", "&amp;lt;", "שלום", "&#35;"])
+def test_what_is_escaped_for_plotly_reads_as_before(call: Call, text: str) -> None:
+    escaped = call("text.escaped", text)
+    assert isinstance(escaped, str)
+    assert not set(escaped.replace("&#35;", "")) & set("<>#")
+    assert call("text.plain", escaped) == text
+
+
+def test_long_names_end_in_an_ellipsis(call: Call) -> None:
+    assert call("text.shortened", "a" * 13, 13) == "a" * 13
+    assert call("text.shortened", "a" * 14, 13) == "a" * 12 + "…"
+    assert call("text.shortened", "", 13) == ""
+
+
+# --- frame.js -----------------------------------------------------------------------------------------------
+
+
+def layout(
+    rows: int, columns: int, width: int = 192, height: int = 292, **yaxis: object
+) -> dict[str, object]:
+    """A layout with 100 by 200 px inside its margins, rows from top to bottom."""
+    return {
+        "width": width,
+        "height": height,
+        "margin": {"l": 88, "t": 88, "r": 4, "b": 4},
+        "xaxis": {"range": [-0.5, columns - 0.5]},
+        "yaxis": {"range": [rows - 0.5, -0.5], **yaxis},
+    }
+
+
+def test_places_follow_from_the_layout(call: Call) -> None:
+    axes = call("frame.axesOf", layout(4, 5))
+    assert axes["across"] == {"offset": 88, "length": 100, "first": -0.5, "last": 4.5}
+    assert axes["down"] == {"offset": 88, "length": 200, "first": -0.5, "last": 3.5}
+    assert call("frame.along", axes["across"], 0) == 10
+    assert call("frame.within", axes["down"], 3) == 88 + 175
+    assert call("frame.box", axes, [-0.5, 4.5], [0.5, 1.5]) == {
+        "left": 0,
+        "top": 50,
+        "width": 100,
+        "height": 50,
+    }
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 5), (20, 5), (5, 64)])
+def test_cells_of_a_map_are_square(call: Call, rows: int, columns: int) -> None:
+    axes = call("frame.axesOf", layout(rows, columns, scaleanchor="x"))
+    side = min(100 / columns, 200 / rows)
+    assert math.isclose(axes["across"]["length"], side * columns)
+    assert math.isclose(axes["down"]["length"], side * rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "scrolls", "size"),
+    [
+        (1, 1, False, [360, 360]),
+        (26, 26, False, [360, 360]),
+        (27, 27, True, [362, 362]),
+        (3, 64, True, [732, 122]),
+    ],
+)
+def test_a_map_scrolls_if_its_cells_were_too_small(
+    call: Call, rows: int, columns: int, scrolls: bool, size: list[int]
+) -> None:
+    margin = {"l": 88, "t": 88, "r": 4, "b": 4}
+    assert call("frame.mapSize", margin, rows, columns, 360) == {"scrolls": scrolls, "size": size}
+
+
+def test_a_frame_scrolls_only_to_what_it_does_not_show(call: Call) -> None:
+    assert [call("frame.scrolled", place, 50, 100) for place in (50, 150)] == [50, 50]
+    assert [call("frame.scrolled", place, 50, 100) for place in (0, 49, 60.5, 151)] == [0, 0, 50, 101]
+
+
+def test_the_line_under_the_pointer_is_the_nearest_one(call: Call) -> None:
+    lines = [{"y1": 0, "y2": 100}, {"y1": 100, "y2": 0}, {"y1": 0, "y2": 100, "same": True}]
+    assert call("frame.nearestLine", lines, 0.25, 27, 7) == lines[0]
+    assert call("frame.nearestLine", lines, 0.25, 72, 7) == lines[1]
+    assert call("frame.nearestLine", lines, 0.25, 50, 7) is None
+    assert call("frame.nearestLine", lines, 0, 7, 7) is None
+    assert call("frame.nearestLine", [], 0.5, 50, 7) is None
+
+
+def test_the_frame_on_the_whole_matrix_holds_the_window(call: Call) -> None:
+    every = [[i, i + 1] for i in range(100)]
+    assert call("frame.shownPart", every, every[:16]) == [0.5, 16.5]
+    assert call("frame.shownPart", every, every[84:]) == [84.5, 100.5]
+    words = [[0, 2], [2, 3], [3, 7]]
+    assert call("frame.shownPart", words, words[1:]) == [1.5, 3.5]
+    assert [call("frame.spanAt", words, at) for at in (-3, 0.6, 2.4, 9)] == [[0, 2], [0, 2], [2, 3], [3, 7]]
+
+
+# --- in the app ---------------------------------------------------------------------------------------------
+
+OVERLAYS = """() => [...document.querySelectorAll(".lv-overlay")].map(overlay => {
+  const plot = overlay.closest(".lv-plot").querySelector(".nsewdrag").getBoundingClientRect();
+  const box = overlay.getBoundingClientRect();
+  return ["left", "top", "width", "height"].map(name => Math.abs(box[name] - plot[name]));
+})"""
+TICKS = """plot => {
+  const axis = [...document.querySelectorAll(`[data-plot=${plot}] .ytick text`)];
+  const ends = [...document.querySelectorAll(`[data-plot=${plot}] .lv-ends span`)];
+  const middle = (node) => node.getBoundingClientRect().top + node.getBoundingClientRect().height / 2;
+  return ends.map((end, i) => Math.abs(middle(end) - middle(axis[i])));
+}"""
+
+
+@pytest.mark.parametrize("text", ["one two", "one two three four five six eight nine ten", LONG])
+def test_overlays_lie_where_plotly_draws(visitor: Visitor, text: str) -> None:
+    visitor.open(model="random", text=text)
+    offsets = visitor.page.evaluate(OVERLAYS)
+    assert len(offsets) == 3
+    assert max(max(each) for each in offsets) < 1
+    ends = visitor.page.evaluate(TICKS, "next")
+    assert len(ends) == 10
+    assert max(ends) < 4
+
+
+def test_a_right_to_left_strip_says_so(visitor: Visitor) -> None:
+    visitor.open("encoder_self_attention", model="random", text="שלום עולם")
+    assert visitor.page.get_attribute(".lv-strip-source", "dir") == "rtl"
+    assert visitor.page.locator(".lv-problem").is_hidden()
+
+
+# --- every script -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted((STATIC / SCRIPTS).iterdir()), ids=lambda path: path.name)
+def test_lines_are_short_and_imports_relative(path: Path) -> None:
+    text = path.read_text()
+    assert max(map(len, text.splitlines())) <= 120
+    assert "linked_view-" not in text
+
+
+def test_the_folder_is_named_wherever_it_is_loaded() -> None:
+    folders = [path.name for path in STATIC.glob("linked_view*")]
+    assert folders == [SCRIPTS]
+    for path in (
+        "ui/linked_view/component.py",
+        "ui/linked_view/__init__.py",
+        "ui/controls/export.py",
+        "static/README.md",
+    ):
+        assert f"{SCRIPTS}/" in (ROOT / path).read_text()
