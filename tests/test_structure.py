@@ -10,21 +10,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-GROUPS = (
-    "config presets masks biases positions bootstrap scores cache capture search_rules hooks recorder "
-    "tokenizer words reading function_words loss dropout packed",
-    "attention data augment mask_variants",
-    "layers",
-    "model",
-    "decoding beam checkpoint card",
-    "audit translation inside what_if_head anatomy compare alignment patterns roles heads probe_data "
-    "run_record trace_file trace_json marian marian_rules marian_tokenizer marian_weights hub hub_files "
-    "hub_settings hub_push sources training progress run_files",
-    "translator untrained first_heads batch survey probes retrace",
-    "commands rearranged train_command experiments profiles positions_command hub_command __main__",
-)
-"""Modules of the package: each imports from its own group and those before it, never in a circle."""
-RANK = {name: rank for rank, group in enumerate(GROUPS) for name in group.split()}
+ROOMS = {
+    "transformer": (
+        *("text", "model", "trace", "decode", "storage", "families", "training", "hub", "translate"),
+        *("lenses", "what_if", "exports", "study", "commands"),
+    ),
+    "figures": ("base", "maps", "pages"),
+    "ui": ("linked_view", "address", "server", "controls", "shell", "maps", "views"),
+}
+"""The rooms of each package, ground first: a file imports from its own room and those before it."""
+MOST_FILES = 13
+"""A room with more files asks for a door: a folder inside it."""
 MAY_IMPORT = {
     "transformer": {"transformer"},
     "figures": {"figures"},
@@ -58,14 +54,27 @@ def imports(source: str, package: str) -> Iterator[str]:
             yield from (f"{base.rstrip('.')}.{alias.name}" for alias in node.names)
 
 
-def own_modules(path: Path) -> set[str]:
-    """Names of the package's own modules that one of them imports."""
-    names = {
-        name.split(".")[1]
-        for name in imports(path.read_text(), "transformer")
-        if name.startswith("transformer.")
-    }
-    return names & {file.stem for file in files("transformer")} - {path.stem}
+def module_of(path: Path) -> str:
+    """The dotted name of a file; a folder's ``__init__`` is named after the folder."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for package in ROOMS for path in files(package)}
+SOURCES = {name: path.read_text() for name, path in MODULES.items()}
+
+
+def own_modules(name: str) -> set[str]:
+    """Names of the project's own modules that one of them imports."""
+    package = name if MODULES[name].stem == "__init__" else name.rpartition(".")[0]
+    return set(imports(SOURCES[name], package)) & set(MODULES) - {name}
+
+
+def room_of(name: str) -> tuple[str, int] | None:
+    """The package and the rank of the room that a module stands in; None for those outside all rooms."""
+    package, _, rest = name.partition(".")
+    room = rest.partition(".")[0]
+    return (package, ROOMS[package].index(room)) if room in ROOMS[package] else None
 
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
@@ -77,18 +86,118 @@ def test_imports_follow_the_arrows(folder):
         assert not roots & ({"transformer", "figures", "ui", "pages", "app"} - MAY_IMPORT[folder]), path
 
 
-@pytest.mark.parametrize("path", files("transformer"), ids=lambda path: path.stem)
-def test_modules_of_the_package_import_leftwards_only(path):
-    if path.stem == "__init__":
+@pytest.mark.parametrize("package", ROOMS)
+def test_every_folder_is_a_room(package):
+    folders = {path.parent.relative_to(ROOT / package).parts[0] for path in (ROOT / package).glob("*/*.py")}
+    assert folders == set(ROOMS[package])
+    doors = {"__init__", "__main__"}
+    assert not [path for path in (ROOT / package).glob("*.py") if path.stem not in doors], "outside all rooms"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_run_down_or_stay_in_the_room(name):
+    if (own := room_of(name)) is None:
         return
-    assert path.stem in RANK, f"Give {path.stem} a place in GROUPS."
-    wrong = {name for name in own_modules(path) if RANK[name] > RANK[path.stem]}
+    others = {other: room_of(other) for other in own_modules(name)}
+    wrong = [other for other, room in others.items() if room and room[0] == own[0] and room[1] > own[1]]
     assert not wrong
+    outside = {other for other in imports(SOURCES[name], "") if other.count(".") == 1} - set(others)
+    assert not {other for other in outside if other.startswith(f"{own[0]}.")}, "the front door is for others"
 
 
-def test_no_module_of_the_package_imports_itself_in_a_circle():
-    graph = {path.stem: own_modules(path) for path in files("transformer") if path.stem != "__init__"}
+def test_no_module_imports_itself_in_a_circle():
+    graph = {name: own_modules(name) - set(ROOMS) for name in set(MODULES) - set(ROOMS)}
     assert set(graphlib.TopologicalSorter(graph).static_order()) == set(graph)
+
+
+def test_no_page_s_view_imports_another_s():
+    folders = [path.name for path in (ROOT / "ui" / "views").iterdir() if (path / "__init__.py").exists()]
+    for name in MODULES:
+        own = name.removeprefix("ui.views.").partition(".")[0]
+        if name.startswith("ui.views.") and own in folders:
+            wrong = {other for other in own_modules(name) if other.startswith("ui.views.")}
+            assert not {other for other in wrong if not f"{other}.".startswith(f"ui.views.{own}.")}, name
+
+
+def rooms() -> list[Path]:
+    """Every folder of the three packages."""
+    return sorted(path.parent for package in ROOMS for path in (ROOT / package).rglob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("room", rooms(), ids=lambda room: module_of(room / "__init__.py"))
+def test_every_room_says_what_it_is_for_and_has_few_files(room):
+    text = ast.get_docstring(ast.parse((room / "__init__.py").read_text()))
+    assert text
+    assert len(text.splitlines()[0]) > 10
+    assert len([path for path in room.glob("*.py") if path.stem != "__init__"]) <= MOST_FILES
+
+
+def test_every_folder_with_python_is_a_package():
+    folders = {path.parent for package in ROOMS for path in files(package)}
+    assert not [folder for folder in folders if not (folder / "__init__.py").exists()]
+
+
+def private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+OTHERS_PRIVATE = {"torch"}
+"""Libraries of which something private is used where nothing public does it."""
+
+
+def reached(source: str) -> Iterator[str]:
+    """Private names of other files that a source imports or reaches: ``from x import _a``, ``module._a``."""
+    tree = ast.parse(source)
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.target.id for node in ast.walk(tree) if declared(node)}
+    own |= {node.attr for node in ast.walk(tree) if stored(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.name for alias in node.names if private(alias.name.split(".")[-1]))
+        if isinstance(node, ast.Attribute) and private(node.attr) and node.attr not in own:
+            path = ast.unparse(node)
+            yield from () if path.split(".")[0] in OTHERS_PRIVATE else (path,)
+
+
+def declared(node: ast.AST) -> bool:
+    """A field of a class: ``_a: int``."""
+    return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+
+
+def stored(node: ast.AST) -> bool:
+    """``self._a = …``."""
+    return isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_private_name_crosses_a_file(name):
+    assert not list(reached(SOURCES[name]))
+
+
+@pytest.mark.parametrize("line", ["from a import _b", "import a\na._b", "def f(a):\n    return a._b()"])
+def test_a_private_name_that_crosses_a_file_would_be_found(line):
+    assert list(reached(line))
+
+
+def mentions(words: set[str], folders: tuple[str, ...]) -> set[str]:
+    """Files in which a name or an attribute is one of the words."""
+    found = set()
+    for path in (path for folder in folders for path in files(folder)):
+        nodes = ast.walk(ast.parse(path.read_text()))
+        names = {getattr(node, "id", getattr(node, "attr", "")) for node in nodes}
+        if names & words:
+            found.add(path.relative_to(ROOT).as_posix())
+    return found
+
+
+def test_only_the_server_keeps_what_visitors_share():
+    kept = mentions({"cache_resource", "cache_data"}, ("ui", "pages", "app.py"))
+    assert kept
+    assert not {path for path in kept if not path.startswith("ui/server/")}
+
+
+def test_only_one_file_knows_the_session():
+    assert mentions({"session_state"}, ("ui", "pages", "app.py")) == {"ui/address/session.py"}
 
 
 def forward_classes(source: str) -> list[ast.ClassDef]:
@@ -114,7 +223,7 @@ def _written(node: ast.AST) -> str | None:
     return ast.unparse(node) if stored or called else None
 
 
-@pytest.mark.parametrize("path", files("transformer"), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", files("transformer"), ids=module_of)
 def test_forward_writes_no_attribute_of_any_module(path):
     assert not list(written_attributes(path.read_text()))
 

@@ -25,8 +25,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (ValueError, OSError) as error:
-        print(f"{error}", file=sys.stderr)
+        print(_sentence(error), file=sys.stderr)
         return 2
+
+
+def _sentence(error: Exception) -> str:
+    """The message of an error; the operating system's errors without their number."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return f"{error.strerror}." if error.filename is None else f"{error.filename}: {error.strerror}."
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,4 +1,4 @@
-"""The only Streamlit plumbing: frame, state, cached models, widgets, the linked view."""
+"""The app: address, server, controls, shell, maps and views around the linked view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// What all cells of the linked view share. A cell draws when its feed arrives, and follows the cursor without
+// Base of all cells of the linked view. A cell draws when its feed arrives, and then follows the cursor without
 // drawing again.
 
 import { element } from "./dom.js";
@@ -15,12 +15,12 @@ export class Cell {
     this.root.append(this.title, this.body, this.caption);
   }
 
-  // The feed, once it speaks of the translation on the screen.
+  // The feed, if it belongs to the translation on the screen.
   get data() {
     return this.view.current(this.name);
   }
 
-  // Draws if there is something new, and says whether the cell shows what it should.
+  // Draws if there is something new, and returns whether the cell is up to date.
   refresh(lib) {
     const [data, width] = [this.data, this.root.clientWidth];
     if (!data || !width) return false;
@@ -84,7 +84,7 @@ function legend({ title, marks }) {
   return line;
 }
 
-// Rows and columns of a head, and where the cursor stands among them; shared by three ways of drawing.
+// Rows and columns of a head, and the cursor's place among them; shared by three ways of drawing.
 export const Head = (Base) =>
   class extends Base {
     row() {
@@ -114,7 +114,7 @@ export const Head = (Base) =>
       return `${rows[row]}, ${columns[column]}`;
     }
 
-    // The spans of a row and a column; -1 has none.
+    // The spans of a row and a column; -1 stands for none.
     spansOf(row, column) {
       const { rows, columns } = this.data.spans;
       return [row < 0 ? null : rows[row], column < 0 ? null : columns[column]];

@@ -1,4 +1,4 @@
-// The cursor's controls: slider, one back and one on, play; and the button that starts the tour.
+// The cursor's controls: slider, back and forward buttons, play; and the button that starts the tour.
 
 import { element } from "./dom.js";
 import { playFrom } from "./cursor.js";
@@ -28,7 +28,7 @@ export class Controls {
     return node;
   }
 
-  // Shows where the cursor stands, from 0, of so many positions.
+  // Shows the cursor's position, from 0, and the number of positions.
   follow(position, length) {
     this.slider.max = length - 1;
     this.slider.value = position;
@@ -52,7 +52,7 @@ export class Controls {
     this.view.moveTo(playFrom(this.view.cursor(), last));
   }
 
-  // Stops playing; the server hears of it only if it is to be reported.
+  // Stops playing, and tells the server if `report` asks for that.
   stop(report = false) {
     if (!this.playing) return;
     clearInterval(this.playing);

@@ -1,4 +1,4 @@
-// Makes nodes of HTML and SVG.
+// Creates HTML and SVG nodes.
 
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -1,11 +1,11 @@
-// Saves a figure that Python has prepared as PNG or SVG, in the browser; plotly.js is fetched on the first click.
+// Saves a figure from Python as PNG or SVG in the browser; the first click fetches plotly.js.
 
 import { element } from "./dom.js";
 import { fetchPlotly } from "./library.js";
 
 let library = null;
 
-// Fetched once; if it did not arrive, the next click tries again.
+// Fetches plotly.js once; if that fails, the next click tries again.
 function plotly() {
   library ||= fetchPlotly().catch((error) => {
     library = null;

@@ -2,7 +2,7 @@
 
 const PLOTLY = new URL("../plotly-cartesian-4.1.1.min.js", import.meta.url);
 
-// Resolves to the library. One that the page has already keeps its place in `window`.
+// Resolves to plotly.js. A copy that the page already has keeps its place in `window`.
 export function fetchPlotly() {
   return new Promise((resolve, reject) => {
     const script = document.createElement("script");

@@ -11,7 +11,7 @@ import { decode, strongest } from "./values.js";
 const LISTED = 10;
 const REACH = 7;
 
-// Where lines and labels go in a drawing of a width, for so many tokens on the longer side.
+// Places of lines and labels in a drawing, from its width and the number of tokens on its longer side.
 function drawing(width, largest, tokens) {
   const pitch = clamp(largest / tokens, 12, 26);
   const edge = clamp(width * 0.22, 70, 120);
@@ -19,7 +19,7 @@ function drawing(width, largest, tokens) {
   return { left: edge, right, width: right + edge, height: pitch * tokens + 8, font: Math.min(12, pitch - 1), pitch };
 }
 
-// Queries at the left, keys at the right, a line for each link; a token under the pointer stands alone.
+// Queries on the left, keys on the right, a line for each link; pointing at a token shows only its own lines.
 export class LinesCell extends Head(Cell) {
   draw(lib, data, width) {
     this.values = decode(data.values);
@@ -92,7 +92,7 @@ export class LinesCell extends Head(Cell) {
     });
   }
 
-  // All lines of one query or of one key; null shows every line again.
+  // Shows only the lines of one query or of one key; null shows every line again.
   isolate(token) {
     this.svg.classList.toggle("lv-isolated", Boolean(token));
     for (const { node, row, column } of this.links) {
@@ -100,7 +100,7 @@ export class LinesCell extends Head(Cell) {
     }
   }
 
-  // Tells the weight of the line under the pointer.
+  // Shows the weight of the line under the pointer.
   near(event) {
     const edges = this.svg.getBoundingClientRect();
     const [x, y] = [event.clientX - edges.left, event.clientY - edges.top];
@@ -147,7 +147,7 @@ export class LinesCell extends Head(Cell) {
   }
 }
 
-// Which line belongs to which head, if there are several.
+// A legend that says which line belongs to which head, if there are several heads.
 function headKeys(heads) {
   if (heads.length < 2) return [];
   const line = element("div", "lv-heads");
@@ -162,7 +162,7 @@ function headKeys(heads) {
   return [line];
 }
 
-// The chosen query's keys and the chosen key's queries, strongest first, and the text shaded by weight.
+// The keys of the chosen query and the queries of the chosen key, strongest first, and the text shaded by weight.
 export class StrongestCell extends Head(Cell) {
   draw(lib, data) {
     this.values = decode(data.values);
@@ -186,7 +186,7 @@ export class StrongestCell extends Head(Cell) {
     return node;
   }
 
-  // Without a chosen key: in self-attention the token of the cursor itself, as a key.
+  // The column of the chosen key; if none is chosen in self-attention, that of the token at the cursor.
   column() {
     const key = this.view.key(this.data) ?? this.view.position(this.data.rows);
     return holding(this.data.spans.columns, key);

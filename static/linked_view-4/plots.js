@@ -60,7 +60,7 @@ class PlotCell extends Cell {
     on("click", ({ points }) => this.clicked(points[0]));
   }
 
-  // Plotly's own box, in which what is laid over the plot has its place.
+  // Plotly's own box, which holds everything laid over the plot.
   over(node) {
     const stack = this.node.querySelector(".svg-container");
     if (stack && node.parentNode !== stack) stack.append(node);
@@ -115,7 +115,7 @@ export class MapCell extends Head(PlotCell) {
     return figure;
   }
 
-  // Lays the sheet over the cells; its parts find their rows and columns by CSS variables.
+  // Lays the overlay sheet over the cells; CSS variables place its parts on their rows and columns.
   placed() {
     if (!this.drawn || !this.axes) return;
     const { across, down } = this.axes;
@@ -127,7 +127,7 @@ export class MapCell extends Head(PlotCell) {
     this.pin();
   }
 
-  // Labels that stay while the map scrolls under them.
+  // Labels that stay in place while the map scrolls under them.
   pin() {
     const { rows, columns, corner } = this.pins;
     for (const pin of [rows, columns, corner]) pin.hidden = !this.scrolls;
@@ -176,7 +176,7 @@ export class MapCell extends Head(PlotCell) {
     if (point.curveNumber === 0) this.pick(point.y, point.x);
   }
 
-  // A cross under the pointer itself; in other cells a ring on the same tokens.
+  // Draws a cross in the figure under the pointer, and a ring on the same tokens in other figures.
   ring(places, own) {
     const { row, column } = this.marked(places, own);
     this.set({ "hover-row": Math.max(row, 0), "hover-column": Math.max(column, 0) });
@@ -188,7 +188,7 @@ export class MapCell extends Head(PlotCell) {
   }
 }
 
-// The labels of an axis at the places that Plotly gives them.
+// The labels of an axis, at the places where Plotly draws them.
 function pinned({ tickvals, ticktext }, axis) {
   const line = element("div");
   for (const [i, value] of tickvals.entries()) {
@@ -223,7 +223,7 @@ export class BarsCell extends PlotCell {
     this.write();
   }
 
-  // Takes over the bars of the cursor, and says whether they are others than before.
+  // Takes the bars for the cursor, and returns whether they changed.
   merge(data) {
     const frame = this.frames[this.index(data)];
     if (!frame || this.frame === frame) return false;
@@ -238,7 +238,7 @@ export class BarsCell extends PlotCell {
     return true;
   }
 
-  // The numbers at the ends of the bars: Plotly would measure each of them at every step.
+  // Draws the numbers at the ends of the bars, because Plotly would measure each of them at every step.
   write() {
     const shares = decode(this.figure.traces[0].x);
     const { across, down } = this.axes;

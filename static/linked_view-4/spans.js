@@ -1,25 +1,25 @@
-// Spans [start, stop) of tokens: each row or column of a figure stands for one. Pure functions; -1 means none.
+// Spans [start, stop) of tokens: each row or column of a figure stands for one span. Pure functions; -1 means none.
 
 export const inside = (span, token) => token !== null && span[0] <= token && token < span[1];
 
-// Which row or column holds a token.
+// The row or column that holds a token.
 export const holding = (spans, token) => spans.findIndex((span) => inside(span, token));
 
-// The last row or column that has begun at a token.
+// The last row or column that starts at or before a token.
 export const reached = (spans, token) => spans.filter(([start]) => start <= token).length - 1;
 
 // All tokens of a figure as one span.
 export const whole = (spans) => [spans[0][0], spans[spans.length - 1][1]];
 
-// What lies under the pointer, by axis. In self-attention both sides are one axis, on which the row counts.
+// The spans under the pointer, by axis. In self-attention both sides are the same axis, and the row counts.
 export function pointed({ rows, columns }, row, column) {
   return { [columns]: column, ...(row && { [rows]: row }) };
 }
 
 const beginning = (spans, span) => (span ? holding(spans, span[0]) : -1);
 
-// The row and column of a figure that the pointer marks. Under the pointer itself (`own`) places are given as row
-// and column, elsewhere by axis; in self-attention elsewhere only the row is marked.
+// The row and column of a figure that the pointer marks. The figure under the pointer (`own`) gets places as row and
+// column, other figures get them by axis; in self-attention, other figures mark only the row.
 export function marked({ rows, columns, spans }, places, own) {
   if (!places) return { row: -1, column: -1 };
   const row = own ? places.row : places[rows];

@@ -1,4 +1,4 @@
-// The token strips of the linked view: one chip for each character or piece, marked as the cursor moves.
+// The token strips of the linked view: one chip per character or piece, marked as the cursor moves.
 
 import { element } from "./dom.js";
 
@@ -10,7 +10,7 @@ export class Strips {
     this.root = element("div", "lv-strips");
   }
 
-  // Draws the strips, and says whether they are new.
+  // Draws the strips if they are new, and returns whether they are.
   draw(strips) {
     if (this.drawn === strips) return false;
     this.drawn = strips;
@@ -46,7 +46,7 @@ export class Strips {
     else view.move({ source: again ? null : token });
   }
 
-  // Marks where the cursors stand, and what is still to come.
+  // Marks the tokens at the cursors, and the tokens still to come.
   follow() {
     for (const side of this.view.spec.strips) {
       const chips = this.chips[side];
@@ -59,7 +59,7 @@ export class Strips {
     }
   }
 
-  // Marks the tokens under the pointer: a span of each, or nothing. A chip of several tokens is marked by any of them.
+  // Marks the tokens under the pointer: one span in each strip, or none. Any of its tokens marks a chip of several.
   hover(spans) {
     for (const side of this.view.spec.strips) {
       const chips = this.chips[side];

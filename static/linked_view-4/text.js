@@ -1,23 +1,23 @@
-// Texts of the view. Pure functions.
+// Texts for the view. Pure functions.
 
 const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;" };
 const SIGNS = Object.fromEntries(Object.entries(ESCAPES).map(([sign, escape]) => [escape, sign]));
 
-// A text that plotly.js shows as it is.
+// Escapes a text, so that plotly.js shows it unchanged.
 export const escaped = (text) => text.replace(/[&<>#]/g, (sign) => ESCAPES[sign]);
 
-// The text that was escaped for plotly.js.
+// Undoes the escaping for plotly.js.
 export const plain = (text) => text.replace(/&(amp|lt|gt|#35);/g, (escape) => SIGNS[escape]);
 
-// At most so many letters, the last of them an ellipsis if some are missing.
+// Cuts a text to at most `most` letters, the last of them an ellipsis.
 export const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-// Writes the tokens of a position for `{reads}`, `{predicts}` and `{source}`.
+// Replaces `{reads}`, `{predicts}` and `{source}` with the tokens of a position.
 export function filled(text, names, position) {
   return text.replace(/\{(reads|predicts|source)\}/g, (_, name) => names[name][position]);
 }
 
-// Where the cursor stands, for those who hear it.
+// The cursor's position in words, for screen readers.
 export function placeName(cursor, { step, source }, names) {
   if (cursor === "step") return `Step ${step + 1}: reads ${names.reads[step]}, predicts ${names.predicts[step]}.`;
   return `Source token ${source + 1}: ${names.source[source]}.`;

@@ -1,4 +1,4 @@
-// The tour: a few stops, each of which lights one figure and says what to see there.
+// The tour: a few stops, each of which highlights one figure and says what to see there.
 
 import { element } from "./dom.js";
 
@@ -12,7 +12,7 @@ export class Tour {
     return !this.root.hidden;
   }
 
-  // Goes to a stop, counted from 0; after the last the tour is over.
+  // Goes to a stop, counted from 0; the tour ends after the last stop.
   go(number) {
     const stops = this.view.current("strips").tour;
     this.light(null);

@@ -1,13 +1,13 @@
-// Numbers as Python sends them, and the largest of them. Pure functions.
+// Decodes numbers from Python, and finds the largest. Pure functions.
 
-// An array in base64, as plotly.js reads it; anything else stays as it is.
+// Decodes an array in plotly.js's base64 form; returns anything else unchanged.
 export function decode(values) {
   if (!values || values.bdata === undefined) return values;
   const bytes = Uint8Array.from(atob(values.bdata), (letter) => letter.charCodeAt(0));
   return values.dtype === "f4" ? new Float32Array(bytes.buffer) : bytes;
 }
 
-// The largest positive weights, largest first, with how many others there are and what they add up to.
+// The largest positive weights, largest first, with the number and the sum of all others.
 export function strongest(entries, limit) {
   const sorted = entries.filter(({ weight }) => weight > 0).sort((one, other) => other.weight - one.weight);
   const others = sorted.slice(limit);

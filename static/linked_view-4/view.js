@@ -1,5 +1,5 @@
-// The linked view: token strips, a cursor over decode steps, and cells (one class each way of drawing) that move
-// together. Python sends each figure once (feed) and the cursor often (show); a step moves an overlay and never a map.
+// The linked view: token strips, a cursor over decode steps, and cells that move together (one class for each way of
+// drawing). Python sends each figure once (feed) and the cursor often (show). A step moves overlays, never a map.
 
 import { Controls } from "./controls.js";
 import { command, destination, clamp, heard, moved, nextColumn, picked, sameCursor, sourceAt } from "./cursor.js";
@@ -59,7 +59,7 @@ class View {
     return () => this.host === parentElement && this.leave();
   }
 
-  // Takes over the server's cursor, and says whether there is something to draw.
+  // Takes the server's cursor, and returns whether there is something to draw.
   hear(data) {
     this.seq = Math.max(this.seq, data.ack);
     const busy = Boolean(this.controls.playing || this.telling);
@@ -73,7 +73,7 @@ class View {
     return changed;
   }
 
-  // Reads the page's ink, and says whether it is another one: then every cell is drawn anew.
+  // Reads the page's text colour, and returns whether it changed; if so, every cell is drawn again.
   recolour() {
     const style = getComputedStyle(this.root);
     const ink = style.getPropertyValue("--st-text-color").trim();
@@ -155,7 +155,7 @@ class View {
     this.tour.end();
   }
 
-  // A feed, once it speaks of the translation on the screen.
+  // A feed, if it belongs to the translation on the screen.
   current(name) {
     const data = this.feeds[name];
     return data && data.trace === this.trace ? data : null;
@@ -175,7 +175,7 @@ class View {
     if (drawn.every(Boolean) && this.current("strips")) this.afterPaint("ready", "true");
   }
 
-  // Writes on the frame what is on the screen, once it is.
+  // Records a state as a data attribute of the frame, at the next paint.
   afterPaint(name, value) {
     requestAnimationFrame(() => {
       if (this.root) this.root.dataset[name] = value;
@@ -210,7 +210,7 @@ class View {
     return { step: this.at.step, source: this.sourceNow() }[axis] ?? null;
   }
 
-  // The key that stands out: the one picked, or where the other cursor stands; null in self-attention.
+  // The highlighted key: the picked one, or the one at the other cursor; null in self-attention.
   key({ kind, rows, columns }) {
     return this.picks[kind] ?? (columns === rows ? null : this.position(columns));
   }
@@ -255,7 +255,7 @@ class View {
     this.moveTo(position);
   }
 
-  // After the picture: the server's answer must not compete with the paint, and quick steps become one message.
+  // Sends after the paint: the server's answer must not delay the picture, and quick steps become one message.
   tellSoon() {
     clearTimeout(this.telling);
     this.telling = setTimeout(() => this.guard(() => this.tell()), TELL_AFTER);
@@ -275,7 +275,7 @@ class View {
     this.live.textContent = `${placeName(this.spec.cursor, place, names)} ${this.focus.says()}`;
   }
 
-  // A row and a column of a head, as spans of tokens; null leaves one as it is.
+  // Picks a row and a column of a head, as spans of tokens; null leaves that side unchanged.
   pick(data, row, column) {
     this.controls.stop();
     const here = this.position(data.rows);
@@ -288,7 +288,7 @@ class View {
     this.announce();
   }
 
-  // What lies under the pointer is marked in the strips and in every other cell.
+  // Marks the tokens under the pointer in the strips and in every other cell.
   hover(from, row, column) {
     const found = from ? pointed(from.drawn, row, column) : {};
     this.strips.hover(found);
@@ -319,7 +319,7 @@ class View {
     else this.move({ source: this.bySteps ? null : this.at.source });
   }
 
-  // In self-attention the key stops at the edge of the figure; elsewhere the cursor goes on beyond it.
+  // In self-attention the key stops at the edge of the figure; in cross-attention the cursor moves on beyond the edge.
   moveKey(by) {
     const data = this.focus.data;
     if (!data) return;
@@ -350,7 +350,7 @@ class View {
   }
 }
 
-// Text and tokens in turn; tokens stand in quotation marks.
+// Nodes for alternating texts and tokens; tokens get quotation marks.
 function rich(parts) {
   return (parts || []).map((part, i) => (i % 2 ? element("em", "", `“${part}”`) : document.createTextNode(part)));
 }

@@ -176,7 +176,7 @@ def test_a_hosted_installation_opens_what_it_allows(hub: Hub, monkeypatch: pytes
 
 def test_a_link_to_a_model_that_is_not_here_offers_it_and_fetches_nothing(server: HubServer):
     at = run(model=NAME)
-    assert f"{NAME} is not on this machine: get it from the Hub" in said(at)
+    assert f"{NAME} is not on this machine: fetch it from the Hub" in said(at)
     assert next(each for each in at.text_input if each.label.startswith("Name of a model")).value == NAME
     assert server.requests == []
     assert "to fetch" in said(button(at, "Look it up").click().run())

@@ -277,10 +277,16 @@ def _layer(model: Transformer, sublayer: Sublayer) -> EncoderLayer | DecoderLaye
 
 
 def residual_trace(translation: Translation, sublayer: Sublayer) -> ResidualTrace:
+    """What was recorded around a sub-layer."""
     return translation.residual(sublayer.side, sublayer.layer, sublayer.name)
 
 
 def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:
+    """What was recorded of the input of a stack.
+
+    Raises:
+        NotCapturedError: Nothing was recorded.
+    """
     if translation.attention is None:
         raise NotCapturedError("Nothing was recorded; translate with capture=Capture(residual=True).")
     return translation.attention.embeddings[side]

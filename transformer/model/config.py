@@ -92,6 +92,8 @@ class TransformerConfig:
             _check_whole(name, getattr(self, name), 0, self.vocab_size - 1)
         for name in ("bos_id", "eos_id"):
             _check_whole(name, getattr(self, name), 0, self.n_target_pieces - 1)
+        if self.eos_id == self.pad_id:
+            raise ValueError(f"eos_id and pad_id are both {self.eos_id}; the end of a text needs its own id.")
         if self.trained_length is not None:
             _check_whole("trained_length", self.trained_length, 1, LIMITS["max_positions"])
         if self.d_model % self.n_heads:

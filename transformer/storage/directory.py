@@ -31,6 +31,8 @@ TOKENIZER_FILE = "tokenizer.model"
 CARD_FILE = "README.md"
 HEADS_FILE = "heads.json"
 PROBES_FILE = "probes.json"
+FLOATS = ("F16", "BF16", "F32", "F64")
+"""Types of weights, as safetensors names them."""
 MAX_PARAMETERS = 2_000_000_000
 MAX_CARD_BYTES = 2**18
 MAX_TOKENIZER_BYTES = 16 * 2**20
@@ -236,7 +238,9 @@ def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
         raise CheckpointError(f"{directory} has no {WEIGHTS_FILE}, so it is not a complete model directory.")
     try:
         with safe_open(path, framework="pt") as file:
-            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            _check_types(path, {name: part.get_dtype() for name, part in parts.items()})
+            found = {name: tuple(part.get_shape()) for name, part in parts.items()}
             check_sizes(path, config, found)
             model = empty_model(directory, config)
             _compare_shapes(path, {name: tuple(t.shape) for name, t in model.state_dict().items()}, found)
@@ -247,6 +251,12 @@ def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
         raise CheckpointError(f"{path} holds values that are not numbers (NaN or infinite).")
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
+
+
+def _check_types(path: Path, types: dict[str, str]) -> None:
+    for name, kind in types.items():
+        if kind not in FLOATS:
+            raise CheckpointError(f"{path} holds {name} as {kind}; weights are {', '.join(FLOATS)}.")
 
 
 def empty_model(directory: Path, config: TransformerConfig) -> Transformer:

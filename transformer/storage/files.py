@@ -22,7 +22,11 @@ UNFINISHED = ".*.part"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file so that a reader sees the old or the new content, whatever happens meanwhile."""
+    """Writes a file so that a reader sees the old or the new content, whatever happens meanwhile.
+
+    Raises:
+        OSError: The file cannot be written, for example because the disk is full; one sentence says so.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
@@ -30,6 +34,8 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(f"{path} could not be written: {error.strerror or error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
     _sync_directory(path.parent)

@@ -128,9 +128,7 @@ def offer(name: str, choice: dict[str, Picture], now: State) -> None:
 def _says(figure: go.Figure) -> str:
     bitmap = any(trace.type == "heatmap" for trace in figure.data)
     inside = " In an SVG the cells of a map are one embedded bitmap." if bitmap else ""
-    return (
-        f"The file contains the caption and the link. HTML opens offline and keeps its hover texts.{inside}"
-    )
+    return f"The file holds the caption and the link. HTML opens offline and keeps its hover texts.{inside}"
 
 
 def html(figure: go.Figure) -> str:

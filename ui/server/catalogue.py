@@ -44,7 +44,13 @@ def _own_models() -> Path:
 def _checkpoints(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    return sorted(path for path in folder.iterdir() if (path / "config.json").is_file())
+    return sorted(path for path in folder.iterdir() if _is_model(path))
+
+
+def _is_model(path: Path) -> bool:
+    """Whether a directory holds a model under a name that an address can carry and no opened file has."""
+    usable = path.name.isprintable() and not imported.is_imported(path.name)
+    return usable and (path / "config.json").is_file()
 
 
 def available() -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""Fits a state to the model and the translation at hand: nearest valid values, each named in one sentence."""
+"""Fits a state to the model and the translation: chooses the nearest valid values, and names each change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ui.server.imported import is_imported
 
 
 def fit_model(asked: str | None, names: Iterable[str]) -> tuple[str, list[str]]:
-    """The model to open, and a sentence where it is not the one asked for; a path is no name.
+    """The model to open, and a sentence if it is not the one asked for; a path is not a name.
 
     Args:
         asked: the name in the state, or None.
@@ -20,14 +20,14 @@ def fit_model(asked: str | None, names: Iterable[str]) -> tuple[str, list[str]]:
     known = list(names)
     if asked in known:
         return str(asked), []
-    notes = [] if asked is None else [f"There is no model of the name in the address; this is {known[0]}."]
+    notes = [] if asked is None else [f"There is no model with the name in the address; this is {known[0]}."]
     if is_imported(asked):
-        notes = [f"The address speaks of a file that is not open here: open it again. This is {known[0]}."]
+        notes = [f"The address names a file that is not open here: open it again. This is {known[0]}."]
     return known[0], notes
 
 
 def fit_head(kind: str, asked: Head | None, size: Head, default: Head) -> tuple[Head, list[str]]:
-    """The head to open, and a sentence where the model has no such head.
+    """The head to open, and a sentence if the model lacks the head asked for.
 
     Args:
         kind: encoder, decoder or cross.
@@ -56,7 +56,7 @@ def fit_heads(
 
 
 def fit_position(what: str, asked: int | None, length: int) -> tuple[int | None, list[str]]:
-    """A position inside the sentence (from 0), and a sentence where it was outside; None stays None."""
+    """A position inside the sentence (from 0), and a notice if it was outside; None stays None."""
     if asked is None or asked < length:
         return asked, []
     return length - 1, [f"This sentence has {length} {what}s; {what} {length} is shown."]

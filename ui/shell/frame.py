@@ -53,7 +53,7 @@ _STYLE = """
 
 
 def open_page(title: str) -> State:
-    """First line of every page: takes over the address, sets the page up, and gives the state."""
+    """The first line of every page: reads the address and sets up the page."""
     session.adopt()
     st.set_page_config(
         page_title=f"{title} · Attention explorer",
@@ -66,7 +66,7 @@ def open_page(title: str) -> State:
 
 
 def menu(now: State) -> None:
-    """Draws the menu in the sidebar; its links carry the state, so fragments that change it draw it again."""
+    """Draws the menu in the sidebar. Its links carry the state, so a change of state must draw it again."""
     links = link(now)
     with st.sidebar:
         for path, label, icon in PAGES:

@@ -1,4 +1,4 @@
-"""The way from the app to the Hub: a name is looked up, what it needs is said, and the model is fetched."""
+"""Models of the Hub in the app: looks up a name, says what the model needs, and fetches the model."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ui.server import hub_models, memory
 from ui.server.hub_models import Download, Question, desk
 
 _EVERY = 0.5
-"""Seconds between two looks at a download."""
+"""Seconds between two updates of a download's progress."""
 _ADDRESS = re.compile(r"https?://[^/\s]+/([^/\s?#]+/[^/\s?#]+)\S*")
-"""Of a page of a model, of which the owner and the name are taken."""
+"""The address of a model's page; its group is the owner and the name."""
 
 Take = Callable[[str], object]
-"""Opens a model."""
+"""A function that opens a model by name."""
 
 
 def draw(take: Take) -> None:
-    """Draws the form, or while a model is fetched how far it is; at the end the model is taken."""
+    """Draws the form, or the progress of a download; opens the model when the download ends."""
     fetching = _fetching()
     st.fragment(_panel, run_every=_EVERY if fetching else None)(fetching, take)
 
@@ -36,7 +36,7 @@ def _fetching() -> bool:
 
 
 def _panel(fetching: bool, take: Take) -> None:
-    """While a model is fetched this runs twice a second, so a whole run begins and ends it."""
+    """Runs twice a second while a download runs; full runs of the page start and end this."""
     if _fetching() != fetching:
         st.rerun()
     question = desk().question(session.visitor())
@@ -59,8 +59,8 @@ def _form(question: Question | None) -> None:
         name,
         placeholder="Helsinki-NLP/opus-mt-en-fr",
         disabled=blocked,
-        help="Any OPUS-MT (Marian) translation model, or one that was pushed with this package.",
-        **control("hub.grey" if blocked else "hub", name, _ask),  # a field that turns grey loses its text
+        help="Any OPUS-MT (Marian) translation model, or a model pushed with this package.",
+        **control("hub.grey" if blocked else "hub", name, _ask),  # a disabled field loses its text
     )
     if reason is not None:
         st.caption(plain(reason))
@@ -91,10 +91,10 @@ def _offer(offer: Offer) -> None:
         f"{size(free)} free."
     )
     if offer.present_name != offer.name:
-        st.caption(f"It is called {plain(offer.present_name)} now.")
+        st.caption(f"This model is now called {plain(offer.present_name)}.")
     fits = offer.memory <= free
     if not fits:
-        st.caption("It needs more memory than is free here.")
+        st.caption("This model needs more memory than is free here.")
     st.button("Fetch it", type="primary", disabled=not fits, on_click=_fetch, key="hub.fetch")
 
 
@@ -108,7 +108,7 @@ def _fetch() -> None:
 
 
 def _progress(question: Question, download: Download, take: Take) -> None:
-    """How far the download is; at its end the model is opened."""
+    """Shows the progress of the download, and opens the model when the download ends."""
     if download.complete:
         desk().ask(session.visitor(), "")
         take(question.name)

@@ -1,4 +1,4 @@
-"""Which model is open: the list in the sidebar, what a model needs, its languages, and the way to the Hub."""
+"""The choice of a model: the list in the sidebar, memory needs, target languages, and models of the Hub."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ui.shell import hub_picker
 from ui.shell.fitting import fit_model
 
 LARGE = 100_000_000
-"""From so many bytes of memory on, the list says what a model needs."""
+"""From this many bytes on, the list says how much memory a model needs."""
 
 
 def pick_model(now: State) -> str | None:
-    """Draws the model picker in the sidebar and gives the name of the model; None where there is none."""
+    """Draws the model picker in the sidebar and returns the chosen name; None if there are no models."""
     names = [*catalogue.available(), *imported.traces()]
     if not names:
         st.error(
@@ -51,7 +51,7 @@ def _fitted(names: list[str], asked: str | None) -> str:
     name, notes = fit_model(asked, names)
     if notes and asked is not None and is_name(asked):
         desk().suggest(session.visitor(), asked)
-        notes = [f"{asked} is not on this machine: get it from the Hub, on the left. This is {name}."]
+        notes = [f"{asked} is not on this machine: fetch it from the Hub, on the left. This is {name}."]
     for note in notes:
         session.notice(note)
     if notes:
@@ -60,7 +60,7 @@ def _fitted(names: list[str], asked: str | None) -> str:
 
 
 def _label(name: str) -> str:
-    """What the list shows: of a model of the Hub its owner last, so that a narrow list tells models apart."""
+    """The label in the list; a model of the Hub shows its owner last, so that a narrow list stays clear."""
     if imported.is_imported(name):
         return name
     path = catalogue.directory(name)
@@ -70,19 +70,19 @@ def _label(name: str) -> str:
 
 
 def _take_model(name: str) -> None:
-    """Opens another model: the sentence, the step and the view stay, and heads that the visitor chose."""
+    """Opens another model; keeps the sentence, the step, the view, and heads that the visitor chose."""
     if imported.is_imported(name):
         run = imported.find(name).selection
         session.change(model=name, step=None, source=None, encoder=None, decoder=None, cross=None, **run)
         return
     now = session.current()
     if now.source is not None:
-        session.notice("The source token is not kept: every model cuts a sentence into tokens of its own.")
+        session.notice("The source token is not kept, because every model has tokens of its own.")
     session.change(model=name, source=None, **{kind: _chosen(now, kind) for kind in catalogue.KINDS})
 
 
 def _chosen(now: State, kind: str) -> Head | None:
-    """The head of a kind where it is not merely the one that the model opened with."""
+    """The head of a kind, if the visitor chose it; None if the model opened with it."""
     head: Head | None = getattr(now, kind)
     try:
         opened_with = runs.default_head(now.model or next(iter(catalogue.available())), kind)
@@ -92,7 +92,7 @@ def _chosen(now: State, kind: str) -> Head | None:
 
 
 def _load(name: str) -> None:
-    """Loads a model, and finds the heads to open first, where that was not done; errors are said later."""
+    """Loads a model and finds the heads to open first, unless that was done; errors are reported later."""
     if not catalogue.has_model(name):
         return
     try:
@@ -105,7 +105,7 @@ def _load(name: str) -> None:
 
 
 def _pick_language(name: str, now: State) -> None:
-    """Chooses the language that a model of several translates into; the sentence may name one itself."""
+    """Lets the visitor choose among several target languages; a sentence may name its language itself."""
     pieces = catalogue.languages(name)
     if not pieces:
         return
@@ -118,6 +118,6 @@ def _pick_language(name: str, now: State) -> None:
         index=pieces.index(chosen),
         format_func=lambda piece: piece.strip("<>"),
         disabled=named is not None,
-        help="This model translates into several languages, so a text begins with the one that is wanted.",
+        help="This model translates into several languages, so each text starts with the one you choose.",
         **control("language", chosen, lambda piece: session.change(language=piece, **session.FRESH)),
     )

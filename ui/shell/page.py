@@ -1,4 +1,4 @@
-"""How every page with a sentence opens: title, model, sentence box, translation, notices."""
+"""The opening of every page with a sentence: title, model, sentence box, translation, notices."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ui.shell.model_picker import pick_model
 
 
 def open_sentence_page(title: str, controls: Callable[[State], None] | None = None) -> Opened | None:
-    """Draws the head of a page and translates its sentence.
+    """Draws the top of a page and translates its sentence.
 
     Args:
-        title: stands over the page, and in the window's title.
-        controls: draws what belongs between the sentence box and the picture; gets the state.
+        title: heading of the page, and title of the window.
+        controls: draws the controls between the sentence box and the picture; gets the state.
 
     Returns:
-        The sentence, ready to be shown; None where something was refused, which the page has then said.
+        The sentence, ready to be shown; None if something was refused, and the page has said why.
     """
     now = frame.open_page(title)
     st.title(title)
@@ -43,7 +43,7 @@ def open_sentence_page(title: str, controls: Callable[[State], None] | None = No
 
 
 def with_model(opened: Opened, show: Callable[[Opened], None]) -> None:
-    """Shows what the model itself must compute; of a run from a file says in one sentence that it cannot.
+    """Shows results that only the model can compute; for a run from a file, says that the model is missing.
 
     Args:
         opened: the sentence.

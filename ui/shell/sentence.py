@@ -1,4 +1,4 @@
-"""The sentence of a page: its box, the ways of decoding, and its translation."""
+"""The sentence of a page: input box, ways of decoding, and translation."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PROGRESS_EVERY = 0.2
 
 
 def new_text(text: str) -> None:
-    """Takes another sentence; the cursor opens where the app chooses."""
+    """Takes a new sentence; the app chooses where the cursor starts."""
     session.change(text=text, target=None, **session.FRESH)
 
 
 def sentence_box(now: State) -> None:
-    """The sentence, the way of decoding, the button."""
+    """Draws the input box for the sentence, the way of decoding, and the button."""
     text = examples.examples()[0].text if now.text is None else now.text
     box, way, button = st.columns([7, 1.8, 1], vertical_alignment="bottom")
     with box:
@@ -74,7 +74,7 @@ def _sample_again() -> None:
 
 
 def below_box(now: State) -> None:
-    """One line of example sentences, and the visitor's own translation."""
+    """Draws one line of example sentences, and the visitor's own translation."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         st.caption("try:", width="content")
         for i, example in enumerate(examples.examples()):
@@ -94,7 +94,7 @@ def below_box(now: State) -> None:
 
 
 def own_translation(target: str | None) -> None:
-    """A popover in which the visitor gives a translation, which is then forced through the model."""
+    """A popover for the visitor's own translation, which is then forced through the model."""
     label = "use my own translation" if target is None else "own translation in use"
     with st.popover(label, type="tertiary"):
         st.text_input(
@@ -113,7 +113,7 @@ def _take_target(target: str) -> None:
 
 
 def open_sentence(model: str, now: State) -> Opened | None:
-    """Translates what a state asks for and fits the cursor and the heads to it; None after a refusal."""
+    """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
     text = examples.examples()[0].text if now.text is None else now.text
     asked = runs.request(now, model, text)
     try:

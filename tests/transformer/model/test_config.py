@@ -36,6 +36,7 @@ def test_embeddings_are_scaled_by_the_root_of_the_width():
         ({"n_encoder_layers": -1}, "n_encoder_layers"),
         ({"vocab_size": LIMITS["vocab_size"] + 1}, "vocab_size"),
         ({"eos_id": 40}, "eos_id"),
+        ({"eos_id": 0}, "eos_id and pad_id are both 0"),
         ({"dropout": 1.0}, "dropout"),
         ({"dropout": float("nan")}, "dropout"),
         ({"dropout": "0.1"}, "dropout"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -160,6 +161,10 @@ def change_weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Calla
         (change_config(d_model=4096, d_ff=16_384), "different models"),
         (change_weights(lambda tensors: tensors.pop("embedding.weight")), "lacks 1"),
         (change_weights(lambda tensors: tensors["embedding.weight"].fill_(float("nan"))), "not numbers"),
+        (
+            change_weights(lambda tensors: tensors.update({"embedding.weight": torch.ones(9, 9).int()})),
+            "embedding.weight as I32",
+        ),
     ],
 )
 def test_a_damaged_or_foreign_directory_is_one_clear_sentence(
@@ -205,6 +210,20 @@ def test_a_death_at_any_write_leaves_a_loadable_model(
     assert load_checkpoint(directory).config == newer.config
 
 
+def test_a_full_disk_is_said_in_a_sentence_and_the_old_file_stays(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = (directory / "config.json").read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"config\.json could not be written: No space left on device\.$"):
+        files.write_json(directory / "config.json", {})
+    assert (directory / "config.json").read_bytes() == before
+    assert not list(directory.glob(files.UNFINISHED))
+
+
 def test_a_config_is_read_before_any_memory_is_taken(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +237,7 @@ def test_a_config_is_read_before_any_memory_is_taken(
 
 
 def test_no_module_of_the_package_can_pickle_and_what_reads_pickles_reads_numbers_only() -> None:
-    for path in Path(transformer.__file__).parent.glob("*.py"):
+    for path in Path(transformer.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = (
                 [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []

@@ -229,7 +229,7 @@ def test_capture_changes_nothing_and_a_replay_gives_the_same_attention(deep):
 BFLOAT16 = """
 import copy, sys, torch
 from transformer import load_translator
-from transformer.packed import PackedLinear, can_pack
+from transformer.model.packed import PackedLinear, can_pack
 torch.set_num_threads(1)
 exact, rounded = load_translator(sys.argv[1]), load_translator(sys.argv[1], dtype="bfloat16")
 translation = rounded.force(sys.argv[2], "die Katze und zwei Hunde")
