@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from app_pages import HOSTILE, array, run, said, strip, words
 from closed_form import CASES
 from random_models import random_model
-from test_app import own_models, run, said  # noqa: F401
-from test_inside_page import HOSTILE, array, strip, words
 
 from transformer.model.config import TransformerConfig
 from transformer.storage.directory import save_checkpoint
@@ -48,19 +47,19 @@ def test_the_parts_of_the_state_are_those_of_a_pre_norm_model():
     assert set(PARTS) == set(parts(TransformerConfig(vocab_size=9, norm="pre")))
 
 
-def test_a_layer_norm_shows_the_token_s_mean_and_deviation(own_models: Path):  # noqa: F811
+def test_a_layer_norm_shows_the_token_s_mean_and_deviation(app_models: Path):
     at = run(PAGE, model="random", source="2", part="encoder-attention-norm", layer="2")
     shown = charts(at)["norm"]
     x = strip(shown, "x")
     assert f"μ = {x.mean():.3f}" in words(at)
     assert f"σ = {x.std():.3f}" in words(at)
-    norm = load_translator(own_models / "random").model.encoder.layers[1].self_attention_residual.norm
+    norm = load_translator(app_models / "random").model.encoder.layers[1].self_attention_residual.norm
     np.testing.assert_allclose(strip(shown, "LayerNorm(x)"), norm(torch.tensor(x.copy())), atol=1e-4)
 
 
-def test_the_feed_forward_network_shows_its_most_active_units(own_models: Path):  # noqa: F811
+def test_the_feed_forward_network_shows_its_most_active_units(app_models: Path):
     shown = charts(run(PAGE, model="random", step="2", part="decoder-forward", layer="3"))
-    network = load_translator(own_models / "random").model.decoder.layers[2].feed_forward
+    network = load_translator(app_models / "random").model.decoder.layers[2].feed_forward
     units = network.activation(network.inner(torch.tensor(strip(shown["forward"], "reads x").copy())))
     added = units.abs() * network.outer.weight.norm(dim=0)
     values, ids = added.topk(8)
@@ -87,9 +86,9 @@ def test_tied_embeddings_are_told_apart():
     assert "tied" in words(at)
 
 
-def test_neighbours_of_an_embedding_are_its_largest_cosines(own_models: Path):  # noqa: F811
+def test_neighbours_of_an_embedding_are_its_largest_cosines(app_models: Path):
     shown = charts(run(PAGE, model="random", source="1", part="source-embedding"))["neighbours"]
-    translator = load_translator(own_models / "random")
+    translator = load_translator(app_models / "random")
     table = translator.model.embedding.weight
     token = translator.ids(TEXT)[0]
     cosines = torch.nn.functional.cosine_similarity(table, table[token][None])
@@ -171,7 +170,7 @@ def test_what_the_config_says_is_drawn():
     assert len(post) == 7
 
 
-def test_other_positions_biases_and_activations_are_said(own_models: Path, translator: Translator):  # noqa: F811
+def test_other_positions_biases_and_activations_are_said(own_models: Path, translator: Translator):
     changes = {"positions": "rotary", "activation": "gelu", "output_bias": True, "norm": "post"}
     model = random_model(vocab_size=translator.config.vocab_size, scaled_embeddings=False, **changes)
     save_checkpoint(own_models / "other", model.config, model.state_dict(), translator.tokenizer)

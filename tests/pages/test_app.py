@@ -6,79 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from app_pages import HEADS, LINKED, PAGES, feeds, run, said, view
 from closed_form import CASES
-from streamlit.testing.v1 import AppTest
 
-from transformer.storage.directory import save_checkpoint
-from transformer.study.survey import Line
 from transformer.translate.translator import Translator
-from ui.server import survey_run
 from ui.shell import frame
-
-ROOT = Path(__file__).resolve().parents[2]
-LINKED = (
-    "app.py",
-    "pages/encoder_self_attention.py",
-    "pages/decoder_self_attention.py",
-    "pages/cross_attention.py",
-    "pages/inside_a_head.py",
-    "pages/anatomy.py",
-)
-"""Pages with a linked view."""
-PAGES = tuple(path for path, *_ in frame.PAGES)
-SENTENCE = CASES["copy"].sentence
-HEADS = {
-    "default": {"encoder": [1, 3], "decoder": [0, 1], "cross": [2, 2]},
-    "heads": {
-        kind: [[{"aer": 0.9 - head / 10, "previous": head / 10} for head in range(4)] for _ in range(layers)]
-        for kind, layers in (("encoder", 2), ("decoder", 3), ("cross", 3))
-    },
-}
-
-
-@pytest.fixture(autouse=True)
-def own_models(
-    closed_form_models: dict[str, Path],
-    translator: Translator,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Path:
-    """A folder with small models, found through the environment."""
-    folder = tmp_path_factory.mktemp("models")
-    for name, path in closed_form_models.items():
-        (folder / name).symlink_to(path)
-    state = translator.model.state_dict()
-    save_checkpoint(folder / "random", translator.config, state, translator.tokenizer, heads=HEADS)
-    monkeypatch.setenv("TRANSFORMER_MODELS", str(folder))
-    monkeypatch.setattr(survey_run, "sample", lambda: (Line(SENTENCE),))
-    return folder
-
-
-def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
-    """Opens a page with an address."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    for name, value in {"model": "copy", "text": SENTENCE, **params}.items():
-        at.query_params[name] = value
-    if page != "app.py":
-        at.switch_page(page)
-    return at.run()
-
-
-def view(at: AppTest) -> dict[str, object]:
-    """What the linked view was told."""
-    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
-    return next(data for data in told if "ack" in data)
-
-
-def feeds(at: AppTest) -> dict[str, dict[str, object]]:
-    """What the feeders carry, by name."""
-    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
-    return {data["name"]: data for data in told if "name" in data}
-
-
-def said(at: AppTest) -> str:
-    """All notices and errors."""
-    return " ".join(each.value for each in (*at.info, *at.error))
 
 
 @pytest.mark.parametrize("page", LINKED)
@@ -173,7 +105,7 @@ def test_hostile_texts_stay_text_on_every_page(page: str):
 
 def test_a_path_is_no_model():
     at = run(model="../copy")
-    assert "no model of the name" in said(at).replace("\\", "")
+    assert "no model with the name" in said(at).replace("\\", "")
     picker = next(each for each in at.selectbox if each.label == "Model")
     assert picker.value == picker.options[0]
 

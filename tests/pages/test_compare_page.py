@@ -7,8 +7,8 @@ import json
 
 import numpy as np
 import pytest
+from app_pages import run
 from closed_form import CASES
-from test_app import own_models, run  # noqa: F401
 
 PAGE = "pages/compare.py"
 

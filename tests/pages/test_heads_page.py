@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 import pytest
+from app_pages import run
 from closed_form import CASES
 from streamlit.testing.v1 import AppTest
-from test_app import own_models, run  # noqa: F401
 
 from transformer.study.survey import Line
 from ui.server import survey_run

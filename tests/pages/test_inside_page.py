@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 from pathlib import Path
@@ -10,15 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from app_pages import HOSTILE, array, run, said, strip, view, words
 from closed_form import CASES
-from test_app import own_models, run, said, view  # noqa: F401
 
 from transformer.translate.translator import Translator, load_translator
 
 PAGE = "pages/inside_a_head.py"
 KINDS = ("encoder", "decoder", "cross")
 BADGE = "what if, not the model's computation"
-HOSTILE = "<script>alert(1)</script> #000001 </b> {x} %{z} **one** \u202eabc two"
 
 
 def charts(at: object) -> dict[str, dict]:
@@ -29,26 +27,11 @@ def charts(at: object) -> dict[str, dict]:
     }
 
 
-def array(packed: dict) -> np.ndarray:
-    """An array as it travels: base64."""
-    flat = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
-    return flat.reshape([int(side) for side in packed["shape"].split(",")]) if "shape" in packed else flat
-
-
-def strip(chart: dict, name: str) -> np.ndarray:
-    """The numbers of a strip."""
-    return next(array(each["z"])[0] for each in chart["data"] if each.get("name") == name)
-
-
 def line(chart: dict, name: str) -> np.ndarray:
     """The numbers of a line of the calculation."""
     place = next(i for i, text in enumerate(chart["layout"]["yaxis"]["ticktext"]) if text == name)
     y0 = chart["layout"]["yaxis"]["tickvals"][place]
     return next(array(each["z"])[0] for each in chart["data"] if each.get("y0") == y0)
-
-
-def words(at: object) -> str:
-    return " ".join(each.value for each in (*at.markdown, *at.caption))  # type: ignore[attr-defined]
 
 
 def independent(translator: Translator, text: str, kind: str, place: tuple[int, int], row: int) -> dict:
@@ -86,11 +69,11 @@ def independent(translator: Translator, text: str, kind: str, place: tuple[int, 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("model", ["random", "copy"])
-def test_the_numbers_on_the_page_are_computed_independently(own_models: Path, model: str, kind: str):  # noqa: F811
+def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, model: str, kind: str):
     text, row = CASES["copy"].sentence, 2
     at = run(PAGE, model=model, kind=kind, step="3", source="3", **{kind: "1.2"})
     assert not at.exception
-    true, shown = independent(load_translator(own_models / model), text, kind, (0, 1), row), charts(at)
+    true, shown = independent(load_translator(app_models / model), text, kind, (0, 1), row), charts(at)
     close = {"atol": 2e-4, "rtol": 1e-4}
     np.testing.assert_allclose(strip(shown["read"], "x"), true["x"], **close)
     np.testing.assert_allclose(strip(shown["vectors"], "q"), true["q"], **close)
@@ -102,7 +85,7 @@ def test_the_numbers_on_the_page_are_computed_independently(own_models: Path, mo
     assert not true["weights"][~seen].any()
     np.testing.assert_allclose(strip(shown["sum"], "b, all keys"), true["b"], **close)
     np.testing.assert_allclose(strip(shown["stream"], "+ update"), true["update"], **close)
-    rows = load_translator(own_models / model).model.decoder.layers[0].cross_attention.out_proj.weight
+    rows = load_translator(app_models / model).model.decoder.layers[0].cross_attention.out_proj.weight
     width = len(true["q"])
     if kind == "cross":
         np.testing.assert_allclose(
@@ -127,7 +110,7 @@ def test_the_known_key_is_the_one_that_is_opened(name: str, kind: str):
     assert matrix[row, key] == weights[key]
 
 
-def test_the_products_under_the_pointer_sum_to_the_score(own_models: Path):  # noqa: F811
+def test_the_products_under_the_pointer_sum_to_the_score():
     shown = charts(run(PAGE, model="random", kind="encoder", source="2"))
     products = array(shown["keys"]["data"][0]["customdata"])[..., 1]
     np.testing.assert_allclose(products.sum(1), line(shown["scores"], "q·k"), atol=1e-4)

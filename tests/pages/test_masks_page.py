@@ -8,8 +8,8 @@ import re
 
 import numpy as np
 import pytest
+from app_pages import run, words
 from closed_form import CASES
-from test_app import own_models, run  # noqa: F401
 
 PAGE = "pages/masks.py"
 
@@ -17,10 +17,6 @@ PAGE = "pages/masks.py"
 def charts(at: object) -> dict[str, dict]:
     """The figures by the text that stands for them."""
     return {each.proto.alt: json.loads(each.proto.spec) for each in at.get("plotly_chart")}  # type: ignore[attr-defined]
-
-
-def words(at: object) -> str:
-    return " ".join(each.value for each in (*at.markdown, *at.caption))  # type: ignore[attr-defined]
 
 
 def cells(spec: dict, name: str) -> np.ndarray:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from app_pages import feeds, run, said
 from closed_form import CASES
 from streamlit.testing.v1 import AppTest
-from test_app import feeds, own_models, run, said  # noqa: F401
 
 from transformer import Window, load_translator
 from transformer.exports.view import Selection
@@ -58,7 +58,7 @@ def test_a_trace_opens_again_and_says_what_was_checked(translation: Translation)
 def test_the_views_of_an_imported_run_work_without_its_model(
     translation: Translation,
     page: str,
-    own_models: Path,  # noqa: F811
+    own_models: Path,
 ):
     (own_models / "reverse").unlink()
     at = on_page(opened(trace_file(translation, None)), page)
@@ -78,7 +78,7 @@ def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_
     translation: Translation,
     page: str,
     view: str | None,
-    own_models: Path,  # noqa: F811
+    own_models: Path,
 ):
     (own_models / "reverse").unlink()
     at = opened(trace_file(translation, None))
@@ -121,7 +121,7 @@ def test_a_view_opens_again_with_its_matrix_and_can_be_run_again(translation: Tr
     assert "cross=1.2" in again.proto.query_string
 
 
-def test_a_view_whose_model_is_not_here_says_so(translation: Translation, own_models: Path):  # noqa: F811
+def test_a_view_whose_model_is_not_here_says_so(translation: Translation, own_models: Path):
     (own_models / "reverse").unlink()
     at = opened(view_file(translation, translation.head("cross", 0, 1), Selection()), "view.json")
     assert not at.exception

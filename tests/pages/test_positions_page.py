@@ -8,8 +8,8 @@ import re
 
 import numpy as np
 import pytest
+from app_pages import LINKED, run, view
 from closed_form import CASES
-from test_app import LINKED, own_models, run, view  # noqa: F401
 from twins import write_twins
 
 from figures.pages.positions import twin_name

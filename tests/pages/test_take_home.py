@@ -11,9 +11,9 @@ import jsonschema
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from app_pages import ROOT, run
 from closed_form import CASES, KNOWN
 from streamlit.testing.v1 import AppTest
-from test_app import ROOT, own_models, run  # noqa: F401
 
 from transformer import load_trace, load_translator, load_view
 from transformer.exports.npz import model_digest

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from app_pages import array, feeds, run, said, view
 from closed_form import CASES, KNOWN
 from streamlit.testing.v1 import AppTest
-from test_app import feeds, own_models, run, said, view
 
 from ui.maps import display
-
-__all__ = ["own_models"]
 
 PAGES = {
     "encoder": "pages/encoder_self_attention.py",
@@ -28,12 +25,6 @@ HOSTILE = "</script> <b> <s> </s> #000001 %{x} שלום 猫が。 one"
 def weights(feed: dict[str, object]) -> np.ndarray:
     """The numbers of lines and strongest keys, as the browser reads them."""
     return array(feed["values"])
-
-
-def array(packed: dict[str, str]) -> np.ndarray:
-    """An array of a figure: it travels as base64."""
-    values = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
-    return values.reshape([int(side) for side in packed["shape"].split(",")])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -187,11 +178,11 @@ def test_a_bad_choice_in_the_address_is_named(params: dict[str, str]):
     assert f"valid value\\: {next(iter(params))}" in said(at)
 
 
-def test_the_table_has_the_numbers_and_masked_cells_are_empty(own_models: Path):
+def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
     from transformer import load_translator
     from transformer.lenses.reading import Reading, read_view
 
-    head = load_translator(own_models / "copy").translate(CASES["copy"].sentence).head("decoder", 0, 0)
+    head = load_translator(app_models / "copy").translate(CASES["copy"].sentence).head("decoder", 0, 0)
     table = display.weights(read_view(head, Reading()))
     assert table.isna().to_numpy().sum() == (~head.mask).sum()
     assert table.iloc[3, 2] > KNOWN

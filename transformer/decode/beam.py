@@ -35,7 +35,7 @@ class _Node:
     before: _Node | None
 
     def ending(self, count: int) -> tuple[int, ...]:
-        """At most the last ``count`` tokens, the start token among them."""
+        """The last ``count`` tokens at most, including the start token."""
         node: _Node | None = self
         tokens: list[int] = []
         while node is not None and len(tokens) < count:
@@ -59,7 +59,7 @@ class _Node:
 
 
 class _Beam:
-    """The beam of one sentence: what runs, what has finished, and when to stop."""
+    """The beam of one sentence: running and finished hypotheses, and when to stop."""
 
     def __init__(self, beam_size: int, limit: int, rules: SearchRules, config: TransformerConfig) -> None:
         self.beam_size, self.limit, self.rules, self.eos_id = beam_size, limit, rules, config.eos_id
@@ -67,16 +67,16 @@ class _Beam:
         self.finished: list[Hypothesis] = []
 
     def endings(self, width: int) -> list[tuple[int, ...]]:
-        """The last tokens of each row, as many as the rules must know; rows that only fill have none."""
-        known = [node.ending(self.rules.memory) for node in self.running]
+        """The last tokens of each row, as many as the rules need; rows that only fill the beam have none."""
+        known = [node.ending(self.rules.lookback) for node in self.running]
         return known + [()] * (width - len(known))
 
     def extend(self, candidates: Iterable[tuple[float, float, int]], vocab_size: int, last: bool) -> None:
         """Takes the best 2 × beam_size continuations, best first.
 
         Args:
-            candidates: Total, log-probability of the new token, and its place in (row, token) flattened;
-                rows beyond those that run only fill the beam's width.
+            candidates: Total, log-probability of the new token, and the token's place in (row, token)
+                flattened; rows after the running ones only fill the beam's width.
             vocab_size: Length of a row.
             last: Whether the length limit ends every continuation.
         """
@@ -114,7 +114,7 @@ def beam_search(request: Request, max_length: Limit, beam_size: int, rules: Sear
         request: The sentences.
         max_length: Most tokens per output, the end token included.
         beam_size: Hypotheses kept per sentence; 1 equals greedy search.
-        rules: α, when to stop, and tokens that must not be chosen, or must be.
+        rules: α, when to stop, and forbidden or forced tokens.
 
     Raises:
         ValueError: ``beam_size`` is not from 1 to 64.
@@ -151,7 +151,7 @@ def beam_search(request: Request, max_length: Limit, beam_size: int, rules: Sear
 
 
 def _padded(beam: _Beam, beam_size: int) -> list[_Node]:
-    """The running hypotheses, filled up to the beam's width with hopeless copies."""
+    """The running hypotheses, filled up to the beam's width with dummies of probability 0."""
     spare = _Node(beam.eos_id, -math.inf, 0, -math.inf, 1, None)
     return beam.running + [spare] * (beam_size - len(beam.running))
 

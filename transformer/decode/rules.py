@@ -1,7 +1,7 @@
-"""What a model's makers ask of the search: widths and limits, tokens that are forbidden or forced.
+"""Search settings that come with a model: widths, limits, and forbidden or forced tokens.
 
-The rules change what a search may choose, never what the model says: log-probabilities and alternatives stay
-the model's own, and a step at which a rule decided is marked as forced.
+The rules change what a search may choose, never the model's distribution: log-probabilities and alternatives
+stay the model's own, and a step decided by a rule is marked as forced.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ EarlyStopping = bool | Literal["never"]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRules:
-    """How a model wants to be searched; the default asks for nothing.
+    """How to search with a model; the defaults impose nothing.
 
     Attributes:
-        beam_size: Hypotheses per sentence where the caller does not say; 1 is greedy search.
+        beam_size: Hypotheses per sentence if the caller gives no number; 1 is greedy search.
         length_penalty: α of Σ log p / length^α.
-        early_stopping: A beam ends: True: as soon as it is full of finished hypotheses; False: when nothing
-            that runs beats the worst of them at its present length; "never": at its greatest length.
-        max_length: Most output tokens, the end token included; None where the package decides.
+        early_stopping: When a beam ends. True: as soon as it is full of finished hypotheses; False: when no
+            running hypothesis, at its present length, beats the worst finished one; "never": the same, at the
+            greatest length.
+        max_length: Most output tokens, the end token included; None lets the package decide.
         forbidden: Sequences of ids that the output must not contain.
-        forced_end: Id of the only token allowed at the last place before the limit; None: any.
-        renormalize: What is left after the forbidden tokens is scaled to sum to 1 before it is scored.
+        forced_end: Id of the only token allowed at the last position before the limit; None allows any.
+        renormalize: Whether the probabilities that remain without forbidden tokens are rescaled to sum to 1
+            before scoring.
     """
 
     beam_size: int = 1
@@ -39,20 +41,20 @@ class SearchRules:
     renormalize: bool = False
 
     @property
-    def memory(self) -> int:
-        """How many output tokens must be known to tell which one is forbidden next."""
+    def lookback(self) -> int:
+        """How many past output tokens decide which token is forbidden next."""
         return max((len(sequence) - 1 for sequence in self.forbidden), default=0)
 
     def allowed(self, log_probs: Tensor, endings: Sequence[Sequence[int]], last: Sequence[bool]) -> Tensor:
-        """What a search chooses from.
+        """The distribution that a search chooses from.
 
         Args:
             log_probs: (rows, pieces) the model's own log-probabilities.
-            endings: The last tokens of each row's output, at least ``memory`` where there are so many.
-            last: For each row, whether the limit leaves one token.
+            endings: The last tokens of each row's output: at least ``lookback``, or all if there are fewer.
+            last: For each row, whether the limit leaves room for only one token.
 
         Returns:
-            (rows, pieces): -inf where a token is not allowed; ``log_probs`` itself where no rule acts.
+            (rows, pieces): -inf for every forbidden token; ``log_probs`` itself if no rule applies.
         """
         if not self.forbidden and not (self.forced_end is not None and any(last)):
             return log_probs

@@ -1,4 +1,4 @@
-"""Sampling: the next token is drawn."""
+"""Sampling: draws the next token at random."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from torch import Tensor
 from transformer.decode.search import Choose
 
 MIN_TEMPERATURE = 0.001
-"""Below it the distribution is greedy search's, and in the end not a number."""
+"""Lower temperatures only imitate greedy search, and the lowest of them give NaN."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Draws the next token (Holtzman et al. 2020 for top-p; Fan et al. 2018 for top-k).
+    """Settings for drawing the next token (top-p: Holtzman et al. 2020; top-k: Fan et al. 2018).
 
     Attributes:
         temperature: Divides the logits; at least ``MIN_TEMPERATURE``.
         top_k: Keep the k most probable tokens; None keeps all.
         top_p: Keep the fewest tokens whose probabilities reach p; None keeps all.
-        seed: Same seed, same translation.
+        seed: The same seed gives the same translation.
 
     Raises:
         ValueError: A value is out of range.
@@ -44,7 +44,7 @@ class Sampling:
             raise ValueError(f"seed is {self.seed}; it must be a whole number from 0.")
 
     def chooser(self) -> Choose:
-        """A way of choosing with its own random generator."""
+        """A function that chooses tokens, with its own random generator."""
         generator = torch.Generator().manual_seed(self.seed)
 
         def choose(log_probs: Tensor) -> Tensor:

@@ -31,13 +31,13 @@ def most_probable(log_probs: Tensor) -> Tensor:
 def decode(
     request: Request, max_length: Limit, choose: Choose = most_probable, rules: SearchRules = FREE
 ) -> Decoding:
-    """Extends every sentence by one chosen token a step: greedy search or sampling.
+    """Extends every sentence by one chosen token per step: greedy search or sampling.
 
     Args:
         request: The sentences.
         max_length: Most tokens per output, the end token included.
         choose: How to choose.
-        rules: Tokens that must not be chosen, or must be.
+        rules: Forbidden or forced tokens.
     """
     tokens = request.start()
     ids: list[list[int]] = [[] for _ in tokens]

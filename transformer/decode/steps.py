@@ -1,7 +1,7 @@
-"""What a decoder yields and returns, and the most probable tokens of a distribution.
+"""The values that a decoder yields and returns, and the most probable tokens of a distribution.
 
-Every decoder is a generator: it yields a ``Step`` as soon as one is taken and returns, as the
-generator's value, one ``Hypothesis`` per sentence.
+Every decoder is a generator: it yields each ``Step`` at once and returns, as the generator's value, one
+``Hypothesis`` per sentence.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 ALTERNATIVES = 10
-"""How many tokens of each next-token distribution a step keeps."""
+"""Number of most probable tokens that a step keeps of its distribution."""
 
 BLOCK = 256
-"""Numbers of a distribution that are looked at together when its largest are sought."""
+"""Numbers per block when ``largest`` searches a distribution."""
 FEW_BLOCKS = 64
-"""Where there are no more of them, `topk` alone is quicker."""
+"""Up to this many numbers, ``topk`` alone is faster."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Step:
     Attributes:
         token_ids: (rows,) the chosen tokens.
         log_probs: (rows,) their log-probabilities under the model, in nats.
-        parents: (rows,) the row, before this step, that each one extends.
+        parents: (rows,) the row before this step that each row extends.
         scores: (rows,) what the search ranks by; in greedy search and sampling the sum of log-probabilities.
         alternative_ids: (rows before, ALTERNATIVES) the most probable tokens, best first.
         alternative_log_probs: (rows before, ALTERNATIVES) their log-probabilities in nats.
@@ -49,11 +49,11 @@ class Hypothesis:
     """A finished output.
 
     Attributes:
-        token_ids: The tokens, ending with ``eos_id`` unless cut by the length limit.
+        token_ids: The tokens, ending with ``eos_id`` unless the length limit cut them.
         log_probs: One per token, in nats, under the model.
         parents: One per token: the row that the token was appended to.
-        score: What the search ranks by: its sum of log-probabilities / length^α in beam search, else the
-            plain sum.
+        score: What the search ranks by: the sum of log-probabilities / length^α in beam search, otherwise
+            the plain sum.
     """
 
     token_ids: tuple[int, ...]
@@ -64,7 +64,7 @@ class Hypothesis:
 
 Decoding = Generator[Step, None, tuple[Hypothesis, ...]]
 Limit = int | Sequence[int]
-"""One number for all sentences, or one for each."""
+"""One limit for all sentences, or one for each."""
 
 
 def as_limits(max_length: Limit, sentences: int) -> Sequence[int]:
@@ -73,7 +73,7 @@ def as_limits(max_length: Limit, sentences: int) -> Sequence[int]:
 
 
 def forced_rows(distribution: Tensor, allowed: Tensor, best: tuple[tuple[int, ...], ...]) -> tuple[bool, ...]:
-    """For each row, whether its most probable token (first of ``best``) is not among the allowed ones."""
+    """For each row, whether its most probable token (first of ``best``) is forbidden."""
     if allowed is distribution:
         return (False,) * len(best)
     first = torch.tensor([ids[:1] for ids in best], device=allowed.device)
@@ -91,8 +91,8 @@ def alternatives(
 def largest(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The ``count`` largest numbers of each row, largest first, and their places: (rows, count) each.
 
-    They lie in the ``count`` blocks whose maxima are the largest: finding those first reads 58,000 numbers
-    three times as fast as ``topk`` does (*measured*).
+    These numbers lie in the ``count`` blocks with the largest maxima. Finding those blocks first handles
+    58,000 numbers three times as fast as ``topk`` (*measured*).
     """
     blocks = rows.shape[1] // BLOCK
     if blocks <= max(count, FEW_BLOCKS):

@@ -1,1 +1,1 @@
-"""A run as a file, out and in."""
+"""Runs as files: saving and opening them."""

@@ -1,17 +1,18 @@
-"""A run with its whole trace as one NPZ file, out and in; opens on a machine without the model.
+"""Saves and opens a run with its whole trace as one NPZ file, which needs no model to be opened.
 
-Layout, version 2. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the type the model
-computed in, the largest difference between the log-probabilities of the decode and of its replay, and by kind
-the name of the rule that adds a bias to the scores. Every other array is float32, or bool for masks; layers
-count from 0:
+Layout, version 2. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the type that the
+model computed in, the largest difference between the log-probabilities of the decode and of its replay, and
+for each kind the name of the rule that adds a bias to the scores. Every other array is float32, or bool for
+masks; layers count from 0:
 
 * ``encoder.0.query``, ``.key``, ``.value``, ``.output``: (heads, length, d_head), after rotation if any; also
   ``decoder.…`` and ``cross.…``;
-* ``encoder.0.key_padding``: (keys,), True for tokens; absent where nothing is padded. "causal" is a rule: it
-  holds for the decoder;
-* ``encoder.0.bias.table``: what the rule of the bias works from (``transformer.model.biases``);
-* ``encoder.0.value_norms``: (heads, keys) ‖v_j W_O^h‖ with this head's rows of W_O. Times the weight
-  w_ij that is exactly what key j contributes to the update at query i, ‖w_ij · v_j W_O^h‖, in O(n) numbers;
+* ``encoder.0.key_padding``: (keys,), True for tokens; absent if nothing is padded. The causal mask is not
+  stored: the decoder always has it;
+* ``encoder.0.bias.table``: the table of the bias rule (``transformer.model.biases``);
+* ``encoder.0.value_norms``: (heads, keys) ‖v_j W_O^h‖ with this head's rows of W_O. Multiplied by the weight
+  w_ij, this norm is exactly what key j contributes to the update at query i, ‖w_ij · v_j W_O^h‖, stored in
+  O(n) numbers;
 * ``embeddings.encoder.tokens``, ``.positions``, ``.input``: (length, d_model); also ``embeddings.decoder.…``.
 """
 
@@ -41,7 +42,7 @@ from transformer.exports.record import (
 from transformer.exports.view import Source, load_view, opened, starts_as_json
 from transformer.model.biases import BiasRule, rule_from
 from transformer.model.config import TransformerConfig
-from transformer.model.sites import AttentionKind, Place, Side
+from transformer.model.sites import Place, Side, Site
 from transformer.model.transformer import Transformer
 from transformer.trace.audit import LOG_PROB_LIMIT, audit
 from transformer.trace.records import AttentionTrace, EmbeddingTrace, LayerTrace
@@ -53,7 +54,6 @@ VERSION = 2
 MAX_BYTES = 256 * 2**20
 """Most bytes that a file may unpack to."""
 MOST_ARRAYS = 4_096
-SIDES: tuple[Side, ...] = ("encoder", "decoder")
 RECORDED = f"log-probabilities{AS_RECORDED}"
 NOTE = "Imported file: its attention was recomputed and checked; its log-probabilities are as recorded."
 
@@ -61,7 +61,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def model_digest(model: Transformer) -> str:
-    """SHA-256 over names and values of all weights."""
+    """SHA-256 of the names and values of all weights."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
@@ -72,17 +72,17 @@ def model_digest(model: Transformer) -> str:
 def save_trace(
     translation: Translation, target: Path | str | IO[bytes], model: Transformer | None = None
 ) -> None:
-    """Writes a translation with everything it recorded.
+    """Writes a translation with everything that was recorded.
 
     Args:
         translation: Made with ``capture=True`` and without hooks.
         target: A path, or an open binary file.
-        model: Its digest and what its W_O makes of the values go into the file; without it, only what an
-            earlier file gave.
+        model: The file gets the model's digest, and the norms of the values after its W_O. Without a model,
+            the file gets only what an earlier file held.
 
     Raises:
         NotCapturedError: Nothing was recorded.
-        TraceFileError: Hooks changed the run, or it holds numbers that are not finite.
+        TraceFileError: Hooks changed the run, or the run holds numbers that are not finite.
     """
     trace = translation.attention
     if trace is None:
@@ -100,7 +100,7 @@ def save_trace(
 
 
 def with_value_norms(trace: AttentionTrace, model: Transformer) -> AttentionTrace:
-    """The trace with ‖v_j W_O^h‖ of every key, so that it gives ``contributions`` without the model."""
+    """The trace with ‖v_j W_O^h‖ of every key, so that ``contributions`` needs no model."""
     projections = output_projections(model)
     layers = {
         kind: tuple(
@@ -115,9 +115,9 @@ def with_value_norms(trace: AttentionTrace, model: Transformer) -> AttentionTrac
 def load_trace(source: Source) -> Translation:
     """Opens a file that ``save_trace`` or ``save_view`` wrote.
 
-    The checks that need no model run again; how far the log-probabilities of the replay were from those of
-    the decode is taken from the file. A JSON file holds one matrix only, which ``load_view`` gives; its
-    translation comes without attention.
+    All checks that need no model run again. The difference between the log-probabilities of the replay and of
+    the decode comes from the file. A JSON file holds only one matrix, which ``load_view`` returns; its
+    translation has no attention.
 
     Args:
         source: A path, or an open binary file.
@@ -141,7 +141,7 @@ def _meta(translation: Translation) -> dict[str, Any]:
     assert trace is not None
     if any(trace.layer(*place).replaced_rows is not None for place in trace.places):
         raise TraceFileError(
-            "A translation with hooks holds what a visitor changed; it is not saved as a trace."
+            "Hooks changed this translation, so it cannot be saved as a trace; translate without hooks."
         )
     first = {str(kind): records[0].bias for kind, records in trace.layers.items()}
     return {
@@ -153,12 +153,12 @@ def _meta(translation: Translation) -> dict[str, Any]:
     }
 
 
-def _layer_arrays(place: str, record: LayerTrace) -> Arrays:
+def _layer_arrays(prefix: str, record: LayerTrace) -> Arrays:
     names = ("query", "key", "value", "output", "key_padding", "value_norms")
     parts = _present({name: getattr(record, name) for name in names})
     if record.bias is not None:
         parts |= _present({f"bias.{name}": table for name, table in record.bias.arrays().items()})
-    return {f"{place}.{name}": part for name, part in parts.items()}
+    return {f"{prefix}.{name}": part for name, part in parts.items()}
 
 
 def _present(parts: dict[str, Tensor | None]) -> Arrays:
@@ -166,13 +166,13 @@ def _present(parts: dict[str, Tensor | None]) -> Arrays:
 
 
 def _read(source: IO[bytes]) -> Arrays:
-    """All arrays; sizes are checked against the archive's before memory is taken."""
+    """All arrays; checks each size against the archive before it allocates memory."""
     arrays: Arrays = {}
     with zipfile.ZipFile(source) as archive:
         entries = archive.infolist()
         if len(entries) > MOST_ARRAYS or sum(entry.file_size for entry in entries) > MAX_BYTES:
             raise TraceFileError(
-                f"The file unpacks to more than {MAX_BYTES // 2**20} MiB, the most that is opened."
+                f"The file unpacks to more than {MAX_BYTES // 2**20} MiB, the limit for opening a file."
             )
         for entry in entries:
             with archive.open(entry) as file:
@@ -199,11 +199,10 @@ def _read_array(file: Any, size: int) -> NDArray[Any]:
 
 def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
     run = run_from_dict(meta["run"])
-    config, lengths = run.config, (len(run.source_tokens), len(run.target_tokens))
-    layers = {kind: _layers(kind, config, lengths, arrays, meta["bias"]) for kind in AttentionKind}
+    layers = {kind: _layers(site, run, arrays, meta["bias"]) for kind, site in run.config.sites.items()}
     embeddings = {
-        side: _embedding(side, (length, config.d_model), arrays)
-        for side, length in zip(SIDES, lengths, strict=True)
+        side: _embedding(side, (len(run.tokens(side)), run.config.d_model), arrays)
+        for side in run.config.stacks
     }
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
     recorded = Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])
@@ -215,19 +214,11 @@ def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
     return replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))), attention=trace)
 
 
-def _layers(
-    kind: AttentionKind,
-    config: TransformerConfig,
-    lengths: tuple[int, int],
-    arrays: Arrays,
-    biases: dict[str, str],
-) -> tuple[LayerTrace, ...]:
-    source, target = lengths
-    queries = source if kind is AttentionKind.ENCODER else target
-    keys = target if kind is AttentionKind.DECODER else source
-    count = config.n_encoder_layers if kind is AttentionKind.ENCODER else config.n_decoder_layers
+def _layers(site: Site, run: Translation, arrays: Arrays, biases: dict[str, str]) -> tuple[LayerTrace, ...]:
+    kind, config = site.kind, run.config
+    queries, keys = (len(run.tokens(side)) for side in (site.query_side, site.key_side))
     rows, columns = (config.n_heads, queries, config.d_head), (config.n_heads, keys, config.d_head)
-    if (f"{kind}.{count - 1}.query") not in arrays:
+    if f"{kind}.{site.n_layers - 1}.query" not in arrays:
         raise TraceFileError(f"The file lacks the {kind} attention that its config promises.")
     return tuple(
         LayerTrace(
@@ -236,18 +227,20 @@ def _layers(
             value=_tensor(arrays, f"{kind}.{layer}.value", columns),
             output=_tensor(arrays, f"{kind}.{layer}.output", rows),
             key_padding=_padding(arrays, f"{kind}.{layer}.key_padding", keys),
-            causal=kind is AttentionKind.DECODER,
+            causal=site.causal,
             bias=_bias(arrays, f"{kind}.{layer}.bias", biases.get(str(kind)), config),
             value_norms=_tensor(arrays, f"{kind}.{layer}.value_norms", columns[:2])
             if f"{kind}.{layer}.value_norms" in arrays
             else None,
         )
-        for layer in range(count)
+        for layer in range(site.n_layers)
     )
 
 
-def _bias(arrays: Arrays, place: str, name: Any, config: TransformerConfig) -> BiasRule | None:
-    tables = {key.removeprefix(f"{place}."): value for key, value in arrays.items() if key.startswith(place)}
+def _bias(arrays: Arrays, prefix: str, name: Any, config: TransformerConfig) -> BiasRule | None:
+    tables = {
+        key.removeprefix(f"{prefix}."): value for key, value in arrays.items() if key.startswith(prefix)
+    }
     if name is None:
         if tables:
             raise TraceFileError("The file holds a bias without the name of its rule.")
@@ -270,7 +263,7 @@ def _tensor(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Tensor:
     array = arrays[name]
     if array.shape != shape or array.dtype != np.float32:
         raise TraceFileError(
-            f"The array {name} has the shape {array.shape}; the file's config asks for {shape}."
+            f"The array {name} has the shape {array.shape}; the file's config requires {shape}."
         )
     return torch.from_numpy(array)
 
@@ -279,5 +272,5 @@ def _padding(arrays: Arrays, name: str, keys: int) -> Tensor | None:
     if name not in arrays:
         return None
     if arrays[name].shape != (keys,) or arrays[name].dtype != np.bool_:
-        raise TraceFileError(f"The array {name} is no mask of {keys} keys.")
+        raise TraceFileError(f"The array {name} is not a mask of {keys} keys.")
     return torch.from_numpy(arrays[name])

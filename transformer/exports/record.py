@@ -1,4 +1,4 @@
-"""A run without its arrays: tokens, steps and provenance as JSON values, checked when they are read."""
+"""A run without its arrays: tokens, steps and provenance as JSON values, checked on reading."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer.model.config import TransformerConfig
 from transformer.translate.translation import Alternative, DecodeStep, Translation
 
 MOST_JSON = 4 * 2**20
-"""Most bytes of JSON that are parsed."""
+"""Most bytes of JSON that this module parses."""
 MOST_TOKENS = 4_096
 MOST_ALTERNATIVES = 100
 LONGEST_NAME = 200
@@ -25,7 +25,7 @@ _METHOD = re.compile(r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-FOREIGN = "The file is damaged, or is none that this package wrote."
+FOREIGN = "The file is damaged, or this package did not write it."
 DAMAGES = (
     OSError,
     ValueError,
@@ -42,16 +42,16 @@ DAMAGES = (
     zlib.error,
     zipfile.BadZipFile,
 )
-"""What reading a damaged file may raise."""
+"""The errors that reading a damaged file may raise."""
 
 
 class TraceFileError(ValueError):
-    """A file cannot be opened; the message says what is wrong with it."""
+    """A file cannot be opened; the message says what is wrong with the file."""
 
 
 @contextmanager
 def in_one_sentence() -> Iterator[None]:
-    """Turns whatever a damaged file raises into a ``TraceFileError``."""
+    """Turns every error that a damaged file raises into a ``TraceFileError``."""
     try:
         yield
     except TraceFileError:
@@ -61,7 +61,7 @@ def in_one_sentence() -> Iterator[None]:
 
 
 def write_json(values: dict[str, Any]) -> bytes:
-    """Strict JSON in UTF-8.
+    """Writes strict JSON in UTF-8.
 
     Raises:
         TraceFileError: A number is not finite.
@@ -73,16 +73,16 @@ def write_json(values: dict[str, Any]) -> bytes:
 
 
 def read_json(content: bytes) -> dict[str, Any]:
-    """Strict JSON in UTF-8, an object.
+    """Reads an object from strict JSON in UTF-8.
 
     Raises:
-        TraceFileError: It is larger than 4 MiB.
-        ValueError: It is damaged, no object, or holds NaN or Infinity.
-        RecursionError: It is nested too deeply.
+        TraceFileError: The text is larger than 4 MiB.
+        ValueError: The text is damaged, not an object, or holds NaN or Infinity.
+        RecursionError: The text is nested too deeply.
     """
     if len(content) > MOST_JSON:
         raise TraceFileError(
-            f"The file holds more than {MOST_JSON // 2**20} MiB of text, the most that is read."
+            f"The file holds more than {MOST_JSON // 2**20} MiB of text, the limit for opening a file."
         )
     values = json.loads(content.decode("utf-8"), parse_constant=_refuse)
     if not isinstance(values, dict):
@@ -91,11 +91,11 @@ def read_json(content: bytes) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def run_to_dict(translation: Translation) -> dict[str, Any]:
-    """Everything about a run but its arrays, as JSON values."""
+    """Everything about a run except its arrays, as JSON values."""
     return {
         "source_text": translation.source_text,
         "text": translation.text,
@@ -127,8 +127,8 @@ def run_from_dict(values: Any) -> Translation:
     """The translation that ``run_to_dict`` wrote, without attention.
 
     Raises:
-        TraceFileError: Its parts contradict each other.
-        ValueError, KeyError, TypeError: A part is missing or is something else than it should be.
+        TraceFileError: The parts contradict each other.
+        ValueError, KeyError, TypeError: A part is missing, or has the wrong type or value.
     """
     source, target = tokens(values["source_tokens"]), tokens(values["target_tokens"])
     reads = tokens(values["decoder_input_tokens"])
@@ -141,7 +141,7 @@ def run_from_dict(values: Any) -> Translation:
     if not _METHOD.fullmatch(method):
         raise TraceFileError("The file names a way of decoding that does not exist.")
     if digest is not None and not _DIGEST.fullmatch(text(digest, 64)):
-        raise TraceFileError("The file's digest of the model is none.")
+        raise TraceFileError("The file's digest of the model is not a valid digest.")
     return Translation(
         source_text=text(values["source_text"], LONGEST_TEXT),
         text=text(values["text"], LONGEST_TEXT),

@@ -1,4 +1,4 @@
-"""What a visitor looks at, as one JSON file: the run, the selection, and the matrix on the screen.
+"""A visitor's view as one JSON file: the run, the selection, and the matrix on the screen.
 
 ``assets/trace.schema.json`` is the schema, version 1. Positions, layers and heads count from 0.
 """
@@ -26,7 +26,7 @@ from transformer.exports.record import (
     whole,
     write_json,
 )
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Site
 from transformer.trace.audit import ROW_SUM_LIMIT, WEIGHT_LIMIT
 from transformer.trace.report import AS_RECORDED, AuditReport, Check
 from transformer.trace.view import Array, BoolArray, HeadView, Window
@@ -43,7 +43,7 @@ Head = tuple[int, int]
 
 @dataclass(frozen=True)
 class Selection:
-    """Where the visitor stood, from 0.
+    """The visitor's selection, counted from 0.
 
     Attributes:
         step: The decode step.
@@ -58,7 +58,7 @@ class Selection:
 
 @dataclass(frozen=True, eq=False)
 class SavedHead:
-    """One head, or a window of it, as a file gives it; the attributes are those of ``HeadView``."""
+    """One head, or a window of it, from a file; the attributes are those of ``HeadView``."""
 
     kind: AttentionKind
     layer: int
@@ -77,11 +77,11 @@ class SavedHead:
 
 @dataclass(frozen=True, eq=False)
 class SavedView:
-    """What a JSON file holds.
+    """The content of a JSON file.
 
     Attributes:
         translation: The run, without attention.
-        selection: Where the visitor stood.
+        selection: The visitor's selection.
         head: The matrix on the screen.
     """
 
@@ -99,14 +99,14 @@ def save_view(
         translation: The run.
         view: One of its heads, or a window of it, at most 64 × 64 cells.
         target: A path, or an open binary file.
-        selection: Where the visitor stands.
+        selection: The visitor's selection.
 
     Raises:
         TraceFileError: The window is too large, or the run holds numbers that are not finite.
     """
     if max(view.weights.shape) > LARGEST:
         raise TraceFileError(
-            f"A JSON file holds at most {LARGEST} × {LARGEST} cells; save a window, or a trace."
+            f"A JSON file holds at most {LARGEST} × {LARGEST} cells; save a window or a whole trace."
         )
     content = write_json(
         {
@@ -147,7 +147,7 @@ def _view_to_dict(view: HeadView | SavedHead) -> dict[str, Any]:
 def load_view(source: Source) -> SavedView:
     """Opens a file that ``save_view`` wrote.
 
-    The weights are computed again from the scores where whole rows are there; all else is as recorded.
+    If the view has whole rows, the weights are recomputed from the scores; all else is as recorded.
 
     Raises:
         TraceFileError: The file is damaged, foreign, too large, or its parts contradict each other.
@@ -155,7 +155,7 @@ def load_view(source: Source) -> SavedView:
     with in_one_sentence(), opened(source) as file:
         values = read_json(file.read(MOST_JSON + 1))
         if values["format"] != FORMAT or values["version"] != VERSION:
-            raise TraceFileError(f"The file is no view of version {VERSION}, which this package reads.")
+            raise TraceFileError(f"The file is not a view of version {VERSION}, which this package reads.")
         run = run_from_dict(values["run"])
         run = replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))))
         return SavedView(run, _selection(values["selection"], run), _head(values["view"], run))
@@ -163,7 +163,7 @@ def load_view(source: Source) -> SavedView:
 
 @contextmanager
 def opened(source: Source) -> Iterator[IO[bytes]]:
-    """The file of a path; an open file as it is."""
+    """Opens the file at a path; passes an open file through."""
     if isinstance(source, Path | str):
         with Path(source).open("rb") as file:
             yield file
@@ -172,7 +172,7 @@ def opened(source: Source) -> Iterator[IO[bytes]]:
 
 
 def starts_as_json(file: IO[bytes]) -> bool:
-    """Whether an object of JSON opens the file; the file is left at its beginning."""
+    """Whether the file starts with a JSON object; rewinds the file afterwards."""
     start = file.read(16)
     file.seek(0)
     return start.lstrip()[:1] == b"{"
@@ -184,34 +184,32 @@ def _selection(values: Any, run: Translation) -> Selection:
         raise TraceFileError("The file's selection lies outside its sentence.")
     heads = {}
     for kind, (layer, head) in values["heads"].items():
-        heads[str(AttentionKind(kind))] = _place(kind, layer, head, run)
+        site = run.config.sites[AttentionKind(kind)]
+        heads[str(site.kind)] = _checked_head(site, layer, head, run)
     return Selection(step, source, heads)
 
 
-def _place(kind: str, layer: Any, head: Any, run: Translation) -> Head:
-    config = run.config
-    layers = config.n_encoder_layers if kind == AttentionKind.ENCODER else config.n_decoder_layers
-    if whole(layer) >= layers or whole(head) >= config.n_heads:
+def _checked_head(site: Site, layer: Any, head: Any, run: Translation) -> Head:
+    if whole(layer) >= site.n_layers or whole(head) >= run.config.n_heads:
         raise TraceFileError("The file names a head that its model does not have.")
     return layer, head
 
 
 def _head(values: Any, run: Translation) -> SavedHead:
-    kind = AttentionKind(values["kind"])
-    layer, head = _place(kind, values["layer"], values["head"], run)
-    reads = run.source_tokens if kind is AttentionKind.ENCODER else run.decoder_input_tokens
-    keys = run.decoder_input_tokens if kind is AttentionKind.DECODER else run.source_tokens
-    window = _window(values["window"], len(reads), len(keys))
+    site = run.config.sites[AttentionKind(values["kind"])]
+    layer, head = _checked_head(site, values["layer"], values["head"], run)
+    labels = run.labels(site.kind)
+    window = _window(values["window"], len(labels.queries), len(labels.keys))
     shape = (window.query_stop - window.query_start, window.key_stop - window.key_start)
     view = SavedHead(
-        kind=kind,
+        kind=site.kind,
         layer=layer,
         head=head,
         model=run.model,
         norm=run.config.norm,
-        query_tokens=reads[window.queries],
-        predicted_tokens=None if kind is AttentionKind.ENCODER else run.target_tokens[window.queries],
-        key_tokens=keys[window.keys],
+        query_tokens=labels.queries[window.queries],
+        predicted_tokens=None if labels.predicted is None else labels.predicted[window.queries],
+        key_tokens=labels.keys[window.keys],
         window=window,
         scores=_matrix(values["scores"], shape),
         mask=_matrix(values["mask"], shape, bool),
@@ -220,7 +218,7 @@ def _head(values: Any, run: Translation) -> SavedHead:
     )
     if not np.isfinite(view.scores).all() or view.weights.min() < 0 or view.weights.max() > 1 + ROW_SUM_LIMIT:
         raise TraceFileError("The file holds weights or scores that no softmax has.")
-    return replace(view, audit=AuditReport((*_checks(view, len(keys)), *_recorded(values["checks"]))))
+    return replace(view, audit=AuditReport((*_checks(view, len(labels.keys)), *_recorded(values["checks"]))))
 
 
 def _window(values: Any, queries: int, keys: int) -> Window:
@@ -240,14 +238,14 @@ def _matrix(values: Any, shape: tuple[int, int], cell: type = float) -> np.ndarr
         raise TraceFileError(f"The file's matrix does not have the {shape[1]} columns that its window has.")
     if cell is bool:
         if any(not isinstance(value, bool) for row in values for value in row):
-            raise TraceFileError("The file's mask holds something else than true and false.")
+            raise TraceFileError("The file's mask holds values other than true and false.")
         return np.array(values)
     with np.errstate(over="ignore"):
         return np.array([[number(value) for value in row] for row in values]).astype(np.float32)
 
 
 def _checks(view: SavedHead, keys: int) -> list[Check]:
-    """What can be checked without the model: exact zeros, whole rows against a softmax of their scores."""
+    """The checks that need no model: exact zeros, and whole rows against a softmax of their scores."""
     weights, mask = view.weights.astype(np.float64), view.mask
     checks = [Check("masked weights", float(np.abs(weights[~mask]).max(initial=0.0)), 0.0)]
     if view.window.key_start or view.window.key_stop < keys:
@@ -268,7 +266,7 @@ def _checks(view: SavedHead, keys: int) -> list[Check]:
 
 def _recorded(values: Any) -> list[Check]:
     if not isinstance(values, list) or len(values) > 100:
-        raise TraceFileError("The file's checks are no list.")
+        raise TraceFileError("The file's checks are not a list.")
     return [
         Check(
             text(each["name"], LONGEST_NAME).removesuffix(AS_RECORDED) + AS_RECORDED,

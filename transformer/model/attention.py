@@ -24,7 +24,7 @@ NO_MASK = AttentionMask()
 def fused_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: AttentionMask, bias: Tensor | None
 ) -> Tensor:
-    """softmax(Q Kᵀ / √d_k + bias) V without ever holding the weights (equation 1)."""
+    """softmax(Q Kᵀ / √d_k + bias) V, without the weights in memory (equation 1)."""
     queries, keys = query.shape[2], key.shape[2]
     if mask.causal and mask.key_padding is None and bias is None and queries == keys > 1:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -44,7 +44,7 @@ class MultiHeadAttention(nn.Module):
 
     Attributes:
         joined: Queries, keys and values of self-attention in one product, (batch, length, d_model) →
-            (batch, length, 3 d_model); None where three are as quick.
+            (batch, length, 3 d_model); None if three products are as fast.
     """
 
     def __init__(self, config: TransformerConfig, kind: AttentionKind, layer: int) -> None:
@@ -65,7 +65,7 @@ class MultiHeadAttention(nn.Module):
         mask: AttentionMask = NO_MASK,
         positions: PositionalEncoding | None = None,
         cache: Cache | None = None,
-        recorder: Observer | None = None,
+        observer: Observer | None = None,
     ) -> Tensor:
         """Attends from ``x`` to ``memory``, or to ``x`` itself.
 
@@ -74,8 +74,8 @@ class MultiHeadAttention(nn.Module):
             memory: (batch, keys, d_model) for cross-attention; None for self-attention.
             mask: Who may attend to whom, and the position of the first query.
             positions: Encoding that rotates queries and keys or adds a bias to the scores.
-            cache: Keys and values of earlier calls; this call's are kept there.
-            recorder: Where to record, and the hooks to apply.
+            cache: Keys and values of earlier calls; this call adds its own.
+            observer: Who watches, and the hooks to apply.
 
         Returns:
             (batch, queries, d_model).
@@ -90,11 +90,11 @@ class MultiHeadAttention(nn.Module):
             return key if positions is None else positions.rotate(key, mask.first_query), value
 
         key, value = project() if cache is None else cache.update(project)
-        output = self._attend(query, key, value, mask, rule, recorder)
+        output = self._attend(query, key, value, mask, rule, observer)
         return self.out_proj(output.transpose(1, 2).flatten(2))  # (batch, queries, d_model)
 
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Callable[[], KeyValue]]:
-        """Queries (batch, heads, queries, d_head), and what gives keys and values, if they are needed."""
+        """Queries (batch, heads, queries, d_head), and a function that computes keys and values if needed."""
         if self.joined is not None:
             query, key, value = map(self._split, self.joined(x).chunk(3, dim=-1))
             return query, lambda: (key, value)
@@ -109,18 +109,18 @@ class MultiHeadAttention(nn.Module):
         value: Tensor,
         mask: AttentionMask,
         rule: BiasRule | None,
-        recorder: Observer | None,
+        observer: Observer | None,
     ) -> Tensor:
         bias = None if rule is None else bias_matrix(rule, query, key, mask.first_query)
-        if recorder is None:
+        if observer is None:
             return fused_attention(query, key, value, mask, bias)
-        hooks = recorder.hooks_for(self.kind, self.layer)
+        hooks = observer.hooks_for(self.kind, self.layer)
         replaced = None
         if hooks:
             output, replaced = hooked_attention(query, key, value, mask, bias, hooks, (self.kind, self.layer))
         else:
             output = fused_attention(query, key, value, mask, bias)
-        recorder.attention(self.kind, self.layer, query, key, value, output, mask, rule, replaced)
+        observer.attention(self.kind, self.layer, query, key, value, output, mask, rule, replaced)
         return output
 
     def _split(self, x: Tensor) -> Tensor:

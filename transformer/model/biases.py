@@ -1,7 +1,7 @@
-"""Rules for numbers added to the scores: a bias from positions, without a matrix of queries × keys.
+"""Rules for a bias that positions add to the scores, without storing a matrix of queries × keys.
 
-A rule holds one table, so its memory does not grow with the text; the matrix is made for the rows and columns
-that somebody asks for.
+A rule holds one table, so its memory does not grow with the text. It computes the matrix only for the rows
+and columns that a caller asks for.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ ALL_HEADS = slice(None)
 
 
 class BiasRule:
-    """What is added to the scaled scores q · k / √d_k, as a rule.
+    """A rule for the bias added to the scaled scores q · k / √d_k.
 
     Args:
-        table: (heads, …) numbers that the rule works from.
+        table: (heads, …) numbers from which the rule computes the bias.
     """
 
     name: ClassVar[str]
@@ -33,31 +33,31 @@ class BiasRule:
         """The bias for some queries and keys.
 
         Args:
-            query: (…, queries, d_head) of one head or (…, heads, queries, d_head) of several: a rule may
-                depend on them.
+            query: (…, queries, d_head) of one head or (…, heads, queries, d_head) of several; some rules
+                depend on it.
             rows: (queries,) positions of the queries.
             columns: (keys,) positions of the keys.
             heads: The heads that ``query`` holds.
 
         Returns:
-            (queries, keys) or (heads, queries, keys), with leading dimensions where the query matters.
+            (queries, keys) or (heads, queries, keys), with leading dimensions if the rule uses the query.
         """
         raise NotImplementedError
 
     def arrays(self) -> dict[str, Tensor]:
-        """What a file must hold so that ``rule_from`` makes the same rule again."""
+        """The arrays that a file needs so that ``rule_from`` can rebuild the rule."""
         return {"table": self.table}
 
     def kept(self) -> BiasRule:
-        """The same rule, float32 on the CPU, for a trace."""
+        """A copy of the rule in float32 on the CPU, for a trace."""
         return type(self)(self.table.detach().float().cpu())
 
 
 class LinearRule(BiasRule):
     """ALiBi: −m · |i − j| with a fixed slope m per head (Press et al. 2022, section 3).
 
-    Under a causal mask this is the paper's −m · (i − j). Without one it is symmetric: two keys at the same
-    distance left and right get the same bias. The table is (heads,), the slopes.
+    Under a causal mask this is the paper's −m · (i − j). Without a causal mask it is symmetric: two keys at
+    the same distance left and right get the same bias. The table is (heads,), the slopes.
     """
 
     name = "alibi"
@@ -84,8 +84,8 @@ class DistanceRule(BiasRule):
 class KeyVectorRule(BiasRule):
     """q_i · a_{j−i} / √d_k with learned vectors a (Shaw et al. 2018, equations 4 and 5).
 
-    The table is (heads, 2 × reach + 1, d_head). The products with all vectors come first, then each cell
-    picks its own, so nothing of size queries × keys × d_head exists.
+    The table is (heads, 2 × reach + 1, d_head). The rule first multiplies the queries with all vectors;
+    each cell then picks its product, so no tensor of size queries × keys × d_head exists.
     """
 
     name = "shaw"
@@ -98,7 +98,7 @@ class KeyVectorRule(BiasRule):
 
 
 def clipped_distances(rows: Tensor, columns: Tensor, size: int) -> Tensor:
-    """(queries, keys) places in a table of ``size`` distances: j − i, clipped, from the most negative."""
+    """(queries, keys) indices of the clipped distances j − i in a table of ``size``, most negative first."""
     reach = size // 2
     return (columns - rows[:, None]).clamp(-reach, reach) + reach
 
@@ -107,20 +107,22 @@ RULES: dict[str, type[BiasRule]] = {rule.name: rule for rule in (LinearRule, Dis
 
 
 def rule_from(name: str, arrays: dict[str, Tensor], n_heads: int, d_head: int) -> BiasRule:
-    """Makes a rule from what ``BiasRule.arrays`` gave.
+    """Rebuilds a rule from the arrays of ``BiasRule.arrays``.
 
     Raises:
-        ValueError: The name is unknown, or the table has another shape than the rule and the sizes ask for.
+        ValueError: The name is unknown, or the table's shape does not fit the rule and the sizes.
     """
     if name not in RULES:
-        raise ValueError(f"The bias rule {name!r} is not known; known are {', '.join(sorted(RULES))}.")
+        raise ValueError(f"The bias rule {name!r} is unknown; use one of {', '.join(sorted(RULES))}.")
     rule, table = RULES[name], arrays.get("table")
     if table is None or table.dim() != rule.dims or table.shape[0] != n_heads:
         raise ValueError(
-            f"The table of the bias rule {name} has no {rule.dims} dimensions for {n_heads} heads."
+            f"The table of the bias rule {name} must have {rule.dims} dimensions, the first of {n_heads}."
         )
     if rule.dims > 1 and table.shape[1] % 2 == 0:
-        raise ValueError(f"The table of the bias rule {name} has {table.shape[1]} distances, no odd number.")
+        raise ValueError(
+            f"The table of the bias rule {name} has {table.shape[1]} distances; the number must be odd."
+        )
     if rule.dims > 2 and table.shape[2] != d_head:
         raise ValueError(f"The vectors of the bias rule {name} have {table.shape[2]} numbers, not {d_head}.")
     return rule(table)
@@ -129,8 +131,8 @@ def rule_from(name: str, arrays: dict[str, Tensor], n_heads: int, d_head: int) -
 def alibi_slopes(n_heads: int) -> Tensor:
     """(heads,) float64 slopes (Press et al. 2022, section 3).
 
-    2^(−8/n), 2^(−16/n), … for n heads, a power of two; otherwise those of the next lower power of two, then
-    every other one of the next higher.
+    2^(−8/n), 2^(−16/n), … if the number of heads n is a power of two; otherwise the slopes of the next lower
+    power of two, then every other slope of the next higher one.
     """
     below = 2 ** int(math.log2(n_heads))
     slopes = _geometric(below)
@@ -142,14 +144,14 @@ def _geometric(n_heads: int) -> Tensor:
 
 
 def t5_buckets(distances: Tensor, *, causal: bool, buckets: int = 32, max_distance: int = 128) -> Tensor:
-    """The bucket of each distance j − i: one each when near, logarithmic when far (Raffel et al. 2020).
+    """The bucket of each distance j − i: exact for near keys, logarithmic for far ones (Raffel et al. 2020).
 
     Args:
         distances: Integers, key position minus query position.
-        causal: All buckets for keys before the query (later ones share its own bucket, 0); otherwise one half
-            for keys up to the query, the other half for keys after it.
+        causal: True gives all buckets to keys before the query (later keys share the query's own bucket, 0);
+            False gives one half to keys up to the query, the other half to keys after it.
         buckets: Number of buckets.
-        max_distance: From here on, all share the last bucket.
+        max_distance: From this distance on, all keys share the last bucket.
 
     Returns:
         Integers from 0, shaped as ``distances``.
@@ -163,5 +165,5 @@ def t5_buckets(distances: Tensor, *, causal: bool, buckets: int = 32, max_distan
 def _bucket(distances: Tensor, buckets: int, max_distance: int) -> Tensor:
     exact = buckets // 2
     ratio = (distances.double().clamp(min=exact) / exact).log() / math.log(max_distance / exact)
-    far = exact + (ratio * (buckets - exact) + 1e-9).long()  # so that an edge belongs to its own bucket
+    far = exact + (ratio * (buckets - exact) + 1e-9).long()  # so that a bucket's edge falls into that bucket
     return torch.where(distances < exact, distances, far.clamp(max=buckets - 1))

@@ -1,4 +1,4 @@
-"""The keys and values that one decoding request keeps, so that a step computes one row only."""
+"""Keys and values that one decoding request keeps, so that each step computes only one row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GrowingCache:
         self._buffers: KeyValue | None = None
 
     def update(self, project: Callable[[], KeyValue]) -> KeyValue:
-        """Appends ``project()``, each (batch, heads, new, d_head), and returns all kept so far."""
+        """Appends keys and values from ``project()``, each (batch, heads, new, d_head), and returns all."""
         new = project()
         start, self.length = self.length, self.length + new[0].shape[2]
         self._buffers = self._reserve(new)
@@ -55,13 +55,13 @@ class GrowingCache:
 
 
 class FixedCache:
-    """Keys and values of one cross-attention: computed once, from the encoder output."""
+    """Keys and values of one cross-attention, computed once from the encoder output."""
 
     def __init__(self) -> None:
         self._kept: KeyValue | None = None
 
     def update(self, project: Callable[[], KeyValue]) -> KeyValue:
-        """Returns ``project()``, each (batch, heads, source, d_head), of the first call."""
+        """Returns the first call's ``project()``: keys and values, each (batch, heads, source, d_head)."""
         if self._kept is None:
             self._kept = project()
         return self._kept
@@ -102,7 +102,7 @@ class KVCache:
 
         Args:
             rows: (new batch,) indices into the present batch.
-            same_source: The row at each place keeps its source sentence, so cross-attention stays.
+            same_source: Whether every row keeps its source sentence, so that cross-attention need not change.
         """
         for cache in self.decoder:
             cache.select(rows)

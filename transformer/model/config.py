@@ -1,10 +1,13 @@
-"""The shape of a model: one frozen value, checked when it is made."""
+"""The sizes and choices of a model as one frozen value, checked on creation."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
+
+from transformer.model.sites import AttentionKind, Side, Site, Stack, paper_sites, paper_stacks
 
 Norm = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "silu"]
@@ -19,7 +22,7 @@ LIMITS = {
     "n_decoder_layers": 256,
     "max_positions": 1_000_000,
 }
-"""Largest value accepted for each size: beyond it a config is a mistake or hostile."""
+"""Largest value accepted for each size; a config beyond these is a mistake or an attack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,21 +42,21 @@ class TransformerConfig:
             with one more LayerNorm at the end of each stack (Xiong et al. 2020).
         activation: Non-linearity of the feed-forward network; the paper's is "relu".
         positions: Name of a positional encoding in ``transformer.model.positions.REGISTRY``.
-        sine_layout: Where sinusoidal positions keep their numbers: "interleaved": sine and cosine in turn, as
-            in the paper; "halves": all sines, then all cosines.
+        sine_layout: Order of the numbers in sinusoidal positions. "interleaved": alternating sines and
+            cosines, as in the paper; "halves": all sines, then all cosines.
         tied_embeddings: The output projection is the target's embedding table (section 3.4).
         shared_embeddings: Source and target have one embedding table (section 3.4).
         scaled_embeddings: Token embeddings are multiplied by sqrt(d_model) (section 3.4).
         output_bias: A learned bias is added to the logits.
-        target_vocab_size: Number of target pieces, where the target has a vocabulary of its own.
-        max_positions: Longest sequence that positions are made for, in tokens.
+        target_vocab_size: Number of target pieces, if the target has its own vocabulary.
+        max_positions: Longest sequence that has positions, in tokens.
         pad_id: Id of the padding token.
         bos_id: Id of the token that the decoder starts with.
         eos_id: Id of the token that ends a sentence.
         unk_id: Id of the unknown piece.
         trained_length: Longest sequence seen in training, in tokens; None if unknown.
-        languages: Pieces such as ``>>fra<<``, with blanks between, that name the target language at the start
-            of a source text.
+        languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
+            the target language.
 
     Raises:
         ValueError: A size is not a whole number within ``LIMITS``, or two fields contradict each other.
@@ -136,8 +139,20 @@ class TransformerConfig:
 
     @property
     def language_pieces(self) -> tuple[str, ...]:
-        """The pieces that name a target language; empty for a model that knows one only."""
+        """The pieces that name a target language; empty for a model with only one."""
         return tuple(self.languages.split())
+
+    @property
+    def stacks(self) -> Mapping[Side, Stack]:
+        """The model's stacks by side."""
+        stacks = paper_stacks(self.n_encoder_layers, self.n_decoder_layers)
+        return {stack.side: stack for stack in stacks}
+
+    @property
+    def sites(self) -> Mapping[AttentionKind, Site]:
+        """The model's attentions by kind: what each connects, how deep it is, where it sits."""
+        sites = paper_sites(self.n_encoder_layers, self.n_decoder_layers)
+        return {site.kind: site for site in sites}
 
     def to_dict(self) -> dict[str, Any]:
         """The config as a flat dictionary of JSON values."""
@@ -157,16 +172,6 @@ class TransformerConfig:
         if "vocab_size" not in values:
             raise ValueError("The config has no 'vocab_size'.")
         return cls(**values)
-
-
-def paper_base(vocab_size: int = 37_000) -> TransformerConfig:
-    """The paper's base model (table 3, first row): 63.1 M parameters with 37,000 tied pieces."""
-    return TransformerConfig(vocab_size=vocab_size)
-
-
-def paper_big(vocab_size: int = 37_000) -> TransformerConfig:
-    """The paper's big model (table 3, last row): 214.2 M parameters with 37,000 tied pieces."""
-    return TransformerConfig(vocab_size=vocab_size, d_model=1024, d_ff=4096, n_heads=16, dropout=0.3)
 
 
 def _check_whole(name: str, value: object, low: int, high: int) -> None:

@@ -21,17 +21,17 @@ class HookFunction(Protocol):
 
 @dataclass(frozen=True)
 class Hook:
-    """An intervention in attention. Layers it does not touch keep running fused.
+    """An intervention in attention. Layers without a hook keep running fused.
 
     Attributes:
-        function: Receives and returns (batch, heads, queries, keys). While decoding it sees one query at a
-            time with the keys so far; in a forced pass all queries at once.
+        function: Receives and returns (batch, heads, queries, keys). During decoding it sees one query at a
+            time with the keys so far; in a forced pass it sees all queries at once.
         on: "scores" (scaled, before the mask) or "weights" (after the softmax).
-        kind: The attention it acts on; None for all three.
-        layer: The layer it acts on, from 0; None for all.
+        kind: The attention that the hook acts on; None for all three.
+        layer: The layer that the hook acts on, from 0; None for all.
 
     Raises:
-        ValueError: ``on`` is neither of the two.
+        ValueError: ``on`` is neither "scores" nor "weights".
     """
 
     function: HookFunction
@@ -44,14 +44,14 @@ class Hook:
             raise ValueError(f"A hook acts on 'scores' or 'weights', not on {self.on!r}.")
 
     def acts_on(self, kind: AttentionKind, layer: int) -> bool:
-        """Whether it acts on this attention of this layer."""
+        """Whether the hook acts on this attention of this layer."""
         return self.kind in (None, kind) and self.layer in (None, layer)
 
     def apply(self, values: Tensor, *, kind: AttentionKind, layer: int, query_positions: Tensor) -> Tensor:
         """Calls the function.
 
         Raises:
-            ValueError: It returned another shape, or no tensor.
+            ValueError: The function returned another shape, or no tensor.
         """
         result = self.function(values, kind=kind, layer=layer, query_positions=query_positions)
         if not isinstance(result, Tensor):
@@ -67,16 +67,13 @@ class Hook:
 
 
 def as_hooks(hooks: Iterable[Hook | HookFunction]) -> tuple[Hook, ...]:
-    """Bare functions become hooks on the weights of every layer."""
+    """Turns bare functions into hooks on the weights of every layer."""
     return tuple(hook if isinstance(hook, Hook) else Hook(hook) for hook in hooks)
 
 
 def check_places(hooks: Sequence[Hook], config: TransformerConfig) -> None:
-    """Raises ValueError where a hook acts on no attention of the model."""
-    depths = dict.fromkeys(AttentionKind, config.n_decoder_layers)
-    depths[AttentionKind.ENCODER] = config.n_encoder_layers
+    """Raises ValueError if a hook acts on no attention of the model."""
+    places = [(kind, layer) for kind, site in config.sites.items() for layer in range(site.n_layers)]
     for hook in hooks:
-        if not any(hook.acts_on(kind, layer) for kind in AttentionKind for layer in range(depths[kind])):
-            raise ValueError(
-                f"A hook asks for layer {hook.layer}, which this model lacks; layers count from 0."
-            )
+        if not any(hook.acts_on(*place) for place in places):
+            raise ValueError(f"A hook names layer {hook.layer}, which this model lacks; layers count from 0.")

@@ -1,4 +1,4 @@
-"""Padding and causal masks. True means "may attend", everywhere."""
+"""Padding and causal masks. In every mask, True means "may attend"."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class AttentionMask:
-    """Who may attend to whom, kept as a rule: memory is linear in the length, not quadratic.
+    """Which query may attend to which key, kept as a rule: memory is linear in the length, not quadratic.
 
     Attributes:
-        key_padding: (batch, keys) bool, True where the key is a token and not padding; None: no padding.
-        causal: Query i sees keys 0 to ``first_query`` + i (section 3.2.3).
-        first_query: Position of the first query among the keys; above 0 when earlier ones are cached.
+        key_padding: (batch, keys) bool, True for tokens, False for padding; None if nothing is padded.
+        causal: Whether query i sees only keys 0 to ``first_query`` + i (section 3.2.3).
+        first_query: Position of the first query among the keys; above 0 if earlier positions are cached.
     """
 
     key_padding: Tensor | None = None
@@ -23,7 +23,7 @@ class AttentionMask:
     first_query: int = 0
 
     def dense(self, queries: int, keys: int, device: torch.device | str = "cpu") -> Tensor | None:
-        """The mask as one matrix, (batch or 1, 1, queries, keys) bool; None where all may attend to all."""
+        """The mask as one matrix, (batch or 1, 1, queries, keys) bool; None if nothing is masked."""
         mask = None
         if self.causal and self.first_query + 1 < keys:
             mask = causal_mask(queries, keys, self.first_query, device)[None, None]
@@ -34,7 +34,7 @@ class AttentionMask:
 
 
 def token_mask(token_ids: Tensor, pad_id: int) -> Tensor:
-    """(…, length) bool: False for the padding at the end; ``pad_id`` before a token is a token itself."""
+    """(…, length) bool: False for the padding at the end; a ``pad_id`` before a token counts as a token."""
     tokens = token_ids != pad_id
     return tokens.flip(-1).cumsum(-1).flip(-1) > 0
 
@@ -47,7 +47,7 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
         pad_id: Id of the padding token.
 
     Returns:
-        (batch, length) bool, True for tokens; None where nothing is padded.
+        (batch, length) bool, True for tokens; None if nothing is padded.
     """
     mask = token_mask(token_ids, pad_id)
     return None if bool(mask.all()) else mask

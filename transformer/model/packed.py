@@ -1,4 +1,4 @@
-"""Linear maps in bfloat16 on a CPU, their matrices in oneDNN's own order."""
+"""Linear maps in bfloat16 on a CPU, with matrices in oneDNN's own memory order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 
 class PackedProduct:
-    """x Wᵀ + b by a packed copy of the matrix; made once and never changed, so copies of a model share it.
+    """x Wᵀ + b with a packed copy of the matrix; never changed once made, so copies of a model share it.
 
-    A processor's bf16 instructions take pairs of inputs that lie side by side. From a matrix in plain order
-    oneDNN makes them at every call, in the time that float32 takes to be read (*measured*). Packed once, the
-    table of 58,000 pieces is read 1.3 to 1.6 times as fast.
+    A processor's bf16 instructions take pairs of adjacent inputs. From a matrix in plain order oneDNN builds
+    these pairs at every call, which takes as long as reading float32 (*measured*). Packed once, the table of
+    58,000 pieces is read 1.3 to 1.6 times as fast.
 
     Args:
         weight: (out, in) in bfloat16.
@@ -38,7 +38,7 @@ class PackedProduct:
 
 
 class PackedLinear(nn.Linear):
-    """A linear map that multiplies by a packed copy; ``weight`` and ``bias`` stay for whoever looks at them.
+    """A linear map that multiplies by a packed copy; ``weight`` and ``bias`` remain readable.
 
     Args:
         weight: (out, in) in bfloat16.
@@ -60,10 +60,11 @@ class PackedLinear(nn.Linear):
 def check_bfloat16() -> None:
     """Multiplies in bfloat16 in a process of its own, once.
 
-    Some virtual machines show a processor's matrix units and forbid them: the first product ends the process.
+    Some virtual machines report a processor's matrix units but forbid their use: the first product ends the
+    process.
 
     Raises:
-        ValueError: It did.
+        ValueError: The product ended the process.
     """
     product = "import torch; x = torch.ones(64, 64).bfloat16(); torch.nn.functional.linear(x, x)"
     if subprocess.run([sys.executable, "-c", product], capture_output=True, check=False).returncode:
@@ -80,7 +81,7 @@ def can_pack() -> bool:
 
 
 def pack(module: nn.Module) -> None:
-    """Packs the linear maps that a module holds."""
+    """Packs the linear maps of a module."""
     for name, child in list(module.named_children()):
         if isinstance(child, nn.Linear):
             setattr(module, name, PackedLinear(child.weight, child.bias))
@@ -89,8 +90,8 @@ def pack(module: nn.Module) -> None:
 def joined(*maps: nn.Linear) -> PackedProduct:
     """One product for maps with biases that read the same input, (…, in) → (…, out of all).
 
-    A packed product of few rows pays more for the call than for small matrices: one call for queries, keys
-    and values makes greedy search at OPUS-MT's size about 1.08 times as fast (*measured*).
+    For a packed product of few rows and small matrices, the call itself costs most: one call for queries,
+    keys and values makes greedy search at OPUS-MT's size about 1.08 times as fast (*measured*).
     """
     weight, bias = (torch.cat(parts) for parts in zip(*((m.weight, m.bias) for m in maps), strict=True))
     return PackedProduct(weight, bias)

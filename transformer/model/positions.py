@@ -1,12 +1,12 @@
-"""Positional encodings: one class each, one registry, one seam.
+"""Positional encodings: one class for each, in one registry, behind one interface.
 
 An encoding may act in three places; the base class acts in none of them:
 
 * ``added(n)``: a table that is added to the scaled embeddings (section 3.5);
-* ``rotate(x, first)``: a change of queries and keys before their product;
+* ``rotate(x, first)``: a rotation of queries and keys before their product;
 * ``bias(layer)``: a rule for numbers that are added to the scores.
 
-Every stack has its own. Cross-attention receives none: its keys belong to another sentence.
+Every stack has its own encoding. Cross-attention has none, because its keys belong to another sentence.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEARNED_STD = 0.1
 
 
 class PositionalEncoding(nn.Module):
-    """No encoding at all: the base of every other one.
+    """No encoding at all; the base class of all encodings.
 
     Args:
         config: Sizes.
@@ -47,7 +47,7 @@ class PositionalEncoding(nn.Module):
         self.max_positions = config.max_positions
 
     def initialise(self) -> None:
-        """Draws the first values of what is learned."""
+        """Draws the initial values of learned tables."""
 
     def added(self, length: int, first: int = 0) -> Tensor | None:
         """(length, d_model) table for positions ``first`` to ``first + length - 1``, or None.
@@ -58,7 +58,7 @@ class PositionalEncoding(nn.Module):
         return None
 
     def rotate(self, x: Tensor, first: int = 0) -> Tensor:
-        """Queries or keys (batch, heads, length, d_head), changed by their positions.
+        """Queries or keys (batch, heads, length, d_head), rotated by their positions.
 
         Raises:
             ValueError: The positions reach beyond ``max_positions``.
@@ -70,7 +70,7 @@ class PositionalEncoding(nn.Module):
         return None
 
     def check(self, length: int, first: int = 0) -> None:
-        """Raises ValueError where the positions reach beyond ``max_positions``."""
+        """Raises ValueError if the positions reach beyond ``max_positions``."""
         if first + length > self.max_positions:
             raise ValueError(
                 f"The sequence has {first + length:,} tokens, but this model has "
@@ -81,7 +81,7 @@ class PositionalEncoding(nn.Module):
 class Sinusoidal(PositionalEncoding):
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(…) (section 3.5).
 
-    With ``sine_layout="halves"`` the same numbers, all sines first.
+    ``sine_layout="halves"`` gives the same numbers with all sines first.
     """
 
     table: Tensor
@@ -116,8 +116,8 @@ class Learned(PositionalEncoding):
 class RelativeKeys(PositionalEncoding):
     """e_ij = q_i · (k_j + a_{j−i}) / √d_k, distances clipped to ±16 (Shaw et al. 2018, equations 2 and 4).
 
-    Keys only: the paper found the vectors for values unnecessary (table 3). As in its base model, every layer
-    and head has its own.
+    Only keys get vectors: the paper found vectors for values unnecessary (table 3). As in its base model,
+    every layer and head has its own.
     """
 
     def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
@@ -156,9 +156,9 @@ class Buckets(PositionalEncoding):
 
 
 class Rotary(PositionalEncoding):
-    """Turns each pair of dimensions (2i, 2i+1) of q and k by pos · 10000^(−2i/d_k) (Su et al. 2021, eq. 15).
+    """Rotates each pair of dimensions (2i, 2i+1) of q, k by pos · 10000^(−2i/d_k) (Su et al. 2021, eq. 15).
 
-    The product of a turned query and a turned key depends on the difference of their positions only.
+    The product of a rotated query and a rotated key depends only on the difference of their positions.
 
     Raises:
         ValueError: The heads have an odd width.
@@ -171,7 +171,7 @@ class Rotary(PositionalEncoding):
         super().__init__(config, n_layers=n_layers, causal=causal)
         if config.d_head % 2:
             raise ValueError(
-                f"Rotary positions turn pairs of dimensions; heads of {config.d_head} have none left."
+                f"Rotary positions rotate pairs of dimensions; heads of {config.d_head} leave one over."
             )
         angles = rotary_angles(config.max_positions, config.d_head)
         self.register_buffer("sine", angles.sin().float(), persistent=False)
@@ -186,10 +186,10 @@ class Rotary(PositionalEncoding):
 
 
 class Linear(PositionalEncoding):
-    """A fixed penalty for distance, −m · |i − j|, another slope m per head (Press et al. 2022, section 3).
+    """A fixed penalty for distance, −m · |i − j|, with one slope m per head (Press et al. 2022, section 3).
 
-    The paper has a decoder only. In the encoder both directions get the same: only where ``</s>`` lies tells
-    left from right there.
+    The paper has only a decoder. In an encoder both directions get the same penalty, so only the position of
+    ``</s>`` distinguishes left from right.
     """
 
     slopes: Tensor
@@ -221,7 +221,7 @@ def sinusoidal_table(length: int, d_model: int, base: float = BASE) -> Tensor:
 
 
 def rotary_angles(length: int, d_head: int, base: float = BASE) -> Tensor:
-    """(length, d_head / 2) float64: by how much rotary positions turn each pair, in radians."""
+    """(length, d_head / 2) float64: the angle by which rotary positions rotate each pair, in radians."""
     return _angles(length, d_head, base)
 
 

@@ -1,4 +1,4 @@
-"""Equation 1 spelled out: scores, then weights. Fused attention is held against these."""
+"""Equation 1 written out: scores, then weights. Fused attention is checked against these."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def attention_scores(query: Tensor, key: Tensor, bias: Tensor | None = None) -> 
 
 
 def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """softmax(scores) over the keys that the mask leaves; a row that sees no key is all zeros.
+    """softmax(scores) over the unmasked keys; a row that sees no key is all zeros.
 
     Args:
         scores: (…, queries, keys).

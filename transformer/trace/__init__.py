@@ -1,1 +1,1 @@
-"""What was recorded of a run, one head of it, and the proof."""
+"""Recordings of a run, views of single heads, and the checks that prove them."""

@@ -1,7 +1,7 @@
-"""Checks that hold a trace against what the model really used, recomputed by the textbook formula.
+"""Checks a trace: recomputes attention by the textbook formula and compares it with the model's real output.
 
-Row sums of weights that a softmax has just made prove nothing alone; what proves is the output that
-the fused kernel returned, which recomputed weights and values must give again.
+Row sums of freshly computed softmax weights alone prove nothing. The proof is that the recomputed weights and
+values reproduce the output that the fused kernel returned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1,
 EMBEDDING_LIMIT = 1e-5
 VIEW_LIMIT = 1e-5
 CELLS = 1 << 20
-"""Weights recomputed at a time, so that an audit of a long text needs little memory."""
+"""Number of weights to recompute at a time, so that an audit of a long text needs little memory."""
 
 
 def audit(
@@ -90,7 +90,7 @@ def textbook_scores(layer: LayerTrace, heads: int | slice, rows: slice) -> Tenso
 
 
 def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: Tensor) -> Tensor:
-    """exp(s) / Σ exp(s) with s = Q Kᵀ / √d_k + bias (equation 1); rows that hooks replaced as they were used.
+    """exp(s) / Σ exp(s) with s = Q Kᵀ / √d_k + bias (equation 1); rows that hooks replaced are as used.
 
     Returns:
         (rows, keys) for one head, (heads, rows, keys) for several.
@@ -106,7 +106,7 @@ def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: T
 
 
 def audit_embedding(trace: AttentionTrace) -> Check:
-    """Token embedding + positional encoding against the input that the first layer received."""
+    """Compares token embedding + positional encoding with the input that the first layer received."""
     worst = 0.0
     for embedding in trace.embeddings.values():
         total = embedding.tokens if embedding.positions is None else embedding.tokens + embedding.positions
@@ -117,7 +117,7 @@ def audit_embedding(trace: AttentionTrace) -> Check:
 
 
 def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], limit: float) -> Check:
-    """Log-probabilities while decoding against those of the replay, in nats."""
+    """Compares log-probabilities of the decode with those of the replay, in nats."""
     if len(decoded) != len(replayed):
         return Check("log-probabilities", float("inf"), limit)
     worst = _worst(0.0, *(abs(a - b) for a, b in zip(decoded, replayed, strict=True)))
@@ -125,7 +125,7 @@ def audit_log_probs(decoded: tuple[float, ...], replayed: tuple[float, ...], lim
 
 
 def audit_view(view: HeadView, layer: LayerTrace) -> AuditReport:
-    """Holds the very arrays that a figure receives against the trace: numbers, places and labels."""
+    """Compares the very arrays that a figure receives with the trace: numbers, positions and labels."""
     rows, keys = view.window.queries, view.window.keys
     mask = visible(layer, rows)
     weights = textbook_weights(layer, view.head, rows, mask)[:, keys]
@@ -168,7 +168,7 @@ def _row_sum_error(weights: Tensor, mask: Tensor) -> float:
 
 
 def _largest(differences: Tensor) -> float:
-    """Largest absolute value; NaN where there is one."""
+    """Largest absolute value; NaN if there is a NaN."""
     return float(differences.abs().max()) if differences.numel() else 0.0
 
 
@@ -180,5 +180,5 @@ def _difference(drawn: NDArray[np.generic], expected: NDArray[np.generic]) -> fl
 
 
 def _worst(*values: float) -> float:
-    """The largest; NaN, which is never within a limit, where any is NaN."""
+    """The largest value; NaN if any value is NaN, because NaN is never within a limit."""
     return float("nan") if any(value != value for value in values) else max(values)

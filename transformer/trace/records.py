@@ -1,7 +1,7 @@
-"""What attention consumed and produced, and reading heads out of it: plain records.
+"""Plain records of attention's inputs and outputs, and ways to read heads out of them.
 
-A trace keeps queries, keys, values, outputs and the mask as a rule: memory grows with n·d.
-Scores and weights are derived from them on demand, per head and per window.
+A trace keeps queries, keys, values, outputs, and the mask as a rule, so its memory grows with n·d. Scores and
+weights are computed from these on demand, for each head and window.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class LayerTrace:
         key: (heads, keys, d_head), after rotation if any.
         value: (heads, keys, d_head).
         output: (heads, queries, d_head), what attention really returned.
-        key_padding: (keys,) bool, True for tokens; None where nothing is padded.
-        causal: Whether query i sees keys 0 to i only.
+        key_padding: (keys,) bool, True for tokens; None if nothing is padded.
+        causal: Whether query i sees only keys 0 to i.
         bias: Rule for numbers added to the scores, or None.
         replaced_rows: (heads, queries) bool, rows that hooks changed; None without hooks.
-        replaced_weights: (heads, queries, keys) weights used where hooks acted; None without hooks.
-        value_norms: (heads, keys) ‖v_j W_O^h‖, where a file gives them; None where only the trace is known.
+        replaced_weights: (heads, queries, keys) weights used in the replaced rows; None without hooks.
+        value_norms: (heads, keys) ‖v_j W_O^h‖, if a file gives them; otherwise None.
     """
 
     query: Tensor
@@ -79,7 +79,7 @@ class LayerTrace:
         return attention_scores(query, key, self.bias_scores(heads, window))
 
     def bias_scores(self, heads: Heads, window: Window | None = None) -> Tensor | None:
-        """The part of ``scores`` that the rule adds, shaped alike; None without a rule."""
+        """The part of ``scores`` that the bias rule adds, in the same shape; None without a rule."""
         if self.bias is None:
             return None
         window = window or self.window()
@@ -88,7 +88,7 @@ class LayerTrace:
         return self.bias.scores(self.query[heads, window.queries], rows, columns, heads)
 
     def weights(self, heads: Heads, window: Window | None = None) -> Tensor:
-        """As ``scores``, the weights; the softmax always runs over all keys."""
+        """The weights, shaped as ``scores``; the softmax always runs over all keys."""
         window = window or self.window()
         rows = Window(window.query_start, window.query_stop, 0, self.shape[2])
         weights = attention_weights(self.scores(heads, rows), self.mask(rows))
@@ -104,7 +104,7 @@ class EmbeddingTrace:
 
     Attributes:
         tokens: (length, d_model) token embeddings × √d_model.
-        positions: (length, d_model) encoding that was added; None where none is.
+        positions: (length, d_model) encoding that was added; None if none was added.
         input: (length, d_model) what the first layer received.
     """
 
@@ -115,13 +115,13 @@ class EmbeddingTrace:
 
 @dataclass(frozen=True)
 class ResidualTrace:
-    """A sub-layer and the residual stream around it, each (length, d_model).
+    """A sub-layer and the residual stream around it; each tensor is (length, d_model).
 
     Attributes:
-        stream: The stream that arrives.
+        stream: The stream before the sub-layer.
         read: What the sub-layer reads: LayerNorm(stream) with pre-norm, the stream itself with post-norm.
         update: What the sub-layer returns.
-        output: The stream that leaves.
+        output: The stream after the sub-layer.
     """
 
     stream: Tensor
@@ -135,13 +135,13 @@ Auditor = Callable[["AttentionTrace", tuple[Place, ...]], AuditReport]
 
 @dataclass(frozen=True, eq=False)
 class AttentionTrace:
-    """Everything recorded of one sentence.
+    """Everything that was recorded of one sentence.
 
     Attributes:
         layers: One ``LayerTrace`` per kind and layer.
         embeddings: One ``EmbeddingTrace`` per side that ran.
-        residuals: One ``ResidualTrace`` per sub-layer; empty unless asked for.
-        dtype: Type the model computed in; the coarser one where encoder and decoder differ.
+        residuals: One ``ResidualTrace`` per sub-layer; empty unless requested.
+        dtype: Type that the model computed in; the coarser type if encoder and decoder differ.
         auditor: Runs the checks on the given sub-layers.
     """
 
@@ -179,7 +179,7 @@ class AttentionTrace:
     def bias(
         self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
     ) -> Array | None:
-        """What the positional encoding adds to the scores, shaped alike; None where it adds nothing."""
+        """What the positional encoding adds to the scores, in their shape; None if it adds nothing."""
         bias = self.layer(kind, layer, head).bias_scores(ALL_HEADS if head is None else head, window)
         return None if bias is None else bias.numpy()
 
@@ -202,9 +202,9 @@ class AttentionTrace:
     def contributions(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
     ) -> Array | None:
-        """(queries, keys) ‖w_ij · v_j W_O^h‖: how much of the update each key brings (Kobayashi et al. 2020).
+        """(queries, keys) ‖w_ij · v_j W_O^h‖: each key's share in the update (Kobayashi et al. 2020).
 
-        None where the trace does not know W_O: it comes with a file that was saved beside its model.
+        None if the trace lacks the norms, which come only with a file that was saved together with its model.
         """
         trace = self.layer(kind, layer, head)
         if trace.value_norms is None:
@@ -219,7 +219,7 @@ class AttentionTrace:
         return tuple((kind, layer) for kind, layers in self.layers.items() for layer in range(len(layers)))
 
     def audit(self, *places: Place) -> AuditReport:
-        """The checks of ``transformer.trace.audit`` on the given sub-layers, by default all; kept."""
+        """Runs the checks of ``transformer.trace.audit`` on the given sub-layers, by default all; cached."""
         places = places or self.places
         if places not in self._reports:
             self._reports[places] = self.auditor(self, places)

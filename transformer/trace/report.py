@@ -1,11 +1,11 @@
-"""What an audit found: its checks, each with a limit."""
+"""The result of an audit: checks, each with a limit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 AS_RECORDED = " (as recorded)"
-"""Ends the name of a check that only a file vouches for, because repeating it needs the model."""
+"""Suffix in the name of a check whose value comes from a file, because repeating it needs the model."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,17 @@ class AuditReport:
 
     @property
     def imported(self) -> bool:
-        """Whether some of it was only read from a file."""
+        """Whether some values were only read from a file."""
         return any(check.name.endswith(AS_RECORDED) for check in self.checks)
 
     @property
     def passed(self) -> bool:
-        """Whether there was a check and all passed."""
+        """Whether there was at least one check and all passed."""
         return bool(self.checks) and all(check.passed for check in self.checks)
 
     @property
     def row_sum_error(self) -> float:
-        """Largest distance of a row sum from 1 (from 0 where a row sees no key)."""
+        """Largest distance of a row sum from 1 (from 0 for a row that sees no key)."""
         return self._worst("row sums")
 
     @property

@@ -1,4 +1,4 @@
-"""The part of W^O that belongs to each head, with which values are measured as the update sees them."""
+"""Each head's part of W^O, which turns the head's values into their contribution to the update."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.model.attention import MultiHeadAttention
 from transformer.model.sites import AttentionKind
 from transformer.model.transformer import Transformer
 
 Floats = NDArray[np.float32]
 Projections = Callable[[AttentionKind, int], Floats]
-"""Gives the part of W^O that belongs to each head of a layer: (heads, d_head, d_model)."""
+"""A function that returns each head's part of W^O in a layer: (heads, d_head, d_model)."""
 
 
 def output_projections(model: Transformer) -> Projections:
     """W^O of a model by kind and layer, cut into its heads (section 3.2.2)."""
 
     def part(kind: AttentionKind, layer: int) -> Floats:
-        stack = model.encoder if kind is AttentionKind.ENCODER else model.decoder
-        name = "cross_attention" if kind is AttentionKind.CROSS else "self_attention"
-        attention = getattr(stack.layers[layer], name)
-        assert isinstance(attention, MultiHeadAttention)
+        attention = model.attention(kind, layer)
         weight = attention.out_proj.weight.detach().float().cpu()
         found: Floats = weight.T.reshape(attention.n_heads, -1, weight.shape[0]).numpy()
         return found

@@ -1,4 +1,4 @@
-"""One head as arrays: what everything that draws receives."""
+"""One head as arrays, the input of every figure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Window:
-    """A rectangle of an attention map: positions from 0, stops excluded."""
+    """A rectangle of an attention map; positions count from 0, stops are exclusive."""
 
     query_start: int
     query_stop: int
@@ -36,7 +36,7 @@ class Window:
 
 @dataclass(frozen=True)
 class HeadView:
-    """One head, or a window of it, as everything that draws receives it.
+    """One head, or a window of it, as every figure receives it.
 
     Attributes:
         kind: Which attention.
@@ -44,9 +44,9 @@ class HeadView:
         head: Head, from 0.
         model: Name of the model.
         norm: "pre" or "post".
-        query_tokens: The rows; in decoder and cross-attention the token that the row reads.
-        predicted_tokens: In decoder and cross-attention the token that the row predicts; None in the encoder.
-        key_tokens: The columns.
+        query_tokens: Tokens of the rows; in decoder and cross-attention, the token that each row reads.
+        predicted_tokens: In decoder and cross-attention, the token that each row predicts; else None.
+        key_tokens: Tokens of the columns.
         window: Which part of the whole map this is.
         scores: (queries, keys) float32, scaled, with bias, before the mask.
         mask: (queries, keys) bool, True = may attend.
@@ -55,7 +55,7 @@ class HeadView:
         key: (keys, d_head) float32.
         value: (keys, d_head) float32.
         output: (queries, d_head) float32, weights @ values as the model used it.
-        audit: Proof for the trace and for the arrays of this view.
+        audit: Checks of the trace and of this view's arrays.
     """
 
     kind: AttentionKind

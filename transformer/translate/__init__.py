@@ -1,1 +1,1 @@
-"""Text in, ``Translation`` out: one, many, or once more."""
+"""From text to ``Translation``: one text, many texts, or a finished translation run again."""

@@ -1,4 +1,4 @@
-"""Many texts translated in batches, and scored with sacreBLEU."""
+"""Translates many texts in batches, and scores them with sacreBLEU."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def corpus_scores(outputs: Sequence[str], pairs: Sequence[SentencePair]) -> Json
 
 
 def translate_batched(translator: Translator, texts: Sequence[str], beam_size: int) -> list[str]:
-    """Translations in the order of the texts, computed in padded batches of similar length."""
+    """Translations in the order of the texts, computed in padded batches of texts of similar length."""
     lengths = [len(translator.ids(text)) + 1 for text in texts]
     outputs = [""] * len(texts)
     batch: list[int] = []

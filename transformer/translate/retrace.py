@@ -1,4 +1,4 @@
-"""A finished translation run through the model once more, to record what was not kept the first time."""
+"""Runs a finished translation through the model again, to record what the first run did not keep."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ EVERYTHING = Capture(residual=True)
 def retrace(translator: Translator, translation: Translation, capture: Capture = EVERYTHING) -> Translation:
     """The same translation with a trace of one teacher-forced pass over it (section 3.1, the masked decoder).
 
-    With the causal mask that pass computes for every step what decoding computed; the audit of the new
-    trace holds its log-probabilities against those of the decode.
+    Because of the causal mask, this pass computes the same values for every step as decoding did. The audit
+    of the new trace compares its log-probabilities with those of the decode.
 
     Args:
         translator: The model that made the translation.
-        translation: Made without hooks; nothing in it changes.
+        translation: Made without hooks; it is not changed.
         capture: What to record; by default the residual stream too.
 
     Raises:
@@ -39,7 +39,7 @@ def retrace(translator: Translator, translation: Translation, capture: Capture =
     src_ids = (*translator.ids(translation.source_text), translator.config.eos_id)
     request = Request(model, torch.tensor([src_ids], device=translator.device), recorder)
     target_ids = tuple(step.token_id for step in translation.steps)
-    distribution = replay(model, request.memory, target_ids, recorder=recorder)
+    distribution = replay(model, request.memory, target_ids, observer=recorder)
     chosen = torch.tensor(target_ids, device=distribution.device)[:, None]
     log_probs = tuple(distribution.gather(1, chosen)[:, 0].tolist())
 

@@ -1,4 +1,4 @@
-"""What a translation is: text, tokens, steps, and the way into every head."""
+"""A translation: text, tokens, steps, and access to every head."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from transformer.model.config import TransformerConfig
-from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.model.sites import AttentionKind, Side, Site, Sublayer
 from transformer.trace.audit import audit_view
 from transformer.trace.records import AttentionTrace, ResidualTrace
 from transformer.trace.report import AuditReport
@@ -36,11 +36,11 @@ class DecodeStep:
     Attributes:
         token: The piece that was chosen.
         token_id: Its id.
-        log_prob: Its log-probability under the model, in nats, whatever the way of choosing.
+        log_prob: Its log-probability under the model, in nats, no matter how the token was chosen.
         alternatives: The most probable tokens at this step, best first.
         parent: Index, from 0, of the hypothesis in the beam that this step extends; 0 without a beam.
         forced: Whether the model's search rules forbade its most probable token; ``log_prob`` and
-            ``alternatives`` are the model's own all the same.
+            ``alternatives`` are still the model's own.
     """
 
     token: str
@@ -52,27 +52,27 @@ class DecodeStep:
 
 
 class NotCapturedError(ValueError):
-    """Something is asked of a translation that was made without recording it."""
+    """The caller asks for something that was not recorded with the translation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """A sentence, its translation, and everything the model computed on the way. Immutable.
+    """A sentence, its translation, and everything that the model computed for it. Immutable.
 
     Attributes:
         source_text: The text as the model read it.
         text: The translation.
         source_tokens: Pieces of the source, ending in ``</s>``.
         decoder_input_tokens: What the decoder read: the start token and the output, shifted right.
-        target_tokens: What it wrote, ending in ``</s>`` unless cut by the length limit.
+        target_tokens: What the decoder wrote, ending in ``</s>`` unless the length limit cut it.
         log_probs: One per target token, in nats.
         steps: One per target token.
         method: "greedy", "beam-4", "sample-7", "forced".
         model: Name of the model.
         config: The model's config.
-        notes: Sentences a reader should see, such as that the text is longer than training texts.
-        attention: The trace; None where ``capture=False``.
-        model_sha256: Digest of the model's weights, where the run was opened from a file that gives it.
+        notes: Sentences for the reader, such as that the text is longer than training texts.
+        attention: The trace; None with ``capture=False``.
+        model_sha256: Digest of the model's weights, if the run was opened from a file that gives it.
     """
 
     source_text: str
@@ -92,23 +92,27 @@ class Translation:
     def head(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
     ) -> HeadView:
-        """One head, or a window of it, with labels and proof.
+        """One head, or a window of it, with labels and audit.
 
         Raises:
             IndexError: There is no such layer or head (both count from 0), or the window leaves the map.
             NotCapturedError: Nothing was recorded.
         """
         kind = AttentionKind(kind)
-        if kind is AttentionKind.ENCODER:
-            labels = HeadLabels(self.source_tokens, None, self.source_tokens)
-        elif kind is AttentionKind.DECODER:
-            labels = HeadLabels(self.decoder_input_tokens, self.target_tokens, self.decoder_input_tokens)
-        else:
-            labels = HeadLabels(self.decoder_input_tokens, self.target_tokens, self.source_tokens)
-        return head_view(self._trace(), (kind, layer, head), labels, (self.model, self.config.norm), window)
+        provenance = self.model, self.config.norm
+        return head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
+
+    def tokens(self, side: Side) -> tuple[str, ...]:
+        """What a side read: the encoder the source, the decoder the start token and the output."""
+        return {"encoder": self.source_tokens, "decoder": self.decoder_input_tokens}[side]
+
+    def labels(self, kind: AttentionKind | str) -> HeadLabels:
+        """The tokens along the maps of one kind."""
+        site = self.config.sites[AttentionKind(kind)]
+        return site_labels(site, self.source_tokens, self.decoder_input_tokens, self.target_tokens)
 
     def positions(self, side: Side) -> Array | None:
-        """(length, d_model) encoding added to the embeddings of one side; None where none is added."""
+        """(length, d_model) encoding added to the embeddings of one side; None if none is added."""
         encoding = self._trace().embeddings[side].positions
         return None if encoding is None else read_only(encoding)
 
@@ -128,15 +132,19 @@ class Translation:
             NotCapturedError: The translation was not made with ``capture=Capture(residual=True)``.
             IndexError: There is no such sub-layer.
         """
+        return self.stream(Sublayer(side, layer, sublayer))  # type: ignore[arg-type]
+
+    def stream(self, sublayer: Sublayer) -> ResidualTrace:
+        """A sub-layer and the residual stream around it; raises as ``residual``."""
         residuals = self._trace().residuals
         if not residuals:
             raise NotCapturedError(
                 "Sub-layers were not recorded; translate with capture=Capture(residual=True)."
             )
-        for name, trace in residuals.items():
-            if name == Sublayer(side, layer, sublayer):  # type: ignore[arg-type]
-                return trace
-        raise IndexError(f"The {side} has no {sublayer} in a layer {layer}; layers count from 0.")
+        if sublayer not in residuals:
+            where = f"{sublayer.name} in a layer {sublayer.layer}"
+            raise IndexError(f"The {sublayer.side} has no {where}; layers count from 0.")
+        return residuals[sublayer]
 
     @property
     def padding_mask(self) -> BoolArray:
@@ -152,11 +160,26 @@ class Translation:
 
 @dataclass(frozen=True)
 class HeadLabels:
-    """Tokens along a map: what the rows read, what they predict (None in the encoder), the columns."""
+    """Tokens along a map: those that rows read, those that rows predict (None in the encoder), the keys."""
 
     queries: tuple[str, ...]
     predicted: tuple[str, ...] | None
     keys: tuple[str, ...]
+
+
+def site_labels(
+    site: Site, source: tuple[str, ...], decoder_input: tuple[str, ...], target: tuple[str, ...]
+) -> HeadLabels:
+    """The tokens along the maps of one attention.
+
+    Args:
+        site: The attention.
+        source: What the encoder read.
+        decoder_input: What the decoder read.
+        target: What it predicted, row by row.
+    """
+    read = {"encoder": source, "decoder": decoder_input}
+    return HeadLabels(read[site.query_side], target if site.predicts else None, read[site.key_side])
 
 
 def head_view(
@@ -166,14 +189,14 @@ def head_view(
     model: tuple[str, str],
     window: Window | None = None,
 ) -> HeadView:
-    """Reads one head out of a trace and audits the arrays it hands over.
+    """Reads one head out of a trace and audits the arrays that it returns.
 
     Args:
         trace: The trace.
         place: Kind, layer and head.
         labels: Tokens of the whole map.
         model: Name, and "pre" or "post".
-        window: Which part; None for all.
+        window: The part of the map; None for all of it.
 
     Raises:
         IndexError: There is no such layer or head, or the window leaves the map.
@@ -206,7 +229,7 @@ def head_view(
 
 
 def read_only(tensor: Tensor) -> Array:
-    """The tensor's numbers, without a copy: a trace is shared, so nobody may write into it."""
+    """The tensor's numbers without a copy, and read-only because a trace is shared."""
     array: Array = tensor.numpy()
     array.flags.writeable = False
     return array

@@ -1,4 +1,4 @@
-"""Text in, translation out: what the app, the command line and most users call."""
+"""From text to translation: the class that the app, the command line and most users call."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from transformer.decode.steps import Decoding, Hypothesis, Limit, Step, alternat
 from transformer.hub.sources import open_model
 from transformer.model.config import TransformerConfig
 from transformer.model.hooks import Hook, HookFunction, as_hooks, check_places
+from transformer.model.observer import HookCarrier
 from transformer.model.sites import Place
 from transformer.model.transformer import Transformer, convert
 from transformer.text.vocabulary import Vocabulary
@@ -35,7 +36,7 @@ TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class InputError(ValueError):
-    """A text cannot be translated; the message says why in one sentence."""
+    """A text that cannot be translated; the message says why in one sentence."""
 
 
 class Translator:
@@ -44,12 +45,12 @@ class Translator:
     Attributes:
         name: Name of the model.
         config: Its sizes.
-        model: The network, in ``eval()``.
+        model: The network, in ``eval()`` mode.
         tokenizer: Its vocabulary.
-        heads: Contents of ``heads.json``; None where the checkpoint has none.
+        heads: Contents of ``heads.json``; None if the checkpoint has none.
         card: The model card, Markdown.
-        rules: How the model wants to be searched.
-        notes: Sentences that a reader of every translation should see.
+        rules: The model's own rules for the search.
+        notes: Sentences for the reader of every translation.
     """
 
     def __init__(
@@ -83,10 +84,10 @@ class Translator:
 
         Args:
             text: Up to 1,024 tokens, or the model's number of positions.
-            beam_size: 1 for greedy search, more for beam search (score Σ log p / length^α); None for what
-                the model's rules say, which is 1 for the models of this package.
-            max_length: Most target tokens, ``</s>`` included; None for what the model's rules say, else for
-                1.5 × source tokens + 10.
+            beam_size: 1 for greedy search, more for beam search (score Σ log p / length^α); None for the
+                model's rules, which say 1 for the models of this package.
+            max_length: Most target tokens, ``</s>`` included; None for the limit in the model's rules, or if
+                they set none, 1.5 × source tokens + 10.
             sample: Draw tokens instead; only with ``beam_size=1``.
             capture: True, False, or a ``Capture`` that says what to record.
             hooks: Interventions, see ``transformer.model.hooks``.
@@ -108,8 +109,8 @@ class Translator:
         capture: bool | Capture = True,
         hooks: Iterable[Hook | HookFunction] = (),
     ) -> Iterator[DecodeStep | Translation]:
-        """As ``translate``, step by step: yields each step (in a beam: of the best hypothesis so far),
-        and the translation last."""
+        """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and finally the
+        translation."""
         beam_size = self._beam_size(beam_size, sample)
         if sample is not None and beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
@@ -128,7 +129,7 @@ class Translator:
                 step = steps[-1]
                 yield self._decode_step(step, step.token_ids[0], step.log_probs[0], step.parents[0])
         if beam_size > 1 and run.recorder is not None:
-            reread(self.model, request.memory, hypothesis.token_ids, recorder=run.recorder)
+            reread(self.model, request.memory, hypothesis.token_ids, observer=run.recorder)
         yield run.translation(hypothesis, self._path(steps, hypothesis), _method(beam_size, sample))
 
     def force(
@@ -138,7 +139,7 @@ class Translator:
         capture: bool | Capture = True,
         hooks: Iterable[Hook | HookFunction] = (),
     ) -> Translation:
-        """Runs a given translation (a text, or the ids of its tokens) through the model; decodes nothing.
+        """Runs a given translation (a text, or its token ids) through the model, without decoding.
 
         Raises:
             InputError: A text is empty or too long.
@@ -146,7 +147,7 @@ class Translator:
         run = _Run(self, text, _capture(capture), as_hooks(hooks))
         target_ids = (*self.target_ids(target), self.config.eos_id) if isinstance(target, str) else target
         request = run.request(record_steps=True)
-        distribution = replay(self.model, request.memory, target_ids, recorder=request.step_recorder)
+        distribution = replay(self.model, request.memory, target_ids, observer=request.step_observer)
         chosen = distribution.gather(1, torch.tensor(target_ids, device=distribution.device)[:, None])
         log_probs = tuple(chosen[:, 0].tolist())
         hypothesis = Hypothesis(target_ids, log_probs, (0,) * len(target_ids), sum(log_probs))
@@ -160,7 +161,7 @@ class Translator:
     def translate_all(
         self, texts: Sequence[str], beam_size: int | None = None, max_length: int | None = None
     ) -> list[str]:
-        """Translates a padded batch, without capture: for evaluation.
+        """Translates a padded batch without capture, for evaluation.
 
         Raises:
             InputError: A text is empty or too long.
@@ -175,15 +176,15 @@ class Translator:
 
     @property
     def device(self) -> torch.device:
-        """Where the model computes."""
+        """The device on which the model computes."""
         return self.model.embedding.weight.device
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a source text, without special tokens.
 
         Raises:
-            InputError: The text is empty, has too many tokens, or does not name a target language where the
-                model needs one.
+            InputError: The text is empty, has too many tokens, or does not name a target language although
+                the model needs one.
         """
         ids = tuple(self.tokenizer.encode(self.tokenizer.read(text)))
         languages = self.config.language_pieces
@@ -212,10 +213,12 @@ class Translator:
         tokens, positions = len(ids) + 1, self.config.max_positions
         if tokens > MAX_SOURCE_TOKENS:
             raise InputError(
-                f"The {what} has {tokens:,} tokens; at most {MAX_SOURCE_TOKENS:,} can be read at once."
+                f"The {what} has {tokens:,} tokens; shorten it to at most {MAX_SOURCE_TOKENS:,}."
             )
         if tokens > positions:
-            raise InputError(f"The {what} has {tokens:,} tokens; this model has {positions:,} positions.")
+            raise InputError(
+                f"The {what} has {tokens:,} tokens, but this model has {positions:,} positions; shorten it."
+            )
 
     def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of source ids, ``▁`` kept."""
@@ -226,11 +229,11 @@ class Translator:
         return tuple(self._pieces[token_id] for token_id in ids)
 
     def text(self, ids: Iterable[int]) -> str:
-        """Plain text of ids; special tokens are left out."""
+        """The plain text of ids, without special tokens."""
         return self.tokenizer.decode(ids).strip()
 
     def limit(self, source_length: int, max_length: int | None = None) -> int:
-        """Most target tokens for a source: as asked, as the rules say, or 1.5 × source tokens + 10.
+        """Most target tokens for a source: as requested, as the rules say, or 1.5 × source tokens + 10.
 
         Raises:
             ValueError: ``max_length`` is out of range.
@@ -254,7 +257,7 @@ class Translator:
         return decode(request, limit, choose, self.rules)
 
     def _path(self, steps: Sequence[Step], hypothesis: Hypothesis) -> tuple[DecodeStep, ...]:
-        """The winner's steps: its own tokens, with the alternatives of the row that each one extends."""
+        """The steps of the best hypothesis: each token, with the alternatives of the row that it extends."""
         return tuple(
             self._decode_step(step, token, log_prob, parent)
             for step, token, log_prob, parent in zip(
@@ -272,7 +275,7 @@ class Translator:
 
 
 class _Run:
-    """One call of a translator: the text as ids, what is recorded, and the proof of it."""
+    """One call of a translator: the text as ids, the recording, and its audit."""
 
     def __init__(
         self, translator: Translator, text: str, capture: Capture | None, hooks: tuple[Hook, ...]
@@ -282,12 +285,12 @@ class _Run:
         self.source_text = translator.tokenizer.read(text)
         self.src_ids = (*translator.ids(text), translator.config.eos_id)
         self.recorder = Recorder(capture, hooks) if capture is not None else None
-        self._carrier = Recorder(None, hooks) if hooks else None
+        self._carrier = HookCarrier(hooks) if hooks else None
 
     def request(self, *, record_steps: bool) -> Request:
-        recorder = self.recorder or self._carrier
-        step_recorder = recorder if record_steps else self._carrier
-        return Request(self.translator.model, self._ids(), recorder, step_recorder)
+        observer = self.recorder or self._carrier
+        step_observer = observer if record_steps else self._carrier
+        return Request(self.translator.model, self._ids(), observer, step_observer)
 
     def translation(self, hypothesis: Hypothesis, steps: tuple[DecodeStep, ...], method: str) -> Translation:
         translator, config = self.translator, self.translator.config
@@ -325,10 +328,12 @@ class _Run:
         if trained is not None and len(self.src_ids) > trained:
             notes.append(
                 f"This text has {len(self.src_ids):,} tokens: "
-                f"longer than anything this model was trained on ({trained:,})."
+                f"longer than any text in this model's training ({trained:,})."
             )
         if hypothesis.token_ids[-1] != self.translator.config.eos_id:
-            notes.append(f"The translation was cut at {len(hypothesis.token_ids):,} tokens, before its end.")
+            notes.append(
+                f"The translation was cut at {len(hypothesis.token_ids):,} tokens, so it is incomplete."
+            )
         return tuple(notes)
 
     def _ids(self) -> Tensor:
@@ -336,11 +341,11 @@ class _Run:
 
 
 def _replayed(
-    model: Transformer, src_ids: Tensor, hypothesis: Hypothesis, carrier: Recorder | None
+    model: Transformer, src_ids: Tensor, hypothesis: Hypothesis, carrier: HookCarrier | None
 ) -> tuple[float, ...]:
     """Log-probabilities from a second, uncached pass over source and output."""
     request = Request(model, src_ids, carrier)
-    distribution = replay(model, request.memory, hypothesis.token_ids, recorder=carrier)
+    distribution = replay(model, request.memory, hypothesis.token_ids, observer=carrier)
     ids = torch.tensor(hypothesis.token_ids, device=distribution.device)
     return tuple(distribution.gather(1, ids[:, None])[:, 0].tolist())
 
@@ -351,14 +356,14 @@ def load_translator(
     """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one of the Hub.
 
     Args:
-        path: A directory, or ``owner/model`` on the Hub, of which the newest state is fetched.
-        device: Where to compute.
-        dtype: "float32", or "bfloat16", which the translator's name then says.
-        revision: Branch, tag or commit on the Hub; the translator's name says the commit.
+        path: A directory, or ``owner/model`` on the Hub, whose newest state is fetched.
+        device: The device to compute on.
+        dtype: "float32", or "bfloat16", which the translator's name then shows.
+        revision: Branch, tag or commit on the Hub; the translator's name shows the commit.
 
     Raises:
-        CheckpointError: The model is missing, damaged, or one that this package lacks.
-        ValueError: ``dtype`` is another.
+        CheckpointError: The model is missing, damaged, or of a kind that this package cannot open.
+        ValueError: ``dtype`` is neither of the two.
     """
     if dtype not in TYPES:
         raise ValueError(f"dtype is {dtype!r:.80}; it must be one of {', '.join(TYPES)}.")

@@ -1,0 +1,89 @@
+"""A page of the app without a browser: opened with an address, and what it shows read back."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import numpy as np
+from closed_form import CASES
+from streamlit.testing.v1 import AppTest
+
+from transformer.storage.directory import save_checkpoint
+from transformer.translate.translator import Translator
+from ui.shell import frame
+
+ROOT = Path(__file__).resolve().parents[2]
+LINKED = (
+    "app.py",
+    "pages/encoder_self_attention.py",
+    "pages/decoder_self_attention.py",
+    "pages/cross_attention.py",
+    "pages/inside_a_head.py",
+    "pages/anatomy.py",
+)
+"""Pages with a linked view."""
+PAGES = tuple(path for path, *_ in frame.PAGES)
+SENTENCE = CASES["copy"].sentence
+HOSTILE = "<script>alert(1)</script> #000001 </b> {x} %{z} **one** \u202eabc two"
+HEADS = {
+    "default": {"encoder": [1, 3], "decoder": [0, 1], "cross": [2, 2]},
+    "heads": {
+        kind: [[{"aer": 0.9 - head / 10, "previous": head / 10} for head in range(4)] for _ in range(layers)]
+        for kind, layers in (("encoder", 2), ("decoder", 3), ("cross", 3))
+    },
+}
+"""What `heads.json` of the model `random` says."""
+
+
+def write_app_models(folder: Path, closed_form: dict[str, Path], translator: Translator) -> Path:
+    """A folder of models as a visitor's own: the closed-form ones, and `random` with facts on its heads."""
+    for name, path in closed_form.items():
+        (folder / name).symlink_to(path)
+    state = translator.model.state_dict()
+    save_checkpoint(folder / "random", translator.config, state, translator.tokenizer, heads=HEADS)
+    return folder
+
+
+def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
+    """Opens a page with an address."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    for name, value in {"model": "copy", "text": SENTENCE, **params}.items():
+        at.query_params[name] = value
+    if page != "app.py":
+        at.switch_page(page)
+    return at.run()
+
+
+def view(at: AppTest) -> dict[str, object]:
+    """What the linked view was told."""
+    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
+    return next(data for data in told if "ack" in data)
+
+
+def feeds(at: AppTest) -> dict[str, dict[str, object]]:
+    """What the feeders carry, by name."""
+    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
+    return {data["name"]: data for data in told if "name" in data}
+
+
+def said(at: AppTest) -> str:
+    """All notices and errors."""
+    return " ".join(each.value for each in (*at.info, *at.error))
+
+
+def words(at: AppTest) -> str:
+    """All running text and captions."""
+    return " ".join(each.value for each in (*at.markdown, *at.caption))
+
+
+def array(packed: dict[str, str]) -> np.ndarray:
+    """An array of a figure: it travels as base64."""
+    flat = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+    return flat.reshape([int(side) for side in packed["shape"].split(",")]) if "shape" in packed else flat
+
+
+def strip(chart: dict, name: str) -> np.ndarray:
+    """The numbers of a strip."""
+    return next(array(each["z"])[0] for each in chart["data"] if each.get("name") == name)
