@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from .conftest import ROOT, Visitor
 STATIC = ROOT / "static"
 SCRIPTS = next(STATIC.glob("linked_view-*")).name
 LONG = " ".join(["one two three four five six eight nine ten"] * 6)
-Call = Callable[..., object]
+Call = Callable[..., Any]
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -25,22 +26,28 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def call(chromium: object) -> Iterator[Call]:
-    """Calls a function of a module with plain values: `call("cursor.clamp", 7, 0, 5)`."""
+def page(chromium: Any) -> Iterator[Any]:
+    """A page of a server that has the scripts and nothing else."""
     handler = functools.partial(_Quiet, directory=STATIC)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        page = chromium.new_page()  # type: ignore[attr-defined]
+        page = chromium.new_page()
         page.goto(f"http://127.0.0.1:{server.server_port}/README.md")
-
-        def evaluate(name: str, *arguments: object) -> object:
-            module, function = name.split(".")
-            script = f"given => import('/{SCRIPTS}/{module}.js').then(m => m.{function}(...given))"
-            return page.evaluate(script, list(arguments))
-
-        yield evaluate
+        yield page
         page.close()
         server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def call(page: Any) -> Call:
+    """Calls a function of a module with plain values: `call("cursor.clamp", 7, 0, 5)`."""
+
+    def evaluate(name: str, *arguments: object) -> Any:
+        module, function = name.split(".")
+        script = f"given => import('/{SCRIPTS}/{module}.js').then(m => m.{function}(...given))"
+        return page.evaluate(script, list(arguments))
+
+    return evaluate
 
 
 # --- cursor.js ----------------------------------------------------------------------------------------------
@@ -311,6 +318,31 @@ def test_the_frame_on_the_whole_matrix_holds_the_window(call: Call) -> None:
     assert [call("frame.spanAt", words, at) for at in (-3, 0.6, 2.4, 9)] == [[0, 2], [0, 2], [2, 3], [3, 7]]
 
 
+# --- strips.js ----------------------------------------------------------------------------------------------
+
+STRIP = """({ script, direction, chips, hovered }) => import(script).then(({ Strips }) => {
+  const strips = new Strips({ spec: { strips: ["source"] }, at: { step: 0 }, position: () => 2 });
+  strips.draw({ direction: { source: direction }, source: chips });
+  strips.follow();
+  strips.hover({ source: hovered });
+  const found = (name) => [...strips.root.querySelectorAll(name)].map(node => node.textContent);
+  return [strips.root.firstChild.dir, found(".lv-word"), found(".lv-on"), found(".lv-hovered")];
+})"""
+
+
+@pytest.mark.parametrize(
+    ("hovered", "marked"),
+    [([0, 1], ["שלום"]), ([2, 3], ["€"]), ([1, 4], ["", "€"]), ([4, 5], []), (None, [])],
+)
+def test_a_strip_runs_right_to_left_and_marks_whole_characters(
+    page: Any, hovered: list[int] | None, marked: list[str]
+) -> None:
+    chips = [{"text": "שלום", "first": 0, "last": 0}, {"text": "", "first": 1, "last": 1}]
+    chips += [{"text": "€", "first": 2, "last": 3, "index": ""}]
+    given = {"script": f"/{SCRIPTS}/strips.js", "direction": "rtl", "chips": chips, "hovered": hovered}
+    assert page.evaluate(STRIP, given) == ["rtl", ["שלום", "", "€"], ["€"], marked]
+
+
 # --- in the app ---------------------------------------------------------------------------------------------
 
 OVERLAYS = """() => [...document.querySelectorAll(".lv-overlay")].map(overlay => {
@@ -335,12 +367,6 @@ def test_overlays_lie_where_plotly_draws(visitor: Visitor, text: str) -> None:
     ends = visitor.page.evaluate(TICKS, "next")
     assert len(ends) == 10
     assert max(ends) < 4
-
-
-def test_a_right_to_left_strip_says_so(visitor: Visitor) -> None:
-    visitor.open("encoder_self_attention", model="random", text="שלום עולם")
-    assert visitor.page.get_attribute(".lv-strip-source", "dir") == "rtl"
-    assert visitor.page.locator(".lv-problem").is_hidden()
 
 
 # --- every script -------------------------------------------------------------------------------------------

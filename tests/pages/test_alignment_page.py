@@ -13,6 +13,7 @@ from closed_form import CASES
 from transformer.lenses.alignment import read_gold
 from transformer.text.pairs import DataError
 from ui.server import gold
+from ui.views.attention import gold as gold_picker
 
 PAGE = "pages/cross_attention.py"
 
@@ -76,7 +77,7 @@ def test_links_outside_the_text_are_left_out_and_counted():
 
 def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPatch, tmp_path):
     (tmp_path / "gold.tsv").write_text("one two .\teins zwei .\t0-0 1p1 2-2\n", encoding="utf-8")
-    monkeypatch.setattr(gold, "sample", lambda: read_gold(tmp_path / "gold.tsv"))
+    monkeypatch.setattr(gold_picker, "sample", lambda: read_gold(tmp_path / "gold.tsv"))
     at = align(model="random")
     picker = next(each for each in at.selectbox if "bundled sample" in each.label)
     picker.select_index(1).run()

@@ -105,7 +105,7 @@ def test_the_paper_stands_beside_this_model():
 
 def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkeypatch: pytest.MonkeyPatch):
     opened: list[str] = []
-    monkeypatch.setattr(page.state, "change", lambda **values: opened.append(values["part"]))
+    monkeypatch.setattr(page.session, "change", lambda **values: opened.append(values["part"]))
     for points in (
         [{"customdata": "output"}],
         [{"customdata": ["encoder-forward"]}],

@@ -38,7 +38,7 @@ def show_attention(arguments: argparse.Namespace) -> int:
     if arguments.output is not None and arguments.output.suffix not in (".npz", ".json"):
         raise ValueError(f"The output {arguments.output} must end in .npz or .json.")
     translator = open_model(arguments)
-    _check_place(translator, arguments)
+    _check_head(translator, arguments)
     if arguments.target is None:
         translation = translator.translate(arguments.text, beam_size=arguments.beam_size)
     else:
@@ -54,10 +54,11 @@ def show_attention(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_place(translator: Translator, arguments: argparse.Namespace) -> None:
-    config = translator.config
-    n_layers = config.n_encoder_layers if arguments.kind == "encoder" else config.n_decoder_layers
-    for name, value, most in (("layer", arguments.layer, n_layers), ("head", arguments.head, config.n_heads)):
+def _check_head(translator: Translator, arguments: argparse.Namespace) -> None:
+    config, kind = translator.config, AttentionKind(arguments.kind)
+    sizes = {"layer": config.sites[kind].n_layers, "head": config.n_heads}
+    for name, most in sizes.items():
+        value = getattr(arguments, name)
         if not 1 <= value <= most:
             raise ValueError(
                 f"There is no {arguments.kind} {name} {value}; this model has {name}s 1 to {most}."

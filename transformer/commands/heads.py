@@ -54,10 +54,10 @@ def align_file(arguments: argparse.Namespace) -> int:
     """`align`: alignment error of every cross-attention head, gold targets forced."""
     gold = read_gold(arguments.data)
     translator = open_model(arguments)
-    collected = CrossAlignments(translator.config.n_decoder_layers, translator.config.n_heads)
+    collected = CrossAlignments(translator.config)
     for translation, pair in force_gold(translator, gold):
         collected.add(translation, pair)
-    predicting, reading = collected.scores(reading=False), collected.scores(reading=True)
+    predicting, reading = collected.scores("predicted"), collected.scores("read")
     baseline = score(map(diagonal, gold), gold)
     if not arguments.json:
         print(f"{len(gold)} pairs; diagonal baseline: AER {baseline.aer:.1%}")

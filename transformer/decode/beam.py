@@ -68,7 +68,7 @@ class _Beam:
 
     def endings(self, width: int) -> list[tuple[int, ...]]:
         """The last tokens of each row, as many as the rules need; rows that only fill the beam have none."""
-        known = [node.ending(self.rules.memory) for node in self.running]
+        known = [node.ending(self.rules.lookback) for node in self.running]
         return known + [()] * (width - len(known))
 
     def extend(self, candidates: Iterable[tuple[float, float, int]], vocab_size: int, last: bool) -> None:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from transformer.model.cache import KVCache
+from transformer.model.observer import Observer
 from transformer.model.transformer import Transformer
-from transformer.trace.recorder import Recorder
 
 
 @torch.inference_mode()
@@ -19,10 +19,10 @@ def replay(
     token_ids: Sequence[int],
     *,
     cache: KVCache | None = None,
-    recorder: Recorder | None = None,
+    observer: Observer | None = None,
 ) -> Tensor:
     """(target, vocab_size) log-probabilities at every position of a given output; arguments as ``reread``."""
-    features = reread(model, memory, token_ids, cache=cache, recorder=recorder)
+    features = reread(model, memory, token_ids, cache=cache, observer=observer)
     return model.logits(features).float().log_softmax(-1)
 
 
@@ -33,7 +33,7 @@ def reread(
     token_ids: Sequence[int],
     *,
     cache: KVCache | None = None,
-    recorder: Recorder | None = None,
+    observer: Observer | None = None,
 ) -> Tensor:
     """Runs a given output through the decoder in one teacher-forced pass.
 
@@ -44,10 +44,10 @@ def reread(
         memory: (1, source, d_model) encoder output of the sentence, unpadded.
         token_ids: The output; the decoder reads it shifted right.
         cache: A new cache, which may already hold the sentence's cross-attention keys and values.
-        recorder: Where to record.
+        observer: Who watches.
 
     Returns:
         (target, d_model) the decoder's output.
     """
     inputs = torch.tensor([[model.config.bos_id, *token_ids[:-1]]], device=memory.device)
-    return model.decode(inputs, memory, cache=cache, recorder=recorder)[0]
+    return model.decode(inputs, memory, cache=cache, observer=observer)[0]

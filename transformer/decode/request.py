@@ -7,8 +7,8 @@ from torch import Tensor
 
 from transformer.model.cache import KVCache
 from transformer.model.masks import padding_mask
+from transformer.model.observer import Observer
 from transformer.model.transformer import Transformer
-from transformer.trace.recorder import Recorder
 
 
 class Request:
@@ -17,23 +17,23 @@ class Request:
     Args:
         model: In ``eval()`` mode; nothing here changes it, so threads may share it.
         src_ids: (batch, source) ids, padded with ``pad_id``.
-        recorder: Records the encoder.
-        step_recorder: Records the decoding steps, or only carries hooks through them.
+        observer: Watches the encoder.
+        step_observer: Watches the decoding steps, or only carries hooks through them.
     """
 
     def __init__(
         self,
         model: Transformer,
         src_ids: Tensor,
-        recorder: Recorder | None = None,
-        step_recorder: Recorder | None = None,
+        observer: Observer | None = None,
+        step_observer: Observer | None = None,
     ) -> None:
         self.model, self.config = model, model.config
-        self.step_recorder = step_recorder
+        self.step_observer = step_observer
         self.cache = KVCache(model.config.n_decoder_layers)
         self.src_padding = padding_mask(src_ids, model.config.pad_id)
         with torch.inference_mode():
-            self.memory = model.encode(src_ids, self.src_padding, recorder)
+            self.memory = model.encode(src_ids, self.src_padding, observer)
         self.sentences = len(src_ids)
 
     @torch.inference_mode()
@@ -44,7 +44,7 @@ class Request:
             self.memory,
             self.src_padding,
             cache=self.cache,
-            recorder=self.step_recorder,
+            observer=self.step_observer,
         )
         return self.model.logits(features[:, -1]).float().log_softmax(-1)
 

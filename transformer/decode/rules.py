@@ -41,7 +41,7 @@ class SearchRules:
     renormalize: bool = False
 
     @property
-    def memory(self) -> int:
+    def lookback(self) -> int:
         """How many past output tokens decide which token is forbidden next."""
         return max((len(sequence) - 1 for sequence in self.forbidden), default=0)
 
@@ -50,7 +50,7 @@ class SearchRules:
 
         Args:
             log_probs: (rows, pieces) the model's own log-probabilities.
-            endings: The last tokens of each row's output: at least ``memory``, or all if there are fewer.
+            endings: The last tokens of each row's output: at least ``lookback``, or all if there are fewer.
             last: For each row, whether the limit leaves room for only one token.
 
         Returns:

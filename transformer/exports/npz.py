@@ -42,7 +42,7 @@ from transformer.exports.record import (
 from transformer.exports.view import Source, load_view, opened, starts_as_json
 from transformer.model.biases import BiasRule, rule_from
 from transformer.model.config import TransformerConfig
-from transformer.model.sites import AttentionKind, Place, Side
+from transformer.model.sites import Place, Side, Site
 from transformer.model.transformer import Transformer
 from transformer.trace.audit import LOG_PROB_LIMIT, audit
 from transformer.trace.records import AttentionTrace, EmbeddingTrace, LayerTrace
@@ -54,7 +54,6 @@ VERSION = 2
 MAX_BYTES = 256 * 2**20
 """Most bytes that a file may unpack to."""
 MOST_ARRAYS = 4_096
-SIDES: tuple[Side, ...] = ("encoder", "decoder")
 RECORDED = f"log-probabilities{AS_RECORDED}"
 NOTE = "Imported file: its attention was recomputed and checked; its log-probabilities are as recorded."
 
@@ -154,12 +153,12 @@ def _meta(translation: Translation) -> dict[str, Any]:
     }
 
 
-def _layer_arrays(place: str, record: LayerTrace) -> Arrays:
+def _layer_arrays(prefix: str, record: LayerTrace) -> Arrays:
     names = ("query", "key", "value", "output", "key_padding", "value_norms")
     parts = _present({name: getattr(record, name) for name in names})
     if record.bias is not None:
         parts |= _present({f"bias.{name}": table for name, table in record.bias.arrays().items()})
-    return {f"{place}.{name}": part for name, part in parts.items()}
+    return {f"{prefix}.{name}": part for name, part in parts.items()}
 
 
 def _present(parts: dict[str, Tensor | None]) -> Arrays:
@@ -200,11 +199,10 @@ def _read_array(file: Any, size: int) -> NDArray[Any]:
 
 def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
     run = run_from_dict(meta["run"])
-    config, lengths = run.config, (len(run.source_tokens), len(run.target_tokens))
-    layers = {kind: _layers(kind, config, lengths, arrays, meta["bias"]) for kind in AttentionKind}
+    layers = {kind: _layers(site, run, arrays, meta["bias"]) for kind, site in run.config.sites.items()}
     embeddings = {
-        side: _embedding(side, (length, config.d_model), arrays)
-        for side, length in zip(SIDES, lengths, strict=True)
+        side: _embedding(side, (len(run.tokens(side)), run.config.d_model), arrays)
+        for side in run.config.stacks
     }
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
     recorded = Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])
@@ -216,19 +214,11 @@ def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
     return replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))), attention=trace)
 
 
-def _layers(
-    kind: AttentionKind,
-    config: TransformerConfig,
-    lengths: tuple[int, int],
-    arrays: Arrays,
-    biases: dict[str, str],
-) -> tuple[LayerTrace, ...]:
-    source, target = lengths
-    queries = source if kind is AttentionKind.ENCODER else target
-    keys = target if kind is AttentionKind.DECODER else source
-    count = config.n_encoder_layers if kind is AttentionKind.ENCODER else config.n_decoder_layers
+def _layers(site: Site, run: Translation, arrays: Arrays, biases: dict[str, str]) -> tuple[LayerTrace, ...]:
+    kind, config = site.kind, run.config
+    queries, keys = (len(run.tokens(side)) for side in (site.query_side, site.key_side))
     rows, columns = (config.n_heads, queries, config.d_head), (config.n_heads, keys, config.d_head)
-    if (f"{kind}.{count - 1}.query") not in arrays:
+    if f"{kind}.{site.n_layers - 1}.query" not in arrays:
         raise TraceFileError(f"The file lacks the {kind} attention that its config promises.")
     return tuple(
         LayerTrace(
@@ -237,18 +227,20 @@ def _layers(
             value=_tensor(arrays, f"{kind}.{layer}.value", columns),
             output=_tensor(arrays, f"{kind}.{layer}.output", rows),
             key_padding=_padding(arrays, f"{kind}.{layer}.key_padding", keys),
-            causal=kind is AttentionKind.DECODER,
+            causal=site.causal,
             bias=_bias(arrays, f"{kind}.{layer}.bias", biases.get(str(kind)), config),
             value_norms=_tensor(arrays, f"{kind}.{layer}.value_norms", columns[:2])
             if f"{kind}.{layer}.value_norms" in arrays
             else None,
         )
-        for layer in range(count)
+        for layer in range(site.n_layers)
     )
 
 
-def _bias(arrays: Arrays, place: str, name: Any, config: TransformerConfig) -> BiasRule | None:
-    tables = {key.removeprefix(f"{place}."): value for key, value in arrays.items() if key.startswith(place)}
+def _bias(arrays: Arrays, prefix: str, name: Any, config: TransformerConfig) -> BiasRule | None:
+    tables = {
+        key.removeprefix(f"{prefix}."): value for key, value in arrays.items() if key.startswith(prefix)
+    }
     if name is None:
         if tables:
             raise TraceFileError("The file holds a bias without the name of its rule.")

@@ -26,7 +26,7 @@ from transformer.exports.record import (
     whole,
     write_json,
 )
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Site
 from transformer.trace.audit import ROW_SUM_LIMIT, WEIGHT_LIMIT
 from transformer.trace.report import AS_RECORDED, AuditReport, Check
 from transformer.trace.view import Array, BoolArray, HeadView, Window
@@ -184,34 +184,32 @@ def _selection(values: Any, run: Translation) -> Selection:
         raise TraceFileError("The file's selection lies outside its sentence.")
     heads = {}
     for kind, (layer, head) in values["heads"].items():
-        heads[str(AttentionKind(kind))] = _place(kind, layer, head, run)
+        site = run.config.sites[AttentionKind(kind)]
+        heads[str(site.kind)] = _checked_head(site, layer, head, run)
     return Selection(step, source, heads)
 
 
-def _place(kind: str, layer: Any, head: Any, run: Translation) -> Head:
-    config = run.config
-    layers = config.n_encoder_layers if kind == AttentionKind.ENCODER else config.n_decoder_layers
-    if whole(layer) >= layers or whole(head) >= config.n_heads:
+def _checked_head(site: Site, layer: Any, head: Any, run: Translation) -> Head:
+    if whole(layer) >= site.n_layers or whole(head) >= run.config.n_heads:
         raise TraceFileError("The file names a head that its model does not have.")
     return layer, head
 
 
 def _head(values: Any, run: Translation) -> SavedHead:
-    kind = AttentionKind(values["kind"])
-    layer, head = _place(kind, values["layer"], values["head"], run)
-    reads = run.source_tokens if kind is AttentionKind.ENCODER else run.decoder_input_tokens
-    keys = run.decoder_input_tokens if kind is AttentionKind.DECODER else run.source_tokens
-    window = _window(values["window"], len(reads), len(keys))
+    site = run.config.sites[AttentionKind(values["kind"])]
+    layer, head = _checked_head(site, values["layer"], values["head"], run)
+    labels = run.labels(site.kind)
+    window = _window(values["window"], len(labels.queries), len(labels.keys))
     shape = (window.query_stop - window.query_start, window.key_stop - window.key_start)
     view = SavedHead(
-        kind=kind,
+        kind=site.kind,
         layer=layer,
         head=head,
         model=run.model,
         norm=run.config.norm,
-        query_tokens=reads[window.queries],
-        predicted_tokens=None if kind is AttentionKind.ENCODER else run.target_tokens[window.queries],
-        key_tokens=keys[window.keys],
+        query_tokens=labels.queries[window.queries],
+        predicted_tokens=None if labels.predicted is None else labels.predicted[window.queries],
+        key_tokens=labels.keys[window.keys],
         window=window,
         scores=_matrix(values["scores"], shape),
         mask=_matrix(values["mask"], shape, bool),
@@ -220,7 +218,7 @@ def _head(values: Any, run: Translation) -> SavedHead:
     )
     if not np.isfinite(view.scores).all() or view.weights.min() < 0 or view.weights.max() > 1 + ROW_SUM_LIMIT:
         raise TraceFileError("The file holds weights or scores that no softmax has.")
-    return replace(view, audit=AuditReport((*_checks(view, len(keys)), *_recorded(values["checks"]))))
+    return replace(view, audit=AuditReport((*_checks(view, len(labels.keys)), *_recorded(values["checks"]))))
 
 
 def _window(values: Any, queries: int, keys: int) -> Window:

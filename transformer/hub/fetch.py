@@ -91,7 +91,7 @@ class Offer:
         return sum(file.size for file in self.files)
 
     @property
-    def memory(self) -> int:
+    def loaded_nbytes(self) -> int:
         """Bytes of the model's weights in float32."""
         return 4 * parameter_count(self.config)
 

@@ -84,9 +84,7 @@ def _read(directory: Path) -> Checkpoint:
 def _fits(heads: dict[str, Any], config: TransformerConfig) -> bool:
     """Whether `heads.json` speaks of heads that the model has: readers trust its shape."""
     default, grids = heads.get("default", {}), heads.get("heads", {})
-    layers = {"encoder": config.n_encoder_layers} | dict.fromkeys(
-        ("decoder", "cross"), config.n_decoder_layers
-    )
+    layers = {str(kind): site.n_layers for kind, site in config.sites.items()}
     if not (isinstance(default, dict) and isinstance(grids, dict) and {*default, *grids} <= set(layers)):
         return False
     return all(_is_place(place, layers[kind], config.n_heads) for kind, place in default.items()) and all(

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.lenses.reading import Rows
 from transformer.text.pairs import TRUSTED, Bounds, DataError, read_lines
 from transformer.text.words import Group, is_special, word_groups
 
@@ -133,7 +134,7 @@ def merge_words(
 
 
 def word_weights(
-    weights: NDArray[np.float32], source: Sequence[Group], target: Sequence[Group], *, reading: bool
+    weights: NDArray[np.float32], source: Sequence[Group], target: Sequence[Group], *, rows: Rows
 ) -> NDArray[np.float32]:
     """Cross-attention between words.
 
@@ -142,14 +143,14 @@ def word_weights(
             token t.
         source: Words of the source, as groups of its pieces.
         target: Words of the target, as groups of its pieces.
-        reading: False: a target word's attention is that of the rows that predict its pieces; True: of the
-            rows that read them, one later. Where no row reads a word (the last piece of a translation that
-            was cut), it has no weight.
+        rows: "predicted": a target word's attention is that of the rows that predict its pieces; "read": of
+            the rows that read them, one later. If no row reads a word (the last piece of a translation
+            that was cut), it has no weight.
 
     Returns:
         (…, target words, source words).
     """
-    if reading:
+    if rows == "read":
         unread = np.zeros_like(weights[..., :1, :])
         weights = np.concatenate([weights[..., 1:, :], unread], axis=-2)
     return merge_words(weights, target, source)
@@ -187,7 +188,7 @@ def _strongest(weights: NDArray[np.float32], axis: int) -> NDArray[np.bool_]:
 
 
 def attention_links(
-    weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str], *, reading: bool
+    weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str], *, rows: Rows
 ) -> list[Links]:
     """Alignments of one layer's heads, each target word to its strongest source word.
 
@@ -195,10 +196,10 @@ def attention_links(
         weights: (heads, queries, keys) cross-attention.
         source_tokens: Pieces of the source, ending in `</s>`.
         target_tokens: Pieces of the target, ending in `</s>`.
-        reading: As in `word_weights`.
+        rows: As in `word_weights`.
 
     Returns:
         One alignment per head; words are what spaces part, and count from 0.
     """
     source, target = (text_words(word_groups(tokens)) for tokens in (source_tokens, target_tokens))
-    return link_words(word_weights(weights, source, target, reading=reading))
+    return link_words(word_weights(weights, source, target, rows=rows))

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import PreNorm, Residual
 from transformer.model.positions import PositionalEncoding
-from transformer.model.sites import AttentionKind, Side
+from transformer.model.sites import AttentionKind
 from transformer.model.transformer import Transformer
 from transformer.trace.audit import OUTPUT_LIMIT, merged
 from transformer.trace.records import LayerTrace, ResidualTrace
@@ -102,7 +102,7 @@ class InsideHead:
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
+class RecordedSublayer:
     """The modules of a sub-layer, and what was recorded of it.
 
     Attributes:
@@ -127,7 +127,7 @@ class _Place:
 def look_inside(
     model: Transformer,
     translation: Translation,
-    place: tuple[AttentionKind | str, int, int],
+    which: tuple[AttentionKind | str, int, int],
     row: int,
     decoded: Translation | None = None,
 ) -> InsideHead:
@@ -136,7 +136,7 @@ def look_inside(
     Args:
         model: The model that made the translation.
         translation: With ``capture=Capture(residual=True)``.
-        place: Kind, layer and head, from 0.
+        which: Kind, layer and head, from 0.
         row: The query, from 0.
         decoded: The same translation as it was decoded, where this one was traced afterwards: its
             queries, keys, values and outputs must be the same.
@@ -145,7 +145,7 @@ def look_inside(
         NotCapturedError: The residual stream was not recorded.
         IndexError: There is no such layer, head or row.
     """
-    kind, layer, head = AttentionKind(place[0]), place[1], place[2]
+    kind, layer, head = AttentionKind(which[0]), which[1], which[2]
     whole = _record(translation, kind, layer, head)
     view = translation.head(kind, layer, head, Window(row, row + 1, 0, whole.shape[2]))
     with torch.inference_mode():
@@ -157,11 +157,6 @@ def look_inside(
             _same_run(_record(decoded, kind, layer), whole, OUTPUT_LIMIT[model.embedding.weight.dtype])
         )
     return replace(inside, audit=merged(checks))
-
-
-def side_of(kind: AttentionKind | str) -> Side:
-    """The stack that an attention belongs to."""
-    return "encoder" if kind == AttentionKind.ENCODER else "decoder"
 
 
 def projections(attention: MultiHeadAttention, head: int) -> tuple[Projection, ...]:
@@ -180,25 +175,21 @@ def projections(attention: MultiHeadAttention, head: int) -> tuple[Projection, .
 
 def recorded_sublayer(
     model: Transformer, translation: Translation, kind: AttentionKind, layer: int
-) -> _Place:
+) -> RecordedSublayer:
     """An attention sub-layer of the model with what was recorded there."""
-    side = side_of(kind)
-    name, after = {
-        AttentionKind.ENCODER: ("self_attention", "feed_forward"),
-        AttentionKind.DECODER: ("self_attention", "cross_attention"),
-        AttentionKind.CROSS: ("cross_attention", "feed_forward"),
-    }[kind]
-    stack = model.encoder if side == "encoder" else model.decoder
-    stream = translation.residual(side, layer, name)
-    crossing = kind is AttentionKind.CROSS
-    return _Place(
-        attention=getattr(stack.layers[layer], name),
-        residual=getattr(stack.layers[layer], f"{name}_residual"),
-        positions=None if crossing else stack.positions,
+    site, stacks = model.config.sites[kind], model.config.stacks
+    sublayer = site.sublayer(layer)
+    following = stacks[sublayer.side].after(sublayer)
+    assert following is not None  # every layer ends with its feed-forward network
+    stream = translation.stream(sublayer)
+    return RecordedSublayer(
+        attention=model.attention(kind, layer),
+        residual=model.residual(sublayer),
+        positions=model.stack(sublayer.side).positions if site.own_keys else None,
         record=_record(translation, kind, layer),
         stream=stream,
-        sources=memory(model, translation) if crossing else stream.read,
-        following=translation.residual(side, layer, after).stream,
+        sources=stream.read if site.own_keys else memory(model, translation),
+        following=translation.stream(following).stream,
     )
 
 
@@ -208,7 +199,7 @@ def memory(model: Transformer, translation: Translation) -> Tensor:
     Raises:
         NotCapturedError: The residual stream was not recorded.
     """
-    last = translation.residual("encoder", model.config.n_encoder_layers - 1, "feed_forward").output
+    last = translation.stream(model.config.stacks["encoder"].ends()[-1]).output
     with torch.inference_mode():
         stream = last.to(device=model.embedding.weight.device, dtype=model.encoder.dtype)
         return model.encoder.final_norm(stream).float().cpu()
@@ -220,10 +211,10 @@ def _record(translation: Translation, kind: AttentionKind, layer: int, head: int
     return translation.attention.layer(kind, layer, head)
 
 
-def _opened(place: _Place, view: HeadView) -> InsideHead:
+def _opened(sublayer: RecordedSublayer, view: HeadView) -> InsideHead:
     row = view.window.query_start
-    w_q, w_k, w_v, w_o = projections(place.attention, view.head)
-    stream, outputs = place.stream, place.record.output[:, row]
+    w_q, w_k, w_v, w_o = projections(sublayer.attention, view.head)
+    stream, outputs = sublayer.stream, sublayer.record.output[:, row]
     products = (view.query.astype(np.float64) @ view.key.astype(np.float64).T)[0]
     unbiased = products / np.sqrt(view.query.shape[1])
     return InsideHead(
@@ -231,21 +222,21 @@ def _opened(place: _Place, view: HeadView) -> InsideHead:
         row=row,
         stream=read_only(stream.stream[row]),
         read=read_only(stream.read[row]),
-        sources=read_only(place.sources),
+        sources=read_only(sublayer.sources),
         w_q=w_q,
         w_k=w_k,
         w_v=w_v,
         w_o=w_o,
         query=_single(w_q(stream.read[row].numpy())),
-        key=_single(w_k(place.sources.numpy())),
+        key=_single(w_k(sublayer.sources.numpy())),
         products=_single(products),
-        bias=None if place.record.bias is None else _single(view.scores[0] - unbiased),
+        bias=None if sublayer.record.bias is None else _single(view.scores[0] - unbiased),
         outputs=read_only(outputs),
-        contributions=_contributions(place.attention, outputs),
+        contributions=_contributions(sublayer.attention, outputs),
         update=read_only(stream.update[row]),
         added=as_array(stream.stream[row] + stream.update[row]),
         next_stream=read_only(stream.output[row]),
-        rotates=place.positions is not None and _rotates(place.positions, view.query.shape[1]),
+        rotates=sublayer.positions is not None and _rotates(sublayer.positions, view.query.shape[1]),
         audit=AuditReport(()),
     )
 
@@ -274,29 +265,32 @@ def _rotated(positions: PositionalEncoding | None, x: Array, first: int) -> Doub
 # --- the proof ----------------------------------------------------------------------------------------------
 
 
-def audit_inside(inside: InsideHead, place: _Place) -> list[Check]:
+def audit_inside(inside: InsideHead, sublayer: RecordedSublayer) -> list[Check]:
     """Holds every array of ``inside`` against the trace, recomputed in float64 by the textbook formulas."""
-    view, record, stream, row = inside.view, place.record, place.stream, inside.row
-    head, limit = view.head, OUTPUT_LIMIT[place.attention.q_proj.weight.dtype]
+    view, record, stream, row = inside.view, sublayer.record, sublayer.stream, inside.row
+    head, limit = view.head, OUTPUT_LIMIT[sublayer.attention.q_proj.weight.dtype]
     recorded = record.output[:, row].numpy()
     scaled = inside.products / np.sqrt(view.query.shape[1])
     total = inside.stream.astype(np.float64) + inside.update
     concatenated = inside.outputs.reshape(-1).astype(np.float64)
-    whole = place.attention.out_proj
+    whole = sublayer.attention.out_proj
     comparisons: dict[str, list[tuple[Floats, Floats]]] = {
         "sub-layer input": [
             (inside.stream, stream.stream[row].numpy()),
             (inside.read, stream.read[row].numpy()),
-            (_before(place.residual, inside.stream), inside.read),
-            (inside.sources, place.sources.numpy()),
+            (_before(sublayer.residual, inside.stream), inside.read),
+            (inside.sources, sublayer.sources.numpy()),
         ],
         "queries": [
             (inside.w_q(inside.read), inside.query),
-            (_rotated(place.positions, inside.query[None], row), record.query[head, row : row + 1].numpy()),
+            (
+                _rotated(sublayer.positions, inside.query[None], row),
+                record.query[head, row : row + 1].numpy(),
+            ),
         ],
         "keys": [
             (inside.w_k(inside.sources), inside.key),
-            (_rotated(place.positions, inside.key, 0), record.key[head].numpy()),
+            (_rotated(sublayer.positions, inside.key, 0), record.key[head].numpy()),
         ],
         "values": [(inside.w_v(inside.sources), record.value[head].numpy())],
         "products": [
@@ -314,8 +308,8 @@ def audit_inside(inside: InsideHead, place: _Place) -> list[Check]:
         ],
         "residual stream": [
             (inside.added, total),
-            (_after(place.residual, total), stream.output[row].numpy()),
-            (inside.next_stream, place.following[row].numpy()),
+            (_after(sublayer.residual, total), stream.output[row].numpy()),
+            (inside.next_stream, sublayer.following[row].numpy()),
         ],
     }
     return [

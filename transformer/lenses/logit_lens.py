@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.lenses.parts import SUBLAYERS, embedding_trace, residual_trace
-from transformer.model.sites import Sublayer
+from transformer.lenses.parts import embedding_trace
 from transformer.model.transformer import Transformer
 from transformer.trace.audit import LOG_PROB_LIMIT
 from transformer.trace.report import Check
@@ -59,12 +58,9 @@ def logit_lens(
         A row per layer, from the decoder's input to its end, and the checks.
     """
     decoder, written = model.decoder, translation.steps[step]
-    last = SUBLAYERS["decoder"][-1]
+    stack = translation.config.stacks["decoder"]
     streams = [embedding_trace(translation, "decoder").input[step]]
-    streams += [
-        residual_trace(translation, Sublayer("decoder", layer, last)).output[step]
-        for layer in range(model.config.n_decoder_layers)
-    ]
+    streams += [translation.stream(end).output[step] for end in stack.ends()]
     with torch.inference_mode():
         stacked = torch.stack(streams).to(device=model.embedding.weight.device, dtype=decoder.dtype)
         log_probs = model.logits(decoder.final_norm(stacked)).float().log_softmax(-1).cpu()

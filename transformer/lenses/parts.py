@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import torch
@@ -16,20 +15,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer.lenses.inside import Floats, as_array, as_double, difference, layer_norm, worst
-from transformer.model.layers import DecoderLayer, EncoderLayer
 from transformer.model.sites import Side, Sublayer
-from transformer.model.transformer import Decoder, Encoder, Transformer
+from transformer.model.transformer import Transformer
 from transformer.trace.audit import OUTPUT_LIMIT
-from transformer.trace.records import EmbeddingTrace, ResidualTrace
+from transformer.trace.records import EmbeddingTrace
 from transformer.trace.report import Check
 from transformer.trace.view import Array
 from transformer.translate.translation import NotCapturedError, Translation, read_only
-
-Name = Literal["self_attention", "cross_attention", "feed_forward"]
-SUBLAYERS: dict[Side, tuple[Name, ...]] = {
-    "encoder": ("self_attention", "feed_forward"),
-    "decoder": ("self_attention", "cross_attention", "feed_forward"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,14 +101,14 @@ class FeedForwardPart:
 
 @dataclass(frozen=True)
 class StreamPoint:
-    """The length of a token's vector at one place of the residual stream.
+    """The length of a token's vector at one point of the residual stream.
 
     Attributes:
-        place: The sub-layer that the stream has passed; None at the input of the stack.
+        sublayer: The one that the stream has passed; None at the input of the stack.
         norm: ‖x‖.
     """
 
-    place: Sublayer | None
+    sublayer: Sublayer | None
     norm: float
 
 
@@ -148,8 +140,8 @@ def embedding_part(
 
 def norm_part(model: Transformer, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:
     """The LayerNorm of a sub-layer at a token: before it with pre-norm, after the addition with post-norm."""
-    trace = residual_trace(translation, sublayer)
-    norm = getattr(_layer(model, sublayer), f"{sublayer.name}_residual").norm
+    trace = translation.stream(sublayer)
+    norm = model.residual(sublayer).norm
     if model.config.norm == "pre":
         return _normed(norm, trace.stream[position], read_only(trace.read[position]))
     return _normed(norm, trace.stream[position] + trace.update[position], read_only(trace.output[position]))
@@ -159,7 +151,7 @@ def final_norm_part(
     model: Transformer, translation: Translation, side: Side, position: int
 ) -> NormPart | None:
     """The LayerNorm at the end of a pre-norm stack; None with post-norm, which has none."""
-    norm = stack_of(model, side).final_norm
+    norm = model.stack(side).final_norm
     if not isinstance(norm, nn.LayerNorm):
         return None
     stream = leaves(translation, side)[position]
@@ -196,7 +188,7 @@ def feed_forward_part(
 ) -> FeedForwardPart:
     """The feed-forward network of a layer (from 0) at a token, unit by unit."""
     sublayer = Sublayer(side, layer, "feed_forward")
-    trace, network = residual_trace(translation, sublayer), _layer(model, sublayer).feed_forward
+    trace, network = translation.stream(sublayer), model.layer(side, layer).feed_forward
     with torch.inference_mode():
         read = trace.read[position]
         inner = network.inner
@@ -213,8 +205,8 @@ def addition_check(
     model: Transformer, translation: Translation, sublayer: Sublayer, position: int, total: Array
 ) -> tuple[Check, ...]:
     """Holds a sum of stream and update (d_model,) against the stream that left the sub-layer."""
-    output = read_only(residual_trace(translation, sublayer).output[position])
-    norm = getattr(_layer(model, sublayer), f"{sublayer.name}_residual").norm
+    output = read_only(translation.stream(sublayer).output[position])
+    norm = model.residual(sublayer).norm
     leaves_as = total if model.config.norm == "pre" else layer_norm(norm, total)
     return (_check("residual stream", [(leaves_as, output)], OUTPUT_LIMIT[norm.weight.dtype]),)
 
@@ -224,17 +216,15 @@ def stream_norms(
 ) -> tuple[tuple[StreamPoint, ...], tuple[Check, ...]]:
     """The length of a token's vector from the input of a stack to its end, sub-layer by sub-layer.
 
-    The check holds what left each place against what arrived at the next.
+    The check holds what left each sub-layer against what arrived at the next.
     """
     before = embedding_trace(translation, side).input[position]
     points, joints = [StreamPoint(None, float(before.norm()))], []
-    for layer in range(_layers(translation, side)):
-        for name in SUBLAYERS[side]:
-            place = Sublayer(side, layer, name)
-            trace = residual_trace(translation, place)
-            joints.append((read_only(trace.stream[position]), read_only(before)))
-            before = trace.output[position]
-            points.append(StreamPoint(place, float(before.norm())))
+    for sublayer in translation.config.stacks[side].passed():
+        trace = translation.stream(sublayer)
+        joints.append((read_only(trace.stream[position]), read_only(before)))
+        before = trace.output[position]
+        points.append(StreamPoint(sublayer, float(before.norm())))
     return tuple(points), (_check("joints of the stream", joints, OUTPUT_LIMIT[torch.float32]),)
 
 
@@ -250,35 +240,12 @@ def neighbours(model: Transformer, side: Side, token_id: int, count: int = 8) ->
 
 def embedding_table(model: Transformer, side: Side) -> Tensor:
     """(pieces, d_model): the table that a side looks its tokens up in."""
-    own = model.target_embedding if side == "decoder" else None
-    return (model.embedding if own is None else own).weight.detach()
+    return model.table(side).weight.detach()
 
 
 def leaves(translation: Translation, side: Side) -> Tensor:
     """(length, d_model) the stream that leaves the last layer of a stack."""
-    last = Sublayer(side, _layers(translation, side) - 1, "feed_forward")
-    return residual_trace(translation, last).output
-
-
-def stack_of(model: Transformer, side: Side) -> Encoder | Decoder:
-    """The encoder or the decoder."""
-    return model.encoder if side == "encoder" else model.decoder
-
-
-def _layers(translation: Translation, side: Side) -> int:
-    config = translation.config
-    return config.n_encoder_layers if side == "encoder" else config.n_decoder_layers
-
-
-def _layer(model: Transformer, sublayer: Sublayer) -> EncoderLayer | DecoderLayer:
-    layer = stack_of(model, sublayer.side).layers[sublayer.layer]
-    assert isinstance(layer, EncoderLayer | DecoderLayer)
-    return layer
-
-
-def residual_trace(translation: Translation, sublayer: Sublayer) -> ResidualTrace:
-    """What was recorded around a sub-layer."""
-    return translation.residual(sublayer.side, sublayer.layer, sublayer.name)
+    return translation.stream(translation.config.stacks[side].ends()[-1]).output
 
 
 def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:

@@ -65,7 +65,7 @@ class MultiHeadAttention(nn.Module):
         mask: AttentionMask = NO_MASK,
         positions: PositionalEncoding | None = None,
         cache: Cache | None = None,
-        recorder: Observer | None = None,
+        observer: Observer | None = None,
     ) -> Tensor:
         """Attends from ``x`` to ``memory``, or to ``x`` itself.
 
@@ -75,7 +75,7 @@ class MultiHeadAttention(nn.Module):
             mask: Who may attend to whom, and the position of the first query.
             positions: Encoding that rotates queries and keys or adds a bias to the scores.
             cache: Keys and values of earlier calls; this call adds its own.
-            recorder: Where to record, and the hooks to apply.
+            observer: Who watches, and the hooks to apply.
 
         Returns:
             (batch, queries, d_model).
@@ -90,7 +90,7 @@ class MultiHeadAttention(nn.Module):
             return key if positions is None else positions.rotate(key, mask.first_query), value
 
         key, value = project() if cache is None else cache.update(project)
-        output = self._attend(query, key, value, mask, rule, recorder)
+        output = self._attend(query, key, value, mask, rule, observer)
         return self.out_proj(output.transpose(1, 2).flatten(2))  # (batch, queries, d_model)
 
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Callable[[], KeyValue]]:
@@ -109,18 +109,18 @@ class MultiHeadAttention(nn.Module):
         value: Tensor,
         mask: AttentionMask,
         rule: BiasRule | None,
-        recorder: Observer | None,
+        observer: Observer | None,
     ) -> Tensor:
         bias = None if rule is None else bias_matrix(rule, query, key, mask.first_query)
-        if recorder is None:
+        if observer is None:
             return fused_attention(query, key, value, mask, bias)
-        hooks = recorder.hooks_for(self.kind, self.layer)
+        hooks = observer.hooks_for(self.kind, self.layer)
         replaced = None
         if hooks:
             output, replaced = hooked_attention(query, key, value, mask, bias, hooks, (self.kind, self.layer))
         else:
             output = fused_attention(query, key, value, mask, bias)
-        recorder.attention(self.kind, self.layer, query, key, value, output, mask, rule, replaced)
+        observer.attention(self.kind, self.layer, query, key, value, output, mask, rule, replaced)
         return output
 
     def _split(self, x: Tensor) -> Tensor:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
+
+from transformer.model.sites import AttentionKind, Side, Site, Stack, paper_sites, paper_stacks
 
 Norm = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "silu"]
@@ -139,6 +142,18 @@ class TransformerConfig:
         """The pieces that name a target language; empty for a model with only one."""
         return tuple(self.languages.split())
 
+    @property
+    def stacks(self) -> Mapping[Side, Stack]:
+        """The model's stacks by side."""
+        stacks = paper_stacks(self.n_encoder_layers, self.n_decoder_layers)
+        return {stack.side: stack for stack in stacks}
+
+    @property
+    def sites(self) -> Mapping[AttentionKind, Site]:
+        """The model's attentions by kind: what each connects, how deep it is, where it sits."""
+        sites = paper_sites(self.n_encoder_layers, self.n_decoder_layers)
+        return {site.kind: site for site in sites}
+
     def to_dict(self) -> dict[str, Any]:
         """The config as a flat dictionary of JSON values."""
         return asdict(self)
@@ -157,16 +172,6 @@ class TransformerConfig:
         if "vocab_size" not in values:
             raise ValueError("The config has no 'vocab_size'.")
         return cls(**values)
-
-
-def paper_base(vocab_size: int = 37_000) -> TransformerConfig:
-    """The paper's base model (table 3, first row): 63.1 M parameters with 37,000 tied pieces."""
-    return TransformerConfig(vocab_size=vocab_size)
-
-
-def paper_big(vocab_size: int = 37_000) -> TransformerConfig:
-    """The paper's big model (table 3, last row): 214.2 M parameters with 37,000 tied pieces."""
-    return TransformerConfig(vocab_size=vocab_size, d_model=1024, d_ff=4096, n_heads=16, dropout=0.3)
 
 
 def _check_whole(name: str, value: object, low: int, high: int) -> None:

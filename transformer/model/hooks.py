@@ -73,8 +73,7 @@ def as_hooks(hooks: Iterable[Hook | HookFunction]) -> tuple[Hook, ...]:
 
 def check_places(hooks: Sequence[Hook], config: TransformerConfig) -> None:
     """Raises ValueError if a hook acts on no attention of the model."""
-    depths = dict.fromkeys(AttentionKind, config.n_decoder_layers)
-    depths[AttentionKind.ENCODER] = config.n_encoder_layers
+    places = [(kind, layer) for kind, site in config.sites.items() for layer in range(site.n_layers)]
     for hook in hooks:
-        if not any(hook.acts_on(kind, layer) for kind in AttentionKind for layer in range(depths[kind])):
+        if not any(hook.acts_on(*place) for place in places):
             raise ValueError(f"A hook names layer {hook.layer}, which this model lacks; layers count from 0.")

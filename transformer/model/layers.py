@@ -42,14 +42,14 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self, x: Tensor, apply: Callable[[Tensor], Tensor], recorder: Observer | None = None
+        self, x: Tensor, apply: Callable[[Tensor], Tensor], observer: Observer | None = None
     ) -> Tensor:
         """Runs ``apply`` on the stream ``x`` (batch, length, d_model) and adds the result."""
         read = self.before(x)
         update = apply(read)
         output = self.after(x + (self.dropout(update) if self.training else update))
-        if recorder is not None:
-            recorder.residual(self.sublayer, x, read, update, output)
+        if observer is not None:
+            observer.residual(self.sublayer, x, read, update, output)
         return output
 
     def before(self, x: Tensor) -> Tensor:
@@ -96,15 +96,15 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = residual(config, Sublayer("encoder", layer, "feed_forward"))
 
     def forward(
-        self, x: Tensor, mask: AttentionMask, positions: PositionalEncoding, recorder: Observer | None = None
+        self, x: Tensor, mask: AttentionMask, positions: PositionalEncoding, observer: Observer | None = None
     ) -> Tensor:
         """(batch, source, d_model) → (batch, source, d_model)."""
 
         def attend(read: Tensor) -> Tensor:
-            return self.self_attention(read, mask=mask, positions=positions, recorder=recorder)
+            return self.self_attention(read, mask=mask, positions=positions, observer=observer)
 
-        x = self.self_attention_residual(x, attend, recorder)
-        return self.feed_forward_residual(x, self.feed_forward, recorder)
+        x = self.self_attention_residual(x, attend, observer)
+        return self.feed_forward_residual(x, self.feed_forward, observer)
 
 
 class DecoderLayer(nn.Module):
@@ -129,17 +129,17 @@ class DecoderLayer(nn.Module):
         memory_mask: AttentionMask,
         positions: PositionalEncoding,
         cache: KVCache | None = None,
-        recorder: Observer | None = None,
+        observer: Observer | None = None,
     ) -> Tensor:
         """(batch, target, d_model) and memory (batch, source, d_model) → (batch, target, d_model)."""
         own, cross = (None, None) if cache is None else (cache.decoder[self.layer], cache.cross[self.layer])
 
         def attend(read: Tensor) -> Tensor:
-            return self.self_attention(read, mask=mask, positions=positions, cache=own, recorder=recorder)
+            return self.self_attention(read, mask=mask, positions=positions, cache=own, observer=observer)
 
         def attend_to_memory(read: Tensor) -> Tensor:
-            return self.cross_attention(read, memory, mask=memory_mask, cache=cross, recorder=recorder)
+            return self.cross_attention(read, memory, mask=memory_mask, cache=cross, observer=observer)
 
-        x = self.self_attention_residual(x, attend, recorder)
-        x = self.cross_attention_residual(x, attend_to_memory, recorder)
-        return self.feed_forward_residual(x, self.feed_forward, recorder)
+        x = self.self_attention_residual(x, attend, observer)
+        x = self.cross_attention_residual(x, attend_to_memory, observer)
+        return self.feed_forward_residual(x, self.feed_forward, observer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from torch import Tensor
@@ -13,7 +14,10 @@ from transformer.model.sites import AttentionKind, Side, Sublayer
 
 
 class Observer(Protocol):
-    """Observes one request; passed along with the KV cache, and never shared."""
+    """Observes one request; passed along with the KV cache, and never shared.
+
+    ``HookCarrier`` only changes what the model computes; a recorder also keeps what it is told.
+    """
 
     def hooks_for(self, kind: AttentionKind, layer: int) -> tuple[Hook, ...]:
         """The hooks that act on this attention of this layer."""
@@ -46,3 +50,40 @@ class Observer(Protocol):
         self, sublayer: Sublayer, stream: Tensor, read: Tensor, update: Tensor, output: Tensor
     ) -> None:
         """Gets the stream around a sub-layer, each tensor (batch, new, d_model)."""
+
+
+class HookCarrier:
+    """Brings hooks into a run and keeps nothing of it.
+
+    Args:
+        hooks: Interventions in attention.
+    """
+
+    def __init__(self, hooks: Sequence[Hook] = ()) -> None:
+        self._hooks = tuple(hooks)
+
+    def hooks_for(self, kind: AttentionKind, layer: int) -> tuple[Hook, ...]:
+        """The hooks that act on this attention of this layer."""
+        return tuple(hook for hook in self._hooks if hook.acts_on(kind, layer))
+
+    def attention(
+        self,
+        kind: AttentionKind,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        output: Tensor,
+        mask: AttentionMask,
+        bias: BiasRule | None,
+        replaced: tuple[Tensor, Tensor] | None,
+    ) -> None:
+        """Lets it pass."""
+
+    def embedding(self, side: Side, tokens: Tensor, positions: Tensor | None, total: Tensor) -> None:
+        """Lets it pass."""
+
+    def residual(
+        self, sublayer: Sublayer, stream: Tensor, read: Tensor, update: Tensor, output: Tensor
+    ) -> None:
+        """Lets it pass."""

@@ -1,4 +1,8 @@
-"""Names of a model's attentions and sub-layers."""
+"""The attentions and sub-layers of a model: their names, and the tables that say how they fit together.
+
+Whoever wants to know which tokens an attention reads, how deep it is or whether it is masked asks
+``config.sites`` and ``config.stacks``. A model of another shape brings other tables.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,9 @@ from enum import StrEnum
 from typing import Literal
 
 Side = Literal["encoder", "decoder"]
+"""A stack and the sequence it reads: the encoder reads the source, the decoder reads the target so far."""
+
+SublayerName = Literal["self_attention", "cross_attention", "feed_forward"]
 
 
 class AttentionKind(StrEnum):
@@ -23,8 +30,93 @@ class Sublayer:
 
     side: Side
     layer: int
-    name: Literal["self_attention", "cross_attention", "feed_forward"]
+    name: SublayerName
 
 
 Place = tuple[AttentionKind, int]
 """An attention sub-layer: its kind, and its layer from 0."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack of a model.
+
+    Attributes:
+        side: Which stack.
+        n_layers: Its layers.
+        sublayers: The sub-layers of each layer, in the order in which the residual stream passes them.
+    """
+
+    side: Side
+    n_layers: int
+    sublayers: tuple[SublayerName, ...]
+
+    def sublayer(self, layer: int, name: SublayerName) -> Sublayer:
+        """One sub-layer of a layer, from 0."""
+        return Sublayer(self.side, layer, name)
+
+    def passed(self) -> tuple[Sublayer, ...]:
+        """Every sub-layer, in the order in which the residual stream passes them."""
+        return tuple(self.sublayer(layer, name) for layer in range(self.n_layers) for name in self.sublayers)
+
+    def ends(self) -> tuple[Sublayer, ...]:
+        """The last sub-layer of every layer."""
+        return tuple(self.sublayer(layer, self.sublayers[-1]) for layer in range(self.n_layers))
+
+    def after(self, sublayer: Sublayer) -> Sublayer | None:
+        """The sub-layer that the stream passes next; None behind the last."""
+        passed = self.passed()
+        following = passed.index(sublayer) + 1
+        return passed[following] if following < len(passed) else None
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a kind of attention sits in a model, and what it connects; alike in every layer.
+
+    Attributes:
+        kind: Which attention.
+        query_side: The side whose sequence asks; the attention sits in this side's stack.
+        key_side: The side whose sequence is attended to.
+        name: Its sub-layer of each layer.
+        n_layers: How many layers have it.
+        causal: Whether query i sees keys 0 to i only.
+    """
+
+    kind: AttentionKind
+    query_side: Side
+    key_side: Side
+    name: SublayerName
+    n_layers: int
+    causal: bool
+
+    @property
+    def own_keys(self) -> bool:
+        """Whether queries and keys come from one sequence: self-attention."""
+        return self.query_side == self.key_side
+
+    @property
+    def predicts(self) -> bool:
+        """Whether each row predicts a token of the output beside the one it reads."""
+        return self.query_side == "decoder"
+
+    def sublayer(self, layer: int) -> Sublayer:
+        """The sub-layer that it is in a layer, from 0."""
+        return Sublayer(self.query_side, layer, self.name)
+
+
+def paper_stacks(n_encoder_layers: int, n_decoder_layers: int) -> tuple[Stack, ...]:
+    """Encoder and decoder (section 3.1)."""
+    return (
+        Stack("encoder", n_encoder_layers, ("self_attention", "feed_forward")),
+        Stack("decoder", n_decoder_layers, ("self_attention", "cross_attention", "feed_forward")),
+    )
+
+
+def paper_sites(n_encoder_layers: int, n_decoder_layers: int) -> tuple[Site, ...]:
+    """The three attentions of the paper's model (section 3.2.3)."""
+    return (
+        Site(AttentionKind.ENCODER, "encoder", "encoder", "self_attention", n_encoder_layers, causal=False),
+        Site(AttentionKind.DECODER, "decoder", "decoder", "self_attention", n_decoder_layers, causal=True),
+        Site(AttentionKind.CROSS, "decoder", "encoder", "cross_attention", n_decoder_layers, causal=False),
+    )

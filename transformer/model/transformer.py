@@ -6,14 +6,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from transformer.model.attention import MultiHeadAttention
 from transformer.model.cache import KVCache
 from transformer.model.config import TransformerConfig
-from transformer.model.layers import DecoderLayer, EncoderLayer
+from transformer.model.layers import DecoderLayer, EncoderLayer, Residual
 from transformer.model.masks import AttentionMask, padding_mask
 from transformer.model.observer import Observer
 from transformer.model.packed import PackedLinear, can_pack, check_bfloat16, joined, pack
 from transformer.model.positions import make_positions
-from transformer.model.sites import Side
+from transformer.model.sites import AttentionKind, Side, Sublayer
 
 
 class Encoder(nn.Module):
@@ -30,10 +31,10 @@ class Encoder(nn.Module):
         """The type that the stack computes in."""
         return next(self.layers.parameters()).dtype
 
-    def forward(self, x: Tensor, mask: AttentionMask, recorder: Observer | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: AttentionMask, observer: Observer | None = None) -> Tensor:
         """(batch, source, d_model) → the memory, (batch, source, d_model)."""
         for layer in self.layers:
-            x = layer(x, mask, self.positions, recorder)
+            x = layer(x, mask, self.positions, observer)
         return self.final_norm(x)
 
 
@@ -58,11 +59,11 @@ class Decoder(nn.Module):
         mask: AttentionMask,
         memory_mask: AttentionMask,
         cache: KVCache | None = None,
-        recorder: Observer | None = None,
+        observer: Observer | None = None,
     ) -> Tensor:
         """(batch, target, d_model) and memory (batch, source, d_model) → (batch, target, d_model)."""
         for layer in self.layers:
-            x = layer(x, memory, mask, memory_mask, self.positions, cache, recorder)
+            x = layer(x, memory, mask, memory_mask, self.positions, cache, observer)
         return self.final_norm(x)
 
 
@@ -108,17 +109,17 @@ class Transformer(nn.Module):
         return self.decode(tgt_ids, memory, src_padding)
 
     def encode(
-        self, src_ids: Tensor, src_padding: Tensor | None = None, recorder: Observer | None = None
+        self, src_ids: Tensor, src_padding: Tensor | None = None, observer: Observer | None = None
     ) -> Tensor:
         """The memory (batch, source, d_model).
 
         Args:
             src_ids: (batch, source) ids.
             src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
-            recorder: Where to record.
+            observer: Who watches.
         """
-        x = self.embed(src_ids, "encoder", 0, recorder)
-        return self.encoder(x, AttentionMask(src_padding), recorder)
+        x = self.embed(src_ids, "encoder", 0, observer)
+        return self.encoder(x, AttentionMask(src_padding), observer)
 
     def decode(
         self,
@@ -127,7 +128,7 @@ class Transformer(nn.Module):
         src_padding: Tensor | None = None,
         *,
         cache: KVCache | None = None,
-        recorder: Observer | None = None,
+        observer: Observer | None = None,
     ) -> Tensor:
         """Decoder output (batch, target, d_model) for the given inputs.
 
@@ -139,39 +140,63 @@ class Transformer(nn.Module):
             memory: (batch, source, d_model) from ``encode``.
             src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
             cache: Keys and values of the positions before ``tgt_ids``.
-            recorder: Where to record.
+            observer: Who watches.
         """
         first = 0 if cache is None else cache.length
-        x = self.embed(tgt_ids, "decoder", first, recorder)
+        x = self.embed(tgt_ids, "decoder", first, observer)
         memory = memory.to(x.dtype)
         mask = AttentionMask(causal=True, first_query=first)
         memory_mask = AttentionMask(src_padding, first_query=first)
-        return self.decoder(x, memory, mask, memory_mask, cache, recorder)
+        return self.decoder(x, memory, mask, memory_mask, cache, observer)
 
     @property
     def projection(self) -> tuple[Tensor, Tensor | None]:
         """Weight (target pieces, d_model) and bias (target pieces) of the last linear layer (section 3.4)."""
-        weight = self._table("decoder").weight if self.output is None else self.output.weight
+        weight = self.table("decoder").weight if self.output is None else self.output.weight
         return weight, self.output_bias
 
     def logits(self, features: Tensor) -> Tensor:
         """(…, d_model) → (…, target pieces)."""
         if self.output is None:
-            return F.linear(features, self._table("decoder").weight, self.output_bias)
+            return F.linear(features, self.table("decoder").weight, self.output_bias)
         logits: Tensor = self.output(features)
         return logits if self.output_bias is None else logits + self.output_bias
 
-    def embed(self, ids: Tensor, side: Side, first: int, recorder: Observer | None) -> Tensor:
+    def embed(self, ids: Tensor, side: Side, first: int, observer: Observer | None) -> Tensor:
         """Ids (batch, new) as the input of a stack (batch, new, d_model); `first` is their first position."""
-        stack = self.encoder if side == "encoder" else self.decoder
-        scaled = self._table(side)(ids).to(stack.dtype) * self.config.embedding_scale
+        stack = self.stack(side)
+        scaled = self.table(side)(ids).to(stack.dtype) * self.config.embedding_scale
         encoding = stack.positions.added(ids.shape[1], first)
         x = self.dropout(scaled if encoding is None else scaled + encoding)
-        if recorder is not None:
-            recorder.embedding(side, scaled, encoding, x)
+        if observer is not None:
+            observer.embedding(side, scaled, encoding, x)
         return x
 
-    def _table(self, side: Side) -> nn.Embedding:
+    def stack(self, side: Side) -> Encoder | Decoder:
+        """The encoder or the decoder."""
+        return self.encoder if side == "encoder" else self.decoder
+
+    def layer(self, side: Side, layer: int) -> EncoderLayer | DecoderLayer:
+        """A layer of a stack, from 0."""
+        found = self.stack(side).layers[layer]
+        assert isinstance(found, EncoderLayer | DecoderLayer)
+        return found
+
+    def attention(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
+        """An attention sub-layer of a layer, from 0."""
+        sublayer = self.config.sites[kind].sublayer(layer)
+        found = getattr(self.layer(sublayer.side, layer), sublayer.name)
+        assert isinstance(found, MultiHeadAttention)
+        return found
+
+    def residual(self, sublayer: Sublayer) -> Residual:
+        """The way of a sub-layer's update back into the residual stream."""
+        found = getattr(self.layer(sublayer.side, sublayer.layer), f"{sublayer.name}_residual")
+        assert isinstance(found, Residual)
+        return found
+
+    def table(self, side: Side) -> nn.Embedding:
+        """The embedding table that a side looks its tokens up in (section 3.4)."""
         own = self.target_embedding if side == "decoder" else None
         return self.embedding if own is None else own
 

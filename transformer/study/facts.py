@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from transformer.lenses.alignment import AlignmentScore, GoldPair, Links, attention_links, diagonal, score
+from transformer.lenses.reading import Rows
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind
 from transformer.study.statistics import Floats, Totals, Traced, sentence_totals, trace_of
@@ -16,23 +17,8 @@ from transformer.trace.value_norms import Projections
 Statistics = dict[str, float]
 Grid = list[list[Statistics]]
 RESTING_MASS = 0.5
-
-
-def head_statistics(translation: Traced, projections: Projections | None = None) -> dict[AttentionKind, Grid]:
-    """Statistics of every head over one sentence; `STATISTICS` says what each one means.
-
-    Args:
-        translation: Recorded.
-        projections: `output_projections(model)`, for `contribution`; None where only a trace is known.
-
-    Returns:
-        Kind to [layer][head] to name to value. A statistic that no row has (in masked decoder self-attention
-        there is no next token) is missing.
-
-    Raises:
-        ValueError: Nothing was recorded.
-    """
-    return {kind: grid(sentence_totals(translation, kind, projections)) for kind in AttentionKind}
+ERRORS: dict[str, Rows] = {"aer": "predicted", "aer_read": "read"}
+"""Name of an alignment error to the rows that are asked: those that predict a word, or those that read it."""
 
 
 def grid(totals: Totals) -> Grid:
@@ -49,40 +35,39 @@ def grid(totals: Totals) -> Grid:
 
 
 class CrossAlignments:
-    """Collects the word alignments of every cross-attention head, in both readings of a row."""
+    """Collects the word alignments of every cross-attention head, by both kinds of ``ERRORS``."""
 
-    def __init__(self, n_layers: int, n_heads: int) -> None:
-        self._found: dict[bool, list[list[list[Links]]]] = {
-            reading: [[[] for _ in range(n_heads)] for _ in range(n_layers)] for reading in (False, True)
+    def __init__(self, config: TransformerConfig) -> None:
+        n_layers = config.sites[AttentionKind.CROSS].n_layers
+        self._found: dict[Rows, list[list[list[Links]]]] = {
+            rows: [[[] for _ in range(config.n_heads)] for _ in range(n_layers)] for rows in ERRORS.values()
         }
         self._gold: list[GoldPair] = []
 
     def add(self, translation: Traced, gold: GoldPair) -> None:
         """Takes one forced gold target in."""
         trace = trace_of(translation)
-        for reading, layers in self._found.items():
+        for rows, layers in self._found.items():
             for layer, heads in enumerate(layers):
                 links = attention_links(
                     trace.weights(AttentionKind.CROSS, layer),
                     translation.source_tokens,
                     translation.target_tokens,
-                    reading=reading,
+                    rows=rows,
                 )
                 for head, found in zip(heads, links, strict=True):
                     head.append(found)
         self._gold.append(gold)
 
-    def scores(self, *, reading: bool) -> list[list[AlignmentScore]]:
-        """One score per layer and head; `reading` as in `attention_links`."""
-        return [[score(found, self._gold) for found in heads] for heads in self._found[reading]]
+    def scores(self, rows: Rows) -> list[list[AlignmentScore]]:
+        """One score per layer and head; `rows` as in `attention_links`."""
+        return [[score(found, self._gold) for found in heads] for heads in self._found[rows]]
 
     def errors(self) -> dict[str, Floats]:
         """`aer`, `aer_read`, and `aer_diagonal`, which reads nothing: (layers, heads), over all pairs."""
         found = {
-            name: np.array(
-                [[each.aer for each in heads] for heads in self.scores(reading=reading)], np.float32
-            )
-            for name, reading in (("aer", False), ("aer_read", True))
+            name: np.array([[each.aer for each in heads] for heads in self.scores(rows)], np.float32)
+            for name, rows in ERRORS.items()
         }
         baseline = score(map(diagonal, self._gold), self._gold).aer
         return found | {"aer_diagonal": np.full_like(found["aer"], baseline)}
@@ -91,7 +76,7 @@ class CrossAlignments:
         """(pairs, layers, heads) `aer` of each pair alone."""
         return np.array(
             [
-                [[score([head[i]], [pair]).aer for head in heads] for heads in self._found[False]]
+                [[score([head[i]], [pair]).aer for head in heads] for heads in self._found["predicted"]]
                 for i, pair in enumerate(self._gold)
             ],
             np.float32,
@@ -115,9 +100,9 @@ def measure_heads(
     Returns:
         `default` and `heads` of `heads.json`; layers and heads count from 0.
     """
-    totals = dict.fromkeys(AttentionKind, Totals({}, {}))
+    totals = dict.fromkeys(config.sites, Totals({}, {}))
     for translation in translations:
-        for kind in AttentionKind:
+        for kind in totals:
             totals[kind] += sentence_totals(translation, kind, projections)
     grids = {kind.value: grid(total) for kind, total in totals.items()}
     _add_alignments(grids[AttentionKind.CROSS.value], config, aligned)
@@ -127,15 +112,15 @@ def measure_heads(
 def _add_alignments(
     grid: Grid, config: TransformerConfig, aligned: Iterable[tuple[Traced, GoldPair]]
 ) -> None:
-    alignments = CrossAlignments(config.n_decoder_layers, config.n_heads)
+    alignments = CrossAlignments(config)
     empty = True
     for translation, gold in aligned:
         alignments.add(translation, gold)
         empty = False
     if empty:
         return
-    for name, reading in (("aer", False), ("aer_read", True)):
-        for heads, scores in zip(grid, alignments.scores(reading=reading), strict=True):
+    for name, rows in ERRORS.items():
+        for heads, scores in zip(grid, alignments.scores(rows), strict=True):
             for head, found in zip(heads, scores, strict=True):
                 head[name] = round(found.aer, 4)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from transformer.model.sites import AttentionKind
 from transformer.study.facts import Grid, choose_head, grid
 from transformer.study.statistics import Totals, sentence_totals
 from transformer.translate.translation import Translation
@@ -23,17 +22,18 @@ def first_heads(translator: Translator, texts: Iterable[str]) -> dict[str, tuple
         translator: The model.
         texts: Sentences in any language; their translations are cut at ``MOST_TOKENS``.
     """
-    totals = dict.fromkeys(AttentionKind, Totals({}, {}))
+    sites = translator.config.sites
+    totals = dict.fromkeys(sites, Totals({}, {}))
     empty = True
     for translation in _translated(translator, texts):
         empty = False
-        for kind in AttentionKind:
+        for kind in sites:
             totals[kind] += sentence_totals(translation, kind)
     if empty:
         return {}
     grids = {kind: grid(total) for kind, total in totals.items()}
     return {
-        kind.value: _sharpest(found) if kind is AttentionKind.CROSS else choose_head(found)
+        kind.value: choose_head(found) if sites[kind].own_keys else _sharpest(found)
         for kind, found in grids.items()
     }
 

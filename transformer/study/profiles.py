@@ -23,7 +23,6 @@ from transformer.translate.translator import Translator
 Json = dict[str, Any]
 REACH = 20
 """Largest distance that has a number of its own."""
-STACKS = (AttentionKind.ENCODER, AttentionKind.DECODER)
 COST_LENGTHS = (64, 128, 256, 512, 1024)
 REPEATS = 15
 
@@ -96,7 +95,7 @@ def attention_profiles(twins: dict[str, Translator], pairs: Sequence[SentencePai
     """The ``Profile`` of both stacks of every twin, the references forced."""
     models = {}
     for name, twin in twins.items():
-        profiles = [Profile(kind) for kind in STACKS]
+        profiles = [Profile(kind) for kind, site in twin.config.sites.items() if site.own_keys]
         for pair in pairs:
             translation = twin.force(pair.source, pair.target)
             for profile in profiles:
@@ -111,7 +110,7 @@ def learned_tables(
     """Norm of every row of a learned table beside the number of training sentences that reach it."""
     models = {}
     for name, twin in twins.items():
-        stacks = {"encoder": twin.model.encoder.positions, "decoder": twin.model.decoder.positions}
+        stacks = {side: twin.model.stack(side).positions for side in twin.config.stacks}
         tables = {side: stack.table for side, stack in stacks.items() if isinstance(stack, Learned)}
         if tables:
             models[name] = {side: _rounded(table.norm(dim=1).numpy()) for side, table in tables.items()}

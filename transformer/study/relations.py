@@ -144,11 +144,11 @@ def follow_trees(
         file does not say what was translated.
     """
     for tree in trees:
-        if kind is AttentionKind.ENCODER:
+        if translator.config.sites[kind].query_side == "encoder":
             pieces, trace = encode(translator, tree.text)
         elif tree.translation_of:
             run = translator.force(tree.translation_of, tree.text)
-            pieces, trace = run.decoder_input_tokens, trace_of(run)
+            pieces, trace = run.labels(kind).queries, trace_of(run)
         else:
             yield tree, None
             continue
@@ -159,15 +159,15 @@ def follow_trees(
 def dependencies(translator: Translator, trees: Sequence[Tree], kind: AttentionKind) -> dict[str, Any]:
     """The best head of each relation and direction, beside the best fixed offset.
 
-    In the decoder only arcs that lead to an earlier word count: later ones are masked.
+    Under a causal mask only arcs that lead to an earlier word count: later ones are masked.
     """
     hits: dict[tuple[str, str], list[Hits]] = defaultdict(list)
-    skipped = 0
+    skipped, causal = 0, translator.config.sites[kind].causal
     for number, (tree, maps) in enumerate(follow_trees(translator, trees, kind)):
         if maps is None:
             skipped += 1
             continue
-        for key, found in _tree_hits(str(number), tree, maps, kind).items():
+        for key, found in _tree_hits(str(number), tree, maps, causal=causal).items():
             hits[key].append(found)
     rules = [f"{offset:+d}" for offset in OFFSETS]
     relations = []
@@ -178,13 +178,13 @@ def dependencies(translator: Translator, trees: Sequence[Tree], kind: AttentionK
     return {"sentences": len(trees) - skipped, "skipped": skipped, "relations": relations}
 
 
-def _tree_hits(group: str, tree: Tree, maps: Floats, kind: AttentionKind) -> dict[tuple[str, str], Hits]:
+def _tree_hits(group: str, tree: Tree, maps: Floats, *, causal: bool) -> dict[tuple[str, str], Hits]:
     best = maps.argmax(-1)
     pairs: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for arc in tree.arcs:
         ends = (arc.dependent, arc.head), (arc.head, arc.dependent)
         for direction, (row, key) in zip(DIRECTIONS, ends, strict=True):
-            if kind is AttentionKind.ENCODER or key < row:
+            if key < row or not causal:
                 pairs[arc.relation, direction].append((row, key))
     offsets = np.array(OFFSETS)
     found = {}

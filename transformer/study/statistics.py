@@ -15,15 +15,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.model.sites import AttentionKind
-from transformer.text.function_words import SOURCE_SIDE, TARGET_SIDE
+from transformer.model.config import TransformerConfig
+from transformer.model.sites import AttentionKind, Side
+from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES
 from transformer.text.vocabulary import EOS
 from transformer.text.words import is_punctuation, is_special, readable, reading_groups
 from transformer.trace.records import AttentionTrace
 from transformer.trace.value_norms import Projections
+from transformer.translate.translation import HeadLabels
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+FUNCTION_WORDS: dict[Side, frozenset[str]] = {"encoder": SOURCE_LANGUAGES, "decoder": TARGET_LANGUAGES}
 
 
 @dataclass(frozen=True)
@@ -107,16 +110,19 @@ class Traced(Protocol):
         """Pieces of the source, ending in `</s>`."""
 
     @property
-    def decoder_input_tokens(self) -> tuple[str, ...]:
-        """Pieces that the decoder read."""
-
-    @property
     def target_tokens(self) -> tuple[str, ...]:
         """Pieces that it predicted."""
 
     @property
+    def config(self) -> TransformerConfig:
+        """The model's config."""
+
+    @property
     def attention(self) -> AttentionTrace | None:
         """The trace."""
+
+    def labels(self, kind: AttentionKind) -> HeadLabels:
+        """The tokens along the maps of one kind."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,9 @@ class Keys:
     words: NDArray[np.int64] | None
 
     @classmethod
-    def of(cls, tokens: Sequence[str], *, own: bool, function_words: frozenset[str] = SOURCE_SIDE) -> Keys:
+    def of(
+        cls, tokens: Sequence[str], *, own: bool, function_words: frozenset[str] = SOURCE_LANGUAGES
+    ) -> Keys:
         """Looks at the pieces of the keys; `own`: the rows are the same pieces."""
         special = np.array([is_special(token) for token in tokens])
         text = np.flatnonzero(~special)
@@ -292,9 +300,9 @@ def sentence_totals(
 
 def keys_of(translation: Traced, kind: AttentionKind) -> Keys:
     """What is known of the keys of one kind."""
-    if kind is AttentionKind.DECODER:
-        return Keys.of(translation.decoder_input_tokens, own=True, function_words=TARGET_SIDE)
-    return Keys.of(translation.source_tokens, own=kind is AttentionKind.ENCODER, function_words=SOURCE_SIDE)
+    site = translation.config.sites[kind]
+    words = FUNCTION_WORDS[site.key_side]
+    return Keys.of(translation.labels(kind).keys, own=site.own_keys, function_words=words)
 
 
 def trace_of(translation: Traced) -> AttentionTrace:

@@ -157,11 +157,10 @@ class Surveyor:
         self._translator, self._lines, self._gold = translator, tuple(lines), tuple(gold)
         self._projections = output_projections(translator.model)
         self._lock = threading.Lock()
-        self._totals = dict.fromkeys(AttentionKind, Totals({}, {}))
+        self._totals = dict.fromkeys(translator.config.sites, Totals({}, {}))
         self._found: list[tuple[Line, dict[AttentionKind, Totals]]] = []
         self._skipped = 0
-        config = translator.config
-        self._alignments = CrossAlignments(config.n_decoder_layers, config.n_heads)
+        self._alignments = CrossAlignments(translator.config)
         self._aligned: list[GoldPair] = []
 
     @property
@@ -193,7 +192,7 @@ class Surveyor:
                 self._alignments.add(traced, todo)
                 self._aligned.append(todo)
             return
-        found = {kind: sentence_totals(traced, kind, self._projections) for kind in AttentionKind}
+        found = {kind: sentence_totals(traced, kind, self._projections) for kind in self._totals}
         with self._lock:
             self._found.append((line, found))
             self._totals = {kind: total + found[kind] for kind, total in self._totals.items()}
@@ -216,7 +215,7 @@ class Surveyor:
             self._translator.name,
             tuple(line for line, _ in found),
             means,
-            {kind: _stacked([totals[kind].means() for _, totals in found]) for kind in AttentionKind},
+            {kind: _stacked([totals[kind].means() for _, totals in found]) for kind in means},
             gold,
             pairs,
             self._skipped,

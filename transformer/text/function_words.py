@@ -67,6 +67,6 @@ FRENCH = _words(
     jamais très trop aussi bien encore déjà ici là alors même peu
     """
 )
-SOURCE_SIDE = ENGLISH
-TARGET_SIDE = GERMAN | FRENCH
+SOURCE_LANGUAGES = ENGLISH
+TARGET_LANGUAGES = GERMAN | FRENCH
 """The models of this project translate from English; German and French words hardly clash."""

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 from transformer.model.biases import BiasRule
 from transformer.model.hooks import Hook
 from transformer.model.masks import AttentionMask
-from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.model.observer import HookCarrier
+from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.trace.records import AttentionTrace, Auditor, EmbeddingTrace, LayerTrace, ResidualTrace
 
 
@@ -64,25 +65,20 @@ class _LayerRecord:
         return rows, torch.cat(padded, dim=1).float().cpu()
 
 
-class Recorder:
+class Recorder(HookCarrier):
     """Records one request; passed along with the KV cache, and never shared.
 
     Args:
-        capture: What to record; None records nothing and only carries hooks.
+        capture: What to record.
         hooks: Interventions.
     """
 
-    def __init__(self, capture: Capture | None = None, hooks: Sequence[Hook] = ()) -> None:
-        self._attention = capture is not None and capture.attention
-        self._residual = capture is not None and capture.residual
-        self._hooks = tuple(hooks)
-        self._layers: dict[tuple[AttentionKind, int], _LayerRecord] = {}
+    def __init__(self, capture: Capture, hooks: Sequence[Hook] = ()) -> None:
+        super().__init__(hooks)
+        self._capture = capture
+        self._layers: dict[Place, _LayerRecord] = {}
         self._embeddings: dict[Side, list[tuple[Tensor, Tensor | None, Tensor]]] = {}
         self._residuals: dict[Sublayer, list[tuple[Tensor, ...]]] = {}
-
-    def hooks_for(self, kind: AttentionKind, layer: int) -> tuple[Hook, ...]:
-        """The hooks that act on this attention of this layer."""
-        return tuple(hook for hook in self._hooks if hook.acts_on(kind, layer)) if self._hooks else ()
 
     def attention(
         self,
@@ -97,7 +93,7 @@ class Recorder:
         replaced: tuple[Tensor, Tensor] | None,
     ) -> None:
         """Keeps new queries and outputs (batch, heads, queries, d_head), and the latest keys and values."""
-        if not self._attention:
+        if not self._capture.attention:
             return
         record = self._layers.get((kind, layer))
         if record is None:
@@ -111,24 +107,24 @@ class Recorder:
 
     def embedding(self, side: Side, tokens: Tensor, positions: Tensor | None, total: Tensor) -> None:
         """Keeps embeddings and the input (batch, new, d_model), and the encoding (new, d_model) between."""
-        if self._attention:
+        if self._capture.attention:
             self._embeddings.setdefault(side, []).append((tokens, positions, total))
 
     def residual(
         self, sublayer: Sublayer, stream: Tensor, read: Tensor, update: Tensor, output: Tensor
     ) -> None:
         """Keeps the stream around a sub-layer, each tensor (batch, new, d_model)."""
-        if self._residual:
+        if self._capture.residual:
             self._residuals.setdefault(sublayer, []).append((stream, read, update, output))
 
     def trace(self, auditor: Auditor, row: int = 0) -> AttentionTrace | None:
         """The recording of one row of the batch; None if nothing was to be recorded."""
-        if not self._attention:
+        if not self._capture.attention:
             return None
         types = {record.queries[0].dtype for record in self._layers.values()}
         dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)
         return AttentionTrace(
-            layers={kind: self._kind(kind, row) for kind in AttentionKind},
+            layers={kind: self._kind(kind, row) for kind in dict.fromkeys(kind for kind, _ in self._layers)},
             embeddings={side: _embedding_trace(parts, row) for side, parts in self._embeddings.items()},
             residuals={name: _residual_trace(parts, row) for name, parts in self._residuals.items()},
             dtype=dtype,

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.model.attention import MultiHeadAttention
 from transformer.model.sites import AttentionKind
 from transformer.model.transformer import Transformer
 
@@ -20,10 +19,7 @@ def output_projections(model: Transformer) -> Projections:
     """W^O of a model by kind and layer, cut into its heads (section 3.2.2)."""
 
     def part(kind: AttentionKind, layer: int) -> Floats:
-        stack = model.encoder if kind is AttentionKind.ENCODER else model.decoder
-        name = "cross_attention" if kind is AttentionKind.CROSS else "self_attention"
-        attention = getattr(stack.layers[layer], name)
-        assert isinstance(attention, MultiHeadAttention)
+        attention = model.attention(kind, layer)
         weight = attention.out_proj.weight.detach().float().cpu()
         found: Floats = weight.T.reshape(attention.n_heads, -1, weight.shape[0]).numpy()
         return found

@@ -12,6 +12,7 @@ from torch import Tensor
 from transformer.decode.request import Request
 from transformer.decode.search import decode
 from transformer.decode.steps import Hypothesis, finish
+from transformer.model.config import TransformerConfig
 from transformer.model.masks import token_mask
 from transformer.model.sites import AttentionKind, Place
 from transformer.trace.audit import audit
@@ -19,7 +20,7 @@ from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import AuditReport
 from transformer.trace.view import BoolArray, HeadView, Window
-from transformer.translate.translation import HeadLabels, head_view, read_only
+from transformer.translate.translation import HeadLabels, head_view, read_only, site_labels
 from transformer.translate.translator import Translator, padded
 
 
@@ -35,7 +36,7 @@ class BatchEntry:
         target_mask: (target,) bool, True for tokens of the decoder input.
         attention: The trace of this sentence.
         model: Name of the model.
-        norm: "pre" or "post".
+        config: The model's config.
     """
 
     source_tokens: tuple[str, ...]
@@ -45,18 +46,20 @@ class BatchEntry:
     target_mask: BoolArray
     attention: AttentionTrace
     model: str
-    norm: str
+    config: TransformerConfig
 
     def head(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
     ) -> HeadView:
         """One head, with the padding in its mask; raises the errors of ``Translation.head``."""
         kind = AttentionKind(kind)
-        keys = self.decoder_input_tokens if kind is AttentionKind.DECODER else self.source_tokens
-        labels = HeadLabels(self.decoder_input_tokens, self.target_tokens, keys)
-        if kind is AttentionKind.ENCODER:
-            labels = HeadLabels(keys, None, keys)
-        return head_view(self.attention, (kind, layer, head), labels, (self.model, self.norm), window)
+        provenance = self.model, self.config.norm
+        return head_view(self.attention, (kind, layer, head), self.labels(kind), provenance, window)
+
+    def labels(self, kind: AttentionKind | str) -> HeadLabels:
+        """The tokens along the maps of one kind, padding included."""
+        site = self.config.sites[AttentionKind(kind)]
+        return site_labels(site, self.source_tokens, self.decoder_input_tokens, self.target_tokens)
 
 
 def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry, ...]:
@@ -91,7 +94,7 @@ def _replay(
 ) -> list[list[float]]:
     """Log-probability of every output token, (batch, target), from one recorded pass."""
     model = translator.model
-    features = model.decode(read, request.memory, request.src_padding, recorder=recorder)
+    features = model.decode(read, request.memory, request.src_padding, observer=recorder)
     distribution = model.logits(features).float().log_softmax(-1)
     values: list[list[float]] = distribution.gather(2, written[..., None])[..., 0].tolist()
     return values
@@ -117,4 +120,4 @@ def _entry(
     source_mask = read_only(token_mask(ids[0], translator.config.pad_id).cpu()).astype(bool)
     target_mask = np.arange(len(read)) < len(decoded)
     config = translator.config
-    return BatchEntry(source, read, written, source_mask, target_mask, trace, translator.name, config.norm)
+    return BatchEntry(source, read, written, source_mask, target_mask, trace, translator.name, config)

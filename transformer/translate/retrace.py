@@ -39,7 +39,7 @@ def retrace(translator: Translator, translation: Translation, capture: Capture =
     src_ids = (*translator.ids(translation.source_text), translator.config.eos_id)
     request = Request(model, torch.tensor([src_ids], device=translator.device), recorder)
     target_ids = tuple(step.token_id for step in translation.steps)
-    distribution = replay(model, request.memory, target_ids, recorder=recorder)
+    distribution = replay(model, request.memory, target_ids, observer=recorder)
     chosen = torch.tensor(target_ids, device=distribution.device)[:, None]
     log_probs = tuple(distribution.gather(1, chosen)[:, 0].tolist())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from transformer.model.config import TransformerConfig
-from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.model.sites import AttentionKind, Side, Site, Sublayer
 from transformer.trace.audit import audit_view
 from transformer.trace.records import AttentionTrace, ResidualTrace
 from transformer.trace.report import AuditReport
@@ -99,13 +99,17 @@ class Translation:
             NotCapturedError: Nothing was recorded.
         """
         kind = AttentionKind(kind)
-        if kind is AttentionKind.ENCODER:
-            labels = HeadLabels(self.source_tokens, None, self.source_tokens)
-        elif kind is AttentionKind.DECODER:
-            labels = HeadLabels(self.decoder_input_tokens, self.target_tokens, self.decoder_input_tokens)
-        else:
-            labels = HeadLabels(self.decoder_input_tokens, self.target_tokens, self.source_tokens)
-        return head_view(self._trace(), (kind, layer, head), labels, (self.model, self.config.norm), window)
+        provenance = self.model, self.config.norm
+        return head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
+
+    def tokens(self, side: Side) -> tuple[str, ...]:
+        """What a side read: the encoder the source, the decoder the start token and the output."""
+        return {"encoder": self.source_tokens, "decoder": self.decoder_input_tokens}[side]
+
+    def labels(self, kind: AttentionKind | str) -> HeadLabels:
+        """The tokens along the maps of one kind."""
+        site = self.config.sites[AttentionKind(kind)]
+        return site_labels(site, self.source_tokens, self.decoder_input_tokens, self.target_tokens)
 
     def positions(self, side: Side) -> Array | None:
         """(length, d_model) encoding added to the embeddings of one side; None if none is added."""
@@ -128,15 +132,19 @@ class Translation:
             NotCapturedError: The translation was not made with ``capture=Capture(residual=True)``.
             IndexError: There is no such sub-layer.
         """
+        return self.stream(Sublayer(side, layer, sublayer))  # type: ignore[arg-type]
+
+    def stream(self, sublayer: Sublayer) -> ResidualTrace:
+        """A sub-layer and the residual stream around it; raises as ``residual``."""
         residuals = self._trace().residuals
         if not residuals:
             raise NotCapturedError(
                 "Sub-layers were not recorded; translate with capture=Capture(residual=True)."
             )
-        for name, trace in residuals.items():
-            if name == Sublayer(side, layer, sublayer):  # type: ignore[arg-type]
-                return trace
-        raise IndexError(f"The {side} has no {sublayer} in a layer {layer}; layers count from 0.")
+        if sublayer not in residuals:
+            where = f"{sublayer.name} in a layer {sublayer.layer}"
+            raise IndexError(f"The {sublayer.side} has no {where}; layers count from 0.")
+        return residuals[sublayer]
 
     @property
     def padding_mask(self) -> BoolArray:
@@ -157,6 +165,21 @@ class HeadLabels:
     queries: tuple[str, ...]
     predicted: tuple[str, ...] | None
     keys: tuple[str, ...]
+
+
+def site_labels(
+    site: Site, source: tuple[str, ...], decoder_input: tuple[str, ...], target: tuple[str, ...]
+) -> HeadLabels:
+    """The tokens along the maps of one attention.
+
+    Args:
+        site: The attention.
+        source: What the encoder read.
+        decoder_input: What the decoder read.
+        target: What it predicted, row by row.
+    """
+    read = {"encoder": source, "decoder": decoder_input}
+    return HeadLabels(read[site.query_side], target if site.predicts else None, read[site.key_side])
 
 
 def head_view(

@@ -21,6 +21,7 @@ from transformer.decode.steps import Decoding, Hypothesis, Limit, Step, alternat
 from transformer.hub.sources import open_model
 from transformer.model.config import TransformerConfig
 from transformer.model.hooks import Hook, HookFunction, as_hooks, check_places
+from transformer.model.observer import HookCarrier
 from transformer.model.sites import Place
 from transformer.model.transformer import Transformer, convert
 from transformer.text.vocabulary import Vocabulary
@@ -128,7 +129,7 @@ class Translator:
                 step = steps[-1]
                 yield self._decode_step(step, step.token_ids[0], step.log_probs[0], step.parents[0])
         if beam_size > 1 and run.recorder is not None:
-            reread(self.model, request.memory, hypothesis.token_ids, recorder=run.recorder)
+            reread(self.model, request.memory, hypothesis.token_ids, observer=run.recorder)
         yield run.translation(hypothesis, self._path(steps, hypothesis), _method(beam_size, sample))
 
     def force(
@@ -146,7 +147,7 @@ class Translator:
         run = _Run(self, text, _capture(capture), as_hooks(hooks))
         target_ids = (*self.target_ids(target), self.config.eos_id) if isinstance(target, str) else target
         request = run.request(record_steps=True)
-        distribution = replay(self.model, request.memory, target_ids, recorder=request.step_recorder)
+        distribution = replay(self.model, request.memory, target_ids, observer=request.step_observer)
         chosen = distribution.gather(1, torch.tensor(target_ids, device=distribution.device)[:, None])
         log_probs = tuple(chosen[:, 0].tolist())
         hypothesis = Hypothesis(target_ids, log_probs, (0,) * len(target_ids), sum(log_probs))
@@ -284,12 +285,12 @@ class _Run:
         self.source_text = translator.tokenizer.read(text)
         self.src_ids = (*translator.ids(text), translator.config.eos_id)
         self.recorder = Recorder(capture, hooks) if capture is not None else None
-        self._carrier = Recorder(None, hooks) if hooks else None
+        self._carrier = HookCarrier(hooks) if hooks else None
 
     def request(self, *, record_steps: bool) -> Request:
-        recorder = self.recorder or self._carrier
-        step_recorder = recorder if record_steps else self._carrier
-        return Request(self.translator.model, self._ids(), recorder, step_recorder)
+        observer = self.recorder or self._carrier
+        step_observer = observer if record_steps else self._carrier
+        return Request(self.translator.model, self._ids(), observer, step_observer)
 
     def translation(self, hypothesis: Hypothesis, steps: tuple[DecodeStep, ...], method: str) -> Translation:
         translator, config = self.translator, self.translator.config
@@ -340,11 +341,11 @@ class _Run:
 
 
 def _replayed(
-    model: Transformer, src_ids: Tensor, hypothesis: Hypothesis, carrier: Recorder | None
+    model: Transformer, src_ids: Tensor, hypothesis: Hypothesis, carrier: HookCarrier | None
 ) -> tuple[float, ...]:
     """Log-probabilities from a second, uncached pass over source and output."""
     request = Request(model, src_ids, carrier)
-    distribution = replay(model, request.memory, hypothesis.token_ids, recorder=carrier)
+    distribution = replay(model, request.memory, hypothesis.token_ids, observer=carrier)
     ids = torch.tensor(hypothesis.token_ids, device=distribution.device)
     return tuple(distribution.gather(1, ids[:, None])[:, 0].tolist())
 

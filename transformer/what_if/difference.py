@@ -35,8 +35,8 @@ def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...
     return (*common, *((_moved(i, start), _moved(j, start)) for i, j in _backtrack(_costs(a, b), a, b)))
 
 
-def _moved(place: int | None, by: int) -> int | None:
-    return None if place is None else place + by
+def _moved(index: int | None, by: int) -> int | None:
+    return None if index is None else index + by
 
 
 def _costs(a: Sequence[str], b: Sequence[str]) -> list[list[int]]:
@@ -146,20 +146,20 @@ def difference(first: Map, second: Map) -> Difference:
 
 
 def _spread(
-    values: NDArray[Number], rows: tuple[Pair, ...], columns: tuple[Pair, ...], side: int
+    values: NDArray[Number], rows: tuple[Pair, ...], columns: tuple[Pair, ...], which: int
 ) -> NDArray[Number]:
-    """A map of one side on the rows and columns of both; 0 where the side has none."""
+    """One of the two maps on the rows and columns of both; 0 where it has none."""
     spread = np.zeros((len(rows), len(columns)), values.dtype)
-    to_rows, from_rows = _places(rows, side)
-    to_columns, from_columns = _places(columns, side)
+    to_rows, from_rows = _indices(rows, which)
+    to_columns, from_columns = _indices(columns, which)
     spread[np.ix_(to_rows, to_columns)] = values[np.ix_(from_rows, from_columns)]
     return spread
 
 
-def _places(pairs: tuple[Pair, ...], side: int) -> tuple[list[int], list[int]]:
-    """Where a side's tokens stand among the pairs, and which ones they are."""
-    held = [(place, pair[side]) for place, pair in enumerate(pairs)]
-    return [place for place, i in held if i is not None], [i for _, i in held if i is not None]
+def _indices(pairs: tuple[Pair, ...], which: int) -> tuple[list[int], list[int]]:
+    """Where the tokens of one of the two maps stand among the pairs, and which ones they are."""
+    held = [(index, pair[which]) for index, pair in enumerate(pairs)]
+    return [index for index, i in held if i is not None], [i for _, i in held if i is not None]
 
 
 def uniform_weights(mask: Bools) -> Floats:

@@ -87,12 +87,12 @@ def _offer(offer: Offer) -> None:
     free, config = memory.available(), offer.config
     st.markdown(
         f"**{plain(offer.name)}**, {config.n_encoder_layers} + {config.n_decoder_layers} layers of "
-        f"{config.n_heads} heads: {size(offer.nbytes)} to fetch, {size(offer.memory)} of memory needed, "
-        f"{size(free)} free."
+        f"{config.n_heads} heads: {size(offer.nbytes)} to fetch, "
+        f"{size(offer.loaded_nbytes)} of memory needed, {size(free)} free."
     )
     if offer.present_name != offer.name:
         st.caption(f"This model is now called {plain(offer.present_name)}.")
-    fits = offer.memory <= free
+    fits = offer.loaded_nbytes <= free
     if not fits:
         st.caption("This model needs more memory than is free here.")
     st.button("Fetch it", type="primary", disabled=not fits, on_click=_fetch, key="hub.fetch")

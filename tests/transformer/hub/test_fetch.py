@@ -141,7 +141,7 @@ def test_an_offer_says_size_and_memory_before_anything_large_is_fetched(server, 
     offer = look(NAME)
     assert offer.nbytes == sum(path.stat().st_size for path in original.iterdir())
     weights = sum(each.numel() for each in load_translator(original).model.parameters())
-    assert offer.memory == pytest.approx(4 * weights, rel=0.1)
+    assert offer.loaded_nbytes == pytest.approx(4 * weights, rel=0.1)
     assert server.asked("GET", "/storage/") == 0
 
 

@@ -102,18 +102,18 @@ def peaked(columns: list[int]) -> np.ndarray:
 
 def test_the_row_that_predicts_a_word_decides_its_link() -> None:
     weights = peaked([3, 3, 0, 4])  # rows predict ▁x x ▁y </s>
-    assert attention_links(weights, SOURCE, TARGET, reading=False) == [{(2, 0), (0, 1)}]
+    assert attention_links(weights, SOURCE, TARGET, rows="predicted") == [{(2, 0), (0, 1)}]
 
 
 def test_the_row_that_reads_a_word_is_one_later() -> None:
     weights = peaked([4, 3, 3, 0])  # rows read <s> ▁x x ▁y
-    assert attention_links(weights, SOURCE, TARGET, reading=True) == [{(2, 0), (0, 1)}]
+    assert attention_links(weights, SOURCE, TARGET, rows="read") == [{(2, 0), (0, 1)}]
 
 
 def test_attention_on_the_end_of_the_source_links_nothing_to_it() -> None:
     weights = peaked([4, 4, 4, 4])
     weights[0, :, 1] = 0.02
-    assert attention_links(weights, SOURCE, TARGET, reading=False) == [{(1, 0), (1, 1)}]
+    assert attention_links(weights, SOURCE, TARGET, rows="predicted") == [{(1, 0), (1, 1)}]
 
 
 WORDS = np.array([[[0.6, 0.3, 0.1], [0.5, 0.1, 0.4], [0.0, 0.0, 0.0]]], dtype=np.float32)
@@ -132,7 +132,7 @@ def test_a_threshold_links_every_pair_that_reaches_it() -> None:
 def test_the_last_word_of_a_cut_translation_has_no_row_that_reads_it() -> None:
     groups = word_groups(("▁x", "▁y"))
     weights = np.array([[[0.9, 0.1], [0.2, 0.8]]], dtype=np.float32)
-    merged = word_weights(weights, word_groups(("▁a", "▁b")), groups, reading=True)
+    merged = word_weights(weights, word_groups(("▁a", "▁b")), groups, rows="read")
     assert merged.tolist() == [[weights[0, 1].tolist(), [0, 0]]]
     assert link_words(merged) == [{(1, 0)}]
 
@@ -232,7 +232,7 @@ def test_merging_keeps_the_sum_of_rows_and_the_links_of_single_pieces(seed: int)
     merged = merge_words(weights, word_groups(TARGET), word_groups(SOURCE))
     assert merged.sum(-1) == pytest.approx(1)
     single = [f"▁{i}" for i in range(5)], [f"▁{i}" for i in range(4)]
-    alone = word_weights(weights, word_groups(single[0]), word_groups(single[1]), reading=False)
+    alone = word_weights(weights, word_groups(single[0]), word_groups(single[1]), rows="predicted")
     assert (alone == weights).all()
 
 
@@ -243,7 +243,7 @@ def test_the_head_that_translates_has_no_error_against_its_known_links(solved: T
     source, target = (text_words(reading_groups(t)) for t in (case.source_tokens, case.target_tokens))
     assert translation.attention is not None
     weights = translation.attention.weights("cross", 0)
-    links = link_words(word_weights(weights, source, target, reading=False), rule, 0.5)  # type: ignore[arg-type]
+    links = link_words(word_weights(weights, source, target, rows="predicted"), rule, 0.5)  # type: ignore[arg-type]
     known = frozenset((key, row) for row, key in enumerate(case.keys("cross", 0)[: len(target)]))
     pair = GoldPair(("",) * len(source), ("",) * len(target), known, known)
     assert score([links[0]], [pair]).aer == 0

@@ -106,7 +106,7 @@ def test_the_stream_is_measured_after_every_sub_layer(model, traced):
         points, checks = parts.stream_norms(traced, side, POSITION)
         assert passed(checks)
         assert len(points) == count
-        assert points[0].place is None
+        assert points[0].sublayer is None
         assert points[-1].norm == pytest.approx(float(parts.leaves(traced, side)[POSITION].norm()))
 
 

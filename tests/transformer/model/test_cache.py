@@ -81,8 +81,8 @@ def test_recording_each_cached_step_equals_one_uncached_pass():
     memory, cache = model.encode(src), KVCache(model.config.n_decoder_layers)
     stepped, whole = Recorder(Capture(residual=True)), Recorder(Capture(residual=True))
     for token in tgt.split(1, 1):
-        model.decode(token, memory, cache=cache, recorder=stepped)
-    model.decode(tgt, memory, recorder=whole)
+        model.decode(token, memory, cache=cache, observer=stepped)
+    model.decode(tgt, memory, observer=whole)
     found, expected = stepped.trace(lambda _: None), whole.trace(lambda _: None)
     for kind in ("decoder", "cross"):
         for layer in range(3):
@@ -117,8 +117,8 @@ def test_rotations_and_biases_are_the_same_cached_and_recorded(monkeypatch, chun
     monkeypatch.setitem(REGISTRY, "turning", Turning)
     model, src, tgt = random_model(positions="turning"), random_ids(1, 6), random_ids(1, 9, seed=1)
     recorder, cache = Recorder(Capture()), KVCache(model.config.n_decoder_layers)
-    memory = model.encode(src, recorder=recorder)
-    parts = [model.decode(part, memory, cache=cache, recorder=recorder) for part in tgt.split(chunks, 1)]
+    memory = model.encode(src, observer=recorder)
+    parts = [model.decode(part, memory, cache=cache, observer=recorder) for part in tgt.split(chunks, 1)]
     torch.testing.assert_close(torch.cat(parts, 1), model.decode(tgt, memory), atol=1e-5, rtol=0)
     trace = recorder.trace(lambda *_: None)
     for place in trace.places:
@@ -132,7 +132,7 @@ def test_queries_and_keys_are_both_rotated_and_values_are_not(monkeypatch):
     layers = []
     for positions in ("none", "turning"):
         recorder = Recorder(Capture())
-        random_model(positions=positions).encode(random_ids(1, 6), recorder=recorder)
+        random_model(positions=positions).encode(random_ids(1, 6), observer=recorder)
         layers.append(recorder.trace(lambda *_: None).layer("encoder", 0))
     plain, turned = layers
     rotate = Turning(random_model().config).rotate

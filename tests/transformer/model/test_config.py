@@ -3,9 +3,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from paper_models import paper_base, paper_big
 from random_models import random_config
 
-from transformer.model.config import LIMITS, TransformerConfig, paper_base, paper_big
+from transformer.model.config import LIMITS, TransformerConfig
 
 
 def test_a_config_survives_json():

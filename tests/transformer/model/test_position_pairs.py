@@ -151,7 +151,7 @@ def test_cross_attention_carries_no_encoding(translator):
     """No bias is added, and keys are projections of the memory and nothing more."""
     model, recorder = translator.model, Recorder(Capture())
     memory = model.encode(random_ids(1, 6))
-    model.decode(random_ids(1, 4), memory, recorder=recorder)
+    model.decode(random_ids(1, 4), memory, observer=recorder)
     layer = recorder.trace(lambda *_: None).layer("cross", 0)
     keys = model.decoder.layers[0].cross_attention.k_proj(memory).view(6, 4, 8).transpose(0, 1)
     assert layer.bias is None

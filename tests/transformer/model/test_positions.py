@@ -203,7 +203,7 @@ def test_scores_of_relative_encodings_stay_where_the_sentence_moves(name):
 
     def scores(ids):
         recorder = Recorder(Capture())
-        random_model(positions=name).encode(ids, recorder=recorder)
+        random_model(positions=name).encode(ids, observer=recorder)
         return recorder.trace(lambda *_: None).scores("encoder", 0)
 
     words = random_ids(1, 5)

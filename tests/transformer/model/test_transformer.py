@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from paper_models import paper_base, paper_big
 from random_models import random_config, random_ids, random_model
 from torch import nn
 from torch_reference import as_nn_transformer
 
-from transformer.model.config import paper_base, paper_big
 from transformer.model.transformer import Transformer, convert, count_parameters
 
 NORMS = pytest.mark.parametrize("norm", ["pre", "post"])

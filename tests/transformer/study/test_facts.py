@@ -4,8 +4,8 @@ import pytest
 
 from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
-from transformer.study.facts import CrossAlignments, choose_head, head_statistics, measure_heads
-from transformer.study.statistics import STATISTICS
+from transformer.study.facts import CrossAlignments, choose_head, grid, measure_heads
+from transformer.study.statistics import STATISTICS, sentence_totals
 from transformer.trace.value_norms import output_projections
 from transformer.translate.translator import Translator
 
@@ -35,9 +35,10 @@ def test_every_head_of_every_kind_is_measured(translator: Translator) -> None:
 def test_one_sentence_alone_has_the_statistics_of_a_sample_of_one(translator: Translator) -> None:
     traced = translator.force("one two three", "eins zwei")
     sample = measure_heads(translator.config, [traced], projections=output_projections(translator.model))
-    found = head_statistics(traced, output_projections(translator.model))
-    assert {kind.value: grid for kind, grid in found.items()} == sample["heads"]
-    assert found[AttentionKind.CROSS][2][3]["contribution"] > 0
+    projections = output_projections(translator.model)
+    found = {kind.value: grid(sentence_totals(traced, kind, projections)) for kind in AttentionKind}
+    assert found == sample["heads"]
+    assert found["cross"][2][3]["contribution"] > 0
 
 
 def test_statistics_are_those_of_the_maps(translator: Translator) -> None:
@@ -55,10 +56,10 @@ def test_alignments_of_a_model_that_copies_are_perfect(solved: Translator) -> No
     traced = solved.force("one two three", "eins zwei drei")
     sure = frozenset({(0, 0), (1, 1), (2, 2)})
     gold = GoldPair(("one", "two", "three"), ("eins", "zwei", "drei"), sure, sure)
-    collected = CrossAlignments(solved.config.n_decoder_layers, solved.config.n_heads)
+    collected = CrossAlignments(solved.config)
     collected.add(traced, gold)
-    assert collected.scores(reading=False)[0][0].aer == 0
-    assert collected.scores(reading=True)[0][0].aer > 0
+    assert collected.scores("predicted")[0][0].aer == 0
+    assert collected.scores("read")[0][0].aer > 0
 
 
 def test_the_best_aligner_opens_first_but_never_a_head_at_rest() -> None:

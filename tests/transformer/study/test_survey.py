@@ -9,7 +9,8 @@ from closed_form import CASES
 
 from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
-from transformer.study.facts import head_statistics
+from transformer.study.facts import grid
+from transformer.study.statistics import sentence_totals
 from transformer.study.survey import MOST_BYTES, MOST_SENTENCES, MOST_TOKENS, Line, Surveyor, read_upload
 from transformer.text.pairs import DataError
 from transformer.translate.translator import Translator, load_translator
@@ -51,9 +52,9 @@ def test_a_survey_is_the_row_by_row_mean_of_its_sentences(translator: Translator
     survey = surveyed(translator, NUMBERS).survey()
     for place, line in enumerate(NUMBERS):
         run = translator.force(line.source, line.target) if line.target else translator.translate(line.source)
-        alone = head_statistics(run)
+        alone = grid(sentence_totals(run, CROSS))
         assert survey.by_line[CROSS]["eos_mass"][place, 2, 3] == pytest.approx(
-            alone[CROSS][2][3]["eos_mass"], abs=1e-4
+            alone[2][3]["eos_mass"], abs=1e-4
         )
     rows = np.array([5, 3, 4])
     mean = (rows @ survey.by_line[ENCODER]["entropy"][:, 1, 2]) / rows.sum()

@@ -51,8 +51,8 @@ def test_what_was_captured_step_by_step_is_what_a_replay_captures(translator, op
     decoded = translator.translate(TEXT, max_length=LENGTH, **options)
     recorder = Recorder(Capture())
     src_ids = torch.tensor([[*translator.ids(TEXT), 2]])
-    memory = translator.model.encode(src_ids, recorder=recorder)
-    log_probs = replay(translator.model, memory, [step.token_id for step in decoded.steps], recorder=recorder)
+    memory = translator.model.encode(src_ids, observer=recorder)
+    log_probs = replay(translator.model, memory, [step.token_id for step in decoded.steps], observer=recorder)
     replayed = recorder.trace(lambda *_: None)
     for kind, layer in decoded.attention.places:
         found, expected = decoded.attention.weights(kind, layer), replayed.weights(kind, layer)

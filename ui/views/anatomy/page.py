@@ -173,7 +173,7 @@ def _stream(body: Body) -> None:
     lines = [
         (
             f"{side} at “{captions.quote(token)}”",
-            [_place(point.place) for point in points],
+            [_place(point.sublayer) for point in points],
             np.array([point.norm for point in points]),
         )
         for side, token, (points, _) in zip(("encoder", "decoder"), read, (encoder, decoder), strict=True)

@@ -119,7 +119,7 @@ def chosen_map(opened: Opened) -> tuple[np.ndarray, str]:
 def align(weights: np.ndarray, text: Text) -> tuple[np.ndarray, list[Links]]:
     """Weights between words (…, target, source), and one alignment for each map."""
     choice = Choice.current()
-    words = word_weights(weights, text.source, text.target, reading=choice.reading)
+    words = word_weights(weights, text.source, text.target, rows="read" if choice.reading else "predicted")
     return words, link_words(words.reshape(-1, *words.shape[-2:]), choice.rule, choice.least)
 
 
