@@ -177,7 +177,7 @@ def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempP
             yield url
         finally:
             server.terminate()
-            server.wait(timeout=20)
+            server.wait(timeout=PATIENCE / 1000)
             printed.reader.join(20)
     assert "Traceback" not in str(printed), printed
 
