@@ -1,9 +1,10 @@
-"""How fast the app shows a picture, against bare Streamlit pages in the same run and browser.
+"""Measures how fast the app shows a picture, compared with bare Streamlit pages in the same run and browser.
 
     python benchmarks/app.py [--models DIR] [--repeats 5]
 
-Prints three groups of ratios: the first picture of a cold server and of a second visitor, Enter to painted,
-and a step of the cursor to painted at 13, 32 and 64 source tokens, with the bytes that a step receives.
+Prints three groups of ratios: the first picture of a cold server and of a second visitor; the time from Enter
+to a painted view; the time from a cursor step to a painted view at 13, 32 and 64 source tokens, with the
+bytes received per step.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ WATCH = """([event, condition]) => {
 
 @contextmanager
 def server(script: str, models: Path | None) -> Iterator[str]:
-    """Runs a Streamlit script and gives its address as soon as it answers."""
+    """Runs a Streamlit script, and yields its address as soon as it answers."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -72,14 +73,14 @@ def _answers(url: str) -> bool:
 
 
 def visit(browser: Browser, url: str) -> Page:
-    """A new visitor with an empty cache."""
+    """A page of a new visitor with an empty cache."""
     page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
     page.goto(url)
     return page
 
 
 def seconds_to(browser: Browser, url: str, ready: str) -> float:
-    """Seconds from opening an address to its picture."""
+    """Seconds from opening an address to its first picture."""
     page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
     start = time.perf_counter()
     page.goto(url)
@@ -90,13 +91,13 @@ def seconds_to(browser: Browser, url: str, ready: str) -> float:
 
 
 def first_pictures(browser: Browser, script: str, models: Path | None, ready: str) -> tuple[float, float]:
-    """Seconds to the first picture of a cold server, and of its second visitor."""
+    """Seconds to the first picture for the first visitor of a cold server, and for the second visitor."""
     with server(script, models) as url:
         return seconds_to(browser, url, ready), seconds_to(browser, url, ready)
 
 
 def milliseconds(page: Page, event: str, condition: str, act: Callable[[], None]) -> float:
-    """From an event in the browser to the end of the first frame in which a condition holds."""
+    """Milliseconds from an event in the browser to the end of the first frame that meets a condition."""
     page.evaluate(WATCH, [event, condition])
     act()
     page.wait_for_function("window.took", timeout=60_000)
@@ -105,7 +106,7 @@ def milliseconds(page: Page, event: str, condition: str, act: Callable[[], None]
 
 
 def enter(page: Page, label: str, text: str, condition: str) -> float:
-    """Types a text and measures from Enter to painted."""
+    """Types a text and measures the milliseconds from Enter to a painted view."""
     box = page.get_by_label(label)
     box.fill(text)
     took = milliseconds(page, "keydown", condition, lambda: box.press("Enter"))
@@ -114,13 +115,13 @@ def enter(page: Page, label: str, text: str, condition: str) -> float:
 
 
 def settle(page: Page) -> None:
-    """Waits until the server has nothing more to do."""
+    """Waits until the server is idle."""
     page.wait_for_function("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
     page.wait_for_timeout(150)
 
 
 def sentence(models: Path | None, tokens: int) -> tuple[str, str]:
-    """The name of a model, and a text that it splits into that many tokens with `</s>`."""
+    """The name of a model, and a text of the given number of tokens, with `</s>`."""
     from transformer import load_translator
 
     folder = models or ROOT / "assets" / "models"
@@ -137,7 +138,7 @@ def sentence(models: Path | None, tokens: int) -> tuple[str, str]:
 
 
 def steps(page: Page, count: int) -> list[float]:
-    """Milliseconds of several steps of the cursor."""
+    """Milliseconds of each of several cursor steps."""
     page.focus(".lv")
     taken = []
     for _ in range(count):
@@ -149,7 +150,7 @@ def steps(page: Page, count: int) -> list[float]:
 
 
 def bare_steps(page: Page, count: int) -> list[float]:
-    """Milliseconds of several steps of the bare page."""
+    """Milliseconds of each of several steps of the bare page."""
     taken = []
     for step in range(1, count + 1):
         done = titled(f"e.textContent === 'one {step}'")
@@ -161,7 +162,7 @@ def bare_steps(page: Page, count: int) -> list[float]:
 
 
 def titled(condition: str) -> str:
-    """Says in JavaScript that the titles of all three bare maps fulfil a condition."""
+    """A JavaScript condition: the titles of all three bare maps meet ``condition``."""
     return f"[...document.querySelectorAll('.gtitle')].filter(e => {condition}).length === 3"
 
 
@@ -174,7 +175,7 @@ def report(what: str, ours: list[float], reference: list[float], unit: str, limi
 
 
 def compare_first(browser: Browser, models: Path | None, repeats: int) -> None:
-    """The first picture of a cold server, and a second visitor's."""
+    """Compares the first picture of a cold server, and that of a second visitor."""
     pairs = []
     for _ in range(repeats):
         ours = first_pictures(browser, "app.py", models, READY)
@@ -184,7 +185,7 @@ def compare_first(browser: Browser, models: Path | None, repeats: int) -> None:
 
 
 def compare_enter(browser: Browser, url: str, bare: str, repeats: int) -> None:
-    """Enter to painted."""
+    """Compares the time from Enter to a painted view."""
     page, reference = visit(browser, url), visit(browser, bare)
     page.wait_for_function(READY, timeout=60_000)
     reference.wait_for_function(BARE_READY, timeout=60_000)
@@ -202,7 +203,7 @@ def compare_enter(browser: Browser, url: str, bare: str, repeats: int) -> None:
 def compare_steps(
     browser: Browser, url: str, bare: str, models: Path | None, tokens: int, repeats: int
 ) -> None:
-    """A step of the cursor to painted, and the bytes it receives."""
+    """Compares the time from a cursor step to a painted view, and counts the bytes received."""
     name, text = sentence(models, tokens)
     page, received = visit(browser, "about:blank"), []
     page.on("websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data))))
@@ -223,7 +224,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--models", type=Path, help="folder of models; by default the bundled ones")
+    parser.add_argument("--models", type=Path, help="folder of models; by default the bundled models")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     with sync_playwright() as playwright:

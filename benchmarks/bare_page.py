@@ -1,7 +1,7 @@
 """The reference for `benchmarks/app.py`: a bare Streamlit page with a text input and three small heat maps.
 
-With `?tokens=32` the maps are those of the app at that length, with their labels, mask and hover texts, and
-the button redraws them one step further with `st.plotly_chart`, as a page without a linked view has to.
+With `?tokens=32`, the maps are those of the app at that length, with labels, mask and hover texts. The button
+redraws them one step later with `st.plotly_chart`, as a page without a linked view must.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def small_map(seed: int) -> go.Figure:
 
 
 def app_map(kind: str, tokens: int, step: int) -> go.Figure:
-    """A map of the app, with the rows after the step faded and its row ringed."""
+    """A map of the app, with the rows after the step faded and the row of the step ringed."""
     from figures import heatmap
 
     names = tuple(f"▁word{i}" for i in range(tokens))

@@ -1,10 +1,10 @@
-"""What capture costs: time against no capture and against transformers, and bytes against length.
+"""Measures the cost of capture: time relative to no capture and to transformers, and bytes per length.
 
     python benchmarks/capture.py
 
-Two models of the bundled model's shape with random weights: ours, and transformers' MarianMTModel. Both
-translate the same number of source tokens into the same forced number of output tokens, greedily, with
-the same threads. The ``</s>`` embedding is zero in both, so that no output ends early.
+Compares two models with the bundled model's shape and random weights: ours, and transformers' MarianMTModel.
+Both translate the same number of source tokens into the same forced number of output tokens, greedily, with
+the same number of threads. The ``</s>`` embedding is zero in both, so that no output ends early.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHAPE = {"d_model": 256, "d_ff": 1024, "n_heads": 8, "n_encoder_layers": 3, "n_d
 
 
 def our_model(vocab_size: int) -> Transformer:
-    """Random weights, laid out as for a loaded model; the end token is never the most probable."""
+    """Our model with random weights, laid out as if loaded; the end token is never the most probable."""
     torch.manual_seed(0)
     model = Transformer(TransformerConfig(vocab_size=vocab_size, norm="pre", **SHAPE)).eval()
     model.requires_grad_(False)
@@ -39,7 +39,7 @@ def our_model(vocab_size: int) -> Transformer:
 
 
 def reference_model(vocab_size: int):  # type: ignore[no-untyped-def]
-    """transformers' MarianMTModel of the same shape, with explicit attention as its captures need."""
+    """transformers' MarianMTModel of the same shape, with explicit attention, which its captures need."""
     from transformers import MarianConfig, MarianMTModel
 
     config = MarianConfig(
@@ -66,7 +66,7 @@ def reference_model(vocab_size: int):  # type: ignore[no-untyped-def]
 
 
 def bundled_tokenizer() -> Tokenizer:
-    """The bundled vocabulary: its size is the shape's."""
+    """The bundled vocabulary, which sets the vocabulary size of both models."""
     return Tokenizer.load(Path(__file__).resolve().parents[1] / "assets/models/en-de/tokenizer.model")
 
 
@@ -109,7 +109,7 @@ def time_capture(source: int, target: int, repeats: int) -> None:
 
 
 def retained_bytes(lengths: tuple[int, ...]) -> None:
-    """Prints what a capture keeps when source and target both have n tokens, against all its weights."""
+    """Prints the bytes of a capture if source and target both have n tokens, relative to all its weights."""
     model = our_model(8000)
     layers = SHAPE["n_encoder_layers"] + 2 * SHAPE["n_decoder_layers"]
     first = None
@@ -130,7 +130,7 @@ def retained_bytes(lengths: tuple[int, ...]) -> None:
 
 
 def main() -> None:
-    """Runs everything."""
+    """Runs all measurements."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""Timing for every benchmark: runs interleaved, so that a drifting machine slows all alike; medians."""
+"""Timing for all benchmarks: medians of interleaved runs, so that a slow phase of the machine affects all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 def interleaved(
     runs: dict[str, Callable[[], object]], repeats: int, warm_up: int = 2
 ) -> dict[str, list[float]]:
-    """Seconds of each run, ``repeats`` times in turn after ``warm_up`` uncounted rounds."""
+    """Seconds of each run; the runs take turns ``repeats`` times after ``warm_up`` uncounted rounds."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for round_number in range(warm_up + repeats):
         for name, run in runs.items():
@@ -28,7 +28,7 @@ def ratio(seconds: dict[str, list[float]], name: str, reference: str) -> tuple[f
 
 
 def report(label: str, seconds: dict[str, list[float]], name: str, reference: str, limit: str) -> None:
-    """Prints one line: the ratio, its spread, and what it is held against."""
+    """Prints one line: the ratio, its spread, and the limit."""
     median, low, high = ratio(seconds, name, reference)
     milliseconds = 1000 * statistics.median(seconds[name])
     print(

@@ -1,13 +1,13 @@
-"""OPUS-MT's size in this package against transformers: translating, loading, memory.
+"""Compares this package with transformers on a model of OPUS-MT's size: translation, loading, memory.
 
     python benchmarks/marian.py
     ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 python benchmarks/marian.py --bfloat16
 
-One model with random weights (6 + 6 layers, width 512, 8 heads, 58,000 pieces), saved by transformers and
-opened by both. Both write the same forced number of tokens (``</s>`` is made impossible), one run after the
-other, with the same threads. Every line holds its limit. (The variable is for machines whose processor
-reports matrix units that a process may not use.) The bound is the reference's time over that of the same
-encoder and then nothing but the decoder's matrix products.
+Both open the same model with random weights (6 + 6 layers, width 512, 8 heads, 58,000 pieces), saved by
+transformers. Both write the same forced number of tokens (``</s>`` is made impossible), in turns, with the
+same number of threads. Every printed line names its limit. (Set the variable on machines whose processor
+reports matrix units that a process may not use.) The bound is the reference's time divided by the time of the
+same encoder and only the decoder's matrix products.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Runs = dict[str, Callable[[], object]]
 
 
 def write_model(directory: Path, shape: dict[str, int]) -> None:
-    """Saves a random model with the bundled vocabulary, filled up to its number of pieces."""
+    """Saves a random model whose vocabulary is the bundled one plus filler pieces."""
     from transformers import MarianConfig, MarianMTModel
 
     pad = write_vocabulary(directory, shape["pieces"])
@@ -70,7 +70,7 @@ def write_model(directory: Path, shape: dict[str, int]) -> None:
 
 
 def write_vocabulary(directory: Path, pieces: int) -> int:
-    """Writes the vocabulary's files and returns the id of ``<pad>``."""
+    """Writes the vocabulary files and returns the id of ``<pad>``."""
     model = (ROOT / "assets/models/en-de/tokenizer.model").read_bytes()
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     names = [processor.IdToPiece(number) for number in range(4, processor.get_piece_size())]
@@ -84,7 +84,7 @@ def write_vocabulary(directory: Path, pieces: int) -> int:
 
 
 def ours(translator: Translator, text: str, target: int, beam_size: int, capture: bool) -> Callable[[], None]:
-    """A run of this package; with capture it derives one layer's weights of each kind."""
+    """A run of this package; with capture, the run derives the weights of one layer of each kind."""
 
     def run() -> None:
         translation = translator.translate(text, beam_size, max_length=target, capture=capture)
@@ -114,7 +114,7 @@ def theirs(model: Any, src_ids: Tensor, target: int, beam_size: int, capture: bo
 
 
 def products(translator: Translator, src_ids: Tensor, target: int, beam_size: int) -> Callable[[], None]:
-    """The encoder, then for every token only the products with the decoder's matrices."""
+    """A run of the encoder, then, for every token, only the products with the decoder's matrices."""
     model = translator.model
     dtype = model.decoder.dtype
     maps: list[tuple[Callable[[Tensor], Tensor], int]] = []
@@ -139,7 +139,7 @@ def products(translator: Translator, src_ids: Tensor, target: int, beam_size: in
 
 
 def time_translating(translators: dict[str, Translator], references: dict[str, Any], options: Any) -> None:
-    """Prints the ratios for each length and width of beam."""
+    """Prints the ratios for each length and beam width."""
     exact = translators["float32"]
     word = exact.source_pieces([exact.tokenizer.encode("the")[0]])[0].replace("▁", "")
     for source, target in LENGTHS:
@@ -183,8 +183,8 @@ def time_loading(directory: Path, repeats: int) -> None:
 
 
 def print_peak(directory: Path) -> None:
-    """Prints how much the peak in memory rises while loading, as a share of the weights (on Linux)."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+    """Prints how much peak memory rises during loading, as a share of the weights (on Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")  # reset the recorded peak
     before = peak_bytes()
     translator = load_translator(directory)
     rise = peak_bytes() - before
@@ -197,21 +197,21 @@ def print_peak(directory: Path) -> None:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has held, mapped files among it."""
+    """Peak memory of this process, including mapped files."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 
 
 def main() -> None:
-    """Runs everything."""
+    """Runs all comparisons."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--small", action="store_true", help="a tiny model, to try the script")
-    parser.add_argument("--bfloat16", action="store_true", help="also decode in bfloat16")
-    parser.add_argument("--peak", type=Path, metavar="DIR", help="only measure the memory of loading DIR")
+    parser.add_argument("--small", action="store_true", help="use a tiny model, to try the script")
+    parser.add_argument("--bfloat16", action="store_true", help="also measure decoding in bfloat16")
+    parser.add_argument("--peak", type=Path, metavar="DIR", help="measure only the memory needed to load DIR")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
@@ -223,7 +223,7 @@ def main() -> None:
 
 
 def compare(directory: Path, options: argparse.Namespace) -> None:
-    """Makes the model and prints everything about it."""
+    """Creates the model and prints all comparisons."""
     from transformers import MarianMTModel
     from transformers.utils import logging
 

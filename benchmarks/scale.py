@@ -1,12 +1,12 @@
-"""What long texts cost: bytes per view, time of a click, memory; whether every page opens at 1,024 tokens.
+"""Measures the cost of long texts: bytes per view, click times, memory; opens every page at 1,024 tokens.
 
     python benchmarks/scale.py [--models DIR] [--repeats 5] [--pages NAME ...]
 
-A forced translation of 256 tokens for a text of 256 tokens: a browser with an empty cache opens every page
-of the menu, and all web-socket frames and HTTP responses are counted, static scripts, styles and fonts
-aside. The time of a step, of a click on a cell and of another head is held against the same with 32 tokens.
-Then every page opens with 1,024 tokens, and what it says about the part it draws is printed. Last, the
-memory of the server.
+First, a browser with an empty cache opens every page of the menu with a text of 256 tokens and a forced
+translation of 256 tokens. All web-socket frames and HTTP responses are counted, except static scripts, styles
+and fonts. Second, the times of a step, of a click on a cell and of a change of head are compared with those
+for 32 tokens. Third, every page opens with 1,024 tokens, and its notes about the part that it draws are
+printed. Last, the memory of the server is printed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OTHER_VIEWS = {
     "pages/heads.py": ({"view": "relations"},),
     "pages/compare.py": ({"against": "untrained-1"},),
 }
-"""What a page shows on demand, beside what it opens with."""
+"""Query parameters of views that a page shows on demand."""
 SAYS = re.compile(
     r"queries \d+–\d+|keys \d+–\d+|words \d+–\d+|maximum over [^·.]*|tokens? \d+–\d+|window|pooled"
     r"|the first [\d,]+|at most [\d,]+ [^·.]*|positions \d+ ?[–-] ?\d+",
@@ -55,7 +55,7 @@ SAYS = re.compile(
 
 @dataclass
 class Traffic:
-    """What a page received and sent, in bytes."""
+    """Bytes that a page received and sent."""
 
     frames: int = 0
     sent: int = 0
@@ -63,7 +63,7 @@ class Traffic:
     waiting: list[Response] = field(default_factory=list)
 
     def watch(self, page: Page) -> None:
-        """Counts from now on."""
+        """Starts counting."""
         page.on("websocket", self._listen)
         page.on("response", lambda response: self.waiting.append(response))
 
@@ -75,7 +75,7 @@ class Traffic:
         setattr(self, name, getattr(self, name) + size)
 
     def total(self) -> int:
-        """All of it."""
+        """Total number of bytes received and sent."""
         for response in self.waiting:
             if response.request.resource_type not in STATIC and response.status == 200:
                 self.responses += len(response.body())
@@ -84,7 +84,7 @@ class Traffic:
 
 
 def text_of(model: Translator, words: tuple[str, ...], tokens: int) -> str:
-    """A text that a model splits into that many tokens with `</s>`."""
+    """A text that a model splits into the given number of tokens, with `</s>`."""
     text = ""
     for i in range(tokens):
         longer = f"{text} {words[i % len(words)]}".strip()
@@ -101,7 +101,7 @@ def address(url: str, page: str, query: dict[str, object]) -> str:
 
 
 def visit(browser: Browser, url: str) -> tuple[Page, Traffic]:
-    """Opens an address with an empty cache and waits until the app rests."""
+    """Opens an address with an empty cache and waits until the app is idle."""
     page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
     traffic = Traffic()
     traffic.watch(page)
@@ -111,7 +111,7 @@ def visit(browser: Browser, url: str) -> tuple[Page, Traffic]:
 
 
 def rest(page: Page, traffic: Traffic) -> None:
-    """Waits until the script has run, the view is drawn, and no frame has come for a while."""
+    """Waits until the script has run, the view is drawn, and no frame has arrived for a while."""
     page.wait_for_function(
         "document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'", timeout=300_000
     )
@@ -127,7 +127,7 @@ def rest(page: Page, traffic: Traffic) -> None:
 
 
 def measure_bytes(browser: Browser, url: str, pages: list[str], query: dict[str, object]) -> dict[str, int]:
-    """Bytes of every page, opened by a new visitor."""
+    """Measures the bytes of every page, opened by a new visitor."""
     found = {}
     views = [(page, more) for page in pages for more in ({}, *OTHER_VIEWS.get(page, ()))]
     for path, more in views:
@@ -172,13 +172,13 @@ def cell_clicks(page: Page, kind: str, count: int) -> list[float]:
 
 
 def press(page: Page) -> None:
-    """A click where the mouse is."""
+    """Clicks at the position of the mouse."""
     page.mouse.down()
     page.mouse.up()
 
 
 def tile_clicks(page: Page, traffic: Traffic, kind: str, count: int) -> list[float]:
-    """Milliseconds from a click on a tile of the overview to the map of that head."""
+    """Milliseconds from a click on a tile of the overview to the drawn map of that head."""
     taken = []
     for i in range(count):
         box = page.locator("[data-plot=overview] .nsewdrag").first.bounding_box()
@@ -195,7 +195,7 @@ def tile_clicks(page: Page, traffic: Traffic, kind: str, count: int) -> list[flo
 def compare_clicks(
     browser: Browser, url: str, long: dict[str, object], short: dict[str, object], repeats: int
 ) -> None:
-    """Steps, clicks on cells, and other heads, with 256 tokens against 32."""
+    """Compares steps, clicks on cells and changes of head between 256 and 32 tokens."""
     taken: dict[str, list[list[float]]] = {"a step": [], "a click on a cell": [], "another head": []}
     for query in (long, short):
         page, traffic = visit(browser, address(url, "app.py", query | {"step": 10, "source": 10}))
@@ -215,7 +215,7 @@ def compare_clicks(
 
 
 def open_longest(browser: Browser, url: str, pages: list[str], query: dict[str, object]) -> None:
-    """Opens every page at 1,024 tokens, and prints what it says about the part it draws."""
+    """Opens every page at 1,024 tokens, and prints its notes about the part that it draws."""
     for name in pages:
         start = time.perf_counter()
         page, traffic = visit(browser, address(url, name, query))
@@ -250,7 +250,7 @@ def server_process(url: str) -> int | None:
 
 
 def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
-    """Bytes that one kept translation holds."""
+    """Prints the bytes that one kept translation holds."""
     from ui.server.stores import MOST_BYTES as MOST_KEPT
     from ui.server.stores import held
 
@@ -272,9 +272,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--models", type=Path, help="folder of models; by default the bundled ones")
+    parser.add_argument("--models", type=Path, help="folder of models; by default the bundled models")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--pages", nargs="*", help="only pages whose path holds one of these words")
+    parser.add_argument("--pages", nargs="*", help="only pages whose path contains one of these words")
     parser.add_argument("--only", choices=["bytes", "clicks", "longest", "memory"])
     options = parser.parse_args()
     folder = options.models or ROOT / "assets" / "models"
@@ -298,7 +298,7 @@ def main() -> None:
         if "longest" in wanted:
             open_longest(browser, url, pages, longest)
         if process:
-            print(f"{'memory of the server':<34} {memory(process):7.0f} MiB in the end", flush=True)
+            print(f"{'memory of the server':<34} {memory(process):7.0f} MiB at the end", flush=True)
         browser.close()
     if "memory" in wanted:
         print_memory(model, (32, 256, 1024))

@@ -1,9 +1,9 @@
-"""Training speed: our step against a plain ``nn.Transformer`` loop of the same shape, data and precision.
+"""Compares our training step with a plain ``nn.Transformer`` loop of the same shape, data and precision.
 
-    python benchmarks/training.py            # on a CUDA device where there is one
+    python benchmarks/training.py            # on a CUDA device if there is one
 
-Both train the bundled model's shape on the same batches of made-up sentences, whose lengths are spread like
-Tatoeba's, with AdamW, dropout 0.1 and label smoothing 0.1: float32 on a CPU, bf16 autocast on CUDA.
+Both train a model of the bundled shape on the same batches of made-up sentences with lengths like Tatoeba's.
+Both use AdamW, dropout 0.1 and label smoothing 0.1, in float32 on a CPU and bf16 autocast on CUDA.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CONFIG = TransformerConfig(
 
 
 class PlainTransformer(nn.Module):
-    """``nn.Transformer`` with tied embeddings and sinusoids: what its tutorials build."""
+    """``nn.Transformer`` with tied embeddings and sinusoids, as in its tutorials."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class PlainTransformer(nn.Module):
         )
 
     def forward(self, batch: Batch) -> Tensor:
-        """(batch, target, vocab_size) logits."""
+        """Logits (batch, target, vocab_size)."""
         src_padding = batch.src_ids == self.config.pad_id
         tgt_padding = batch.tgt_input_ids == self.config.pad_id
         features = self.stacks(
@@ -73,13 +73,13 @@ class PlainTransformer(nn.Module):
         return F.linear(features, self.embedding.weight)
 
     def embed(self, ids: Tensor) -> Tensor:
-        """(batch, length) → (batch, length, d_model)."""
+        """Embeds ids (batch, length) → (batch, length, d_model)."""
         scaled = self.embedding(ids) * math.sqrt(self.config.d_model)
         return self.dropout(scaled + self.table[: ids.shape[1]])
 
 
 class PlainLoop:
-    """The reference: one optimiser step per batch, nothing special."""
+    """The reference: a plain loop with one optimiser step per batch."""
 
     def __init__(self, options: TrainingOptions, batches: list[Batch], device: torch.device) -> None:
         self.model = PlainTransformer(CONFIG).to(device).train()
@@ -109,7 +109,7 @@ class PlainLoop:
 
 
 def made_up_pairs(count: int) -> EncodedPairs:
-    """Random ids; lengths spread like Tatoeba's, about 9 ± 4 pieces a side."""
+    """Pairs of random ids with lengths like Tatoeba's, about 9 ± 4 pieces per side."""
     draw = random.Random(0)
     sides: list[list[array[int]]] = [[], []]
     for _ in range(count):
@@ -121,7 +121,7 @@ def made_up_pairs(count: int) -> EncodedPairs:
 
 
 def main() -> None:
-    """Prints one ratio."""
+    """Measures and prints the ratio."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -14,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Returns:
-        The exit status: 0 done, 2 bad input (one sentence on standard error), 130 interrupted.
+        The exit status: 0 for success, 2 for bad input (one sentence on standard error), 130 if interrupted.
     """
     arguments = _parser().parse_args(argv)
     try:
@@ -37,10 +37,10 @@ def _sentence(error: Exception) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence, without the list of options."""
+    """A parser that reports an error in one sentence, without the list of options."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; --help lists what there is.\n")
+        self.exit(2, f"{self.prog}: {message}; --help lists the options.\n")
 
 
 def _parser() -> argparse.ArgumentParser:

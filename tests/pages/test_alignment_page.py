@@ -140,7 +140,7 @@ def test_a_gold_file_that_unpacks_without_end_takes_little_memory(content: bytes
 
 @pytest.mark.parametrize("link", ["9" * 5000 + "-0", "0-" + "9" * 5000, "٣-0"])
 def test_a_link_that_is_no_small_number_gets_a_sentence(link: str):
-    with pytest.raises(DataError, match=r"the file:1: .* is no link") as refused:
+    with pytest.raises(DataError, match=r"the file:1: .* is not a link") as refused:
         gold.parse("gold.tsv", f"a\tb\t{link}\n".encode())
     assert len(str(refused.value)) < 200
 

@@ -187,7 +187,7 @@ def test_heads_writes_what_the_app_opens_first(model: str, files: dict[str, str]
         (["translate", "--model", "MODEL", "one " * 1100], "at most 1,024"),
         (["evaluate", "--model", "MODEL", "--data", "LONG"], "long.tsv:2: The text has 2,"),
         (["translate", "--model", "MODEL", "--beam-size", "0", "x"], "beam size is 0"),
-        (["translate", "--model", "MODEL", "--device", "abacus", "x"], "'abacus' is not known"),
+        (["translate", "--model", "MODEL", "--device", "abacus", "x"], "'abacus' is unknown"),
         (["evaluate", "--model", "MODEL", "--data", "none.tsv"], "none.tsv: the file cannot be read"),
         (
             ["attention", "--model", "MODEL", "x", "--layer", "3"],

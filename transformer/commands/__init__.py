@@ -1,1 +1,1 @@
-"""The command line, one file a topic."""
+"""The command line: one file per topic."""

@@ -1,4 +1,4 @@
-"""What commands that use a model share: its arguments, opening it, writing lines."""
+"""Shared code of the commands that use a model: arguments, opening the model, writing lines."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Json = dict[str, Any]
 
 
 def model_command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
-    """Declares a command that opens a model; returns its parser, for what else it takes."""
+    """Declares a command that opens a model; returns its parser, for further arguments."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     parser.add_argument("--model", required=True, metavar="DIR", help="directory, or owner/model on the Hub")
     parser.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
     parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
-    parser.add_argument("--dtype", default="float32", choices=TYPES, help="type to compute in")
-    parser.add_argument("--json", action="store_true", help="write lines of JSON")
+    parser.add_argument("--dtype", default="float32", choices=TYPES, help="number type of the computation")
+    parser.add_argument("--json", action="store_true", help="print lines of JSON")
     parser.set_defaults(run=run)
     return parser
 
 
 def add_beam_size(parser: argparse.ArgumentParser) -> None:
     """Declares `--beam-size`."""
-    parser.add_argument("--beam-size", type=int, default=1, metavar="N", help="1 is greedy")
+    parser.add_argument("--beam-size", type=int, default=1, metavar="N", help="beam width; 1 is greedy")
 
 
 def open_model(arguments: argparse.Namespace) -> Translator:
@@ -44,7 +44,7 @@ def write(arguments: argparse.Namespace, values: Json, text: str) -> None:
 
 
 def choose_device(name: str) -> torch.device:
-    """auto, cpu or cuda as a device.
+    """The torch device for `auto`, `cpu` or `cuda`.
 
     Raises:
         ValueError: The device does not exist here.
@@ -52,7 +52,7 @@ def choose_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name not in ("cpu", "cuda"):
-        raise ValueError(f"The device {name!r} is not known; choose auto, cpu or cuda.")
+        raise ValueError(f"The device {name!r} is unknown; choose auto, cpu or cuda.")
     if name == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             "There is no CUDA device here, or torch was installed without CUDA; use --device cpu."

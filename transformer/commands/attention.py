@@ -1,4 +1,4 @@
-"""`python -m transformer attention`: one head as a table or a file."""
+"""`python -m transformer attention`: prints one head as a table or saves it as a file."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ def add_command(commands: Any) -> None:
     attention = model_command(commands, "attention", show_attention, "print or save one head's attention")
     attention.add_argument("text", metavar="TEXT")
     attention.add_argument("--kind", default="cross", choices=[kind.value for kind in AttentionKind])
-    attention.add_argument("--layer", type=int, default=1, help="from 1")
-    attention.add_argument("--head", type=int, default=1, help="from 1")
-    attention.add_argument("--target", metavar="TEXT", help="force this translation")
-    attention.add_argument("--output", type=Path, metavar="FILE", help="save as .npz or .json")
+    attention.add_argument("--layer", type=int, default=1, help="layer, counted from 1")
+    attention.add_argument("--head", type=int, default=1, help="head, counted from 1")
+    attention.add_argument(
+        "--target", metavar="TEXT", help="force this translation instead of the model's own"
+    )
+    attention.add_argument("--output", type=Path, metavar="FILE", help="file to save to, .npz or .json")
     add_beam_size(attention)
 
 
 def show_attention(arguments: argparse.Namespace) -> int:
-    """`attention`: one head as a table or a file."""
+    """`attention`: prints one head as a table or saves it as a file."""
     if arguments.output is not None and arguments.output.suffix not in (".npz", ".json"):
         raise ValueError(f"The output {arguments.output} must end in .npz or .json.")
     translator = open_model(arguments)

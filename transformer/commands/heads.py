@@ -1,4 +1,4 @@
-"""`python -m transformer align`, `heads` and `probes`: what is measured of every head."""
+"""`python -m transformer align`, `heads` and `probes`: measurements of every head."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def add_commands(commands: Any) -> None:
         commands, "heads", write_heads, "measure all heads and write the model's heads.json"
     )
     heads.add_argument(
-        "--data", required=True, metavar="FILE", help="source<TAB>target lines, for the patterns"
+        "--data", required=True, metavar="FILE", help="source<TAB>target lines, to measure attention patterns"
     )
     heads.add_argument(
-        "--alignments", metavar="FILE", help="source<TAB>target<TAB>links lines, for the errors"
+        "--alignments", metavar="FILE", help="source<TAB>target<TAB>links lines, to measure alignment errors"
     )
     heads.add_argument("--sentences", type=int, default=500, help="use the first N pairs of --data")
     probes = model_command(
@@ -51,7 +51,7 @@ def add_commands(commands: Any) -> None:
 
 
 def align_file(arguments: argparse.Namespace) -> int:
-    """`align`: alignment error of every cross-attention head, gold targets forced."""
+    """`align`: prints the alignment error of every cross-attention head, with gold targets forced."""
     gold = read_gold(arguments.data)
     translator = open_model(arguments)
     collected = CrossAlignments(translator.config)
@@ -74,7 +74,7 @@ def align_file(arguments: argparse.Namespace) -> int:
 
 
 def force_gold(translator: Translator, gold: Sequence[GoldPair]) -> Iterator[tuple[Translation, GoldPair]]:
-    """Every gold target run through the model."""
+    """Runs every gold pair through the model, with the target forced."""
     for pair in gold:
         yield translator.force(" ".join(pair.source), " ".join(pair.target)), pair
 
@@ -85,7 +85,7 @@ def _check_directory(arguments: argparse.Namespace) -> None:
 
 
 def write_heads(arguments: argparse.Namespace) -> int:
-    """`heads`: measures all heads and writes `heads.json` into the model directory."""
+    """`heads`: measures all heads and writes `heads.json` to the model directory."""
     _check_directory(arguments)
     pairs = read_pairs(arguments.data)[: arguments.sentences]
     gold = read_gold(arguments.alignments) if arguments.alignments else []
@@ -118,7 +118,7 @@ def write_heads(arguments: argparse.Namespace) -> int:
 
 
 def write_probes(arguments: argparse.Namespace) -> int:
-    """`probes`: arcs and antecedents that heads follow, as `probes.json` in the model directory."""
+    """`probes`: measures which arcs and antecedents heads follow, and writes `probes.json`."""
     _check_directory(arguments)
     folder = Path(arguments.probes)
     english, german = (read_trees(folder / f"pud-{language}.conllu.gz") for language in ("en", "de"))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transformer.hub.fetch import Snapshot
 
 _EVERY = 0.2
-"""Seconds between two reports of a download."""
+"""Seconds between two progress reports of a download."""
 
 
 def add_commands(commands: Any) -> None:
@@ -23,22 +23,22 @@ def add_commands(commands: Any) -> None:
     text = "publish a model directory on the Hub"
     push: argparse.ArgumentParser = commands.add_parser("push", help=text, description=text)
     push.add_argument("directory", type=Path, metavar="DIR", help="model directory")
-    push.add_argument("name", metavar="OWNER/MODEL", help="its name on the Hub")
-    push.add_argument("--private", action="store_true", help="for your own eyes, where the name is new")
-    push.add_argument("--license", metavar="NAME", help="such as cc-by-4.0; where the card has none")
+    push.add_argument("name", metavar="OWNER/MODEL", help="name on the Hub")
+    push.add_argument("--private", action="store_true", help="make a new repository private")
+    push.add_argument("--license", metavar="NAME", help="license, such as cc-by-4.0, if the card names none")
     push.add_argument(
         "--language",
         nargs="+",
         default=(),
         metavar="CODE",
-        help="such as en de; where the card has none",
+        help="language codes, such as en de, if the card names none",
     )
     push.set_defaults(run=push_model)
-    text = "fetch a model of the Hub, and print the directory that holds it"
+    text = "download a model of the Hub, and print its directory"
     pull: argparse.ArgumentParser = commands.add_parser("pull", help=text, description=text)
-    pull.add_argument("name", metavar="OWNER/MODEL", help="such as Helsinki-NLP/opus-mt-en-de")
+    pull.add_argument("name", metavar="OWNER/MODEL", help="name, such as Helsinki-NLP/opus-mt-en-de")
     pull.add_argument("--revision", metavar="NAME", help="branch, tag or commit")
-    pull.add_argument("--output", type=Path, metavar="DIR", help="copy the model here, into a new directory")
+    pull.add_argument("--output", type=Path, metavar="DIR", help="copy the model to this new directory")
     pull.set_defaults(run=pull_model)
 
 
@@ -58,14 +58,16 @@ def push_model(arguments: argparse.Namespace) -> int:
 
 
 def pull_model(arguments: argparse.Namespace) -> int:
-    """`pull`: fetches a model into the cache, and copies it where asked to."""
+    """`pull`: downloads a model to the cache, and copies it to `--output` if given."""
     from transformer.hub.fetch import find
 
     output: Path | None = arguments.output
     if output is not None and output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise CheckpointError(f"{output} is there already; name a new directory.")
+        raise CheckpointError(
+            f"{output} already exists and is not an empty directory; choose a new directory."
+        )
     snapshot = find(arguments.name, arguments.revision, progress=_Report())
-    print(f"{snapshot.title} is complete.", file=sys.stderr)
+    print(f"{snapshot.title} is downloaded and complete.", file=sys.stderr)
     if output is not None:
         _copy(snapshot, output)
     print(output or snapshot.directory)
@@ -73,7 +75,7 @@ def pull_model(arguments: argparse.Namespace) -> int:
 
 
 def _copy(snapshot: Snapshot, output: Path) -> None:
-    """Copies the files of a model, not what other programs fetched beside them."""
+    """Copies the files of a model, without files that other programs downloaded to the same folder."""
     from transformer.hub.files import needed
 
     names = [path.name for path in snapshot.directory.iterdir() if path.is_file()]
@@ -86,7 +88,7 @@ def _copy(snapshot: Snapshot, output: Path) -> None:
 
 
 class _Report:
-    """Writes how far a download is, on one line of a terminal."""
+    """Shows the progress of a download on one line of a terminal."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()

@@ -1,4 +1,4 @@
-"""`python -m transformer positions`: the experiments on trained twins, as one file of results."""
+"""`python -m transformer positions`: runs the experiments on trained twins and writes one result file."""
 
 from __future__ import annotations
 
@@ -37,32 +37,34 @@ VERSION = 1
 
 def add_command(commands: Any) -> None:
     """Declares the command on an argparse sub-parser collection."""
-    text = "measure what positional encodings cost and buy, on twins that differ in nothing else"
+    text = "measure costs and benefits of positional encodings on twins that differ in nothing else"
     parser: argparse.ArgumentParser = commands.add_parser("positions", help=text, description=text)
     parser.add_argument(
-        "--models", required=True, type=Path, metavar="DIR", help="a folder of model directories"
+        "--models", required=True, type=Path, metavar="DIR", help="folder of model directories"
     )
     parser.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target lines to test on")
-    parser.add_argument(
-        "--train", required=True, metavar="FILE", help="the pairs that the twins were trained on"
-    )
-    parser.add_argument(
-        "--seeds", type=Path, metavar="DIR", help="a folder of twins trained with other seeds"
-    )
+    parser.add_argument("--train", required=True, metavar="FILE", help="pairs that the twins were trained on")
+    parser.add_argument("--seeds", type=Path, metavar="DIR", help="folder of twins trained with other seeds")
     parser.add_argument("--sentences", type=int, metavar="N", help="test on the first N pairs only")
     parser.add_argument(
-        "--profiled", type=int, default=200, metavar="N", help="pairs whose attention is summed by distance"
+        "--profiled",
+        type=int,
+        default=200,
+        metavar="N",
+        help="number of pairs whose attention is summed by distance",
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help=f"by default {RESULTS_FILE} in --models")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help=f"result file; by default {RESULTS_FILE} in --models"
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures and writes; returns the exit status.
+    """Runs the experiments and writes the results; returns the exit status.
 
     Raises:
-        ValueError: There are no models, a seed is not named after a twin, vocabularies differ, or data cannot
-            be read.
+        ValueError: There are no models, a seed is not named after a twin, vocabularies differ, or the data
+            cannot be read.
     """
     twins = load_twins(arguments.models)
     seeds = {} if arguments.seeds is None else load_twins(arguments.seeds)
@@ -80,7 +82,7 @@ def load_twins(folder: Path) -> Twins:
     """Every model directory in a folder, by name.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The folder holds no model directory.
     """
     configs = sorted(folder.glob(f"*/{CONFIG_FILE}"))
     found = [path.parent for path in configs if (path.parent / WEIGHTS_FILE).exists()]
@@ -93,23 +95,25 @@ def load_twins(folder: Path) -> Twins:
 
 
 def check_seeds(twins: Twins, seeds: Twins) -> None:
-    """Raises ValueError where a model of another seed is not called after its twin, as `rotary-seed2`."""
+    """Raises ValueError if a model of another seed is not named after its twin, as `rotary-seed2` is."""
     for name in seeds:
         twin, marked, number = name.partition("-seed")
         if twin not in twins or not marked or not number.isdigit():
             raise ValueError(
-                f"The model {name} in --seeds is no other seed of a twin; name its folder TWIN-seed2, with a "
-                f"twin of {', '.join(twins)}."
+                f"The model {name} in --seeds is not named after a twin; name its folder TWIN-seed2, with "
+                f"TWIN one of {', '.join(twins)}."
             )
 
 
 def check_same_vocabulary(twins: Twins) -> None:
-    """Raises ValueError where two models cut texts into different pieces."""
+    """Raises ValueError if two models split texts into different pieces."""
     vocabularies = {name: _vocabulary(twin) for name, twin in twins.items()}
     first, *others = vocabularies
     for name in others:
         if vocabularies[name] != vocabularies[first]:
-            raise ValueError(f"The models {first} and {name} have different vocabularies; twins share one.")
+            raise ValueError(
+                f"The models {first} and {name} have different vocabularies; twins must share one."
+            )
 
 
 def _vocabulary(twin: Translator) -> tuple[str, ...]:
@@ -117,7 +121,7 @@ def _vocabulary(twin: Translator) -> tuple[str, ...]:
 
 
 def measure(arguments: argparse.Namespace, twins: Twins, seeds: Twins) -> dict[str, Any]:
-    """All experiments as JSON values."""
+    """Results of all experiments as JSON values."""
     pairs = read_pairs(arguments.data)[: arguments.sentences]
     if len(pairs) < 2:
         raise DataError(f"{arguments.data}: the experiments need at least two pairs.")
@@ -146,12 +150,12 @@ def measure(arguments: argparse.Namespace, twins: Twins, seeds: Twins) -> dict[s
 
 
 def report(done: str) -> None:
-    """Says on standard error how far the command is."""
+    """Reports a finished stage on standard error."""
     print(f"{time.strftime('%H:%M:%S')} {done}", file=sys.stderr, flush=True)
 
 
 def describe(twin: Translator) -> dict[str, Any]:
-    """What tells one twin from another."""
+    """The settings in which twins differ."""
     stacks = twin.model.encoder, twin.model.decoder
     own = sum(count_parameters(stack.positions) for stack in stacks)
     return {

@@ -1,4 +1,4 @@
-"""`python -m transformer train`: files to a model directory."""
+"""`python -m transformer train`: trains a model on files of pairs and writes a model directory."""
 
 from __future__ import annotations
 
@@ -50,25 +50,25 @@ CONFIG_CHOICES: dict[str, tuple[type, str]] = {
 }
 
 OPTION_HELP = {
-    "steps": "optimiser steps in all",
-    "batch_positions": "most positions of either side of one batch",
+    "steps": "total number of optimiser steps",
+    "batch_positions": "largest number of positions of either side of one batch",
     "accumulate": "batches per step",
-    "schedule": "linear (falls to 0), constant (falls at the end only) or inverse_sqrt (the paper's)",
-    "learning_rate": "peak of the linear and the constant schedule; a factor on the paper's",
+    "schedule": "linear (falls to 0), constant (falls only at the end) or inverse_sqrt (the paper's)",
+    "learning_rate": "peak of the linear and the constant schedule; a factor on the paper's schedule",
     "warmup": "steps of rising learning rate",
     "decay_steps": "steps of falling learning rate at the end of the constant schedule",
-    "weight_decay": "of AdamW",
-    "beta1": "of Adam",
-    "beta2": "of Adam",
-    "epsilon": "of Adam",
+    "weight_decay": "weight decay of AdamW",
+    "beta1": "beta1 of Adam",
+    "beta2": "beta2 of Adam",
+    "epsilon": "epsilon of Adam",
     "label_smoothing": "share of the target spread over the vocabulary",
     "clip": "largest norm of the gradient; 0 does not clip",
-    "average_decay": "per step, of the running average of the weights; 0 keeps none",
-    "seed": "decides weights, data order and dropout",
-    "evaluate_every": "in steps",
-    "checkpoint_every": "in steps",
-    "compile": "let torch.compile build the model's code",
-    "precision": "of matrix products: auto, float32 or bfloat16",
+    "average_decay": "decay per step of the running average of the weights; 0 keeps no average",
+    "seed": "seed of weights, data order and dropout",
+    "evaluate_every": "steps between evaluations",
+    "checkpoint_every": "steps between checkpoints",
+    "compile": "compile the model with torch.compile",
+    "precision": "type of matrix products: auto, float32 or bfloat16",
 }
 
 
@@ -79,8 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="FILE[:WEIGHT]",
-        help="source<TAB>target lines (.gz too); with weight 2 each pair comes twice an epoch, with "
-        "0.35 a new 35 %% of them does",
+        help="source<TAB>target lines (.gz too); weight 2 uses each pair twice per epoch, weight 0.35 uses "
+        "a new 35 %% of the pairs in each epoch",
     )
     parser.add_argument("--valid", nargs="+", required=True, metavar="FILE", help="pairs to evaluate on")
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="model directory to write")
@@ -89,23 +89,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument(
-        "--resume", action="store_true", help="continue the run in DIR exactly where it was saved"
+        "--resume", action="store_true", help="resume the run in DIR exactly where it was saved"
     )
     parser.add_argument(
-        "--new-data", action="store_true", help="with --resume: go on with other training data"
+        "--new-data", action="store_true", help="with --resume: continue with other training data"
     )
     parser.add_argument(
-        "--tokenizer", type=Path, metavar="FILE", help="use this sentencepiece model, train none"
+        "--tokenizer", type=Path, metavar="FILE", help="use this sentencepiece model instead of training one"
     )
     parser.add_argument(
-        "--max-length", type=int, default=256, metavar="N", help="leave out pairs over N tokens a side"
+        "--max-length",
+        type=int,
+        default=256,
+        metavar="N",
+        help="leave out pairs with more than N tokens on a side",
     )
     for name, (_, text) in MAKERS.items():
         parser.add_argument(
             f"--{name}-share", dest=name, type=float, metavar="X", help=f"add X {text} per pair"
         )
     parser.add_argument(
-        "--languages", default="en,de", metavar="A,B", help="source and target, for the model card"
+        "--languages", default="en,de", metavar="A,B", help="source and target language, for the model card"
     )
     for name, (kind, text) in CONFIG_CHOICES.items():
         parser.add_argument(_flag(name), type=kind, metavar="X", help=text)
@@ -124,10 +128,10 @@ def _flag(name: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Trains; returns the exit status.
+    """Trains a model; returns the exit status.
 
     Raises:
-        ValueError: Data, options or the output directory cannot be used.
+        ValueError: The data, options or output directory cannot be used.
     """
     device = choose_device(arguments.device)
     preset = PRESETS[arguments.preset]
@@ -148,7 +152,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _data(
     arguments: argparse.Namespace, preset: Preset, config: TransformerConfig, seed: int
 ) -> tuple[Exported, EncodedPairs, EncodedPairs]:
-    """What is exported beside the weights, training pairs and validation pairs, all read and checked."""
+    """Reads and checks the parts to export besides the weights, the training and the validation pairs."""
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
     shares = preset.shares | _given(arguments, list(MAKERS))
@@ -159,21 +163,24 @@ def _data(
     data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
-        raise DataError(f"No pair has at most {arguments.max_length} tokens a side; raise --max-length.")
+        raise DataError(f"No pair has at most {arguments.max_length} tokens per side; raise --max-length.")
     if len(data) < len(train_pairs):
         left_out = len(train_pairs) - len(data)
-        print(f"{left_out:,} pairs over {arguments.max_length} tokens a side are left out.", file=sys.stderr)
+        print(
+            f"Left out {left_out:,} pairs with more than {arguments.max_length} tokens on a side.",
+            file=sys.stderr,
+        )
     return exported, data, valid
 
 
 class RunDirectory:
-    """Where a run is kept: the state to continue from, and the model that is made from it.
+    """The directory of a run: the state to resume from, and the model exported from that state.
 
     Args:
         path: The directory.
-        trainer: The run.
-        exported: What the run exports beside the weights.
-        fingerprint: Of the training data.
+        trainer: The trainer of the run.
+        exported: Parts of the exported model besides the weights.
+        fingerprint: Fingerprint of the training data.
     """
 
     def __init__(self, path: Path, trainer: Trainer, exported: Exported, fingerprint: str) -> None:
@@ -181,7 +188,7 @@ class RunDirectory:
         self._saved_step = -1
 
     def begin(self, resume: bool, new_data: bool) -> None:
-        """Loads the saved state (of the same data, unless `new_data`), or saves the untrained model."""
+        """Loads the saved state (for the same data, unless `new_data`), or saves the untrained model."""
         self._path.mkdir(parents=True, exist_ok=True)
         for file in self._path.glob(UNFINISHED):
             file.unlink()
@@ -189,26 +196,26 @@ class RunDirectory:
             return self.save()
         changed = load_state(self._path, self._trainer, None if new_data else self._fingerprint)
         if changed:
-            print(f"Resuming with other options than before: {', '.join(changed)}.", file=sys.stderr)
+            print(f"Resuming with changed options: {', '.join(changed)}.", file=sys.stderr)
         return self._export()
 
     def log(self) -> StepLog:
-        """The log, cut to where the run stands."""
+        """The log, cut at the current step."""
         return StepLog(self._path, self._trainer.step)
 
     def choose(self, done: TrainingStep) -> None:
-        """Remembers which weights did better on the validation pairs."""
+        """Remembers which weights have the lower validation loss."""
         if done.valid_loss is not None and done.valid_loss_average is not None:
             self._exported.averaged = done.valid_loss_average < done.valid_loss
 
     def save(self) -> None:
-        """Writes the state, and then the model that it exports."""
+        """Writes the state, then the model exported from it."""
         if self._saved_step != self._trainer.step:
             save_state(self._path, self._trainer, self._fingerprint, self._exported)
             self._export()
 
     def _export(self) -> None:
-        """Writes the model's files from the state: the averaged weights if they did better, or the last."""
+        """Writes the model files from the state, with the averaged weights if they did better."""
         averaged = self._exported.averaged and self._trainer.average
         weights = self._trainer.average if averaged else self._trainer.model.state_dict()
         card = "" if (self._path / CARD_FILE).exists() else self._exported.card
@@ -237,7 +244,7 @@ def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory) -
         log.close()
         progress.close()
     if trainer.step < trainer.options.steps:
-        print(f"Stopped after step {trainer.step:,}; continue with --resume.", file=sys.stderr)
+        print(f"Stopped after step {trainer.step:,}; add --resume to continue.", file=sys.stderr)
         return 130
     return 0
 
@@ -246,16 +253,16 @@ _STOP_REQUESTED: list[int] = []
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Lets the step in progress finish, so that the saved state stands between two steps."""
+    """Lets the current step finish, so that the saved state lies between two steps."""
     _STOP_REQUESTED.append(number)
 
 
 def _check_output(path: Path, resume: bool) -> None:
     if path.exists() and not path.is_dir():
-        raise ValueError(f"The output {path} is a file; name a directory.")
+        raise ValueError(f"The output {path} is a file; choose a directory.")
     if not resume and path.is_dir() and set(path.iterdir()) - set(path.glob(UNFINISHED)):
         raise ValueError(
-            f"The output {path} is not empty; add --resume to continue its run, or name another."
+            f"The output {path} is not empty; add --resume to continue its run, or choose another directory."
         )
     if resume and not (path / STATE_FILE).is_file():
         raise CheckpointError(
@@ -270,7 +277,7 @@ def _given(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
 def _mixture(
     files: list[str], shares: dict[str, float], seed: int
 ) -> tuple[list[SentencePair], list[float] | None]:
-    """The pairs of all files with those made from them, and their weights; None if every weight is 1."""
+    """The pairs of all files and the extra pairs, with their weights; None if every weight is 1."""
     pairs: list[SentencePair] = []
     weights: list[float] = []
     for file in files:
@@ -281,7 +288,7 @@ def _mixture(
 
 
 def _weighted(file: str) -> tuple[str, float]:
-    """`FILE:WEIGHT` as its two parts; a file whose name ends like that is taken as it is."""
+    """Splits `FILE:WEIGHT`; an existing file whose name looks like that is not split."""
     path, colon, text = file.rpartition(":")
     if not colon or Path(file).exists():
         return file, 1.0

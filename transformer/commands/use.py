@@ -1,4 +1,4 @@
-"""`python -m transformer translate` and `evaluate`: a model at work."""
+"""`python -m transformer translate` and `evaluate`: translates texts and scores translations."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def add_commands(commands: Any) -> None:
         commands, "translate", translate_texts, "translate texts, or the lines of standard input"
     )
     translate.add_argument(
-        "texts", nargs="*", metavar="TEXT", help="without one, each line of standard input"
+        "texts", nargs="*", metavar="TEXT", help="text to translate; without one, each line of standard input"
     )
     add_beam_size(translate)
     evaluate = model_command(
-        commands, "evaluate", evaluate_file, "score translations of a file with sacreBLEU"
+        commands, "evaluate", evaluate_file, "translate a file and score it with sacreBLEU"
     )
     evaluate.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)")
     add_beam_size(evaluate)
 
 
 def translate_texts(arguments: argparse.Namespace) -> int:
-    """`translate`: one translation a line."""
+    """`translate`: prints one translation per line."""
     translator = open_model(arguments)
     place = 0
     for place, text in enumerate(arguments.texts or _input_lines(), start=1):
@@ -52,7 +52,7 @@ def translate_texts(arguments: argparse.Namespace) -> int:
         for note in translation.notes:
             print(f"Text {place}: {note}", file=sys.stderr)
     if place == 0:
-        raise InputError("There is nothing to translate; give texts, or lines on standard input.")
+        raise InputError("There is nothing to translate; give texts as arguments or lines on standard input.")
     return 0
 
 
@@ -65,7 +65,7 @@ def _input_lines() -> Iterator[str]:
 
 
 def evaluate_file(arguments: argparse.Namespace) -> int:
-    """`evaluate`: BLEU, chrF, loss and speed on a file."""
+    """`evaluate`: prints BLEU, chrF, loss and speed on a file."""
     pairs = read_pairs(arguments.data)
     translator = open_model(arguments)
     _check_lengths(translator, pairs, arguments.data)
@@ -91,7 +91,7 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
 
 
 def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> float | None:
-    """Nats per token on the pairs; None for models whose vocabulary is not of this package."""
+    """Loss on the pairs in nats per token; None if the vocabulary is not one of this package."""
     if not isinstance(translator.tokenizer, Tokenizer):
         return None
     return evaluate_loss(translator.model, encode_pairs(pairs, translator.tokenizer), BATCH_POSITIONS)

@@ -1,1 +1,1 @@
-"""Models by name: found, fetched, checked, published."""
+"""Finds, downloads, checks and publishes models by their names on the Hub."""

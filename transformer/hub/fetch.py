@@ -1,8 +1,8 @@
-"""Models of the Hub by their names: looked at, fetched, checked, and found again without a network.
+"""Downloads models of the Hub by name, checks them, and finds them again in the cache without a network.
 
 A download goes to huggingface_hub's cache, file by file, at one commit. Every file is compared with the hash
-that the Hub gives for it, and the branch is recorded (`refs/main`) only when all files are there: whatever
-happens meanwhile, the cache holds complete models or none.
+that the Hub gives for it. The branch is recorded (`refs/main`) only after all files have arrived, so an
+interrupted download never looks like a complete model.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from transformer.model.config import TransformerConfig
 from transformer.storage.directory import CONFIG_FILE, parameter_count
 from transformer.storage.files import CheckpointError, write_atomically
 
-# Files come over HTTP: the client of Xet goes on when it is told to stop, and waits minutes for a lost line.
+# Use plain HTTP: the Xet client ignores a request to stop, and waits minutes for a lost connection.
 constants.HF_HUB_DISABLE_XET = True
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that are there and all bytes; what it raises stops the download."""
+"""Called with the bytes received and the bytes in total; an exception from it stops the download."""
 
 _FOREIGN = (httpx2.HTTPError, OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError)
-"""What huggingface_hub raises: errors of its own, and others where an answer is not as it expects."""
+"""Errors that huggingface_hub raises: its own, and others if an answer is not as it expects."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A model that is in the cache, complete.
+    """A complete model in the cache.
 
     Attributes:
-        name: On the Hub.
-        commit: Which state of it.
-        directory: Its files.
+        name: Name on the Hub.
+        commit: Commit hash of the files.
+        directory: Directory that holds the files.
     """
 
     name: str
@@ -67,15 +67,15 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Offer:
-    """A model on the Hub that could be fetched.
+    """A model on the Hub that can be downloaded.
 
     Attributes:
-        name: As it was asked for.
-        present_name: What it is called now; another one where it was renamed.
-        revision: The branch, tag or commit that was asked for.
-        commit: The commit that this stands for.
-        files: What would be fetched.
-        config: What the model is.
+        name: Name that was asked for.
+        present_name: Present name of the model; differs from ``name`` if the model was renamed.
+        revision: Branch, tag or commit that was asked for.
+        commit: Commit that the revision points to.
+        files: Files to download.
+        config: Config of the model.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Offer:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all files."""
+        """Total size of the files in bytes."""
         return sum(file.size for file in self.files)
 
     @property
@@ -99,10 +99,10 @@ class Offer:
 def find(
     name: str, revision: str | None = None, hub: Hub | None = None, progress: Progress | None = None
 ) -> Snapshot:
-    """A model: the newest state on the Hub, or without a network the one in the cache.
+    """Gets a model: the newest state on the Hub or, without a network, the one in the cache.
 
     Raises:
-        HubError: It cannot be had.
+        HubError: The model cannot be downloaded and is not in the cache.
     """
     hub = hub or Hub.from_environment()
     if revision is not None and COMMIT.fullmatch(revision) and (known := cached(name, revision, hub)):
@@ -118,11 +118,11 @@ def find(
 
 
 def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offer:
-    """Asks the Hub for a model; of its files only the config is fetched.
+    """Asks the Hub about a model; only the config is downloaded.
 
     Raises:
         UnreachableError: The Hub does not answer.
-        HubError: There is no such model, it may not be opened here, is too large, or is of another kind.
+        HubError: The model does not exist, is not allowed here, is too large, or is of an unsupported kind.
     """
     hub = hub or Hub.from_environment()
     revision = revision or "main"
@@ -145,10 +145,10 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
 
 
 def _described(info: ModelInfo) -> tuple[str, str, dict[str, RemoteFile]]:
-    """Name, commit and files of an answer.
+    """Name, commit and files in an answer of the Hub.
 
     Raises:
-        ValueError: The answer does not say them.
+        ValueError: The answer lacks one of them.
     """
     if info.sha is None or not COMMIT.fullmatch(info.sha):
         raise ValueError("no commit")
@@ -164,16 +164,16 @@ def _remote_file(file: RepoSibling) -> RemoteFile:
 
 
 def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None) -> Snapshot:
-    """Downloads what is not yet in the cache, and compares every file with its hash.
+    """Downloads the files that are not yet in the cache, and compares every file with its hash.
 
     Args:
-        offer: What `look` found.
-        progress: Told how far it is.
-        hub: Where from.
+        offer: Result of `look`.
+        progress: Called as bytes arrive.
+        hub: The Hub to download from.
 
     Raises:
         UnreachableError: The Hub stops answering.
-        HubError: A file is damaged, missing, or does not fit on the disk.
+        HubError: A file is damaged or missing, or does not fit on the disk.
     """
     hub = hub or Hub.from_environment()
     folder = hub.folder(offer.name)
@@ -194,15 +194,17 @@ def _check_room(name: str, hub: Hub, nbytes: int) -> None:
     hub.cache.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(hub.cache).free
     if nbytes > free:
-        raise HubError(f"{name} needs {size(nbytes)} on the disk; {size(free)} are free in {hub.cache}.")
+        raise HubError(
+            f"{name} needs {size(nbytes)} on the disk, but only {size(free)} are free in {hub.cache}."
+        )
 
 
 class _Meter:
-    """Counts bytes as huggingface_hub's progress bars do, which it stands in for, and stops what is too much.
+    """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too large.
 
     Args:
-        total: Bytes of all files.
-        progress: Told how far it is.
+        total: Size of all files in bytes.
+        progress: Called as bytes arrive.
     """
 
     def __init__(self, total: int, progress: Progress | None = None) -> None:
@@ -210,17 +212,17 @@ class _Meter:
         self._done = self._at = self._most = 0
 
     def begin(self, nbytes: int) -> None:
-        """The next file, and how large it may be."""
+        """Starts the next file, which may have at most ``nbytes`` bytes."""
         self._at, self._most = 0, nbytes
 
     def end(self) -> None:
-        """The file is there."""
+        """Marks the file as complete."""
         self._done += self._most
         self._at = 0
         self._tell()
 
     def update(self, nbytes: float | None = 1) -> None:
-        """So many bytes more."""
+        """Counts bytes that arrived."""
         self._at += int(nbytes or 0)
         if self._at > self._most:
             raise HubError("more bytes than promised")
@@ -240,22 +242,22 @@ class _Meter:
         pass
 
     def update_transfer(self, nbytes: float | None = 1) -> None:
-        """Bytes on the line, which are counted where they arrive."""
+        """Ignored: bytes are counted when they arrive."""
 
     def set_postfix_str(self, text: str, refresh: bool = False) -> None:
-        """The speed, which is not shown."""
+        """Ignored: the speed is not shown."""
 
     set_transfer_postfix_str = set_postfix_str
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Does nothing; there is nothing to close."""
 
 
 def _download(name: str, commit: str, file: RemoteFile, hub: Hub, meter: _Meter) -> Path:
-    """One file, from the cache or the Hub; what is not what was promised is thrown away.
+    """Gets one file from the cache or the Hub; a file with the wrong hash is deleted.
 
     Raises:
-        HubError: It cannot be had.
+        HubError: The file cannot be downloaded or is damaged.
     """
     meter.begin(file.size)
     try:
@@ -275,11 +277,13 @@ def _download(name: str, commit: str, file: RemoteFile, hub: Hub, meter: _Meter)
         raise
     except HubError as error:
         raise HubError(
-            f"{name}: the Hub sends more than the {size(file.size)} that {file.name} has."
+            f"{name}: the Hub sends more than the {size(file.size)} that it announced for {file.name}."
         ) from error
     except _FOREIGN as error:
         if "Consistency check failed" in str(error):
-            raise HubError(f"{name}: {file.name} was cut off on its way; fetch the model again.") from error
+            raise HubError(
+                f"{name}: the download of {file.name} was cut off; fetch the model again."
+            ) from error
         raise explained(error, name, hub, commit) from error
     _check(path, file.hash, hub.folder(name), file.name)
     meter.end()
@@ -287,15 +291,15 @@ def _download(name: str, commit: str, file: RemoteFile, hub: Hub, meter: _Meter)
 
 
 _checked: dict[str, tuple[int, int]] = {}
-"""Size and time of the files that this process has compared with their hashes."""
+"""Size and modification time of the files that this process has compared with their hashes."""
 _lock = threading.Lock()
 
 
 def _check(path: Path, expected: str, folder: Path, name: str) -> None:
-    """Compares a file with its hash once per process; one that differs is removed.
+    """Compares a file with its hash, once per process, and removes the file if they differ.
 
     Raises:
-        HubError: It differs, or lies outside the model's folder.
+        HubError: They differ, or the file lies outside the model's folder.
     """
     real, what = path.resolve(), f"{name} of {folder.name.removeprefix('models--').replace('--', '/')}"
     if not real.is_relative_to(folder):
@@ -308,17 +312,17 @@ def _check(path: Path, expected: str, folder: Path, name: str) -> None:
         path.unlink()
         real.unlink(missing_ok=True)
         raise HubError(
-            f"{what} is not what its hash says: it was damaged and is now removed; fetch the model again."
+            f"{what} does not match its hash: the file was damaged and is now removed; fetch the model again."
         )
     with _lock:
         _checked[f"{real} {expected}"] = stamp
 
 
 def cached(name: str, revision: str | None = None, hub: Hub | None = None) -> Snapshot | None:
-    """A model that is in the cache, complete; no network is used.
+    """A complete model in the cache, or None; no network is used.
 
     Raises:
-        HubError: The name or the revision is none, or may not be opened here.
+        HubError: The name or the revision is not valid, or the name is not allowed here.
     """
     hub = hub or Hub.from_environment()
     revision = revision or "main"
@@ -346,7 +350,7 @@ def _recorded(reference: Path) -> str:
 
 
 def cached_models(hub: Hub | None = None) -> list[Snapshot]:
-    """All models in the cache that this package can open and that are allowed here, by name."""
+    """All models in the cache that this package can open and that are allowed here, sorted by name."""
     hub = hub or Hub.from_environment()
     return sorted(_cached_models(hub), key=lambda snapshot: snapshot.name.lower())
 
@@ -366,7 +370,7 @@ def verify(directory: Path) -> None:
     """Compares the files of a snapshot with the hashes under which the cache keeps them.
 
     Raises:
-        HubError: One differs; it is then removed, so that the next download brings it again.
+        HubError: A file differs. The file is removed, so that the next download fetches it again.
     """
     folder = directory.resolve().parents[1]
     for name in needed([path.name for path in directory.iterdir()], folder.name):
@@ -377,7 +381,7 @@ def verify(directory: Path) -> None:
 
 @contextmanager
 def in_words_of(title: str, directory: Path) -> Iterator[None]:
-    """Errors of a model's directory name the model instead of a path in the cache."""
+    """Makes errors about a model's directory name the model instead of a path in the cache."""
     try:
         yield
     except CheckpointError as error:

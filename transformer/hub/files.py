@@ -1,4 +1,4 @@
-"""Which files of a model's directory are needed, and whether they are what they should be."""
+"""Chooses the files needed to open a model, and checks their sizes, hashes and config."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from transformer.storage.tensors import MAX_SHARDS, PYTORCH, SAFETENSORS
 
 OWN = (CONFIG_FILE, TOKENIZER_FILE)
 MARIAN = (CONFIG_FILE, SOURCE_FILE, TARGET_FILE, VOCABULARY_FILE)
-"""Files that must be there, besides the weights."""
+"""Required files, besides the weights."""
 WELCOME = (CARD_FILE, HEADS_FILE)
-"""Files that are taken where they are there."""
+"""Optional files, downloaded if they exist."""
 WELCOME_TO_MARIAN = (*WELCOME, TARGET_VOCABULARY_FILE, SETTINGS_FILE, GENERATION_FILE)
 MAX_SMALL_BYTES = MAX_JSON_BYTES
-"""Most bytes of a file that holds no weights."""
+"""Largest number of bytes in a file that holds no weights."""
 _SHARD = {
     SAFETENSORS: re.compile(r"model-\d{5}-of-\d{5}\.safetensors"),
     PYTORCH: re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin"),
 }
 HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-"""Git's name of a content, or its SHA-256."""
+"""A git object id, or a SHA-256."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class RemoteFile:
     """A file as the Hub describes it.
 
     Attributes:
-        name: Its name; never with a folder.
-        size: In bytes.
-        hash: SHA-256 of its content (64 digits), or git's name of it (40 digits).
+        name: File name without a folder.
+        size: Size in bytes.
+        hash: SHA-256 of the content (64 digits), or its git object id (40 digits).
     """
 
     name: str
@@ -62,19 +62,19 @@ class RemoteFile:
 
     @property
     def is_weights(self) -> bool:
-        """Whether it holds weights."""
+        """Whether the file holds weights."""
         return self.name.endswith((".safetensors", ".bin"))
 
 
 def needed(names: Collection[str], model: str) -> list[str]:
-    """The files that are needed to open a model: small ones first, weights last.
+    """Chooses the files needed to open a model: small ones first, weights last.
 
     Args:
-        names: Those that there are.
-        model: The model's name, for the message.
+        names: Names of all files of the model.
+        model: Name of the model, for the error message.
 
     Raises:
-        HubError: This is no model that the package can open.
+        HubError: The package cannot open this model.
     """
     is_marian_s = {CONFIG_FILE, SOURCE_FILE} <= set(names)
     required = MARIAN if is_marian_s else OWN
@@ -84,13 +84,13 @@ def needed(names: Collection[str], model: str) -> list[str]:
     if missing or not weights:
         lacking = " and no ".join(missing[:3]) or f"{SAFETENSORS} or {PYTORCH}"
         raise HubError(
-            f"{model} has no {lacking}; only Marian models (OPUS-MT) and those of this package are opened."
+            f"{model} has no {lacking}; this package opens only Marian models (OPUS-MT) and its own."
         )
     return [*required, *(name for name in welcome if name in names), *weights]
 
 
 def _weights(names: Collection[str]) -> list[str]:
-    """Safetensors before PyTorch, one file before shards, as the loader reads them."""
+    """The weight files that the loader prefers: safetensors before PyTorch, one file before shards."""
     for name, shard in _SHARD.items():
         index = f"{name}.index.json"
         if name in names:
@@ -102,34 +102,35 @@ def _weights(names: Collection[str]) -> list[str]:
 
 
 def check_sizes(model: str, files: Iterable[RemoteFile], most_bytes: int, variable: str) -> None:
-    """Refuses a model that is too large, before it is downloaded.
+    """Refuses a model that is too large, before downloading it.
 
     Raises:
-        HubError: A small file, or all together, are.
+        HubError: A file without weights is too large, or all files together are.
     """
     total = 0
     for file in files:
         total += file.size
         if file.size > MAX_SMALL_BYTES and not file.is_weights:
-            raise HubError(f"{model}: its {file.name} has {size(file.size)}; no such file of a model has.")
+            raise HubError(f"{model}: {file.name} has {size(file.size)}, which is too large for this file.")
     if total > most_bytes:
         raise HubError(
-            f"{model} has {size(total)}; at most {size(most_bytes)} are downloaded ({variable} changes that)."
+            f"{model} has {size(total)}, but downloads are limited to {size(most_bytes)}; "
+            f"{variable} changes the limit."
         )
 
 
 def check_config(directory: Path) -> TransformerConfig:
-    """The config of a downloaded model, before its weights are there.
+    """Reads the config of a model whose weights have not been downloaded yet.
 
     Raises:
-        CheckpointError: It describes no model that the package can open.
+        CheckpointError: The config does not describe a model that the package can open.
     """
     path = directory / CONFIG_FILE
     return marian_config(read_json(path), path) if is_marian(directory) else read_config(directory)
 
 
 def matches(path: Path, expected: str) -> bool:
-    """Whether a file's content has a hash: SHA-256, or git's."""
+    """Whether the content of a file matches a SHA-256 or a git object id."""
     if not HASH.fullmatch(expected):
         return False
     digest = hashlib.sha256() if len(expected) == 64 else hashlib.sha1(usedforsecurity=False)
@@ -142,7 +143,7 @@ def matches(path: Path, expected: str) -> bool:
 
 
 def size(nbytes: float) -> str:
-    """A number of bytes for people, in powers of ten as the Hub shows them."""
+    """A number of bytes as readable text, in powers of ten as on the Hub."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if nbytes >= factor:
             return f"{nbytes / factor:.1f} {unit}"

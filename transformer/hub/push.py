@@ -1,4 +1,4 @@
-"""Publishing a model on the Hub: checked first, with a card whose head makes it findable, as one commit."""
+"""Publishes a model on the Hub: checks it, completes the header of its card, and uploads one commit."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ print(translation.text, translation.head("cross", 0, 0).weights)
 
 @dataclass(frozen=True)
 class Pushed:
-    """Where a model is now.
+    """The result of publishing a model.
 
     Attributes:
-        name: On the Hub.
-        commit: The state that was written.
-        url: Of its page.
+        name: Name on the Hub.
+        commit: Hash of the new commit.
+        url: Address of the model's page.
     """
 
     name: str
@@ -57,15 +57,15 @@ def push_to_hub(
     languages: Sequence[str] = (),
     hub: Hub | None = None,
 ) -> Pushed:
-    """Publishes a model directory, once it has been opened without an error.
+    """Publishes a model directory after opening it without errors.
 
     Args:
-        directory: The model's; nothing in it is changed.
-        name: ``owner/model``; the repository is made where there is none.
-        private: Whether a new repository is seen by its owner only.
-        license: The license of the weights, such as ``cc-by-4.0``; not needed where the card names it.
-        languages: Codes of source and target; not needed where the card names them.
-        hub: Where to.
+        directory: The model directory; nothing in it is changed.
+        name: ``owner/model``; the repository is created if it does not exist.
+        private: Whether only the owner can see a new repository.
+        license: The license of the weights, such as ``cc-by-4.0``; not needed if the card names it.
+        languages: Language codes of source and target; not needed if the card names them.
+        hub: The Hub to publish on.
 
     Raises:
         CheckpointError: The directory holds no usable model, its card lacks a license or languages, or the
@@ -95,7 +95,8 @@ def _explained(name: str, hub: Hub) -> Iterator[None]:
         yield
     except RepositoryNotFoundError as error:
         raise HubError(
-            f"The Hub does not let you write {name}: log in with `hf auth login`, and use your own name."
+            f"The Hub does not let you write to {name}: log in with `hf auth login`, "
+            "and use the name of your own account."
         ) from error
     except (httpx2.HTTPError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ else error
@@ -105,29 +106,29 @@ def _explained(name: str, hub: Hub) -> Iterator[None]:
 def published_card(
     card: str, name: str, license: str | None, languages: Iterable[str], *, marian: bool
 ) -> str:
-    """A card with the head by which the Hub finds models; what it says already stays.
+    """Completes the YAML header of a card, by which the Hub finds models; existing entries stay.
 
     Args:
-        card: The model's card; may be empty.
-        name: On the Hub.
-        license: Of the weights; None where the card names it.
-        languages: Codes; empty where the card names them.
-        marian: Whether transformers opens the model too.
+        card: Text of the model card; may be empty.
+        name: Name on the Hub.
+        license: License of the weights; None if the card names it.
+        languages: Language codes; empty if the card names them.
+        marian: Whether transformers can open the model too.
 
     Raises:
-        HubError: The head is damaged, or license or languages are missing.
+        HubError: The header is damaged, or license or languages are missing.
     """
     text = card if card.lstrip().startswith("---") else f"---\n{{}}\n---\n{card}"
     try:
         published = ModelCard(text, ignore_metadata_errors=True)
     except (yaml.YAMLError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise HubError(f"The head of {CARD_FILE}, between its lines of ---, is not valid YAML.") from error
+        raise HubError(f"The header of {CARD_FILE}, between the two --- lines, is not valid YAML.") from error
     data = cast(ModelCardData, published.data)
     data.license = license or data.license
     data.language = list(languages) or data.language
     for what, value in (("license", data.license), ("language", data.language)):
         if not value:
-            raise HubError(f"{CARD_FILE} names no {what}; add one, or say it with --{what}.")
+            raise HubError(f"{CARD_FILE} names no {what}; add one to the card, or pass --{what}.")
     data.library_name = "transformers" if marian else "attention-explorer"
     data.pipeline_tag = "translation"
     data.tags = list(dict.fromkeys((*(data.tags or ()), *TAGS)))

@@ -1,7 +1,7 @@
-"""The Hub as this package uses it: where it is, what may come from it, and what its errors mean.
+"""Settings for the Hub: its address, which models may be opened, and what its errors mean.
 
-Address, cache, token and offline mode are huggingface_hub's own (``HF_ENDPOINT``, ``HF_HUB_CACHE``,
-``HF_TOKEN``, ``HF_HUB_OFFLINE``, ``hf auth login``); two limits are added here.
+huggingface_hub sets the address, cache, token and offline mode (``HF_ENDPOINT``, ``HF_HUB_CACHE``,
+``HF_TOKEN``, ``HF_HUB_OFFLINE``, ``hf auth login``). This package adds two limits.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 
 
 class HubError(CheckpointError):
-    """A model of the Hub cannot be had; the message says why in one sentence."""
+    """A model cannot be fetched from the Hub; the message says why in one sentence."""
 
 
 class UnreachableError(HubError):
-    """The Hub does not answer; what is in the cache can still be used."""
+    """The Hub does not answer; models in the cache can still be used."""
 
 
 class StoppedError(HubError):
-    """A download was stopped by the one who asked for it."""
+    """The user stopped a download."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hub:
-    """Where models come from, and what may come.
+    """The Hub to fetch models from, and limits on what may be fetched.
 
     Attributes:
-        endpoint: Address of the Hub or a mirror; None for huggingface_hub's own.
-        cache_dir: Folder of the downloaded files; None for huggingface_hub's own.
-        token: A token, False for none, None for huggingface_hub's own.
-        most_bytes: Most bytes of a model's files.
+        endpoint: Address of the Hub or a mirror; None for huggingface_hub's default.
+        cache_dir: Folder of the downloaded files; None for huggingface_hub's default.
+        token: A token; False for none; None for huggingface_hub's default.
+        most_bytes: Largest total size of a model's files in bytes.
         allowed: Patterns of the names that may be opened, such as ``Helsinki-NLP/*``; None for all.
         timeout: Seconds to wait for an answer.
     """
@@ -63,7 +63,7 @@ class Hub:
         """The Hub as the environment describes it.
 
         Raises:
-            HubError: ``TRANSFORMER_HUB_GB`` is no number.
+            HubError: ``TRANSFORMER_HUB_GB`` is not a number.
         """
         limit, allowed = os.environ.get(LIMIT_VARIABLE), os.environ.get(ALLOWED_VARIABLE)
         patterns = None if allowed is None else tuple(filter(None, re.split(r"[,\s]+", allowed)))
@@ -77,7 +77,7 @@ class Hub:
 
     @property
     def address(self) -> str:
-        """The address that is asked."""
+        """The address of the Hub or mirror."""
         return (self.endpoint or constants.ENDPOINT).rstrip("/")
 
     @property
@@ -86,18 +86,18 @@ class Hub:
         return Path(self.cache_dir or constants.HF_HUB_CACHE).expanduser().resolve()
 
     def folder(self, name: str) -> Path:
-        """The folder that holds a model's files of all revisions."""
+        """The folder that holds the files of all revisions of a model."""
         return self.cache / f"models--{name.replace('/', '--')}"
 
     def api(self) -> HfApi:
-        """The client."""
+        """A client of huggingface_hub."""
         return HfApi(endpoint=self.endpoint, token=self.token, library_name="attention-explorer")
 
     def check_allowed(self, name: str) -> None:
         """Refuses a name that this installation does not open.
 
         Raises:
-            HubError: It is not among the allowed ones.
+            HubError: The name is not among the allowed ones.
         """
         if self.allowed is not None and not any(fnmatch.fnmatchcase(name, each) for each in self.allowed):
             names = " or ".join(self.allowed[:4]) or "no model at all"
@@ -105,32 +105,32 @@ class Hub:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text has the form of a name on the Hub, ``owner/model``."""
+    """Whether a text has the form of a model name on the Hub, ``owner/model``."""
     return _NAME.fullmatch(text) is not None
 
 
 def check_name(name: str) -> None:
-    """Refuses what is no name on the Hub: a path never is one.
+    """Refuses a text that is not a model name on the Hub, such as a path.
 
     Raises:
-        HubError: It is none.
+        HubError: The text is not a valid name.
     """
     if not _NAME.fullmatch(name):
-        raise HubError(f"{name!r:.120} is no name of a model on the Hub; those read owner/model.")
+        raise HubError(f"{name!r:.120} is not a model name on the Hub; names have the form owner/model.")
 
 
 def check_revision(revision: str) -> None:
-    """Refuses what is no branch, tag or commit.
+    """Refuses a text that cannot be a branch, tag or commit.
 
     Raises:
-        HubError: It is none.
+        HubError: The text is not a valid revision.
     """
     if not _REVISION.fullmatch(revision) or ".." in revision or "//" in revision or revision.endswith("/"):
-        raise HubError(f"{revision!r:.120} is no revision; give a branch, a tag or a commit.")
+        raise HubError(f"{revision!r:.120} is not a revision; give a branch, a tag or a commit.")
 
 
 def explained(error: BaseException, name: str, hub: Hub, revision: str | None = None) -> HubError:
-    """What an error of huggingface_hub means for a model, in one sentence."""
+    """Explains an error of huggingface_hub in one sentence."""
     cause = error.__cause__
     if isinstance(error, errors.LocalEntryNotFoundError) and cause is not None:
         return explained(cause, name, hub, revision)
@@ -145,24 +145,24 @@ def explained(error: BaseException, name: str, hub: Hub, revision: str | None = 
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HubError(f"{name} does not fit on the disk of {hub.cache}.")
     if isinstance(error, OSError) and error.errno is not None:
-        return HubError(f"{name} cannot be kept in {hub.cache}: {error.strerror}.")
+        return HubError(f"{name} cannot be saved in {hub.cache}: {error.strerror}.")
     if isinstance(error, errors.LocalTokenNotFoundError):
-        return HubError("There is no token of the Hub here; log in with `hf auth login`.")
-    return HubError(f"{name}: what answers at {hub.address} is not the Hub.")
+        return HubError("No token for the Hub was found; log in with `hf auth login`.")
+    return HubError(f"{name}: the server at {hub.address} is not the Hub; check HF_ENDPOINT.")
 
 
 def _answer(error: errors.HfHubHTTPError, name: str, hub: Hub, revision: str | None) -> HubError:
-    """What an answer of the Hub other than success means."""
+    """Explains an error status of the Hub in one sentence."""
     status = error.response.status_code
     if isinstance(error, errors.GatedRepoError):
         return HubError(
-            f"{name} is open to those who accepted its terms only: accept them at {hub.address}/{name}, "
+            f"{name} is open only to users who accept its terms: accept them at {hub.address}/{name}, "
             "and log in with `hf auth login`."
         )
     if isinstance(error, errors.RevisionNotFoundError):
         return HubError(f"{name} has no revision {revision!r:.120} on the Hub.")
     if isinstance(error, errors.RemoteEntryNotFoundError):
-        return HubError(f"{name} lacks a file on the Hub that it lists; its upload was not finished.")
+        return HubError(f"{name} lists a file that the Hub does not have; its upload was not finished.")
     if isinstance(error, errors.RepositoryNotFoundError):
         return HubError(
             f"There is no model {name} on the Hub, or it is private: check the spelling, or log in with "
@@ -171,7 +171,7 @@ def _answer(error: errors.HfHubHTTPError, name: str, hub: Hub, revision: str | N
     if isinstance(error, errors.DisabledRepoError):
         return HubError(f"{name} is switched off on the Hub.")
     if status in (401, 403):
-        return HubError(f"The Hub refuses {name}: this token may not; log in with `hf auth login`.")
+        return HubError(f"The Hub refuses access to {name} with this token; log in with `hf auth login`.")
     if status == 429 or status >= 500:
         return UnreachableError(f"The Hub at {hub.address} answers with an error ({status}).")
     return HubError(f"The Hub at {hub.address} refuses {name} ({status}).")

@@ -1,4 +1,4 @@
-"""Where a model comes from: a directory, or a name on the Hub that stands for one in the cache."""
+"""Opens a model from a directory, or from a name on the Hub by way of the cache."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def open_model(path: str | Path, revision: str | None = None) -> tuple[str, Chec
         revision: Branch, tag or commit on the Hub; None for the newest state.
 
     Returns:
-        What captions call it, and what it holds.
+        The name for captions, and the content of the model.
 
     Raises:
-        CheckpointError: It cannot be had, or is none that this package can open.
+        CheckpointError: The model cannot be fetched, or this package cannot open it.
     """
     directory = _directory(path, revision)
     name = hub_title(directory)
@@ -45,7 +45,7 @@ def _directory(path: str | Path, revision: str | None) -> Path:
     if isinstance(path, str) and not is_directory and _NAME.fullmatch(path):
         return _found(path, revision)
     if revision is not None:
-        raise CheckpointError(f"{path} is no name on the Hub, so it has no revision {revision!r:.80}.")
+        raise CheckpointError(f"{path} is not a name on the Hub, so it has no revision {revision!r:.80}.")
     return Path(path)
 
 
@@ -58,13 +58,13 @@ def _found(name: str, revision: str | None) -> Path:
     except HubError as error:
         folder = Path(name).parent
         if folder.is_dir():
-            message = f"There is no model directory {name}, and as a name on the Hub: {error}"
+            message = f"There is no model directory {name}. As a name on the Hub: {error}"
             raise CheckpointError(message) from error
         raise
 
 
 def hub_title(directory: Path) -> str | None:
-    """Name and commit of a directory of huggingface_hub's cache; None for any other directory."""
+    """Name and commit of a directory in huggingface_hub's cache; None for any other directory."""
     parts = directory.absolute().parts[-3:]
     if len(parts) < 3 or parts[1] != "snapshots" or not _COMMIT.fullmatch(parts[2]):
         return None
@@ -82,7 +82,7 @@ def _read(directory: Path) -> Checkpoint:
 
 
 def _fits(heads: dict[str, Any], config: TransformerConfig) -> bool:
-    """Whether `heads.json` speaks of heads that the model has: readers trust its shape."""
+    """Whether `heads.json` has the shape that its readers rely on and names only heads of the model."""
     default, grids = heads.get("default", {}), heads.get("heads", {})
     layers = {str(kind): site.n_layers for kind, site in config.sites.items()}
     if not (isinstance(default, dict) and isinstance(grids, dict) and {*default, *grids} <= set(layers)):

@@ -1,1 +1,1 @@
-"""What one run shows: inside a head, parts, words, links."""
+"""Views of one run: inside a head, parts of the model, words, alignment links."""

@@ -1,8 +1,8 @@
-"""Word alignments read from cross-attention, and their error against links made by hand.
+"""Word alignments from cross-attention, and their error against hand-made links.
 
-By default a target word is aligned to the source word that gets most of its attention. Attention on the
-source's `</s>` is left out. The weight of a word pair is the sum over the source word's pieces and the mean
-over the target word's.
+By default, a target word is aligned to the source word that gets most of its attention. Attention on the
+source's `</s>` is left out. The weight of a word pair is the sum over the pieces of the source word and
+the mean over the pieces of the target word.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
 
 @dataclass(frozen=True)
 class GoldPair:
-    """A sentence pair with links made by hand; words and links count from 0.
+    """A sentence pair with hand-made links; words count from 0.
 
     Attributes:
         source: Source words.
         target: Target words.
         sure: (source word, target word) links that an alignment should have.
-        possible: Links that it may have, the sure ones among them.
+        possible: Links that it may have, including the sure links.
     """
 
     source: tuple[str, ...]
@@ -44,7 +44,7 @@ class GoldPair:
 
 @dataclass(frozen=True)
 class AlignmentScore:
-    """How well links fit, over all sentences together (Och and Ney 2003).
+    """How well links fit the gold links, over all sentences together (Och and Ney 2003).
 
     Attributes:
         aer: Alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
@@ -63,11 +63,14 @@ def read_gold(path: str | Path, bounds: Bounds = TRUSTED) -> list[GoldPair]:
     """Reads `source<TAB>target<TAB>links` lines; `i-j` is a sure link, `ipj` a possible one, source first.
 
     Raises:
-        DataError: A line has another form, a link leaves its sentence, or the file exceeds the bounds.
+        DataError: A line does not have this form, a link points outside its sentence, or the file exceeds
+            the bounds.
     """
     pairs = [_gold_pair(f"{path}:{number}", line) for number, line in read_lines(path, bounds)]
     if not pairs:
-        raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target<TAB>links` line a pair.")
+        raise DataError(
+            f"{path}: the file is empty; it needs one `source<TAB>target<TAB>links` line per pair."
+        )
     return pairs
 
 
@@ -83,11 +86,11 @@ def _gold_pair(place: str, line: str) -> GoldPair:
         match = _LINK.fullmatch(text)
         if not match:
             raise DataError(
-                f"{place}: {text[:40]!r} is no link; write 3-4 for a sure and 3p4 for a possible one."
+                f"{place}: {text[:40]!r} is not a link; write 3-4 for a sure link or 3p4 for a possible one."
             )
         link = int(match[1]), int(match[3])
         if link[0] >= len(source) or link[1] >= len(target):
-            raise DataError(f"{place}: the link {text} leaves the sentence; words count from 0.")
+            raise DataError(f"{place}: the link {text} points outside the sentence; words count from 0.")
         links[match[2]].add(link)
     return GoldPair(source, target, frozenset(links["-"]), frozenset(links["-"] | links["p"]))
 
@@ -109,7 +112,7 @@ def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentSco
 
 
 def diagonal(pair: GoldPair) -> Links:
-    """The baseline that reads nothing: each target word goes to the source word at its relative place."""
+    """A baseline without attention: links each target word to the source word at its relative position."""
     n_source, n_target = len(pair.source), len(pair.target)
     return frozenset(((2 * j + 1) * n_source // (2 * n_target), j) for j in range(n_target))
 
@@ -117,7 +120,7 @@ def diagonal(pair: GoldPair) -> Links:
 def merge_words(
     weights: NDArray[np.float32], queries: Sequence[Group], keys: Sequence[Group]
 ) -> NDArray[np.float32]:
-    """Attention between words: summed over a key's pieces, averaged over a query's; rows keep their sum.
+    """Attention between words: summed over key pieces, averaged over query pieces; rows keep their sum.
 
     Args:
         weights: (…, query pieces, key pieces).
@@ -143,9 +146,9 @@ def word_weights(
             token t.
         source: Words of the source, as groups of its pieces.
         target: Words of the target, as groups of its pieces.
-        rows: "predicted": a target word's attention is that of the rows that predict its pieces; "read": of
-            the rows that read them, one later. If no row reads a word (the last piece of a translation
-            that was cut), it has no weight.
+        rows: With "predicted", a target word has the attention of the rows that predict its pieces. With
+            "read", it has the attention of the rows that read them, one row later. A word that no row reads (the last
+            piece of a truncated translation) has no weight.
 
     Returns:
         (…, target words, source words).
@@ -157,7 +160,7 @@ def word_weights(
 
 
 def text_words(groups: Iterable[Group]) -> list[Group]:
-    """The groups that stand for text: what an alignment may link."""
+    """The groups that stand for text; only these can be linked."""
     return [group for group in groups if not is_special(group.text)]
 
 
@@ -166,10 +169,10 @@ def link_words(weights: NDArray[np.float32], rule: Rule = "strongest", least: fl
 
     Args:
         weights: (heads, target words, source words).
-        rule: "strongest": every target word to its strongest source word; "mutual": only where the source
-            word's strongest target word is that one too (the intersection of both directions); "above":
-            every pair with at least the weight `least`.
-        least: From 0 to 1.
+        rule: "strongest" links every target word to its strongest source word; "mutual" keeps only links that
+            are also strongest from the source word (the intersection of both directions); "above" links
+            every pair with a weight of at least `least`.
+        least: Smallest weight for "above", from 0 to 1.
 
     Returns:
         One alignment per head; a target word without any weight has no link.
@@ -190,7 +193,7 @@ def _strongest(weights: NDArray[np.float32], axis: int) -> NDArray[np.bool_]:
 def attention_links(
     weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str], *, rows: Rows
 ) -> list[Links]:
-    """Alignments of one layer's heads, each target word to its strongest source word.
+    """Alignments of the heads of one layer: each target word to its strongest source word.
 
     Args:
         weights: (heads, queries, keys) cross-attention.
@@ -199,7 +202,7 @@ def attention_links(
         rows: As in `word_weights`.
 
     Returns:
-        One alignment per head; words are what spaces part, and count from 0.
+        One alignment per head; words are separated by spaces and count from 0.
     """
     source, target = (text_words(word_groups(tokens)) for tokens in (source_tokens, target_tokens))
     return link_words(word_weights(weights, source, target, rows=rows))

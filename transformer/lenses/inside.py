@@ -1,7 +1,7 @@
 """One query of one head, from the residual stream and back into it (section 3.2).
 
 Vectors are rows, as in the paper: q = x W_Q + b. Weights come from the model, everything else from a
-trace with ``Capture(residual=True)``; ``audit_inside`` holds the one against the other.
+trace with ``Capture(residual=True)``; ``audit_inside`` checks that they agree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from transformer.translate.translation import NotCapturedError, Translation, rea
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.floating]
 SMALLEST_SCALE = 1e-2
-"""Differences are taken as a share of the largest number, but never of a smaller one than this."""
+"""Differences are divided by the largest number, or by this value if it is larger."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Projection:
     bias: Array
 
     def __call__(self, x: Array) -> Doubles:
-        """x W + b in float64, as one would check it by hand."""
+        """x W + b in float64."""
         return x.astype(np.float64) @ self.weight.astype(np.float64) + self.bias.astype(np.float64)
 
 
@@ -54,24 +54,24 @@ class InsideHead:
     Attributes:
         view: The head, cut to the row of the query and all keys.
         row: Position of the query.
-        stream: (d_model,) the residual stream that arrives.
-        read: (d_model,) x, what the sub-layer reads of it.
-        sources: (keys, d_model) what keys and values are made of.
+        stream: (d_model,) the residual stream that arrives at the sub-layer.
+        read: (d_model,) x, the input that the sub-layer reads from the stream.
+        sources: (keys, d_model) the inputs from which keys and values are computed.
         w_q: W_Q and b_Q of this head.
         w_k: W_K and b_K.
         w_v: W_V and b_V.
         w_o: This head's rows of W_O, with the bias that all heads share.
         query: (d_head,) x W_Q + b_Q, before any rotation.
         key: (keys, d_head) before any rotation.
-        products: (keys,) q·k, of the rotated vectors where the encoding rotates.
-        bias: (keys,) what the encoding adds to the scaled products; None where it adds nothing.
-        outputs: (heads, d_head) b of every head of the layer.
-        contributions: (heads, d_model) what each head adds to the update.
-        update: (d_model,) what the sub-layer returns.
+        products: (keys,) q·k, of the rotated vectors if the encoding rotates.
+        bias: (keys,) the bias that the encoding adds to the scaled products; None if it adds nothing.
+        outputs: (heads, d_head) the output of every head of the layer.
+        contributions: (heads, d_model) the part of the update that each head adds.
+        update: (d_model,) the output of the sub-layer.
         added: (d_model,) stream + update.
         next_stream: (d_model,) the stream that leaves: the sum, or with post-norm its LayerNorm.
         rotates: Whether the encoding rotates queries and keys.
-        audit: Proof of all of it.
+        audit: Checks of all these arrays.
     """
 
     view: HeadView
@@ -103,15 +103,15 @@ class InsideHead:
 
 @dataclass(frozen=True, eq=False)
 class RecordedSublayer:
-    """The modules of a sub-layer, and what was recorded of it.
+    """The modules of a sub-layer and its recorded arrays.
 
     Attributes:
-        attention: The sub-layer.
-        residual: Its way back into the stream.
+        attention: The attention module.
+        residual: The module that adds the update to the stream.
         positions: Encoding that acts inside the attention; None in cross-attention.
         record: Queries, keys, values, outputs of all heads.
-        stream: The residual stream around it.
-        sources: (keys, d_model) what keys and values are made of.
+        stream: The residual stream before and after the sub-layer.
+        sources: (keys, d_model) the inputs from which keys and values are computed.
         following: (queries, d_model) the stream that the next sub-layer receives.
     """
 
@@ -135,15 +135,15 @@ def look_inside(
 
     Args:
         model: The model that made the translation.
-        translation: With ``capture=Capture(residual=True)``.
+        translation: A translation made with ``capture=Capture(residual=True)``.
         which: Kind, layer and head, from 0.
         row: The query, from 0.
-        decoded: The same translation as it was decoded, where this one was traced afterwards: its
-            queries, keys, values and outputs must be the same.
+        decoded: The same translation as originally decoded, if `translation` was traced afterwards; queries,
+            keys, values and outputs of both must agree.
 
     Raises:
         NotCapturedError: The residual stream was not recorded.
-        IndexError: There is no such layer, head or row.
+        IndexError: The layer, head or row does not exist.
     """
     kind, layer, head = AttentionKind(which[0]), which[1], which[2]
     whole = _record(translation, kind, layer, head)
@@ -176,7 +176,7 @@ def projections(attention: MultiHeadAttention, head: int) -> tuple[Projection, .
 def recorded_sublayer(
     model: Transformer, translation: Translation, kind: AttentionKind, layer: int
 ) -> RecordedSublayer:
-    """An attention sub-layer of the model with what was recorded there."""
+    """An attention sub-layer of the model with its recorded arrays."""
     site, stacks = model.config.sites[kind], model.config.stacks
     sublayer = site.sublayer(layer)
     following = stacks[sublayer.side].after(sublayer)
@@ -194,7 +194,7 @@ def recorded_sublayer(
 
 
 def memory(model: Transformer, translation: Translation) -> Tensor:
-    """(source, d_model) float32: the encoder's output, which cross-attention reads.
+    """The encoder output that cross-attention reads (source, d_model), float32.
 
     Raises:
         NotCapturedError: The residual stream was not recorded.
@@ -242,7 +242,7 @@ def _opened(sublayer: RecordedSublayer, view: HeadView) -> InsideHead:
 
 
 def _contributions(attention: MultiHeadAttention, outputs: Tensor) -> Array:
-    """(heads, d_model): each head's output through its own rows of W_O."""
+    """Each head's output times its own rows of W_O (heads, d_model)."""
     heads, d_head = outputs.shape
     weight = attention.out_proj.weight.float().cpu().view(-1, heads, d_head)
     return as_array(torch.einsum("hd,mhd->hm", outputs, weight))
@@ -254,7 +254,7 @@ def _rotates(positions: PositionalEncoding, d_head: int) -> bool:
 
 
 def _rotated(positions: PositionalEncoding | None, x: Array, first: int) -> Doubles:
-    """Queries or keys (length, d_head) as attention compares them."""
+    """Queries or keys (length, d_head) after the rotation, if the encoding rotates."""
     if positions is None:
         return x.astype(np.float64)
     device = next(iter(positions.buffers()), torch.empty(0)).device
@@ -266,7 +266,7 @@ def _rotated(positions: PositionalEncoding | None, x: Array, first: int) -> Doub
 
 
 def audit_inside(inside: InsideHead, sublayer: RecordedSublayer) -> list[Check]:
-    """Holds every array of ``inside`` against the trace, recomputed in float64 by the textbook formulas."""
+    """Checks every array of ``inside`` against the trace, with the textbook formulas in float64."""
     view, record, stream, row = inside.view, sublayer.record, sublayer.stream, inside.row
     head, limit = view.head, OUTPUT_LIMIT[sublayer.attention.q_proj.weight.dtype]
     recorded = record.output[:, row].numpy()
@@ -342,7 +342,7 @@ def layer_norm(norm: nn.LayerNorm, x: Floats) -> Doubles:
 
 
 def _same_run(decoded: LayerTrace, replayed: LayerTrace, limit: float) -> Check:
-    """What the second pass computed against what was recorded while decoding."""
+    """Compares the arrays of the second pass with those recorded while decoding."""
     pairs = [
         (getattr(replayed, name).numpy(), getattr(decoded, name).numpy())
         for name in ("query", "key", "value", "output")
@@ -351,7 +351,7 @@ def _same_run(decoded: LayerTrace, replayed: LayerTrace, limit: float) -> Check:
 
 
 def difference(shown: Floats, true: Floats) -> float:
-    """Largest difference as a share of the largest true number; infinite where the shapes differ."""
+    """Largest difference as a share of the largest true number; infinite if the shapes differ."""
     if shown.shape != true.shape:
         return float("inf")
     scale = max(SMALLEST_SCALE, float(np.abs(true.astype(np.float64)).max(initial=0.0)))
@@ -359,7 +359,7 @@ def difference(shown: Floats, true: Floats) -> float:
 
 
 def worst(values: list[float]) -> float:
-    """The largest; NaN, which is never within a limit, where any is NaN."""
+    """The largest number; NaN if any is NaN, because NaN is never within a limit."""
     return float("nan") if any(value != value for value in values) else max(values)
 
 

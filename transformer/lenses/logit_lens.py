@@ -1,4 +1,4 @@
-"""The next-token distribution read off the decoder's stream after every layer."""
+"""The logit lens: the next-token distribution computed from the decoder's stream after every layer."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Guess:
 
 @dataclass(frozen=True)
 class LensRow:
-    """What the output matrix reads off the stream after some layers (nostalgebraist 2020).
+    """The distribution that the output matrix gives after some layers (nostalgebraist 2020).
 
     Attributes:
-        layers: How many decoder layers the stream has passed; 0 at their input.
+        layers: Number of decoder layers that the stream has passed; 0 at the decoder's input.
         best: The most probable tokens, best first.
-        chosen: Probability of the token that was written in the end.
-        rank: Its place in the distribution, from 1.
+        chosen: Probability of the token that the model finally chose.
+        rank: Rank of that token in the distribution, from 1.
     """
 
     layers: int
@@ -43,19 +43,20 @@ class LensRow:
 def logit_lens(
     model: Transformer, translation: Translation, step: int, count: int = 5
 ) -> tuple[tuple[LensRow, ...], tuple[Check, ...]]:
-    """The next-token distribution read off the decoder's stream after every layer.
+    """Computes the next-token distribution from the decoder's stream after every layer.
 
-    Final norm (pre-norm only) and output matrix are applied to each layer's stream as if it were the last.
-    Only the last row is the model's own distribution; the check holds it against the decoded one.
+    The final norm (pre-norm only) and the output matrix are applied to each layer's stream as if that
+    layer were the last. Only the last row is the model's own distribution; the check compares it with the
+    decoded one.
 
     Args:
         model: The model.
-        translation: With the residual stream.
+        translation: A translation with the residual stream recorded.
         step: Decode step, from 0.
-        count: How many tokens per row.
+        count: Number of tokens per row.
 
     Returns:
-        A row per layer, from the decoder's input to its end, and the checks.
+        One row for the decoder's input and one per layer, and the checks.
     """
     decoder, written = model.decoder, translation.steps[step]
     stack = translation.config.stacks["decoder"]

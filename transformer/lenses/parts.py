@@ -1,7 +1,7 @@
 """The parts of a running model at one token: embedding, LayerNorm, feed-forward, residual stream, output.
 
-Everything is read from the model and from a trace with ``Capture(residual=True)``; each part comes with the
-checks that hold it against what the model recorded.
+Everything comes from the model and from a trace with ``Capture(residual=True)``. Each part has checks that
+compare it with what was recorded.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class EmbeddingPart:
 
     Attributes:
         row: The token's row of the embedding table.
-        scaled: That times the model's factor, √d_model in the paper.
-        position: What was added for its position; None where nothing is.
-        input: What the first layer received.
-        factor: The factor.
-        checks: Proof.
+        scaled: That row times the model's factor, √d_model in the paper.
+        position: The vector added for the token's position; None if nothing is added.
+        input: The input of the first layer.
+        factor: The model's factor.
+        checks: Checks against the recorded arrays.
     """
 
     row: Array
@@ -56,8 +56,8 @@ class NormPart:
         epsilon: ε.
         weight: γ.
         bias: β.
-        after: What comes out.
-        checks: Proof.
+        after: The output.
+        checks: Checks against the recorded arrays.
     """
 
     before: Array
@@ -81,11 +81,11 @@ class FeedForwardPart:
     """The feed-forward network at one token (equation 2).
 
     Attributes:
-        read: (d_model,) what it reads.
+        read: (d_model,) the input of the network.
         units: (d_ff,) inner units after the activation.
-        added: (d_ff,) length of what each unit adds to the update.
-        update: (d_model,) what it returns.
-        checks: Proof.
+        added: (d_ff,) norm of the vector that each unit adds to the update.
+        update: (d_model,) the output of the network.
+        checks: Checks against the recorded arrays.
     """
 
     read: Array
@@ -95,16 +95,16 @@ class FeedForwardPart:
     checks: tuple[Check, ...]
 
     def most_active(self, count: int = 8) -> tuple[int, ...]:
-        """The units that add most, from 0, largest first."""
+        """The units that add most to the update, counted from 0, largest first."""
         return tuple(int(unit) for unit in np.argsort(-self.added, kind="stable")[:count])
 
 
 @dataclass(frozen=True)
 class StreamPoint:
-    """The length of a token's vector at one point of the residual stream.
+    """The norm of a token's vector at one point of the residual stream.
 
     Attributes:
-        sublayer: The one that the stream has passed; None at the input of the stack.
+        sublayer: The sub-layer that the stream has passed; None at the input of the stack.
         norm: ‖x‖.
     """
 
@@ -114,7 +114,7 @@ class StreamPoint:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A row of the embedding table close to another, with the cosine between them."""
+    """A row of the embedding table that is close to another row, with their cosine similarity."""
 
     token_id: int
     cosine: float
@@ -123,7 +123,7 @@ class Neighbour:
 def embedding_part(
     model: Transformer, translation: Translation, side: Side, position: int, token_id: int
 ) -> EmbeddingPart:
-    """How the token at a position (from 0) enters the encoder or the decoder."""
+    """The embedding of the token at a position (from 0), as it enters the encoder or the decoder."""
     table, factor = embedding_table(model, side), model.config.embedding_scale
     row = as_array(table[token_id])
     trace = embedding_trace(translation, side)
@@ -139,7 +139,7 @@ def embedding_part(
 
 
 def norm_part(model: Transformer, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:
-    """The LayerNorm of a sub-layer at a token: before it with pre-norm, after the addition with post-norm."""
+    """The LayerNorm of a sub-layer at a token: before the sub-layer (pre-norm) or after it (post-norm)."""
     trace = translation.stream(sublayer)
     norm = model.residual(sublayer).norm
     if model.config.norm == "pre":
@@ -150,7 +150,7 @@ def norm_part(model: Transformer, translation: Translation, sublayer: Sublayer, 
 def final_norm_part(
     model: Transformer, translation: Translation, side: Side, position: int
 ) -> NormPart | None:
-    """The LayerNorm at the end of a pre-norm stack; None with post-norm, which has none."""
+    """The LayerNorm at the end of a pre-norm stack; None for post-norm, which has none there."""
     norm = model.stack(side).final_norm
     if not isinstance(norm, nn.LayerNorm):
         return None
@@ -176,7 +176,7 @@ def _normed(norm: nn.LayerNorm, before: Tensor, after: Array) -> NormPart:
 
 
 def proved_norm(part: NormPart, norm: nn.LayerNorm) -> NormPart:
-    """The part with its proof: the numbers shown give what the model computed, by the formula."""
+    """The part with a check that the formula turns its numbers into the recorded output."""
     by_hand = part.weight.astype(np.float64) * part.normalised + part.bias
     pairs = [(by_hand, part.after), (layer_norm(norm, part.before), part.after)]
     checks = (_check("LayerNorm", pairs, OUTPUT_LIMIT[norm.weight.dtype]),)
@@ -204,7 +204,7 @@ def feed_forward_part(
 def addition_check(
     model: Transformer, translation: Translation, sublayer: Sublayer, position: int, total: Array
 ) -> tuple[Check, ...]:
-    """Holds a sum of stream and update (d_model,) against the stream that left the sub-layer."""
+    """Compares the sum of stream and update (d_model,) with the stream that left the sub-layer."""
     output = read_only(translation.stream(sublayer).output[position])
     norm = model.residual(sublayer).norm
     leaves_as = total if model.config.norm == "pre" else layer_norm(norm, total)
@@ -214,9 +214,9 @@ def addition_check(
 def stream_norms(
     translation: Translation, side: Side, position: int
 ) -> tuple[tuple[StreamPoint, ...], tuple[Check, ...]]:
-    """The length of a token's vector from the input of a stack to its end, sub-layer by sub-layer.
+    """The norm of a token's vector from the input of a stack to its end, sub-layer by sub-layer.
 
-    The check holds what left each sub-layer against what arrived at the next.
+    The check compares the vector that left each sub-layer with the vector that arrived at the next.
     """
     before = embedding_trace(translation, side).input[position]
     points, joints = [StreamPoint(None, float(before.norm()))], []
@@ -229,7 +229,7 @@ def stream_norms(
 
 
 def neighbours(model: Transformer, side: Side, token_id: int, count: int = 8) -> tuple[Neighbour, ...]:
-    """The rows of the embedding table with the largest cosine to a token's row, itself left out."""
+    """The rows of the embedding table with the largest cosine to a token's row, without that row."""
     table = embedding_table(model, side).float()
     with torch.inference_mode():
         cosines = F.cosine_similarity(table, table[token_id][None], dim=1, eps=1e-12)
@@ -239,12 +239,12 @@ def neighbours(model: Transformer, side: Side, token_id: int, count: int = 8) ->
 
 
 def embedding_table(model: Transformer, side: Side) -> Tensor:
-    """(pieces, d_model): the table that a side looks its tokens up in."""
+    """The embedding table of one side (pieces, d_model)."""
     return model.table(side).weight.detach()
 
 
 def leaves(translation: Translation, side: Side) -> Tensor:
-    """(length, d_model) the stream that leaves the last layer of a stack."""
+    """The stream that leaves the last layer of a stack (length, d_model)."""
     return translation.stream(translation.config.stacks[side].ends()[-1]).output
 
 

@@ -1,6 +1,6 @@
-"""A head read in words: sub-words merged, special tokens and punctuation put aside, nothing renormalised.
+"""Reads a head in words: merges sub-words, hides special tokens and punctuation, renormalises nothing.
 
-What comes out is derived from a trace, not recorded in it: whoever draws it says so (``ReadView.derived``).
+The result is derived from a trace, not recorded in it; every figure of it must say so (``ReadView.derived``).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Rows = Literal["read", "predicted"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How maps are read.
+    """Settings for reading maps.
 
     Attributes:
-        words: Whether the pieces of a word are one row and one column.
-        hide_special: Whether `<s>`, `</s>` and the like are left out.
+        words: Whether the pieces of a word are merged into one row and one column.
+        hide_special: Whether `<s>`, `</s>` and other special tokens are left out.
         hide_punctuation: Whether punctuation is left out.
-        rows: Whether decoder rows are named, merged and hidden by the token they read or the one they
-            predict; None: predicted in cross-attention, read elsewhere.
+        rows: Whether decoder rows are named, merged and hidden by the token they read or by the token they
+            predict. None: the predicted token in cross-attention, the token read elsewhere.
     """
 
     words: bool = False
@@ -39,17 +39,18 @@ class Reading:
 
     @property
     def changes(self) -> bool:
-        """Whether a view read so may differ from the model's own arrays."""
+        """Whether a view with these settings may differ from the model's own arrays."""
         return self.words or self.hide_special or self.hide_punctuation
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The rows or columns of a map as they are read.
+    """The rows or columns of a map after reading.
 
     Attributes:
-        groups: What each stands for, in the order of the text; positions count from the start of the text.
-        shown: (groups,) bool, False where a group is hidden.
+        groups: The pieces of each row or column, in the order of the text; positions count from
+            the start of the text.
+        shown: (groups,) bool, False for hidden groups.
     """
 
     groups: tuple[Group, ...]
@@ -61,34 +62,34 @@ class Axis:
         return tuple(group for group, shown in zip(self.groups, self.shown, strict=True) if shown)
 
     def moved(self, by: int) -> Axis:
-        """The same axis, with positions counted from elsewhere."""
+        """The same axis with all positions shifted by ``by``."""
         moved = tuple(Group(each.start + by, each.stop + by, each.text) for each in self.groups)
         return Axis(moved, self.shown)
 
 
 @dataclass(frozen=True)
 class ReadView:
-    """A head as it is read; has the shape of a ``HeadView`` without queries, keys, values and outputs.
+    """A head after reading; like a ``HeadView`` without queries, keys, values and outputs.
 
     Attributes:
-        kind: Which attention.
+        kind: Kind of attention.
         layer: Layer, from 0.
         head: Head, from 0.
         model: Name of the model.
         norm: "pre" or "post".
-        query_tokens: The rows, by the token that is read.
-        predicted_tokens: The rows, by the token that is predicted; None in the encoder.
-        key_tokens: The columns.
-        window: Which pieces of the whole map this covers.
-        scores: (rows, columns) as in ``HeadView``; None where pieces were merged: words have no score.
-        mask: (rows, columns) bool, True where any piece of the row may attend to any piece of the column.
+        query_tokens: Names of the rows by the token that each row reads.
+        predicted_tokens: Names of the rows by the token that each row predicts; None in the encoder.
+        key_tokens: Names of the columns.
+        window: The pieces of the whole map that this view covers.
+        scores: (rows, columns) as in ``HeadView``; None if pieces were merged, because words have no score.
+        mask: (rows, columns) bool, True if any piece of the row may attend to any piece of the column.
         weights: (rows, columns) float32, summed over key pieces, averaged over query pieces.
-        hidden: (rows,) float32, the weight that lies on hidden columns of this window.
+        hidden: (rows,) float32, the weight on hidden columns of this window.
         rows: The pieces that each row stands for; positions count from the start of the text.
         columns: The pieces that each column stands for.
-        named: Whether decoder rows are named by the token they read or the one they predict.
-        derived: Whether these are no longer the model's own arrays, but read from them.
-        audit: Proof for the trace, and for the arrays before they were merged.
+        named: Whether decoder rows are named by the token they read or by the token they predict.
+        derived: Whether these arrays are derived from the model's own arrays instead of equal to them.
+        audit: Audit of the trace and of the arrays before merging.
     """
 
     kind: AttentionKind
@@ -112,7 +113,7 @@ class ReadView:
 
 
 def read_view(view: HeadView, reading: Reading) -> ReadView:
-    """Reads a head, or a window of it; a window should not cut words (``reading_window``)."""
+    """Reads a head or a window of it; a window should not cut through words (``reading_window``)."""
     named = named_rows(view.kind, reading)
     naming = view.predicted_tokens if named == "predicted" and view.predicted_tokens else view.query_tokens
     rows, columns = read_axis(naming, reading), read_axis(view.key_tokens, reading)
@@ -140,14 +141,14 @@ def read_view(view: HeadView, reading: Reading) -> ReadView:
 
 
 def named_rows(kind: AttentionKind | str, reading: Reading) -> Rows:
-    """Whether the rows of a kind are named by the token they read or the one they predict."""
+    """Whether the rows of a kind are named by the token they read or by the token they predict."""
     if kind == AttentionKind.ENCODER:
         return "read"
     return reading.rows or ("predicted" if kind == AttentionKind.CROSS else "read")
 
 
 def read_axis(tokens: Sequence[str], reading: Reading) -> Axis:
-    """The rows or columns that a reading makes of tokens; where it would hide all of them, it hides none."""
+    """Reads tokens as rows or columns; if the settings would hide all of them, none is hidden."""
     groups = (
         reading_groups(tokens)
         if reading.words
@@ -194,23 +195,23 @@ def _tokens(pieces: Sequence[str], axis: Axis) -> tuple[str, ...]:
 
 
 def _token(pieces: Sequence[str]) -> str:
-    """Pieces as one token; where there are several, a `▁` keeps a typed `</s>` from passing for special."""
+    """Joins pieces into one token; with several pieces, a `▁` keeps a typed `</s>` from looking special."""
     if len(pieces) == 1:
         return pieces[0]
     return SPACE + " ".join(group.text for group in reading_groups(pieces))
 
 
 def reading_window(tokens: Sequence[str], reading: Reading, position: int, size: int) -> tuple[int, int]:
-    """The part of an axis to draw: all of it, or up to ``size`` rows or columns, moving in half steps.
+    """The part of an axis to draw: all of it, or up to ``size`` rows or columns that move by half a window.
 
     Args:
         tokens: The pieces of the whole axis.
-        reading: How they are read; the window never cuts a word.
-        position: The piece that must be inside, from 0.
-        size: Rows or columns in a window.
+        reading: Settings for reading; the window never cuts through a word.
+        position: Index of the piece that must be inside, from 0.
+        size: Number of rows or columns in a window.
 
     Returns:
-        First piece and exclusive last, from 0.
+        Index of the first piece and the index after the last, from 0.
     """
     visible = read_axis(tokens, reading).visible
     if len(visible) <= size:

@@ -1,4 +1,4 @@
-"""The model card that a training run writes: README.md with the Hub's YAML head."""
+"""The model card that a training run writes: README.md with the YAML header that the Hub reads."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from transformer.model.transformer import Transformer, count_parameters
 
 @dataclass(frozen=True)
 class Score:
-    """A result that a card states.
+    """One result stated on a model card.
 
     Attributes:
-        dataset: What was translated.
+        dataset: Name of the test data.
         metric: "bleu", "chrf", …
-        value: As stated.
-        how: Such as "sacreBLEU, greedy".
+        value: The number on the card.
+        how: How the number was measured, such as "sacreBLEU, greedy".
     """
 
     dataset: str
@@ -30,7 +30,7 @@ class Score:
 
 
 def scores(card: str) -> tuple[Score, ...]:
-    """The results in a card's YAML head (``model-index``); none where there is no readable one."""
+    """The results in a card's YAML header (``model-index``); empty if there is no readable header."""
     if not card.startswith("---"):
         return ()
     try:
@@ -49,7 +49,7 @@ def scores(card: str) -> tuple[Score, ...]:
 
 
 def paragraph(card: str, heading: str) -> str:
-    """The first paragraph under a heading of a card, on one line; empty where there is none."""
+    """The first paragraph under a heading of a card, on one line; empty if there is none."""
     lines = iter(card.splitlines())
     for line in lines:
         if line.startswith("#") and line.strip("# ").lower() == heading.lower():
@@ -65,12 +65,12 @@ def paragraph(card: str, heading: str) -> str:
 def training_card(
     name: str, languages: Sequence[str], command: str, files: Sequence[str], model: Transformer
 ) -> str:
-    """A card that says what is known before the first score.
+    """A card with what is known before the model has been scored.
 
     Args:
-        name: Of the model.
-        languages: Codes of source and target.
-        command: That trains it.
+        name: Name of the model.
+        languages: Language codes of source and target.
+        command: The command that trains the model.
         files: Training files.
         model: The model.
     """
@@ -94,7 +94,7 @@ def training_card(
         f"{count_parameters(model):,} parameters, weights in float16.\n\n"
         f"Training data:\n\n{data}\n\nCommand:\n\n```sh\n{command}\n```\n\n"
         "Scores: run `python -m transformer evaluate --model DIR --data FILE` and write them here. "
-        "A license for the weights is not chosen yet; it depends on the data.\n"
+        "No license has been chosen for the weights yet; it depends on the data.\n"
     )
 
 

@@ -43,13 +43,13 @@ class Checkpoint:
     """What a model directory holds.
 
     Attributes:
-        config: Sizes and choices.
+        config: Sizes and architecture choices.
         model: The model, float32, in evaluation mode.
-        tokenizer: Its vocabulary.
+        tokenizer: The vocabulary of the model.
         heads: Head statistics (`heads.json`), or None.
-        card: Text of the model card; empty where there is none.
-        rules: How the model wants to be searched.
-        notes: Sentences that a reader of every translation should see.
+        card: Text of the model card; empty if there is none.
+        rules: Search settings that the model asks for.
+        notes: Sentences to show beside every translation.
     """
 
     config: TransformerConfig
@@ -62,7 +62,7 @@ class Checkpoint:
 
 
 def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights as they are stored: float16, contiguous, on the CPU.
+    """Converts weights for storage: float16, contiguous, on the CPU.
 
     Raises:
         CheckpointError: A weight is not finite in float16.
@@ -86,16 +86,16 @@ def save_checkpoint(
     heads: dict[str, Any] | None = None,
     step: int | None = None,
 ) -> None:
-    """Writes a model directory; the weights come last, each file atomically.
+    """Writes a model directory, each file atomically and the weights last.
 
     Args:
-        path: The directory, made where it does not exist.
-        config: Sizes and choices.
+        path: The directory; created if it does not exist.
+        config: Sizes and architecture choices.
         state: The model's `state_dict()`.
-        tokenizer: Its vocabulary.
-        card: Text of `README.md`; not written where empty.
+        tokenizer: The vocabulary of the model.
+        card: Text of `README.md`; not written if empty.
         heads: Content of `heads.json`; not written if None.
-        step: Training step of the weights, written into their file.
+        step: Training step of the weights, stored in their file.
 
     Raises:
         CheckpointError: A weight is not finite.
@@ -117,10 +117,10 @@ def save_checkpoint(
 def load_checkpoint(path: str | Path) -> Checkpoint:
     """Reads a model directory.
 
-    The config is checked before memory is taken, and the shapes of all weights before they are read.
+    The config is checked before memory is allocated, the shapes of all weights before the weights are read.
 
     Raises:
-        CheckpointError: The directory or one of its files is missing, damaged, or of another model.
+        CheckpointError: The directory or one of its files is missing, damaged, or belongs to another model.
     """
     directory = Path(path)
     config = read_config(directory)
@@ -130,16 +130,16 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
 
 
 def read_heads(directory: Path) -> dict[str, Any] | None:
-    """What `heads.json` holds; None where there is none.
+    """The content of `heads.json`; None if there is no such file.
 
     Raises:
-        CheckpointError: It is no JSON object.
+        CheckpointError: The file is not a JSON object.
     """
     return read_json(directory / HEADS_FILE) if (directory / HEADS_FILE).exists() else None
 
 
 def read_card(directory: Path) -> str:
-    """Text of the model card, of at most ``MAX_CARD_BYTES``; empty where there is none."""
+    """The first ``MAX_CARD_BYTES`` bytes of the model card as text; empty if there is no card."""
     card = directory / CARD_FILE
     if not card.is_file():
         return ""
@@ -151,7 +151,7 @@ def read_config(directory: Path) -> TransformerConfig:
     """Reads and checks `config.json`.
 
     Raises:
-        CheckpointError: It is missing, is no JSON object, or describes no model this package can build.
+        CheckpointError: The file is missing, is not a JSON object, or describes no model that can be built.
     """
     if not directory.is_dir():
         raise CheckpointError(f"There is no model directory {directory}.")
@@ -173,17 +173,17 @@ def check_parameters(path: Path, config: TransformerConfig) -> None:
     """Refuses a config of more than ``MAX_PARAMETERS`` parameters.
 
     Raises:
-        CheckpointError: It has more; ``path`` is named.
+        CheckpointError: The config describes more; the message names ``path``.
     """
     if parameter_count(config) > MAX_PARAMETERS:
         raise CheckpointError(
             f"{path} describes a model of {parameter_count(config):,} parameters; "
-            f"at most {MAX_PARAMETERS:,} are opened."
+            f"this package opens at most {MAX_PARAMETERS:,}."
         )
 
 
 def parameter_count(config: TransformerConfig) -> int:
-    """About how many numbers a config stands for, its position table included, without building it."""
+    """Estimates the number of parameters of a config, with its position table, without building the model."""
     attention, feed_forward = 4 * config.d_model**2, 2 * config.d_model * config.d_ff
     encoder = config.n_encoder_layers * (attention + feed_forward)
     decoder = config.n_decoder_layers * (2 * attention + feed_forward)
@@ -199,7 +199,9 @@ def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:
             f"{directory} has no {TOKENIZER_FILE}, so it is not a complete model directory."
         )
     if path.stat().st_size > MAX_TOKENIZER_BYTES:
-        raise CheckpointError(f"{path} is larger than 16 MiB, so it is no vocabulary of a translation model.")
+        raise CheckpointError(
+            f"{path} is larger than 16 MiB, so it is not the vocabulary of a translation model."
+        )
     try:
         tokenizer = Tokenizer.load(path)
     except TokenizerError as error:
@@ -213,9 +215,9 @@ def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:
 
 
 class _WithoutMemory(TorchFunctionMode):
-    """New parameters (which are made without a type) lie on the meta device, and nothing is drawn for them.
+    """Puts new parameters (created without a dtype) on the meta device and draws no random numbers for them.
 
-    (With `torch.device("meta")` the first draw or `arange` imports 800 modules, 1.5 s, *measured*.)
+    (With `torch.device("meta")`, the first draw or `arange` imports 800 modules: 1.5 s, *measured*.)
     """
 
     def __torch_function__(
@@ -246,9 +248,9 @@ def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
             _compare_shapes(path, {name: tuple(t.shape) for name, t in model.state_dict().items()}, found)
             state = {name: file.get_tensor(name).to(torch.float32) for name in found}
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is damaged, cut off, or no safetensors file ({error}).") from error
+        raise CheckpointError(f"{path} is damaged, cut off, or not a safetensors file ({error}).") from error
     if not all(bool(tensor.isfinite().all()) for tensor in state.values()):
-        raise CheckpointError(f"{path} holds values that are not numbers (NaN or infinite).")
+        raise CheckpointError(f"{path} contains NaN or infinite values.")
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
 
@@ -260,10 +262,10 @@ def _check_types(path: Path, types: dict[str, str]) -> None:
 
 
 def empty_model(directory: Path, config: TransformerConfig) -> Transformer:
-    """A model whose parameters have shapes and no memory (they are on the meta device); its sines are real.
+    """A model whose parameters have shapes but no memory (meta device); its sinusoids are computed.
 
     Raises:
-        CheckpointError: The config describes no model that can be built.
+        CheckpointError: The config does not describe a model that can be built.
     """
     try:
         with _WithoutMemory():
@@ -273,10 +275,10 @@ def empty_model(directory: Path, config: TransformerConfig) -> Transformer:
 
 
 def check_sizes(path: Path, config: TransformerConfig, found: dict[str, tuple[int, ...]]) -> None:
-    """Refuses a config far larger than the weights before memory is taken for it.
+    """Refuses a config far larger than the stored weights, before memory is allocated for it.
 
     Raises:
-        CheckpointError: It is; ``found`` are the shapes of the stored weights by name.
+        CheckpointError: The config is too large; ``found`` maps stored weights to shapes.
     """
     held, described = sum(map(math.prod, found.values())), parameter_count(config)
     if described > 4 * held + 10_000_000:
@@ -292,11 +294,11 @@ def _compare_shapes(
     missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing:
         raise CheckpointError(
-            f"{path} lacks {len(missing)} of the config's weights, the first is {missing[0]}."
+            f"{path} lacks {len(missing)} of the weights in config.json; the first is {missing[0]}."
         )
     if extra:
         raise CheckpointError(
-            f"{path} has {len(extra)} weights that the config does not have, such as {extra[0]!r:.80}."
+            f"{path} has {len(extra)} weights that config.json does not describe, such as {extra[0]!r:.80}."
         )
     for name, shape in expected.items():
         if found[name] != shape:

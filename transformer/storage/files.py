@@ -1,4 +1,4 @@
-"""Files of a model: JSON, written atomically; and the error of all that cannot be used."""
+"""Reads JSON, writes files atomically, and defines the error for model files that cannot be used."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class CheckpointError(ValueError):
 
 
 UNFINISHED = ".*.part"
-"""Files that a killed process left behind while it wrote."""
+"""Pattern of unfinished files that a killed process left behind."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file so that a reader sees the old or the new content, whatever happens meanwhile.
+    """Writes a file atomically: a reader sees either the old or the new content, even after a crash.
 
     Raises:
-        OSError: The file cannot be written, for example because the disk is full; one sentence says so.
+        OSError: The file cannot be written, for example because the disk is full; the message says why.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -42,9 +42,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def serialize_tensors(tensors: dict[str, Tensor], notes: dict[str, str]) -> bytes:
-    """Tensors and notes in the safetensors format; equal content gives equal bytes.
+    """Serialises tensors and notes in the safetensors format; equal content gives equal bytes.
 
-    (The library writes the notes in a random order.)
+    (The safetensors library writes the notes in random order.)
     """
     content = save(tensors, notes)
     start = 8 + int.from_bytes(content[:8], "little")
@@ -64,7 +64,7 @@ def _sync_directory(path: Path) -> None:
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Writes a JSON object atomically, two blanks a level."""
+    """Writes a JSON object atomically, indented by two spaces per level."""
     write_atomically(path, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
 
 
@@ -72,12 +72,12 @@ def read_json(path: Path) -> dict[str, Any]:
     """Reads a JSON object.
 
     Raises:
-        CheckpointError: The file is missing, unreadable, or holds something else.
+        CheckpointError: The file is missing, unreadable, or not a JSON object.
     """
     if path.exists() and not path.is_file():
-        raise CheckpointError(f"{path} is no file.")
+        raise CheckpointError(f"{path} is not a file.")
     if path.is_file() and path.stat().st_size > MAX_JSON_BYTES:
-        raise CheckpointError(f"{path} is larger than 16 MiB; no such file of a model is.")
+        raise CheckpointError(f"{path} is larger than 16 MiB, which is too large for a JSON file of a model.")
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -87,5 +87,5 @@ def read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON; it is damaged or cut off.") from error
     if not isinstance(values, dict):
-        raise CheckpointError(f"{path} holds no JSON object.")
+        raise CheckpointError(f"{path} is not a JSON object.")
     return values

@@ -1,7 +1,7 @@
 """Weights as transformers and the Hub store them: safetensors or PyTorch files, whole or in shards.
 
-Names, shapes and types are known before any number is read; numbers are then read a few tensors at a time, so
-that the peak in memory is the model itself and little more.
+Names, shapes and types are read before any numbers. The numbers are then read a few tensors at a time, so
+that peak memory is little more than the model itself.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from transformer.storage.files import CheckpointError, read_json
 
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 GROUP_BYTES = 24 * 2**20
-"""Stored bytes that are mapped at a time."""
+"""Largest number of stored bytes mapped at once."""
 MAX_SHARDS = 256
 MAX_PICKLE_BYTES = 16 * 2**20
-"""Most bytes of names and shapes in a PyTorch file."""
+"""Largest number of bytes for names and shapes in a PyTorch file."""
 TYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -38,14 +38,14 @@ _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.(safetensors|bin)")
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """Where a tensor lies, and what it is, before its numbers are read.
+    """The location and shape of a tensor whose numbers have not been read yet.
 
     Attributes:
-        path: Its file.
-        shape: Its shape.
-        nbytes: Bytes that its numbers take there.
-        storage: Equal for two tensors of one file that are one and the same; None where unknown.
-        held: The tensor, where its file cannot be mapped and is read whole, once.
+        path: File that holds the tensor.
+        shape: Shape of the tensor.
+        nbytes: Bytes that its numbers take in the file.
+        storage: Equal for two names of the same tensor in one file; None if unknown.
+        held: The tensor itself, if its file cannot be mapped and had to be read whole.
     """
 
     path: Path
@@ -59,7 +59,8 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
     """The files that hold a model's weights: safetensors before PyTorch, one file before shards.
 
     Raises:
-        CheckpointError: There is none, or the index of the shards names what is no file of the directory.
+        CheckpointError: There are no weights, or the index of the shards names a file that is not in the
+            directory.
     """
     for name in (SAFETENSORS, PYTORCH):
         if (directory / name).is_file():
@@ -74,13 +75,13 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
 def _shards(index: Path) -> tuple[Path, ...]:
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict) or not places:
-        raise CheckpointError(f"{index} names no files.")
+        raise CheckpointError(f"{index} does not name any weight files.")
     names = {str(name) for name in places.values()}
     wrong = sorted(name for name in names if not _SHARD.fullmatch(name))
     if wrong:
-        raise CheckpointError(f"{index} names {wrong[0]!r:.80}, which is no weight file beside it.")
+        raise CheckpointError(f"{index} names {wrong[0]!r:.80}, which is not a weight file beside it.")
     if len(names) > MAX_SHARDS:
-        raise CheckpointError(f"{index} names {len(names):,} files; at most {MAX_SHARDS} are opened.")
+        raise CheckpointError(f"{index} names {len(names):,} files; this package opens at most {MAX_SHARDS}.")
     missing = sorted(name for name in names if not (index.parent / name).is_file())
     if missing:
         raise CheckpointError(f"{index.parent} lacks {missing[0]}, one of the files that hold the weights.")
@@ -88,16 +89,16 @@ def _shards(index: Path) -> tuple[Path, ...]:
 
 
 def stored_tensors(paths: Iterable[Path]) -> dict[str, StoredTensor]:
-    """Every tensor of the files, by name; no numbers are read (except of PyTorch files before 1.6).
+    """Every tensor of the files, by name, without its numbers (PyTorch files before 1.6 are read whole).
 
     Raises:
-        CheckpointError: A file is damaged, asks for more than numbers, or a name occurs twice.
+        CheckpointError: A file is damaged or holds more than numbers, or a name occurs twice.
     """
     found: dict[str, StoredTensor] = {}
     for path in paths:
         for name, tensor in _described(path).items():
             if name in found:
-                raise CheckpointError(f"{path} holds {name!r:.80}, which {found[name].path.name} holds too.")
+                raise CheckpointError(f"{path} holds {name!r:.80}, but {found[name].path.name} holds it too.")
             found[name] = tensor
     return found
 
@@ -112,26 +113,26 @@ def _described(path: Path) -> dict[str, StoredTensor]:
 def _header(path: Path, tensor: Any) -> StoredTensor:
     shape, kind = tuple(tensor.get_shape()), tensor.get_dtype()
     if kind not in TYPES:
-        raise CheckpointError(f"{path} holds numbers of the type {kind}; weights are floating-point.")
+        raise CheckpointError(f"{path} holds numbers of type {kind}; weights must be floating-point.")
     return StoredTensor(path, shape, torch.Size(shape).numel() * TYPES[kind].itemsize, None)
 
 
 def _view(path: Path, tensor: Tensor) -> StoredTensor:
     if tensor.device.type != "cpu" or tensor.is_nested:
-        raise CheckpointError(f"{path} holds a tensor without numbers or without one shape.")
+        raise CheckpointError(f"{path} holds a tensor that has no numbers or no single shape.")
     if tensor.dtype not in TYPES.values() or tensor.layout != torch.strided:
-        raise CheckpointError(f"{path} holds a tensor of {tensor.dtype}; weights are floating-point.")
+        raise CheckpointError(f"{path} holds a tensor of {tensor.dtype}; weights must be floating-point.")
     if tensor.nbytes > tensor.untyped_storage().nbytes():
-        raise CheckpointError(f"{path} holds a tensor that repeats its numbers, which no weight does.")
+        raise CheckpointError(f"{path} holds a tensor that repeats its stored numbers; weights never do.")
     held = None if zipfile.is_zipfile(path) else tensor
     return StoredTensor(path, tuple(tensor.shape), tensor.nbytes, tensor.data_ptr(), held)
 
 
 def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
-    """The named tensors, large ones first; each lies in a mapped file and must be copied before the next.
+    """Yields the named tensors, large ones first; copy each before asking for the next (files are mapped).
 
     Raises:
-        CheckpointError: A file has changed, or is damaged.
+        CheckpointError: A file has changed or is damaged.
     """
     for path in dict.fromkeys(tensor.path for tensor in stored.values()):
         names = [name for name, tensor in stored.items() if tensor.path == path]
@@ -184,7 +185,7 @@ class _Held(Mapping[str, Tensor]):
 
 
 class _Lazy(Mapping[str, Tensor]):
-    """Tensors of a safetensors file, mapped when they are asked for."""
+    """Tensors of a safetensors file; each is mapped when it is asked for."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -210,7 +211,7 @@ def _safetensors(path: Path) -> Iterator[Any]:
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:
-    """A PyTorch file's tensors; a zip file's are mapped, an older file's (before 1.6) are read."""
+    """The tensors of a PyTorch file: mapped from a zip file, read whole from an older file (before 1.6)."""
     is_zip = zipfile.is_zipfile(path)
     if is_zip:
         _check_zip(path)
@@ -218,28 +219,28 @@ def _unpickled(path: Path) -> dict[str, Tensor]:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
     except Exception as error:  # a hostile file decides what is raised
         raise CheckpointError(
-            f"{path} is damaged, no PyTorch file, or asks for more than numbers, which is refused."
+            f"{path} is damaged, not a PyTorch file, or holds more than numbers, which is refused."
         ) from error
     if not isinstance(state, dict) or not all(
         isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in state.items()
     ):
-        raise CheckpointError(f"{path} holds something else than named tensors.")
+        raise CheckpointError(f"{path} holds something other than named tensors.")
     return state
 
 
 def _check_zip(path: Path) -> None:
-    """Refuses a zip file that unpacks to more than it is, before anything of it is unpacked."""
+    """Refuses a zip file that unpacks to more than its own size, before unpacking any of it."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise CheckpointError(f"{path} is damaged, cut off, or no PyTorch file.") from error
+        raise CheckpointError(f"{path} is damaged, cut off, or not a PyTorch file.") from error
     if any(
         entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size
         for entry in entries
     ):
         raise CheckpointError(f"{path} is a compressed zip file; PyTorch does not write such files.")
     if sum(entry.file_size for entry in entries) > os.path.getsize(path):
-        raise CheckpointError(f"{path} unpacks to more than it is; PyTorch does not write such files.")
+        raise CheckpointError(f"{path} unpacks to more than its own size; PyTorch does not write such files.")
     if any(entry.file_size > MAX_PICKLE_BYTES for entry in entries if entry.filename.endswith(".pkl")):
         raise CheckpointError(f"{path} names more tensors than any translation model has.")

@@ -1,1 +1,1 @@
-"""Many sentences, many models: statistics, roles, relations, twins."""
+"""Measurements over many sentences or models: statistics, roles, relations, twins."""

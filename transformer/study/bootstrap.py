@@ -1,4 +1,4 @@
-"""BLEU, losses and shares with bootstrap intervals; what is compared shares its resamples (paired)."""
+"""BLEU, losses and shares with bootstrap intervals; compared models share their resamples (paired)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Cell = dict[str, float]
-"""A value with the ends of its 95 % interval: value, low, high."""
+"""A value and its 95 % interval: value, low, high."""
 Measure = Callable[[Floats], Floats]
-"""(…, columns) sums over sentences → (…) values."""
+"""Turns sums over sentences (…, columns) into values (…)."""
 
 SAMPLES = 1000
 SEED = 1
@@ -22,7 +22,7 @@ ORDERS = 4
 
 @lru_cache(maxsize=4)
 def resamples(sentences: int, samples: int = SAMPLES, seed: int = SEED) -> Floats:
-    """(samples, sentences): how often each sentence is drawn when as many are drawn with replacement."""
+    """(samples, sentences): how often each resample, as large as the data, draws each sentence."""
     draws = np.random.default_rng(seed).integers(0, sentences, (samples, sentences))
     drawn = np.stack([np.bincount(row, minlength=sentences) for row in draws]).astype(np.float64)
     drawn.flags.writeable = False
@@ -30,7 +30,7 @@ def resamples(sentences: int, samples: int = SAMPLES, seed: int = SEED) -> Float
 
 
 def bleu_statistics(outputs: Sequence[str], references: Sequence[str]) -> Floats:
-    """(sentences, 10) from sacreBLEU: matching and all n-grams of 1 to 4 words, lengths of both sides."""
+    """(sentences, 10) from sacreBLEU: matching n-grams and all n-grams of 1 to 4 words, both lengths."""
     from sacrebleu.metrics.bleu import BLEU
 
     metric = BLEU(effective_order=True)
@@ -39,7 +39,7 @@ def bleu_statistics(outputs: Sequence[str], references: Sequence[str]) -> Floats
 
 
 def bleu(sums: Floats) -> Floats:
-    """Corpus BLEU of summed statistics (…, 10) → (…), as sacreBLEU with its default smoothing."""
+    """Corpus BLEU of summed statistics (…, 10) → (…), as in sacreBLEU with default smoothing."""
     from sacrebleu.metrics.bleu import BLEU
 
     def one(row: Floats) -> float:
@@ -51,28 +51,28 @@ def bleu(sums: Floats) -> Floats:
 
 
 def unigram_precision(sums: Floats) -> Floats:
-    """Share of the output's words that the reference has, of summed statistics (…, 10) → (…)."""
+    """Share of output words that occur in the reference, from summed statistics (…, 10) → (…)."""
     return sums[..., 0] / np.maximum(sums[..., ORDERS], 1)
 
 
 def ratio(sums: Floats) -> Floats:
-    """First column over second (…, 2) → (…): a loss per token, a share."""
+    """First column over second (…, 2) → (…), such as a loss per token or a share."""
     return sums[..., 0] / np.maximum(sums[..., 1], 1)
 
 
 def compare(
     statistics: dict[str, Floats], measure: Measure, baseline: str | None = None, samples: int = SAMPLES
 ) -> dict[str, dict[str, Cell]]:
-    """A value per model, and its difference from the baseline's, with intervals over the same resamples.
+    """The value of each model and its difference from the baseline, with intervals over shared resamples.
 
     Args:
         statistics: (sentences, columns) per model, the same sentences in the same order.
-        measure: From sums to a value.
-        baseline: The model that others are compared with; None, or one that is not there, compares with none.
+        measure: Turns summed statistics into a value.
+        baseline: Model to compare the others with; no comparison if None or missing from `statistics`.
         samples: Number of resamples.
 
     Returns:
-        Per model "value", and "difference" where there is a baseline, other than the model itself.
+        Per model "value", and "difference" if there is a baseline and the model is another one.
     """
     weights = resamples(len(next(iter(statistics.values()))), samples)
     points = {name: float(measure(table.sum(0))) for name, table in statistics.items()}
@@ -98,5 +98,5 @@ def interval(draws: Floats) -> tuple[float, float]:
 
 
 def rounded(value: Any, digits: int = 5) -> float:
-    """A number as it is stored: five significant digits."""
+    """A number rounded for storage, to five significant digits."""
     return float(f"{float(value):.{digits}g}")

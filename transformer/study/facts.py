@@ -18,7 +18,7 @@ Statistics = dict[str, float]
 Grid = list[list[Statistics]]
 RESTING_MASS = 0.5
 ERRORS: dict[str, Rows] = {"aer": "predicted", "aer_read": "read"}
-"""Name of an alignment error to the rows that are asked: those that predict a word, or those that read it."""
+"""Maps each alignment error to the rows it uses: those that predict a word, or those that read it."""
 
 
 def grid(totals: Totals) -> Grid:
@@ -35,7 +35,7 @@ def grid(totals: Totals) -> Grid:
 
 
 class CrossAlignments:
-    """Collects the word alignments of every cross-attention head, by both kinds of ``ERRORS``."""
+    """Collects the word alignments of every cross-attention head, for both kinds of ``ERRORS``."""
 
     def __init__(self, config: TransformerConfig) -> None:
         n_layers = config.sites[AttentionKind.CROSS].n_layers
@@ -45,7 +45,7 @@ class CrossAlignments:
         self._gold: list[GoldPair] = []
 
     def add(self, translation: Traced, gold: GoldPair) -> None:
-        """Takes one forced gold target in."""
+        """Adds one forced gold target."""
         trace = trace_of(translation)
         for rows, layers in self._found.items():
             for layer, heads in enumerate(layers):
@@ -64,7 +64,7 @@ class CrossAlignments:
         return [[score(found, self._gold) for found in heads] for heads in self._found[rows]]
 
     def errors(self) -> dict[str, Floats]:
-        """`aer`, `aer_read`, and `aer_diagonal`, which reads nothing: (layers, heads), over all pairs."""
+        """`aer`, `aer_read` and the baseline `aer_diagonal`, over all pairs: each (layers, heads)."""
         found = {
             name: np.array([[each.aer for each in heads] for heads in self.scores(rows)], np.float32)
             for name, rows in ERRORS.items()
@@ -73,7 +73,7 @@ class CrossAlignments:
         return found | {"aer_diagonal": np.full_like(found["aer"], baseline)}
 
     def pair_errors(self) -> Floats:
-        """(pairs, layers, heads) `aer` of each pair alone."""
+        """The `aer` of each single pair (pairs, layers, heads)."""
         return np.array(
             [
                 [[score([head[i]], [pair]).aer for head in heads] for heads in self._found["predicted"]]
@@ -92,8 +92,8 @@ def measure_heads(
     """Statistics of all heads, and the heads to open first.
 
     Args:
-        config: Of the model.
-        translations: The sample for patterns; at least one.
+        config: Config of the model.
+        translations: Translations to measure patterns on; at least one.
         aligned: Forced gold targets with their links, for `aer` and `aer_read`; may be empty.
         projections: `output_projections(model)`, for `contribution`.
 
@@ -126,9 +126,9 @@ def _add_alignments(
 
 
 def choose_head(grid: Grid) -> tuple[int, int]:
-    """The head to open first: lowest alignment error, else the clearest neighbour pattern; never one at rest.
+    """The head to open first: lowest alignment error, else clearest neighbour pattern; never a resting head.
 
-    A head rests if over half of its weight lies on `</s>`, or over half of its rows on the first key.
+    A head rests if over half of its weight is on `</s>`, or if over half of its rows point at the first key.
 
     Returns:
         Layer and head, from 0.

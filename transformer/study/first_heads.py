@@ -1,4 +1,4 @@
-"""Which heads of an unknown model to open first: by statistics over a few sentences that it translates."""
+"""Chooses the heads of an unknown model to open first, by statistics over a few of its translations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ MOST_TOKENS = 40
 
 
 def first_heads(translator: Translator, texts: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Kind to layer and head (from 0); empty where the model can read none of the texts.
+    """Maps each kind to a layer and head (from 0); empty if the model can read none of the texts.
 
-    In self-attention the clearest look at a neighbour is chosen, in cross-attention, where no gold alignment
-    tells more, the sharpest head; never one that rests on `</s>` or on the first key.
+    For self-attention, the head with the clearest neighbour pattern is chosen. For cross-attention,
+    without gold alignments, the sharpest head is chosen. A head that rests on `</s>` or on the first key is
+    never chosen.
 
     Args:
         translator: The model.
-        texts: Sentences in any language; their translations are cut at ``MOST_TOKENS``.
+        texts: Sentences in any language; their translations stop at ``MOST_TOKENS``.
     """
     sites = translator.config.sites
     totals = dict.fromkeys(sites, Totals({}, {}))
@@ -48,7 +49,7 @@ def _translated(translator: Translator, texts: Iterable[str]) -> Iterable[Transl
 
 
 def _sharpest(heads: Grid) -> tuple[int, int]:
-    """The head with the sharpest rows; weight on marks and on the first key counts against it."""
+    """The head with the sharpest rows; weight on special tokens and on the first key counts against it."""
     places = [(layer, head) for layer, row in enumerate(heads) for head in range(len(row))]
 
     def merit(place: tuple[int, int]) -> float:

@@ -1,4 +1,4 @@
-"""What positional encodings do inside: attention by distance, learned tables, and what they cost."""
+"""Effects of positional encodings inside a model: attention by distance, learned tables, and costs."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from transformer.translate.translator import Translator
 
 Json = dict[str, Any]
 REACH = 20
-"""Largest distance that has a number of its own."""
+"""Largest distance with its own entry; larger ones are added to the ends."""
 COST_LENGTHS = (64, 128, 256, 512, 1024)
 REPEATS = 15
 
 
 class Profile:
-    """Where the heads of one stack look, summed over sentences.
+    """Attention of the heads of one stack by distance, summed over sentences.
 
     Attributes:
-        mass: (layers, heads, 2 × REACH + 1) attention by distance j − i; what lies further is in the ends.
+        mass: (layers, heads, 2 × REACH + 1) attention by distance j − i; larger distances count in the ends.
         visible: (2 × REACH + 1,) the same for attention spread evenly over the keys that a row sees.
-        queries: Rows summed.
-        hits: Per sentence (layers, heads) rows whose largest weight is on the token before.
-        rows: Per sentence the rows that have a token before.
+        queries: Number of rows summed.
+        hits: Per sentence (layers, heads) number of rows whose largest weight is on the previous token.
+        rows: Per sentence the number of rows that have a previous token.
     """
 
     def __init__(self, kind: AttentionKind) -> None:
@@ -62,7 +62,7 @@ class Profile:
         self.queries += length
 
     def result(self) -> Json:
-        """Mean mass per row and distance, and the head that finds the token before most surely.
+        """Mean mass per row and distance, and the head that finds the previous token most reliably.
 
         The head is chosen on every other sentence and measured on the rest.
         """
@@ -82,7 +82,7 @@ class Profile:
 
 
 def by_distance(weights: NDArray[Any]) -> Floats:
-    """(…, queries, keys) → (…, 2 × REACH + 1): sums along the diagonals, the far ones in the ends."""
+    """Sums along the diagonals (…, queries, keys) → (…, 2 × REACH + 1); far ones count in the ends."""
     queries, keys = weights.shape[-2:]
     found = np.zeros((*weights.shape[:-2], 2 * REACH + 1))
     for distance in range(1 - queries, keys):
@@ -92,7 +92,7 @@ def by_distance(weights: NDArray[Any]) -> Floats:
 
 
 def attention_profiles(twins: dict[str, Translator], pairs: Sequence[SentencePair]) -> Json:
-    """The ``Profile`` of both stacks of every twin, the references forced."""
+    """The ``Profile`` of both stacks of every twin, with the references forced."""
     models = {}
     for name, twin in twins.items():
         profiles = [Profile(kind) for kind, site in twin.config.sites.items() if site.own_keys]
@@ -107,7 +107,7 @@ def attention_profiles(twins: dict[str, Translator], pairs: Sequence[SentencePai
 def learned_tables(
     twins: dict[str, Translator], source_lengths: Sequence[int], target_lengths: Sequence[int]
 ) -> Json:
-    """Norm of every row of a learned table beside the number of training sentences that reach it."""
+    """Norm of every row of a learned table, and the number of training sentences that reach the row."""
     models = {}
     for name, twin in twins.items():
         stacks = {side: twin.model.stack(side).positions for side in twin.config.stacks}
@@ -125,10 +125,10 @@ def _reached(lengths: Sequence[int]) -> list[int]:
 
 
 def costs(twins: dict[str, Translator]) -> Json:
-    """Milliseconds and peak memory of the encoder against the source length; None beyond a table's end.
+    """Milliseconds and peak memory of the encoder per source length; None for lengths beyond a learned table.
 
-    Times are the median of ``REPEATS`` runs with the quartiles; a run before them is not counted. Models take
-    turns, so that a busy moment of the machine hits all of them.
+    Times are the median and quartiles of ``REPEATS`` runs, after an uncounted warm-up run. Models take turns,
+    so that a busy moment of the machine affects all of them.
     """
     models: Json = {name: {"milliseconds": [], "quartiles": [], "megabytes": []} for name in twins}
     for length in COST_LENGTHS:
@@ -162,8 +162,8 @@ def _times(models: dict[str, Transformer], length: int) -> dict[str, list[float]
 
 @torch.inference_mode()
 def peak_bytes(model: Transformer, length: int) -> int:
-    """Most memory that tensors hold at once while the encoder runs, weights not counted (CPU)."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler writes two lines a run otherwise
+    """Peak memory of tensors while the encoder runs, without the weights (CPU)."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # otherwise the profiler logs two lines per run
     with torch.profiler.profile(profile_memory=True) as profile:
         model.encode(_ids(model, length))
     held = peak = 0

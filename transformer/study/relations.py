@@ -1,9 +1,9 @@
-"""Which linguistic relations attention heads follow, held against what a fixed rule gets right.
+"""Which linguistic relations attention heads follow, compared with a fixed rule.
 
-A head *follows* an arc if, in the row of one word, the largest weight among all words is on the other one.
-Weights of pieces are summed over a key word's pieces and averaged over a query word's; `</s>` and `<s>` are
-no words; a word itself counts as one. Head and rule are chosen on one half of the sentences and measured on
-the other, so that the best of many heads does not win by luck.
+A head *follows* an arc if, in the row of one word, the largest weight among all words is on the other word.
+Weights of pieces are summed over the pieces of a key word and averaged over those of a query word. `</s>` and
+`<s>` are not words; the query word itself counts among the keys. Head and rule are chosen on one half of the
+sentences and measured on the other, so that the best of many heads does not win by luck.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ DIRECTIONS = ("dependent to head", "head to dependent")
 
 @dataclass(frozen=True)
 class Finding:
-    """How often the best head is right, and how often the rule beside it is; shares of `count`.
+    """How often the best head and the best rule are right, as shares of `count`.
 
     Attributes:
         layer: Layer of the head, from 0.
         head: The head, from 0.
         share: The head's share.
-        rule: The rule: an offset in words, or a name.
+        rule: The rule: an offset in words, or the name of a rule.
         baseline: The rule's share.
-        low: Lower end of the 95 % interval of share − baseline, from sentences drawn anew.
-        high: Upper end.
+        low: Lower end of the 95 % interval of share − baseline, from resampled groups of sentences.
+        high: Upper end of that interval.
         count: Number of cases measured.
     """
 
@@ -61,13 +61,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Hits:
-    """What was right in one group of sentences that belong together.
+    """Counts of correct cases in one group of related sentences.
 
     Attributes:
-        group: Name of the group: half and resampling go by it.
+        group: Name of the group; a group is never split between halves or in resampling.
         count: Number of cases.
-        heads: (layers × heads) how many of them each head gets right.
-        rules: (rules) how many each rule gets right.
+        heads: (layers × heads) number of cases that each head gets right.
+        rules: (rules) number of cases that each rule gets right.
     """
 
     group: str
@@ -77,10 +77,10 @@ class Hits:
 
 
 def compare(hits: Sequence[Hits], n_heads: int, rules: Sequence[str]) -> Finding | None:
-    """Chooses head and rule on one half of the groups, measures them on the other.
+    """Chooses head and rule on one half of the groups, and measures them on the other.
 
     Returns:
-        None where a half has fewer than `LEAST_ARCS` / 2 cases.
+        The finding; None if a half has fewer than `LEAST_ARCS` / 2 cases.
     """
     halves: tuple[list[Hits], list[Hits]] = ([], [])
     for each in hits:
@@ -97,7 +97,7 @@ def compare(hits: Sequence[Hits], n_heads: int, rules: Sequence[str]) -> Finding
 
 
 def _by_group(hits: Iterable[Hits], best: int, rule: int) -> NDArray[np.float64]:
-    """(groups, 3) cases, the head's and the rule's right ones."""
+    """(groups, 3): number of cases, cases that the head gets right, cases that the rule gets right."""
     groups: dict[str, NDArray[np.float64]] = defaultdict(lambda: np.zeros(3))
     for each in hits:
         groups[each.group] += (each.count, each.heads[best], each.rules[rule])
@@ -105,27 +105,30 @@ def _by_group(hits: Iterable[Hits], best: int, rule: int) -> NDArray[np.float64]
 
 
 def _gain(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share − baseline of summed tables (…, 3) → (…)."""
+    """The difference share − baseline of summed tables (…, 3) → (…)."""
     count, right, ruled = np.moveaxis(sums, -1, 0)
     gain: NDArray[np.float64] = (right - ruled) / np.maximum(1, count)
     return gain
 
 
 def merge(weights: Floats, table: Floats) -> Floats:
-    """Attention between words, (heads, words, words), of pieces that `piece_words` gives to words."""
+    """Merges attention between pieces into attention between words (heads, words, words).
+
+    ``table`` says which pieces belong to which word; see `piece_words`.
+    """
     found: Floats = (table / table.sum(1, keepdims=True)) @ weights @ table.T
     return found
 
 
 def word_maps(trace: AttentionTrace, kind: AttentionKind, table: Floats) -> Floats:
-    """(layers × heads, words, words) of one kind."""
+    """Attention maps between words (layers × heads, words, words) of one kind."""
     return np.concatenate(
         [merge(trace.weights(kind, layer), table) for layer in range(len(trace.layers[kind]))]
     )
 
 
 def encode(translator: Translator, text: str) -> tuple[tuple[str, ...], AttentionTrace]:
-    """Runs the encoder alone over a text: its pieces, and encoder self-attention."""
+    """Runs only the encoder on a text; returns the pieces and encoder self-attention."""
     ids = (*translator.ids(text), translator.config.eos_id)
     recorder = Recorder(Capture())
     Request(translator.model, torch.tensor([ids], device=translator.device), recorder)
@@ -137,11 +140,11 @@ def encode(translator: Translator, text: str) -> tuple[tuple[str, ...], Attentio
 def follow_trees(
     translator: Translator, trees: Sequence[Tree], kind: AttentionKind
 ) -> Iterator[tuple[Tree, Floats | None]]:
-    """Word maps of every tree: of the encoder reading it, or of the decoder forced to write it.
+    """Word maps of every tree: of the encoder that reads it, or of the decoder forced to write it.
 
     Yields:
-        The tree, and its maps (layers × heads, words, words); None where pieces and words do not fit, or the
-        file does not say what was translated.
+        The tree and its maps (layers × heads, words, words). The maps are None if pieces and words do not
+        match, or if the file lacks the source sentence.
     """
     for tree in trees:
         if translator.config.sites[kind].query_side == "encoder":
@@ -157,9 +160,9 @@ def follow_trees(
 
 
 def dependencies(translator: Translator, trees: Sequence[Tree], kind: AttentionKind) -> dict[str, Any]:
-    """The best head of each relation and direction, beside the best fixed offset.
+    """The best head for each relation and direction, compared with the best fixed offset.
 
-    Under a causal mask only arcs that lead to an earlier word count: later ones are masked.
+    Under a causal mask, only arcs to an earlier word count, because later words are masked.
     """
     hits: dict[tuple[str, str], list[Hits]] = defaultdict(list)
     skipped, causal = 0, translator.config.sites[kind].causal
@@ -196,9 +199,9 @@ def _tree_hits(group: str, tree: Tree, maps: Floats, *, causal: bool) -> dict[tu
 
 
 def pronouns(translator: Translator, cases: Sequence[PronounCase], left_out: int) -> dict[str, Any]:
-    """Whether a pronoun's row finds its antecedent, beside the rule that takes the nearest person.
+    """Whether the row of a pronoun finds its antecedent, compared with the rule "nearest person".
 
-    `of two`: of the two people's words, the antecedent has the larger weight. `of all words`: it has the
+    `of two`: the antecedent has a larger weight than the other person. `of all words`: the antecedent has the
     largest weight of all words.
     """
     hits: dict[str, list[Hits]] = {"of two": [], "of all words": []}

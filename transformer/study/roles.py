@@ -1,7 +1,7 @@
-"""What a head seems to be for: roles, each with its statistic and threshold, in one table.
+"""Roles of heads: one table with the statistic and threshold of each role.
 
-A role is a name for a pattern that was measured, not an explanation: a head that points at the previous token
-in most rows is called that, whatever the model uses it for.
+A role names a measured pattern and does not explain it. For example, a head whose largest weight is on the
+previous token in most rows is a "previous token" head, whatever the model uses it for.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Role:
     """A pattern with a name.
 
     Attributes:
-        name: The role.
-        kinds: The kinds of attention that can have it.
+        name: Name of the role.
+        kinds: Kinds of attention that can have the role.
         definition: One sentence, with the threshold.
-        statistic: How it is measured, from the means of `transformer.study.statistics`, all heads at once;
-            NaN where a head cannot have it.
-        threshold: The value from which a head has the role.
+        statistic: Computes the statistic of all heads from the means of `transformer.study.statistics`; NaN
+            for heads that cannot have the role.
+        threshold: Smallest value (largest, for `at_most`) with which a head has the role.
         at_most: Whether small values show the role.
         share: Whether the value is a share of 1.
     """
@@ -45,7 +45,7 @@ class Role:
     share: bool = True
 
     def strength(self, means: Means) -> Floats:
-        """Value over threshold (under it, for `at_most`): 1 and more where a head has the role."""
+        """Value divided by threshold (inverted for `at_most`); a head has the role from 1 upwards."""
         values = self.statistic(means)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = self.threshold / np.maximum(values, 1e-6) if self.at_most else values / self.threshold
@@ -85,7 +85,8 @@ def _alignment(means: Means) -> Floats:
 
 
 THRESHOLDS = (
-    "All thresholds are chosen here: 50 % is most rows. Voita et al. (2019) call a head positional from 90 % "
+    "This project chose all thresholds: 50 % means most rows. "
+    "Voita et al. (2019) call a head positional from 90 % "
     "(as remembered, not checked against the paper)."
 )
 ROLES = (
@@ -142,23 +143,23 @@ ROLES = (
         share=False,
     ),
 )
-"""In this order: a head has the first role whose threshold it reaches, and is mixed where it reaches none."""
+"""A head has the first role whose threshold it reaches, in this order; otherwise it is mixed."""
 MIXED_DEFINITION = "It reaches none of these thresholds."
 
 
 def role(name: str) -> Role:
-    """The role of that name; `mixed` is none of the table."""
+    """The role with that name; `mixed` is not in the table."""
     return next(each for each in ROLES if each.name == name)
 
 
 def strengths(means: Means, kind: AttentionKind) -> dict[str, Floats]:
-    """How strongly each head shows each role that its kind can have; the shape is that of the statistics."""
+    """How strongly each head shows each role possible for its kind, in the shape of the statistics."""
     shape = np.shape(means["entropy"])
     return {each.name: np.broadcast_to(each.strength(means), shape) for each in ROLES if kind in each.kinds}
 
 
 def assign(means: Means, kind: AttentionKind) -> NDArray[np.str_]:
-    """The role of every head: the first of `ROLES` with a strength of 1 or more, else `mixed`."""
+    """The role of every head: the first of `ROLES` with a strength of at least 1, else `mixed`."""
     found = strengths(means, kind)
     names = np.full(np.shape(means["entropy"]), MIXED, dtype="U16")
     for name in reversed(found):
@@ -167,7 +168,7 @@ def assign(means: Means, kind: AttentionKind) -> NDArray[np.str_]:
 
 
 def shows(name: str, means: Means, kind: AttentionKind) -> Floats:
-    """How strongly each head shows a role, 1 at its threshold; for `mixed`, how far below all others."""
+    """How strongly each head shows a role, 1 at the threshold; for `mixed`, how far below all thresholds."""
     if name != MIXED:
         return role(name).strength(means)
     best = np.max(np.stack(list(strengths(means, kind).values())), axis=0)
@@ -175,5 +176,5 @@ def shows(name: str, means: Means, kind: AttentionKind) -> Floats:
 
 
 def keeps(name: str, shown: Floats) -> NDArray[np.bool_]:
-    """Whether that is enough for the role; a mixed head must stay below every threshold."""
+    """Whether the strength is enough for the role; a mixed head must stay below every threshold."""
     return shown > 1 if name == MIXED else shown >= 1

@@ -1,9 +1,9 @@
-"""Where the rows of attention heads look: statistics of one head's map, over one sentence or many.
+"""Statistics of where each attention head looks, over one sentence or many.
 
-A row's *own place* is the key with its own number: the same token in self-attention, in cross-attention the
-diagonal. Rows that see a single key are left out everywhere: they can look nowhere else. A statistic leaves
-out the rows that cannot have it too: the first row has no previous key, and under a causal mask no row has a
-next one.
+The *own place* of a row is the key with the same index: the same token in self-attention, the diagonal in
+cross-attention. Rows that see only one key are always left out, because they cannot look anywhere else. Each
+statistic also leaves out rows for which it is undefined: the first row has no previous key, and under a
+causal mask no row has a next key.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Statistic:
     """A number that describes a head.
 
     Attributes:
-        name: As in `heads.json`.
-        label: A few words for a list.
-        definition: One sentence.
+        name: Name in `heads.json`.
+        label: A few words for lists.
+        definition: Definition in one sentence.
         unit: "share" (0 to 1), "pieces" or "norm".
         falling: Whether small values stand out.
     """
@@ -61,49 +61,55 @@ STATISTICS = (
     Statistic(
         "same_word",
         "points into its own word",
-        "Share of rows whose largest weight is on a piece of their word.",
+        "Share of rows whose largest weight is on a piece of the row's own word.",
     ),
     Statistic("previous_mass", "weight on the previous token", "Mean weight one key earlier."),
     Statistic("same_mass", "weight on its own place", "Mean weight on the row's own place."),
     Statistic("next_mass", "weight on the next token", "Mean weight one key later."),
     Statistic("first_mass", "weight on the first key", "Mean weight on the first key."),
     Statistic("eos_mass", "weight on </s>", "Mean weight on </s>."),
-    Statistic("special_mass", "weight on special tokens", "Mean weight on <s>, </s> and other marks."),
     Statistic(
-        "punctuation_mass", "weight on punctuation", "Mean weight on pieces that are nothing but punctuation."
+        "special_mass", "weight on special tokens", "Mean weight on <s>, </s> and other special tokens."
+    ),
+    Statistic(
+        "punctuation_mass", "weight on punctuation", "Mean weight on pieces that consist of punctuation only."
     ),
     Statistic(
         "content_mass",
         "weight on content words",
-        "Mean weight on pieces of words that are neither function words, punctuation nor marks.",
+        "Mean weight on pieces of words that are not function words, punctuation or special tokens.",
     ),
     Statistic(
         "content_chance",
         "share of content pieces",
-        "Mean share of the visible keys that are pieces of content words: what even weights would put there.",
+        "Mean share of visible keys that are pieces of content words: their weight under even attention.",
     ),
     Statistic("peak", "largest weight", "Mean of each row's largest weight."),
     Statistic(
         "entropy",
         "entropy",
-        "Mean entropy of a row, divided by the logarithm of its visible keys: 0 one key, 1 all alike.",
+        "Mean row entropy over the logarithm of the number of visible keys: 0 is one key, 1 is even.",
         falling=True,
     ),
     Statistic(
-        "mean_distance", "mean distance", "Mean of |row − key| under the weights, in pieces.", "pieces", True
+        "mean_distance",
+        "mean distance",
+        "Mean of |row − key|, weighted by attention, in pieces.",
+        "pieces",
+        True,
     ),
     Statistic(
         "contribution",
         "norm of the contribution",
-        "Mean length of what the head adds to the residual stream: weights × values × its part of W^O.",
+        "Mean norm of what the head adds to the residual stream: weights × values × its part of W^O.",
         "norm",
     ),
 )
-"""Every statistic of a head; `aer` and `aer_read` join them in cross-attention where there is gold."""
+"""Every statistic of a head; with gold alignments, cross-attention also has `aer` and `aer_read`."""
 
 
 class Traced(Protocol):
-    """The part of a `Translation` that is measured."""
+    """The part of a `Translation` that the statistics need."""
 
     @property
     def source_tokens(self) -> tuple[str, ...]:
@@ -111,7 +117,7 @@ class Traced(Protocol):
 
     @property
     def target_tokens(self) -> tuple[str, ...]:
-        """Pieces that it predicted."""
+        """Pieces that the decoder predicts."""
 
     @property
     def config(self) -> TransformerConfig:
@@ -119,7 +125,7 @@ class Traced(Protocol):
 
     @property
     def attention(self) -> AttentionTrace | None:
-        """The trace."""
+        """The recorded attention."""
 
     def labels(self, kind: AttentionKind) -> HeadLabels:
         """The tokens along the maps of one kind."""
@@ -127,12 +133,12 @@ class Traced(Protocol):
 
 @dataclass(frozen=True)
 class Keys:
-    """What the statistics know of the keys of a map.
+    """Facts about the keys of a map that the statistics need.
 
     Attributes:
-        columns: Name of a mass to its keys, (keys,) 0 or 1.
-        last: The last key with text; None where there is none.
-        words: (keys,) number of the word of each piece in self-attention; None in cross-attention.
+        columns: Maps each mass to its keys, (keys,) 0 or 1.
+        last: The last key with text; None if no key has text.
+        words: (keys,) index of the word of each piece in self-attention; None in cross-attention.
     """
 
     columns: Mapping[str, Floats]
@@ -143,7 +149,7 @@ class Keys:
     def of(
         cls, tokens: Sequence[str], *, own: bool, function_words: frozenset[str] = SOURCE_LANGUAGES
     ) -> Keys:
-        """Looks at the pieces of the keys; `own`: the rows are the same pieces."""
+        """Derives the facts from the pieces of the keys; `own` says that the rows are the same pieces."""
         special = np.array([is_special(token) for token in tokens])
         text = np.flatnonzero(~special)
         masks = {
@@ -160,7 +166,7 @@ class Keys:
 
 
 def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> Bools:
-    """(tokens,) True for pieces of words with a letter or digit that are no function words."""
+    """(tokens,) True for pieces of words that have a letter or digit and are not function words."""
     content = np.zeros(len(tokens), dtype=bool)
     for group in reading_groups(tokens):
         word = group.text.replace("’", "'").lower()
@@ -177,15 +183,15 @@ def _word_numbers(tokens: Sequence[str]) -> NDArray[np.int64]:
 
 
 def row_statistics(weights: Floats, mask: Bools, keys: Keys) -> dict[str, Floats]:
-    """The `STATISTICS` of every row that a map alone can tell.
+    """The `STATISTICS` of every row that follow from the map alone.
 
     Args:
         weights: (heads, queries, keys).
-        mask: (queries, keys), True where a query may attend.
-        keys: What is known of the keys.
+        mask: (queries, keys), True if a query may attend to the key.
+        keys: Facts about the keys.
 
     Returns:
-        Name to (heads, queries); NaN in rows that are left out.
+        Maps each name to (heads, queries); NaN in rows that are left out.
     """
     values = _pointing(weights, mask, keys) | _masses(weights, mask, keys) | _spread(weights, mask)
     alone = mask.sum(-1) <= 1
@@ -195,7 +201,7 @@ def row_statistics(weights: Floats, mask: Bools, keys: Keys) -> dict[str, Floats
 
 
 def _offset(mask: Bools, offset: int) -> tuple[NDArray[np.int64], Bools]:
-    """For each row the key at this offset, and whether there is one that it sees."""
+    """For each row, the key at this offset, and whether such a key exists and is visible."""
     n_queries, n_keys = mask.shape
     wanted = np.arange(n_queries) + offset
     place = wanted.clip(0, n_keys - 1)
@@ -244,8 +250,8 @@ class Totals:
     """Statistics of all heads of one kind, summed over rows.
 
     Attributes:
-        sums: Name to (layers, heads).
-        rows: Name to the number of rows in the sum.
+        sums: Maps each name to sums (layers, heads).
+        rows: Maps each name to the number of rows in the sum.
     """
 
     sums: dict[str, Floats]
@@ -259,7 +265,7 @@ class Totals:
         return Totals(sums, rows)
 
     def means(self) -> dict[str, Floats]:
-        """Name to (layers, heads); a statistic that no row has is left out."""
+        """Maps each name to means (layers, heads); a statistic without rows is left out."""
         return {
             name: total / np.float32(self.rows[name]) for name, total in self.sums.items() if self.rows[name]
         }
@@ -271,12 +277,12 @@ def sentence_totals(
     """The statistics of all heads of a kind over one sentence.
 
     Args:
-        translation: Recorded.
-        kind: Which attention.
-        projections: W^O of its model, for `contribution`; None where only the trace is known.
+        translation: A translation with recorded attention.
+        kind: Kind of attention.
+        projections: W^O of the model, for `contribution`; None if only the trace is at hand.
 
     Raises:
-        ValueError: Nothing was recorded.
+        ValueError: The translation has no recorded attention.
     """
     trace = trace_of(translation)
     keys = keys_of(translation, kind)
@@ -299,17 +305,17 @@ def sentence_totals(
 
 
 def keys_of(translation: Traced, kind: AttentionKind) -> Keys:
-    """What is known of the keys of one kind."""
+    """Facts about the keys of one kind of attention."""
     site = translation.config.sites[kind]
     words = FUNCTION_WORDS[site.key_side]
     return Keys.of(translation.labels(kind).keys, own=site.own_keys, function_words=words)
 
 
 def trace_of(translation: Traced) -> AttentionTrace:
-    """The trace.
+    """The recorded attention of a translation.
 
     Raises:
-        ValueError: Nothing was recorded.
+        ValueError: The translation has no recorded attention.
     """
     if translation.attention is None:
         raise ValueError("Attention was not recorded; translate with capture=True.")

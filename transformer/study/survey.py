@@ -1,4 +1,4 @@
-"""All heads over many sentences: statistics of each sentence, roles, how often a head keeps its role."""
+"""Surveys all heads over many sentences: statistics, roles, and how often a head keeps its role."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ MOST_SENTENCES = 500
 MOST_TOKENS = 64
 MOST_BYTES = 256 * 1024
 SHORTEST_EXAMPLE = 5
-"""Examples have at least this many words: in a sentence of two words every head looks sharp."""
+"""Fewest words of an example; in a sentence of two words every head looks sharp."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A sentence to survey; `target` is forced, or where it is None the model translates greedily."""
+    """A sentence to survey; `target` is forced, or the model translates greedily if it is None."""
 
     source: str
     target: str | None = None
 
 
 def read_upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
-    """Reads a visitor's file: one sentence a line, or `source<TAB>target`; empty lines are left out.
+    """Reads a visitor's file: one sentence or `source<TAB>target` per line; empty lines are skipped.
 
     Raises:
-        DataError: The file is too large, not UTF-8 text, or a line cannot be used; one sentence says which.
+        DataError: The file is too large or not UTF-8 text, or a line cannot be used; the message says which.
     """
     if len(content) > MOST_BYTES:
-        raise DataError(f"The file has {len(content):,} bytes; at most {MOST_BYTES:,} are read.")
+        raise DataError(f"The file has {len(content):,} bytes; the limit is {MOST_BYTES:,} bytes.")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -49,9 +49,9 @@ def read_upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
         raise DataError("The file holds binary data; save it as plain text in UTF-8.")
     numbered = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not numbered:
-        raise DataError("The file is empty; it needs one sentence a line, or sentence, tab, translation.")
+        raise DataError("The file is empty; each line needs a sentence, or sentence, tab, translation.")
     if len(numbered) > MOST_SENTENCES:
-        raise DataError(f"The file has {len(numbered):,} sentences; at most {MOST_SENTENCES} are read.")
+        raise DataError(f"The file has {len(numbered):,} sentences; the limit is {MOST_SENTENCES}.")
     return tuple(_line(number, line, translator) for number, line in numbered)
 
 
@@ -67,18 +67,18 @@ def _line(number: int, line: str, translator: Translator) -> Line:
         except InputError as error:
             raise DataError(f"Line {number}: {error}") from error
         if tokens > MOST_TOKENS:
-            raise DataError(f"Line {number} has {tokens} tokens; at most {MOST_TOKENS} a side are read.")
+            raise DataError(f"Line {number} has {tokens} tokens on one side; the limit is {MOST_TOKENS}.")
     return Line(*columns)
 
 
 def as_line(pair: GoldPair) -> Line:
-    """A gold pair as it is run: its words, parted by spaces."""
+    """A gold pair as a line to survey: its words, separated by spaces."""
     return Line(" ".join(pair.source), " ".join(pair.target))
 
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence as it was run, and how strongly it shows a head's role: 1 at the threshold."""
+    """A sentence of the survey, and how strongly it shows the role of a head: 1 at the threshold."""
 
     line: Line
     strength: float
@@ -86,17 +86,17 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What was found so far; layers and heads count from 0.
+    """Results of a survey so far; layers and heads count from 0.
 
     Attributes:
         model: Name of the model.
         lines: The sentences read so far.
-        means: Kind to statistic to (layers, heads), over all rows of all sentences; in cross-attention also
-            `aer`, `aer_read` and `aer_diagonal` over the gold pairs, where there are some.
-        by_line: The same per sentence, (sentences, layers, heads); NaN where a sentence has no value.
+        means: Per kind, maps each statistic to (layers, heads), over all rows of all sentences; in
+            cross-attention also `aer`, `aer_read` and `aer_diagonal` over the gold pairs, if there are any.
+        by_line: The same per sentence, (sentences, layers, heads); NaN if a sentence has no value.
         gold: The gold pairs.
         gold_errors: (pairs, layers, heads) alignment error of each pair.
-        skipped: Number of sentences that the model cannot read: too long for it.
+        skipped: Number of sentences too long for the model.
     """
 
     model: str
@@ -108,18 +108,18 @@ class Survey:
     skipped: int = 0
 
     def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
-        """(layers, heads) role of every head."""
+        """The role of every head (layers, heads)."""
         return roles.assign(self.means[kind], kind)
 
     def stability(self, kind: AttentionKind, layer: int, head: int) -> float:
-        """Share of the sentences (for the role alignment: of the gold pairs) that show a head's role."""
+        """Share of the sentences (of the gold pairs, for the role alignment) that show the role of a head."""
         role, shown = self._shown(kind, layer, head)
         return float(roles.keeps(role, shown[~np.isnan(shown)]).mean())
 
     def examples(
         self, kind: AttentionKind, layer: int, head: int, count: int = 3
     ) -> tuple[list[Example], list[Example]]:
-        """Sentences that show a head's role most, and others that show it least, each the clearest first."""
+        """The sentences that show the role of a head most and least; each list has the clearest first."""
         role, shown = self._shown(kind, layer, head)
         lines = self.lines
         if role == roles.ALIGNMENT:
@@ -130,7 +130,7 @@ class Survey:
         return found[:count], found[count:][::-1][:count]
 
     def _shown(self, kind: AttentionKind, layer: int, head: int) -> tuple[str, Floats]:
-        """The role of a head, and how strongly each sentence shows it; NaN where it cannot be read."""
+        """The role of a head, and how strongly each sentence shows it; NaN if a sentence has no value."""
         role = str(self.roles(kind)[layer, head])
         if role == roles.ALIGNMENT:
             diagonal_error = self.means[kind]["aer_diagonal"][layer, head]
@@ -143,14 +143,14 @@ class Survey:
 
 
 class Surveyor:
-    """Runs sentences through a model one by one, and tells at any time what was found so far.
+    """Runs sentences through a model one by one; results so far are available at any time.
 
-    One thread may run while others ask: `survey` takes a consistent copy.
+    One thread may run the survey while others read results: `survey` takes a consistent copy.
 
     Args:
         translator: The model.
         lines: The sentences.
-        gold: Pairs with word alignments, for the errors of cross-attention; may be empty.
+        gold: Pairs with word alignments, for the alignment errors of cross-attention; may be empty.
     """
 
     def __init__(self, translator: Translator, lines: Sequence[Line], gold: Sequence[GoldPair] = ()) -> None:
@@ -165,13 +165,13 @@ class Surveyor:
 
     @property
     def total(self) -> int:
-        """Number of sentences, the gold pairs among them."""
+        """Number of sentences, including the gold pairs."""
         return len(self._lines) + len(self._gold)
 
     def run(self) -> Iterator[int]:
-        """Reads one sentence after the other, the gold pairs first; yields how many are read.
+        """Reads the sentences one by one, the gold pairs first; yields the number read so far.
 
-        To stop, do not ask for the next.
+        To stop, leave the loop.
         """
         todos: list[GoldPair | Line] = [*self._gold, *self._lines]
         for number, todo in enumerate(todos, start=1):
@@ -198,17 +198,17 @@ class Surveyor:
             self._totals = {kind: total + found[kind] for kind, total in self._totals.items()}
 
     def survey(self) -> Survey:
-        """What was found so far.
+        """The results so far.
 
         Raises:
-            ValueError: No sentence was read yet.
+            ValueError: No sentence has been read yet.
         """
         with self._lock:
             found, totals = list(self._found), self._totals
             gold = tuple(self._aligned)
             errors, pairs = self._alignments.errors() if gold else {}, self._alignments.pair_errors()
         if not found:
-            raise ValueError("No sentence was read yet.")
+            raise ValueError("No sentence has been read yet.")
         means = {kind: total.means() for kind, total in totals.items()}
         means[AttentionKind.CROSS] |= errors
         return Survey(

@@ -1,4 +1,4 @@
-"""Sentences with known relations: dependency trees (CoNLL-U) and pronouns with their antecedents (WinoMT)."""
+"""Reads sentences with known relations: dependency trees (CoNLL-U) and pronoun antecedents (WinoMT)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")
 
 @dataclass(frozen=True)
 class Arc:
-    """A dependency: words count from 0, as they are written (`zum` is one word, though two in the tree)."""
+    """A dependency between written words, counted from 0 (`zum` is one word, but two nodes of the tree)."""
 
     relation: str
     dependent: int
@@ -33,9 +33,9 @@ class Tree:
 
     Attributes:
         text: The sentence.
-        words: Its words and marks, as they are written.
-        arcs: Without the root, punctuation, and arcs inside one written word.
-        translation_of: The English sentence that it translates; None where the file does not say.
+        words: Its words and punctuation marks, as written.
+        arcs: Dependencies without the root, punctuation, and arcs inside one written word.
+        translation_of: The English sentence that it translates; None if the file does not say.
     """
 
     text: str
@@ -46,15 +46,15 @@ class Tree:
 
 @dataclass(frozen=True)
 class PronounCase:
-    """A sentence with two people and a pronoun; positions of words, from 0.
+    """A sentence with two people and a pronoun; word indices count from 0.
 
     Attributes:
         text: The sentence.
-        words: Its words and marks.
-        pronoun: The pronoun.
-        antecedent: The last word of the person that the pronoun stands for.
-        other: The last word of the other one.
-        people: The two, in alphabetical order: sentences about the same two are much alike.
+        words: Its words and punctuation marks.
+        pronoun: Index of the pronoun.
+        antecedent: Index of the last word of the person that the pronoun stands for.
+        other: Index of the last word of the other person.
+        people: The two people in alphabetical order; sentences about the same two are much alike.
     """
 
     text: str
@@ -66,10 +66,10 @@ class PronounCase:
 
 
 def read_trees(path: str | Path) -> list[Tree]:
-    """Reads a CoNLL-U file; relations lose their subtype (`nsubj:pass` is `nsubj`).
+    """Reads a CoNLL-U file; relations lose their subtype (`nsubj:pass` becomes `nsubj`).
 
     Raises:
-        DataError: The file cannot be read, or a line has another form.
+        DataError: The file cannot be read, or a line does not have this form.
     """
     trees: list[Tree] = []
     block: list[tuple[int, str]] = []
@@ -80,7 +80,7 @@ def read_trees(path: str | Path) -> list[Tree]:
             trees.append(_tree(path, block))
             block = []
     if not trees:
-        raise DataError(f"{path}: the file holds no tree.")
+        raise DataError(f"{path}: the file holds no trees.")
     return trees
 
 
@@ -95,12 +95,16 @@ def _tree(path: str | Path, block: Sequence[tuple[int, str]]) -> Tree:
             continue
         columns = line.split("\t")
         if len(columns) != 10:
-            raise DataError(f"{path}:{number}: a CoNLL-U line has 10 columns, this one {len(columns)}.")
+            raise DataError(
+                f"{path}:{number}: a CoNLL-U line has 10 columns, but this one has {len(columns)}."
+            )
         first, _, last = columns[0].partition("-")
         if "." in first:
             continue
         if not (first.isdigit() and (last or "1").isdigit() and (last or columns[6].isdigit())):
-            raise DataError(f"{path}:{number}: {columns[0]!r} with head {columns[6]!r} is no word of a tree.")
+            raise DataError(
+                f"{path}:{number}: {columns[0]!r} with head {columns[6]!r} is not a word of a tree."
+            )
         if last or int(first) > until:
             until = int(last or first)
             words.append(columns[1])
@@ -121,17 +125,19 @@ def read_pronouns(path: str | Path) -> tuple[list[PronounCase], int]:
     """Reads WinoMT's `gender<TAB>index<TAB>sentence<TAB>occupation` lines.
 
     Returns:
-        The cases, and the number of sentences left out because two people and a pronoun after one of them
-        could not be found.
+        The cases, and the number of sentences left out because they lack two people and a pronoun after one
+        of them.
 
     Raises:
-        DataError: The file cannot be read, or a line has another form.
+        DataError: The file cannot be read, or a line does not have this form.
     """
     rows = []
     for number, line in read_lines(path):
         columns = line.split("\t")
         if len(columns) != 4 or not columns[1].isdigit():
-            raise DataError(f"{path}:{number}: expected gender, index, sentence, occupation, parted by tabs.")
+            raise DataError(
+                f"{path}:{number}: expected gender, index, sentence, occupation, separated by tabs."
+            )
         rows.append((int(columns[1]), columns[2], columns[3]))
     known = sorted({tuple(occupation.lower().split()) for _, _, occupation in rows}, key=len, reverse=True)
     cases = [_case(index, text, known) for index, text, _ in rows]
@@ -154,7 +160,7 @@ def _case(index: int, text: str, known: Sequence[tuple[str, ...]]) -> PronounCas
 
 
 def _people(words: Sequence[str], known: Sequence[tuple[str, ...]]) -> list[tuple[int, int]]:
-    """First and one past the last word of every occupation in the sentence."""
+    """First word and the word after the last, for every occupation in the sentence."""
     found: list[tuple[int, int]] = []
     start = 0
     while start < len(words):
@@ -166,12 +172,12 @@ def _people(words: Sequence[str], known: Sequence[tuple[str, ...]]) -> list[tupl
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """Words and marks; hyphens and apostrophes inside a word belong to it."""
+    """Splits a text into words and punctuation marks; inner hyphens and apostrophes stay in the word."""
     return tuple(_WORD.findall(text))
 
 
 def _place_of(text: str, words: Sequence[str], index: int) -> int:
-    """The word that begins where the piece between spaces with this index begins."""
+    """The index of the word that starts together with the given space-separated part of the text."""
     before = sum(map(len, text.split()[:index]))
     length = 0
     for place, word in enumerate(words):
@@ -182,15 +188,15 @@ def _place_of(text: str, words: Sequence[str], index: int) -> int:
 
 
 def piece_words(pieces: Sequence[str], words: Sequence[str]) -> NDArray[np.float32] | None:
-    """Which pieces spell which words.
+    """Finds which pieces spell which words.
 
     Args:
-        pieces: Pieces of the sentence, special ones among them.
-        words: Its words; together, without spaces, they spell what the pieces spell.
+        pieces: Pieces of the sentence, including special pieces.
+        words: Words of the sentence; without spaces, words and pieces must spell the same text.
 
     Returns:
-        (words, pieces) 1 where a piece begins in a word, else 0; None where the two do not spell the same, or
-        a word has no piece of its own.
+        (words, pieces) 1 if a piece begins in a word, else 0. None if the texts differ, or if no piece begins
+        in some word.
     """
     ends = np.cumsum([len(word.encode()) for word in words])
     spelled = b"".join(map(_bytes, pieces))

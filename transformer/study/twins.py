@@ -1,7 +1,7 @@
-"""What positional encodings buy in translations: the same measurements on every trained twin.
+"""Effects of positional encodings on translations: the same measurements on every trained twin.
 
-Each function returns JSON values by the twins' names. Differences are against ``BASELINE``, with
-paired bootstrap intervals over sentences.
+Each function returns JSON values by name of the twin. Differences are from ``BASELINE``, with paired
+bootstrap intervals over sentences.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Twins = dict[str, Translator]
 BASELINE = "sinusoidal"
 BATCH_POSITIONS = 4096
 LENGTH_EDGES = (1, 7, 10, 13, 17, 25)
-"""First source length, in tokens, of each group of sentences."""
+"""Shortest source length, in tokens, of each group of sentences."""
 FACTORS = (1, 2, 4)
 
 
@@ -46,7 +46,7 @@ class Scored:
     Attributes:
         outputs: Greedy translations.
         bleu: (sentences, 10) statistics of `bootstrap.bleu_statistics`.
-        loss: (sentences, 2) negative log-probability of the reference in nats, and its tokens.
+        loss: (sentences, 2) negative log-probability of the reference in nats, and its number of tokens.
     """
 
     outputs: list[str]
@@ -54,7 +54,7 @@ class Scored:
     loss: Floats
 
     def rows(self, chosen: Sequence[int]) -> Scored:
-        """Some of the sentences."""
+        """The results for some of the sentences."""
         picked = np.asarray(chosen, dtype=np.intp)
         return Scored([self.outputs[row] for row in chosen], self.bleu[picked], self.loss[picked])
 
@@ -68,7 +68,7 @@ def score_pairs(translator: Translator, pairs: Sequence[SentencePair]) -> Scored
 
 @torch.inference_mode()
 def sentence_losses(translator: Translator, pairs: Sequence[SentencePair]) -> Floats:
-    """(sentences, 2): negative log-probability of each target in nats, and its tokens, ``</s>`` included."""
+    """(sentences, 2): negative log-probability of each target in nats, and its tokens with ``</s>``."""
     read = translator.tokenizer
     source = [array("i", read.encode(pair.source)) for pair in pairs]
     data = EncodedPairs(source, [array("i", read.encode_target(pair.target)) for pair in pairs])
@@ -84,24 +84,24 @@ def sentence_losses(translator: Translator, pairs: Sequence[SentencePair]) -> Fl
 
 
 def summary(scored: dict[str, Scored], baseline: str = BASELINE) -> Json:
-    """Per model BLEU and loss in nats per token."""
+    """BLEU and loss in nats per token of each model."""
     scores = compare({name: found.bleu for name, found in scored.items()}, bleu, baseline)
     losses = compare({name: found.loss for name, found in scored.items()}, ratio, baseline)
     return {name: {"bleu": scores[name], "loss": losses[name]} for name in scored}
 
 
 def source_lengths(translator: Translator, pairs: Sequence[SentencePair]) -> list[int]:
-    """Tokens of each source, ``</s>`` included."""
+    """Number of tokens of each source, with ``</s>``."""
     return [len(translator.tokenizer.encode(pair.source)) + 1 for pair in pairs]
 
 
 def target_lengths(translator: Translator, pairs: Sequence[SentencePair]) -> list[int]:
-    """Tokens of each target, ``</s>`` included."""
+    """Number of tokens of each target, with ``</s>``."""
     return [len(translator.tokenizer.encode_target(pair.target)) + 1 for pair in pairs]
 
 
 def by_length(scored: dict[str, Scored], lengths: Sequence[int]) -> Json:
-    """BLEU and loss of sentences grouped by source length; groups without sentences are left out."""
+    """BLEU and loss of sentences grouped by source length; empty groups are left out."""
     stops = [*(edge - 1 for edge in LENGTH_EDGES[1:]), max(lengths)]
     groups = []
     for first, last in zip(LENGTH_EDGES, stops, strict=True):
@@ -113,9 +113,9 @@ def by_length(scored: dict[str, Scored], lengths: Sequence[int]) -> Json:
 
 
 def join_pairs(pairs: Sequence[SentencePair], lengths: Sequence[int], most: int) -> list[SentencePair]:
-    """Sentences joined in the given order until one more would exceed ``most`` source tokens.
+    """Joins sentences in the given order until one more would exceed ``most`` source tokens.
 
-    What is left at the end, and what is longer than that alone, is left out.
+    An incomplete text at the end is left out, and so are sentences longer than ``most``.
     """
     joined: list[SentencePair] = []
     parts: list[SentencePair] = []
@@ -136,9 +136,9 @@ def _joined(parts: Sequence[SentencePair]) -> SentencePair:
 
 
 def long_texts(twins: Twins, pairs: Sequence[SentencePair], trained_length: int) -> Json:
-    """BLEU and loss of the same sentences joined up to 1, 2 and 4 times the trained length.
+    """BLEU and loss of the same sentences, joined up to 1, 2 and 4 times the training length.
 
-    A length that the data do not fill once is left out.
+    A length is left out if the data do not fill even one text.
     """
     some = next(iter(twins.values()))
     order = list(pairs)
@@ -167,7 +167,7 @@ def shuffle_words(text: str, order: random.Random) -> str:
 
 
 def shuffled_sources(twins: Twins, scored: dict[str, Scored], pairs: Sequence[SentencePair]) -> Json:
-    """Sources with shuffled words, translated and held against the twin's own translation unshuffled."""
+    """Translates sources with shuffled words; compares each result with the twin's unshuffled translation."""
     order = random.Random(1)
     rows = [row for row, pair in enumerate(pairs) if len(pair.source.split()) > 2]
     texts = [shuffle_words(pairs[row].source, order) for row in rows]

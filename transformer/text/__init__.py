@@ -1,1 +1,1 @@
-"""Strings: vocabularies, words, files of sentence pairs."""
+"""Text: vocabularies, words, and files of sentence pairs."""

@@ -1,7 +1,7 @@
-"""Words that build sentences: articles, pronouns, prepositions, conjunctions, auxiliaries, particles.
+"""Function words: articles, pronouns, prepositions, conjunctions, auxiliaries, particles.
 
-Closed lists written for this project, lower case. They only tell content words apart from the rest: a word
-with a letter or digit that stands in no list of its side is a content word.
+The lists were written for this project, in lower case. They only separate content words from the rest: a word
+with a letter or digit is a content word if no list of its language contains it.
 """
 
 from __future__ import annotations
@@ -69,4 +69,4 @@ FRENCH = _words(
 )
 SOURCE_LANGUAGES = ENGLISH
 TARGET_LANGUAGES = GERMAN | FRENCH
-"""The models of this project translate from English; German and French words hardly clash."""
+"""The project's models translate from English; few German and French words collide."""

@@ -1,4 +1,4 @@
-"""Files of sentence pairs, read and checked."""
+"""Reads and checks files of sentence pairs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class SentencePair:
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much of a text file is read, counted after unpacking and while reading.
+    """Limits on how much of a text file is read, counted on the unpacked bytes during reading.
 
-    A gzip file of 17 kB can unpack to gigabytes, so the size of the file itself bounds nothing.
+    A gzip file of 17 kB can unpack to gigabytes, so the size of the file itself is no limit.
 
     Attributes:
-        total: Most bytes.
-        line: Most bytes of one line.
-        lines: Most lines.
+        total: Largest number of bytes in the file.
+        line: Largest number of bytes in one line.
+        lines: Largest number of lines.
     """
 
     total: int = 2**36
@@ -39,11 +39,11 @@ class Bounds:
 
 
 TRUSTED = Bounds()
-"""For files that the person who runs the program chose."""
+"""The limits for files chosen by the person who runs the program."""
 
 
 def read_lines(path: str | Path, bounds: Bounds = TRUSTED) -> Iterator[tuple[int, str]]:
-    """Lines of a UTF-8 text file with their numbers from 1; `.gz` files are unpacked.
+    """Yields the lines of a UTF-8 text file, numbered from 1; `.gz` files are unpacked.
 
     Raises:
         DataError: The file is missing, is damaged, is not UTF-8, or exceeds the bounds.
@@ -80,11 +80,11 @@ def read_pairs(path: str | Path) -> list[SentencePair]:
     """Reads `source<TAB>target` lines.
 
     Raises:
-        DataError: A line has another number of columns or an empty one, or the file has no lines.
+        DataError: A line does not have two columns, a column is empty, or the file has no lines.
     """
     pairs = [_pair(path, number, line) for number, line in read_lines(path)]
     if not pairs:
-        raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target` pair a line.")
+        raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target` pair per line.")
     return pairs
 
 

@@ -1,7 +1,7 @@
 """A joint sub-word vocabulary: sentencepiece unigram, trained by this package.
 
-The text is taken as it is (no normalisation, no case folding, no merging of spaces), and characters that
-the training text never showed are written as UTF-8 bytes, so an encoded sentence always decodes to itself.
+Text is not normalised, case-folded or stripped of repeated spaces. Characters that never occurred in the
+training text are written as UTF-8 bytes. So an encoded sentence always decodes to itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TokenizerError(ValueError):
 
 
 class Vocabulary(Protocol):
-    """What a translator asks of its tokenizer. Source and target may have pieces of their own."""
+    """What a translator needs from its tokenizer. Source and target may have separate pieces."""
 
     @property
     def vocab_size(self) -> int:
@@ -37,29 +37,29 @@ class Vocabulary(Protocol):
         """Number of target pieces."""
 
     def read(self, text: str) -> str:
-        """A text as the model reads it, before it is cut into pieces."""
+        """The text as the model reads it, before it is split into pieces."""
 
     def encode(self, text: str) -> list[int]:
-        """A source text as ids, without the end token."""
+        """The ids of a source text, without the end token."""
 
     def encode_target(self, text: str) -> list[int]:
-        """A target text as ids, without the end token."""
+        """The ids of a target text, without the end token."""
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Target ids as text; special ids are left out."""
+        """The text of target ids; special ids are left out."""
 
     def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of source ids, ``▁`` kept."""
+        """The pieces of source ids, with ``▁`` kept."""
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of target ids, ``▁`` kept."""
+        """The pieces of target ids, with ``▁`` kept."""
 
 
 class Tokenizer:
-    """Turns text into pieces and ids, and back.
+    """Converts text to pieces and ids, and back.
 
-    Pieces keep sentencepiece's `▁` for a space. Ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>`; a sentence
-    that contains the text `<s>` is spelled with ordinary pieces, never with the special id.
+    Pieces keep sentencepiece's `▁` for a space. Ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>`. If a
+    sentence contains the text `<s>`, ordinary pieces spell it, never the special id.
     """
 
     def __init__(self, serialized: bytes) -> None:
@@ -69,16 +69,16 @@ class Tokenizer:
             serialized: The bytes of a sentencepiece model file.
 
         Raises:
-            TokenizerError: The bytes are not such a model, or its special ids are not 0, 1, 2, 3.
+            TokenizerError: The bytes are not a sentencepiece model, or its special ids are not 0, 1, 2, 3.
         """
         self._serialized = serialized
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=serialized)
             n_pieces = self._processor.get_piece_size() if serialized else 0
         except (RuntimeError, TypeError) as error:
-            raise TokenizerError("The tokenizer file is damaged or is no sentencepiece model.") from error
+            raise TokenizerError("The tokenizer file is damaged or is not a sentencepiece model.") from error
         if n_pieces == 0:
-            raise TokenizerError("The tokenizer file is empty or is no sentencepiece model.")
+            raise TokenizerError("The tokenizer file is empty or is not a sentencepiece model.")
         found = tuple(self._processor.IdToPiece(i) for i in range(N_SPECIAL_PIECES)) if n_pieces > 3 else ()
         if found != (PAD, BOS, EOS, UNK):
             raise TokenizerError(
@@ -91,16 +91,16 @@ class Tokenizer:
         """Trains one joint vocabulary on sentences of both languages.
 
         Args:
-            sentences: Plain sentences, source and target mixed.
-            vocab_size: Number of pieces, the 4 special and 256 byte pieces included.
+            sentences: Plain sentences in both languages, mixed.
+            vocab_size: Number of pieces, including the 4 special pieces and the 256 byte pieces.
 
         Raises:
             TokenizerError: The vocabulary is too small or too large for this text.
         """
         if vocab_size <= N_SPECIAL_PIECES + N_BYTE_PIECES:
             raise TokenizerError(
-                f"A vocabulary of {vocab_size} is too small: 4 special and 256 byte pieces come first; "
-                "choose at least 300."
+                f"A vocabulary of {vocab_size} is too small: 4 special and 256 byte pieces are always "
+                "included; choose at least 300."
             )
         written = io.BytesIO()
         try:
@@ -124,7 +124,7 @@ class Tokenizer:
             )
         except (RuntimeError, OSError) as error:
             raise TokenizerError(
-                f"No vocabulary of {vocab_size} pieces can be made from this text: {_reason(error)}"
+                f"This text cannot give a vocabulary of {vocab_size} pieces: {_reason(error)}"
             ) from error
         return cls(written.getvalue())
 
@@ -133,7 +133,7 @@ class Tokenizer:
         """Reads a sentencepiece model file.
 
         Raises:
-            TokenizerError: The file is missing, damaged or foreign.
+            TokenizerError: The file is missing, damaged, or not a model of this package.
         """
         try:
             return cls(Path(path).read_bytes())
@@ -141,7 +141,7 @@ class Tokenizer:
             raise TokenizerError(f"The tokenizer file {path} cannot be read: {error.strerror}.") from error
 
     def to_bytes(self) -> bytes:
-        """The sentencepiece model as it would stand in a file."""
+        """The bytes of the sentencepiece model, as a file holds them."""
         return self._serialized
 
     @property
@@ -151,56 +151,56 @@ class Tokenizer:
 
     @property
     def target_size(self) -> int:
-        """Number of pieces: source and target have the same."""
+        """Number of pieces; source and target share them."""
         return self.vocab_size
 
     def read(self, text: str) -> str:
-        """The text after ``clean``."""
+        """The text as ``clean`` returns it."""
         return clean(text)
 
     def encode(self, text: str) -> list[int]:
-        """Text as ids, without `<s>` and `</s>`."""
+        """The ids of a text, without `<s>` and `</s>`."""
         return list(self._processor.EncodeAsIds(text))
 
     def encode_target(self, text: str) -> list[int]:
-        """As ``encode``."""
+        """The same as ``encode``."""
         return self.encode(text)
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """Many texts at once."""
+        """The ids of many texts at once."""
         return [list(ids) for ids in self._processor.EncodeAsIds(list(texts))] if texts else []
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Ids as text; special ids are left out."""
+        """The text of ids; special ids are left out."""
         return str(self._processor.DecodeIds([int(i) for i in ids if int(i) not in (PAD_ID, BOS_ID, EOS_ID)]))
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of ids, `▁` and `</s>` kept."""
+        """The pieces of ids, with `▁` and `</s>` kept."""
         return tuple(self._processor.IdToPiece(int(i)) for i in ids)
 
     def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """As ``pieces``."""
+        """The same as ``pieces``."""
         return self.pieces(ids)
 
     def piece_id(self, piece: str) -> int:
-        """The id of one piece; `<unk>`'s id where the vocabulary does not have it."""
+        """The id of one piece, or the id of `<unk>` if the vocabulary lacks the piece."""
         return int(self._processor.PieceToId(piece))
 
 
 def clean(text: str) -> str:
-    """The text as this package's models read it: NFC, one space for white space and control characters.
+    """The text as this package's models read it: NFC, white space and control characters as single spaces.
 
-    Surrogates become the character that a pair stands for; a lone one, which stands for none, U+FFFD.
+    A pair of surrogates becomes the character that it encodes; a lone surrogate becomes U+FFFD.
     """
     text = "".join(" " if unicodedata.category(char) == "Cc" else char for char in without_surrogates(text))
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def without_surrogates(text: str) -> str:
-    """Pairs of surrogates as the character they stand for, lone ones as U+FFFD; nothing else changes."""
+    """Replaces surrogate pairs by the character they encode and lone surrogates by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _reason(error: Exception) -> str:
-    """The last sentence of a sentencepiece error, without the source position it starts with."""
+    """The last sentence of a sentencepiece error, without the leading position in the source code."""
     return str(error).rsplit("] ", 1)[-1].strip() or "sentencepiece gave no reason."

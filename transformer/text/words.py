@@ -1,4 +1,4 @@
-"""Pieces as people read them: without `▁`, bytes joined to characters, pieces joined to words."""
+"""Pieces as people read them: without `▁`, bytes joined into characters, pieces joined into words."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 
 @dataclass(frozen=True)
 class Group:
-    """Neighbouring pieces that are read as one.
+    """Neighbouring pieces that are read as one unit.
 
     Attributes:
         start: Index of the first piece, from 0.
-        stop: One past the last.
-        text: What they spell, without `▁`.
+        stop: Index after the last piece.
+        text: The text that the pieces spell, without `▁`.
     """
 
     start: int
@@ -46,7 +46,7 @@ class Group:
 
     @property
     def indices(self) -> range:
-        """The pieces' positions."""
+        """The indices of the pieces."""
         return range(self.start, self.stop)
 
 
@@ -67,7 +67,7 @@ def byte_of(piece: str) -> int | None:
 
 
 def readable(piece: str) -> str:
-    """One piece without its `▁`; a lone space as `␣`, a lone byte as the character or as `0xE2`."""
+    """One piece without its `▁`; a lone space is `␣`, a lone byte is its character or such as `0xE2`."""
     byte = byte_of(piece)
     if byte is None:
         return piece if is_special(piece) else piece.replace(SPACE, " ").strip() or VISIBLE_SPACE
@@ -75,7 +75,7 @@ def readable(piece: str) -> str:
 
 
 def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
-    """Every piece alone, but the byte pieces of one character together."""
+    """One group per piece; the byte pieces of one character share a group."""
     groups: list[Group] = []
     start = 0
     while start < len(pieces):
@@ -86,7 +86,7 @@ def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
 
 
 def word_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
-    """The pieces of one space-separated word together; special pieces alone."""
+    """One group per space-separated word; a special piece is a group of its own."""
     starts = [
         index
         for index, piece in enumerate(pieces)
@@ -97,11 +97,11 @@ def word_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
 
 
 def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
-    """The pieces as words to be read: like ``word_groups``, with two differences.
+    """Groups the pieces into words for reading: like ``word_groups``, with two differences.
 
-    Punctuation before and after a word stands alone, a group for each piece. Scripts that put no spaces
-    between words (Chinese, Japanese, Thai, …) keep their pieces, because no rule here knows their words;
-    the bytes of one character, and what combines with the character before it, are always joined.
+    Punctuation before and after a word is separate: one group per piece. Scripts without spaces between words
+    (Chinese, Japanese, Thai, …) keep their pieces, because no rule here can find their words. The bytes of
+    one character are always joined, and so are combining marks and the character before them.
     """
     found: list[Group] = []
     for word in word_groups(pieces):
@@ -111,12 +111,12 @@ def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
 
 
 def is_punctuation(text: str) -> bool:
-    """Whether a text holds nothing but punctuation (Unicode categories P…); symbols and emoji are no such."""
+    """Whether a text holds nothing but punctuation (Unicode categories P…); symbols and emoji are not."""
     return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
 
 
 def _joined_marks(pieces: Sequence[str], characters: Sequence[Group], offset: int) -> list[Group]:
-    """The characters of a word; marks, joined emoji and a lone `▁` with what they belong to."""
+    """The characters of a word; marks, joined emoji and a lone `▁` join the character they belong to."""
     units: list[Group] = []
     for each in characters:
         start, stop = offset + each.start, offset + each.stop
@@ -127,7 +127,7 @@ def _joined_marks(pieces: Sequence[str], characters: Sequence[Group], offset: in
 
 
 def _words_of(pieces: Sequence[str], units: Sequence[Group]) -> list[Group]:
-    """One space-separated word, with the punctuation around it and unspaced scripts taken apart."""
+    """Splits a space-separated word at its outer punctuation and into the pieces of unspaced scripts."""
     inner = [i for i, unit in enumerate(units) if not is_punctuation(unit.text)] or [len(units)]
     starts = [
         unit.start
@@ -143,7 +143,7 @@ def _combines(character: str) -> bool:
 
 
 def _waits(pieces: Sequence[str], unit: Group) -> bool:
-    """Whether a unit is nothing without the next one: a lone `▁`, or an emoji that a joiner continues."""
+    """Whether a unit needs the next one: a lone `▁`, or an emoji that a joiner continues."""
     return tuple(pieces[unit.start : unit.stop]) == (SPACE,) or unit.text.endswith(_JOINER)
 
 
@@ -152,7 +152,7 @@ def _unspaced(character: str) -> bool:
 
 
 def _character_end(pieces: Sequence[str], start: int) -> int:
-    """One past the pieces of the character that begins at `start`; in UTF-8 the lead byte says how many."""
+    """Index after the pieces of the character at `start`; the lead byte of UTF-8 gives their number."""
     lead = byte_of(pieces[start])
     following = 0 if lead is None else (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0)
     stop = start + 1

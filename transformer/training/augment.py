@@ -1,4 +1,4 @@
-"""Extra training pairs made from the given ones: longer texts, lower case, hasty typing, other names."""
+"""Makes extra training pairs from given ones: longer texts, lower case, hasty typing, other names."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _WORD = re.compile(r"\w+")
 
 
 def join_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
-    """Two to four pairs written one after the other: short sentences also make long texts.
+    """Joins two to four pairs into one, so that short sentences also give long texts.
 
     Args:
-        pairs: Drawn from at random.
-        share: How many pairs to make, as a share of the number of pairs; so in the other functions too.
-        seed: Decides the draws.
+        pairs: The pairs to draw from at random.
+        share: Number of pairs to make, as a share of ``len(pairs)``; the other functions use it alike.
+        seed: Seed of the random draws.
     """
     draw = random.Random(f"join/{seed}")
     groups = [draw.choices(pairs, k=draw.randint(2, 4)) for _ in range(round(share * len(pairs)))]
@@ -31,13 +31,13 @@ def join_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[S
 
 
 def plain_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
-    """Both sides in lower case with spaces around punctuation, as in many corpora."""
+    """Writes both sides in lower case with spaces around punctuation, as in many corpora."""
     drawn = _sample(pairs, share, f"plain/{seed}")
     return [SentencePair(plain(pair.source), plain(pair.target)) for pair in drawn]
 
 
 def typed_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
-    """The source as hastily typed, in lower case and without its last mark; the target as it was."""
+    """Writes the source as if typed hastily: lower case, no final punctuation; the target is unchanged."""
     drawn = _sample(pairs, share, f"typed/{seed}")
     return [
         SentencePair(_LAST_MARKS.sub("", pair.source.lower()) or pair.source, pair.target) for pair in drawn
@@ -45,11 +45,11 @@ def typed_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[
 
 
 def swapped_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
-    """Names and numbers that stand on both sides, replaced on both by others: what cannot be known is copied.
+    """Replaces names and numbers that occur on both sides, so that the model learns to copy unknown ones.
 
-    A name is a capitalised word that stands on both sides of a pair, as often on each, and nowhere in lower
-    case; its place is taken by any other name of these pairs, rare ones as likely as frequent ones. Numbers
-    of two digits and more become others of the same length.
+    A name is a capitalised word that occurs equally often on both sides of a pair, and nowhere in lower case.
+    Another name of these pairs replaces it; rare names are as likely as frequent ones. A number of two or
+    more digits becomes another number of the same length.
     """
     lower = {word for pair in pairs for word in _WORD.findall(pair.source) if word[0].islower()}
     shared = [_shared(pair, lower) for pair in pairs]
@@ -78,7 +78,7 @@ def _swap(pair: SentencePair, words: list[str], names: list[str], draw: random.R
 
 
 def plain(text: str) -> str:
-    """Lower case, punctuation marks parted by spaces."""
+    """The text in lower case, with spaces around punctuation marks."""
     return " ".join(_PUNCTUATION.sub(r" \1 ", text.lower()).split())
 
 
@@ -93,16 +93,16 @@ MAKERS: dict[str, tuple[Maker, str]] = {
     "typed": (typed_pairs, "pairs whose source is in lower case without its last mark"),
     "swap": (swapped_pairs, "pairs with other names and numbers"),
 }
-"""By name: what makes extra pairs, and what they are."""
+"""Maps each name to the function that makes extra pairs, and a description of those pairs."""
 
 
 def augmented(pairs: list[SentencePair], shares: Mapping[str, float], seed: int) -> list[SentencePair]:
-    """The pairs and the extra ones; all but the joined texts are also drawn from the joined texts.
+    """The given pairs and the extra ones; the other makers also draw from the joined texts.
 
     Args:
-        pairs: The given ones.
-        shares: Extra pairs per pair, by the names of `MAKERS`; a missing name makes none.
-        seed: Decides the draws.
+        pairs: The given pairs.
+        shares: Extra pairs per given pair, by the names of `MAKERS`; a missing name makes none.
+        seed: Seed of the random draws.
 
     Raises:
         ValueError: A share is below 0 or above 1.

@@ -1,4 +1,4 @@
-"""Sentences as ids, and batches by token count with little padding."""
+"""Converts sentences to ids, and groups them by length into batches with little padding."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ POOL_PAIRS = 200_000
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences of about one length, ready for the model; padded with id 0.
+    """Sentences of similar length, ready for the model; padded with id 0.
 
     Attributes:
         src_ids: Source ids, each row ending in `</s>` (batch, source).
-        tgt_input_ids: What the decoder reads: `<s>` and the target (batch, target).
-        tgt_ids: What it should predict: the target and `</s>` (batch, target).
+        tgt_input_ids: Ids that the decoder reads: `<s>` and the target (batch, target).
+        tgt_ids: Ids that the decoder should predict: the target and `</s>` (batch, target).
     """
 
     src_ids: Tensor
@@ -44,7 +44,7 @@ class EncodedPairs:
     Attributes:
         source: Ids of each source.
         target: Ids of each target.
-        weights: How often each pair stands in an epoch: 2 is twice, 0.35 in 35 of 100 epochs; None is once.
+        weights: How often each pair occurs in an epoch: 2 is twice, 0.35 in 35 of 100 epochs; None is once.
     """
 
     source: list[array[int]]
@@ -56,20 +56,20 @@ class EncodedPairs:
 
     @property
     def longest(self) -> int:
-        """The longest sequence in tokens, `</s>` included."""
+        """Length of the longest sequence in tokens, with `</s>`."""
         return 1 + max(
             (max(len(s), len(t)) for s, t in zip(self.source, self.target, strict=True)), default=0
         )
 
     def within(self, max_tokens: int) -> EncodedPairs:
-        """The pairs whose sides, `</s>` included, have at most `max_tokens` tokens."""
+        """The pairs whose sides have at most `max_tokens` tokens each, with `</s>`."""
         both = enumerate(zip(self.source, self.target, strict=True))
         kept = [i for i, (s, t) in both if max(len(s), len(t)) < max_tokens]
         weights = None if self.weights is None else array("f", (self.weights[i] for i in kept))
         return EncodedPairs([self.source[i] for i in kept], [self.target[i] for i in kept], weights)
 
     def draw(self, order: random.Random) -> list[int]:
-        """Numbers of the pairs of one epoch, each as often as its weight says, chance deciding the rest."""
+        """Indices of the pairs of one epoch; each weight's fraction is the chance of one more copy."""
         if self.weights is None:
             return list(range(len(self)))
         return [i for i, weight in enumerate(self.weights) for _ in range(int(weight + order.random()))]
@@ -78,7 +78,7 @@ class EncodedPairs:
 def encode_pairs(
     pairs: Sequence[SentencePair], tokenizer: Tokenizer, weights: Sequence[float] | None = None
 ) -> EncodedPairs:
-    """Sentences as ids; `weights` has one number per pair, see `EncodedPairs`."""
+    """Converts pairs to ids; `weights` has one number per pair, see `EncodedPairs`."""
     source, target = ([array("i", ids) for ids in tokenizer.encode_all(side)] for side in _sides(pairs))
     return EncodedPairs(source, target, None if weights is None else array("f", weights))
 
@@ -88,13 +88,13 @@ def _sides(pairs: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Rows of ids filled up with padding (rows, longest)."""
+    """Pads rows of ids to the longest row (rows, longest)."""
     width = max(map(len, rows))
     return torch.tensor([list(row) + [PAD_ID] * (width - len(row)) for row in rows], dtype=torch.long)
 
 
 def make_batch(data: EncodedPairs, rows: Sequence[int]) -> Batch:
-    """The pairs with these numbers as one padded batch."""
+    """The pairs with these indices as one padded batch."""
     source = [[*data.source[row].tolist(), EOS_ID] for row in rows]
     target = [data.target[row].tolist() for row in rows]
     return Batch(
@@ -103,13 +103,13 @@ def make_batch(data: EncodedPairs, rows: Sequence[int]) -> Batch:
 
 
 def group_by_length(data: EncodedPairs, rows: Sequence[int], max_positions: int) -> list[list[int]]:
-    """Cuts rows, sorted by length, into batches.
+    """Sorts rows by length and cuts them into batches.
 
     Args:
         data: The pairs.
-        rows: Numbers of pairs; equally long ones keep this order.
-        max_positions: Most positions of either side of one batch, padding included; a single pair that is
-            longer is a batch of its own.
+        rows: Indices of pairs; pairs of equal length keep this order.
+        max_positions: Largest number of positions, with padding, of either side of a batch; a longer pair
+            gets a batch of its own.
     """
     batches: list[list[int]] = []
     batch: list[int] = []
@@ -125,10 +125,10 @@ def group_by_length(data: EncodedPairs, rows: Sequence[int], max_positions: int)
 
 
 def epoch_order(data: EncodedPairs, max_positions: int, seed: int, epoch: int) -> list[list[int]]:
-    """The batches of one epoch, as numbers of pairs; the same for the same seed and epoch.
+    """The batches of one epoch, as indices of pairs; the same for the same seed and epoch.
 
-    All pairs are shuffled and cut into pools; a pool is sorted by length, cut into batches, and the batches
-    of all pools are shuffled: little padding, another mixture in each epoch.
+    All pairs are shuffled and cut into pools. Each pool is sorted by length and cut into batches, and the
+    batches of all pools are shuffled. This keeps padding small and mixes the pairs anew in each epoch.
     """
     order = random.Random(f"{seed}/{epoch}")
     rows = data.draw(order)
@@ -140,13 +140,13 @@ def epoch_order(data: EncodedPairs, max_positions: int, seed: int, epoch: int) -
 
 
 def training_batches(data: EncodedPairs, max_positions: int, seed: int, skip: int = 0) -> Iterator[Batch]:
-    """Batches without end, epoch after epoch.
+    """Yields batches without end, epoch after epoch.
 
     Args:
         data: The pairs.
         max_positions: See `group_by_length`.
-        seed: Decides the order.
-        skip: Number of batches already used by an earlier run.
+        seed: Seed of the order.
+        skip: Number of batches that an earlier run has used.
     """
     epoch = 0
     while True:
@@ -158,6 +158,6 @@ def training_batches(data: EncodedPairs, max_positions: int, seed: int, skip: in
 
 
 def evaluation_batches(data: EncodedPairs, max_positions: int) -> Iterator[Batch]:
-    """Every pair once, shortest first."""
+    """Yields every pair once, shortest first."""
     for rows in group_by_length(data, range(len(data)), max_positions):
         yield make_batch(data, rows)

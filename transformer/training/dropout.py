@@ -1,4 +1,4 @@
-"""Dropout that draws its mask from bytes: four times as fast on a CPU, where random numbers are the cost."""
+"""Dropout that draws its mask from random bytes: four times as fast on a CPU, where drawing is the cost."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ LEVELS = 256
 
 
 class ByteDropout(nn.Module):
-    """Zeroes each number with a probability rounded to 1/256 and scales the rest up to match.
+    """Zeroes each number with a probability rounded to 1/256 and scales up the rest to match.
 
-    Eight mask entries come from one 64-bit draw of torch's generator; a saved generator state repeats them.
+    One 64-bit draw of torch's generator gives eight mask entries; a saved generator state repeats them.
     """
 
     def __init__(self, probability: float) -> None:
@@ -19,7 +19,7 @@ class ByteDropout(nn.Module):
         self.threshold = round(probability * LEVELS)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any shape; unchanged in evaluation."""
+        """Takes any shape; returns it unchanged in evaluation mode."""
         if not self.training or self.threshold == 0:
             return x
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
@@ -28,7 +28,7 @@ class ByteDropout(nn.Module):
 
 
 def use_byte_dropout(model: nn.Module) -> None:
-    """Puts `ByteDropout` where the model has `nn.Dropout`; for training on a CPU."""
+    """Replaces every `nn.Dropout` of the model by `ByteDropout`, for training on a CPU."""
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is nn.Dropout:

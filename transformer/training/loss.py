@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 ROWS_AT_ONCE = {False: 512, True: 8192}
-"""Rows of logits held at a time, off and on CUDA."""
+"""Rows of logits held at once, without CUDA and with CUDA."""
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """The gradient is made together with the loss, some rows at a time.
+    """Computes the gradient together with the loss, some rows at a time.
 
     With p = softmax(z), z = h Wᵀ, ε the smoothing and V the vocabulary size, a row's loss is
     logsumexp(z) − (1 − ε) z_y − ε mean(z), and its gradient by z is p − (1 − ε) onehot(y) − ε/V. The second
-    and third term need no pass over the logits: mean(z) = h · mean(W).
+    and third terms of the loss need no pass over the logits: mean(z) = h · mean(W).
     """
 
     @staticmethod
@@ -52,7 +52,7 @@ class _ProjectedLoss(torch.autograd.Function):
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Adds a matrix product in place; products of another type than the sum's are made in that type."""
+    """Adds a matrix product in place; a product in another dtype than the sum keeps its own dtype."""
     if left.dtype == total.dtype:
         total.addmm_(left, right)
     else:
@@ -66,7 +66,7 @@ def projected_loss(
 
     The same value and gradient as `F.cross_entropy(features @ weight.T + bias, labels,
     label_smoothing=smoothing, reduction="sum")`, but only some rows of logits exist at a time, and little
-    beside the three matrix products is computed at full size: 1.6 times as fast for 2,260 × 8,000 on two CPU
+    apart from the three matrix products runs at full size: 1.6 times as fast for 2,260 × 8,000 on two CPU
     cores, *measured*.
 
     Args:
@@ -74,12 +74,12 @@ def projected_loss(
         weight: Output projection (vocabulary, d_model).
         labels: Ids to predict (positions,).
         smoothing: Share of the target distribution spread over the vocabulary; the paper uses 0.1.
-        bias: Of the projection (vocabulary,); None is zero.
+        bias: Bias of the projection (vocabulary,); None is zero.
 
     Returns:
         A scalar, float32.
     """
-    if bias is not None:  # one more column of W, read by a feature that is always 1
+    if bias is not None:  # the bias is one more column of W, for a feature that is always 1
         features = torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
         weight = torch.cat([weight, bias[:, None]], dim=1)
     with torch.autocast(features.device.type, enabled=False):

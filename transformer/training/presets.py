@@ -9,12 +9,12 @@ from transformer.model.positions import REGISTRY
 
 TWIN_STEPS = 3000
 LEARNED_POSITIONS = 256
-"""Rows of the learned table: more than training fills, few enough for a small file."""
+"""Rows of the learned table: more than training needs, but few enough for a small file."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Where the options of one `train` command start.
+    """Default options of one `train` command.
 
     Attributes:
         sizes: Fields of `TransformerConfig`.
@@ -41,7 +41,7 @@ _PAPER = {"batch_positions": 25_000, "schedule": "inverse_sqrt", "learning_rate"
 
 
 def _twin(positions: str) -> Preset:
-    """One of the models that differ in their positional encoding only."""
+    """The preset of one model of the family that differs only in positional encoding."""
     sizes = _TWIN_SIZES | {"positions": positions}
     if positions == "learned":
         sizes["max_positions"] = LEARNED_POSITIONS

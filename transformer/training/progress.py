@@ -14,7 +14,7 @@ CLEAR_REST = "\x1b[K"
 
 
 class Progress:
-    """One line that is rewritten on a terminal, and one line a minute elsewhere."""
+    """Rewrites one line on a terminal; elsewhere writes one line per minute."""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
@@ -24,7 +24,7 @@ class Progress:
         self._valid = ""
 
     def show(self, done: TrainingStep) -> None:
-        """Takes a step in; writes where it is time to."""
+        """Records a step, and writes the line if it is due."""
         self._recent.append(done)
         if done.valid_loss is not None:
             losses = [loss for loss in (done.valid_loss, done.valid_loss_average) if loss is not None]
@@ -36,7 +36,7 @@ class Progress:
             print(line, end="", file=sys.stderr, flush=True)
 
     def line(self) -> str:
-        """The line as text: bar, step, loss, tokens a second, time left, last validation."""
+        """The line as text: bar, step, loss, tokens per second, time left, last validation losses."""
         last = self._recent[-1]
         seconds = sum(step.seconds for step in self._recent)
         tokens = sum(step.tokens for step in self._recent)
@@ -49,7 +49,7 @@ class Progress:
         )
 
     def close(self) -> None:
-        """Leaves the line."""
+        """Ends the line."""
         if self._terminal and self._recent:
             print(file=sys.stderr)
 

@@ -1,8 +1,8 @@
-"""What a training run keeps on disk: one state file to continue from, and a log of JSON lines.
+"""Files of a training run: one state file to resume from, and a log of JSON lines.
 
-The state file is the truth. It is written by one atomic replacement and holds everything that decides what
-the run exports: weights, average, optimiser, random state, vocabulary, model card, and which weights did
-better. The files of the model are made from it, so a run that was killed between two files makes them again.
+Only the state file counts. It is replaced atomically and holds everything that determines what the run
+exports: weights, average, optimiser, random state, vocabulary, model card, and which weights did better. The
+model files are written from it, so a run that was killed between two files writes them again.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from transformer.training.trainer import Trainer, TrainingStep
 STATE_FILE = "training.safetensors"
 LOG_FILE = "log.jsonl"
 TOKENIZER = "tokenizer"
-"""Name under which the state file holds the vocabulary, as bytes."""
+"""Name of the entry of the state file that holds the vocabulary, as bytes."""
 
 
 @dataclass
 class Exported:
-    """What a run exports beside the weights.
+    """Parts of an exported model besides the weights.
 
     Attributes:
         tokenizer: The vocabulary.
@@ -43,13 +43,13 @@ class Exported:
 
 
 def save_state(directory: Path, trainer: Trainer, fingerprint: str, exported: Exported) -> None:
-    """Writes the state as one file, atomically.
+    """Writes the state to one file, atomically.
 
     Args:
-        directory: Of the run.
-        trainer: Between two steps.
-        fingerprint: Of the training data, compared when the run continues.
-        exported: What the run exports beside the weights.
+        directory: Directory of the run.
+        trainer: The trainer, between two steps.
+        fingerprint: Fingerprint of the training data, compared when the run resumes.
+        exported: Parts of the exported model besides the weights.
     """
     notes = {
         "step": str(trainer.step),
@@ -65,10 +65,10 @@ def save_state(directory: Path, trainer: Trainer, fingerprint: str, exported: Ex
 
 
 def load_exported(directory: Path) -> Exported:
-    """What a saved run exports beside the weights.
+    """The exported parts of a saved run besides the weights.
 
     Raises:
-        CheckpointError: There is no state, or it is damaged.
+        CheckpointError: The state is missing or damaged.
     """
     with _opened(directory) as file:
         notes = file.metadata() or {}
@@ -77,18 +77,18 @@ def load_exported(directory: Path) -> Exported:
 
 
 def load_state(directory: Path, trainer: Trainer, fingerprint: str | None) -> list[str]:
-    """Puts a trainer where a saved run stopped.
+    """Restores the state in which a saved run stopped.
 
     Args:
-        directory: Of the run.
-        trainer: New, of the same shape.
-        fingerprint: Of the training data; None accepts other data than before.
+        directory: Directory of the run.
+        trainer: A new trainer for a model of the same shape.
+        fingerprint: Fingerprint of the training data; None accepts data other than before.
 
     Returns:
-        Names of the options that differ from the saved run's.
+        Names of the options that differ from those of the saved run.
 
     Raises:
-        CheckpointError: There is no state, it is damaged, or it belongs to another model or other data.
+        CheckpointError: The state is missing or damaged, or belongs to another model or other data.
     """
     with _opened(directory) as file:
         notes = file.metadata() or {}
@@ -121,19 +121,19 @@ def _check_notes(path: Path, notes: dict[str, str], trainer: Trainer, fingerprin
     saved, current = json.loads(notes["config"]), trainer.model.config.to_dict()
     if any(saved.get(name) != value for name, value in current.items() if name != "trained_length"):
         raise CheckpointError(
-            f"{path} belongs to a model of another shape; resume with the options it began with."
+            f"{path} belongs to a model of another shape; resume with the options that the run began with."
         )
     if fingerprint is not None and notes["data"] != fingerprint:
         raise CheckpointError(
-            f"{path} was trained on other data; resume with the files it began with, or add --new-data."
+            f"{path} was trained on other data; resume with the same files as before, or add --new-data."
         )
 
 
 class StepLog:
-    """Appends one JSON line a step to `log.jsonl`."""
+    """Appends one JSON line per step to `log.jsonl`."""
 
     def __init__(self, directory: Path, step: int) -> None:
-        """Opens the log of a run that stands after `step` steps; later lines of another try are dropped."""
+        """Opens the log of a run that has done `step` steps; lines of later steps are dropped."""
         self._path = directory / LOG_FILE
         if self._path.exists():
             kept = [
@@ -143,7 +143,7 @@ class StepLog:
         self._file = self._path.open("a", encoding="utf-8", buffering=1)
 
     def write(self, done: TrainingStep) -> None:
-        """Adds a step; measurements that were not made are left out."""
+        """Adds a step; missing measurements are left out."""
         values = {
             "step": done.step,
             "loss": round(done.loss, 5),

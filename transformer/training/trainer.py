@@ -1,4 +1,4 @@
-"""Training: schedules, steps, evaluation, and a state from which a run continues exactly."""
+"""Training: schedules, steps, evaluation, and a state from which a run resumes exactly."""
 
 from __future__ import annotations
 
@@ -26,29 +26,30 @@ AVERAGE_EVERY = 10
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """How to train.
+    """Settings of a training run.
 
     Attributes:
-        steps: Optimiser steps in all.
-        batch_positions: Most positions of either side of one batch, padding included.
+        steps: Total number of optimiser steps.
+        batch_positions: Largest number of positions of either side of one batch, with padding.
         accumulate: Batches per optimiser step.
         schedule: "linear": warm-up to `learning_rate`, then straight down to 0 at the last step;
-            "constant": warm-up, then the same rate, then straight down to 0 over the last `decay_steps`, so
-            that a run can be resumed with more `steps` until its decay begins; "inverse_sqrt": the paper's
-            (section 5.3), with its own peak (d_model · warmup)^-0.5.
-        learning_rate: Peak of the linear and the constant schedule; a factor on the paper's.
+            "constant": warm-up, then the same rate, then straight down to 0 over the last `decay_steps`;
+            until the decay begins, a run can be resumed with more `steps`; "inverse_sqrt": the paper's
+            schedule (section 5.3), with its own peak (d_model · warmup)^-0.5.
+        learning_rate: Peak of the linear and the constant schedule; a factor on the paper's schedule.
         warmup: Steps of rising learning rate.
         decay_steps: Steps of falling learning rate at the end of the constant schedule.
-        weight_decay: Of AdamW; biases and layer norms are exempt.
-        beta1, beta2, epsilon: Of Adam; the paper's are 0.9, 0.98, 1e-9 (section 5.3).
-        label_smoothing: Section 5.4.
+        weight_decay: Weight decay of AdamW; biases and layer norms are exempt.
+        beta1, beta2, epsilon: Parameters of Adam; the paper uses 0.9, 0.98, 1e-9 (section 5.3).
+        label_smoothing: Share of the target spread over the vocabulary (section 5.4).
         clip: Largest norm of the gradient; 0 does not clip.
-        average_decay: Per step, of the running average of the weights; 0 keeps none.
-        seed: Decides weights, data order and dropout.
-        evaluate_every, checkpoint_every: In steps; the last step always does both.
-        compile: Let `torch.compile` build the model's code (CUDA).
-        precision: Of the matrix products; weights, sums and optimiser stay in float32. "auto" is "bfloat16"
-            on CUDA and "float32" elsewhere. On a CPU with 16-bit units "bfloat16" can be twice as fast.
+        average_decay: Decay per step of the running average of the weights; 0 keeps no average.
+        seed: Seed of weights, data order and dropout.
+        evaluate_every, checkpoint_every: Intervals in steps; the last step always does both.
+        compile: Whether `torch.compile` compiles the model (CUDA).
+        precision: Type of the matrix products; weights, sums and optimiser stay in float32. "auto" is
+            "bfloat16" on CUDA and "float32" elsewhere. On a CPU with 16-bit units "bfloat16" can be twice as
+            fast.
     """
 
     steps: int = 10_000
@@ -93,16 +94,16 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """What one optimiser step did.
+    """Measurements of one optimiser step.
 
     Attributes:
-        step: From 1.
+        step: Number of the step, from 1.
         loss: Smoothed cross-entropy per target token, in nats.
-        learning_rate: Used in this step.
-        gradient_norm: Before clipping.
-        tokens: Target tokens, padding not counted.
-        seconds: For this step.
-        valid_loss: Cross-entropy per token on the validation pairs, where this step measured it.
+        learning_rate: Learning rate of this step.
+        gradient_norm: Norm of the gradient before clipping.
+        tokens: Number of target tokens, without padding.
+        seconds: Duration of this step.
+        valid_loss: Cross-entropy per token on the validation pairs, if this step measured it.
         valid_loss_average: The same for the averaged weights.
     """
 
@@ -129,12 +130,12 @@ def learning_rate(options: TrainingOptions, step: int, d_model: int) -> float:
 
 
 class Trainer:
-    """A model in training: everything that changes from step to step.
+    """Holds a model in training and everything that changes from step to step.
 
     Args:
-        model: Trained in place, on its device.
+        model: The model; trained in place, on its device.
         data: Training pairs.
-        options: How to train.
+        options: Settings of the run.
     """
 
     def __init__(self, model: Transformer, data: EncodedPairs, options: TrainingOptions) -> None:
@@ -155,7 +156,7 @@ class Trainer:
         self._batches: Iterator[Batch] | None = None
 
     def advance(self) -> TrainingStep:
-        """Does one optimiser step."""
+        """Runs one optimiser step."""
         started = time.perf_counter()
         rate = learning_rate(self.options, self.step + 1, self.model.config.d_model)
         for group in self.optimizer.param_groups:
@@ -193,7 +194,7 @@ class Trainer:
         torch._foreach_lerp_(list(self.average.values()), [weights[name] for name in self.average], 1 - decay)
 
     def evaluate(self, data: EncodedPairs) -> tuple[float, float | None]:
-        """Loss per token of the weights and, where one is kept, of their average."""
+        """Loss per token with the weights and, if there is one, with their average."""
         own = self._loss_on(data)
         if not self.average:
             return own, None
@@ -207,7 +208,7 @@ class Trainer:
         return evaluate_loss(self.model, data, self.options.batch_positions, self.dtype)
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """Everything a later process needs to continue exactly, as named tensors."""
+        """Named tensors with everything that a later process needs to resume exactly."""
         tensors = {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"average/{name}": tensor for name, tensor in self.average.items()}
         for name, parameter in self.model.named_parameters():
@@ -219,11 +220,11 @@ class Trainer:
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
     def load_state_tensors(self, tensors: dict[str, Tensor], step: int) -> None:
-        """Continues where `state_tensors` was taken, after `step` steps.
+        """Resumes from tensors that `state_tensors` returned after `step` steps.
 
         Raises:
             KeyError: A tensor is missing.
-            RuntimeError: A tensor has another shape than this model's.
+            RuntimeError: The shape of a tensor does not fit this model.
         """
         self.model.load_state_dict(_under(tensors, "model/"))
         if self.average:
@@ -250,11 +251,11 @@ class Trainer:
 
 
 def train(trainer: Trainer, valid: EncodedPairs | None = None) -> Iterator[TrainingStep]:
-    """Steps from where the trainer stands to the last, with evaluations at their intervals.
+    """Runs and yields the remaining steps, and evaluates at the chosen interval.
 
     Args:
-        trainer: Changed in place; save it between two steps whenever you like.
-        valid: Pairs to evaluate on; None evaluates never.
+        trainer: The trainer; changed in place. It may be saved between any two steps.
+        valid: Pairs to evaluate on; None skips evaluation.
     """
     options = trainer.options
     while trainer.step < options.steps:
@@ -273,10 +274,10 @@ def evaluate_loss(
     """Cross-entropy per target token in nats, without smoothing or dropout; `</s>` counts as a token.
 
     Args:
-        model: Any; put back into the mode it was in.
+        model: The model; returned to its previous mode afterwards.
         data: Pairs to measure.
         batch_positions: See `TrainingOptions`.
-        dtype: Of the matrix products; None is bfloat16 on CUDA and float32 elsewhere.
+        dtype: Type of the matrix products; None is bfloat16 on CUDA and float32 elsewhere.
     """
     was_training = model.training
     model.eval()
@@ -301,10 +302,10 @@ def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
 
 
 def _computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
-    """How the forward pass computes: autocast where products are bfloat16.
+    """Sets up the forward pass: autocast for bfloat16 products, and explicit attention on a CPU.
 
-    On a CPU attention runs explicitly: for the short rows of training the backward pass of the fused kernel
-    takes a quarter of a step, that of plain products a tenth of it (`benchmarks/training.py`).
+    For the short rows of training, the backward pass of the fused kernel takes a quarter of a step on a CPU;
+    that of explicit attention takes a tenth (`benchmarks/training.py`).
     """
     stack = ExitStack()
     if dtype == torch.bfloat16:

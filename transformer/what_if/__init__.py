@@ -1,1 +1,1 @@
-"""What else could have happened, and the difference."""
+"""Computations that the model did not do, and differences between maps."""

@@ -1,7 +1,7 @@
-"""Other arithmetic on the vectors of one query: what a head could have done with them.
+"""Alternative arithmetic on the vectors of one query: other scores and weights that a head could use.
 
-Nothing here is the model's computation. Every function takes the vectors of one query (d_head,) and its
-keys (keys, d_head) and gives scores or weights (keys,); the mask is True where the query may attend.
+The model computes none of this. Every function takes the vectors of one query (d_head,) and its keys
+(keys, d_head) and returns scores or weights (keys,); the mask is True for keys that the query may attend to.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Saturation:
-    """How far a softmax is from a choice, and how much of the gradient it lets through.
+    """How close a softmax is to a hard choice, and how much gradient it lets through.
 
     Attributes:
         largest: The largest weight.
-        entropy: −Σ w ln w as a share of that of equal weights over the visible keys; 0 with one key.
+        entropy: −Σ w ln w as a share of the entropy of equal weights over the visible keys; 0 with one key.
         gradient: ‖∂w/∂s‖, the Frobenius norm of the softmax's Jacobian diag(w) − w wᵀ.
     """
 
@@ -32,7 +32,7 @@ class Saturation:
 
 
 def softmax(scores: Floats, mask: BoolArray) -> Doubles:
-    """exp(s) / Σ exp(s) over the visible keys; all zeros where none is visible.
+    """exp(s) / Σ exp(s) over the visible keys; all zeros if no key is visible.
 
     Args:
         scores: (keys,).
@@ -59,7 +59,7 @@ def saturation(weights: Floats, mask: BoolArray) -> Saturation:
 
 
 def without_projections(x: Floats, sources: Floats) -> Doubles:
-    """x·x_j / √d_model: the sub-layer's inputs compared as they are.
+    """x·x_j / √d_model: compares the sub-layer's inputs without W_Q and W_K.
 
     Args:
         x: (d_model,).
@@ -81,7 +81,7 @@ def additive(query: Floats, key: Floats) -> Doubles:
 
 
 def bilinear_weights(d_head: int) -> Doubles:
-    """(d_head,) the diagonal of a toy W: falls evenly from 2 in the first dimension to 0 in the last."""
+    """The diagonal of a toy W (d_head,): falls evenly from 2 in the first dimension to 0 in the last."""
     return np.linspace(2.0, 0.0, d_head)
 
 
@@ -91,7 +91,7 @@ def bilinear(query: Floats, key: Floats) -> Doubles:
 
 
 def hard(scores: Floats, mask: BoolArray) -> Doubles:
-    """Weight 1 on the visible key with the largest score, 0 elsewhere: an arg max, which has no gradient."""
+    """Weight 1 on the visible key with the largest score, 0 elsewhere: an arg max without a gradient."""
     weights = np.zeros(len(scores))
     if mask.any():
         weights[int(np.argmax(np.where(mask, scores, -np.inf)))] = 1.0
@@ -99,18 +99,18 @@ def hard(scores: Floats, mask: BoolArray) -> Doubles:
 
 
 def local_mask(mask: BoolArray, centre: int, radius: int) -> BoolArray:
-    """What stays visible within ``radius`` keys of a centre (Luong 2015, "local-m").
+    """The mask of visible keys within ``radius`` of a centre (Luong 2015, "local-m").
 
     Args:
         mask: (keys,).
         centre: Position of the middle key, from 0.
-        radius: In tokens.
+        radius: Radius in tokens.
     """
     return mask & (np.abs(np.arange(len(mask)) - centre) <= radius)
 
 
 def joined(products: tuple[Floats, Floats], d_head: int) -> Doubles:
-    """Scores of one head of twice the width, whose query and keys are those of two heads side by side.
+    """Scores of one head of double width, with the queries and keys of two heads side by side.
 
     [q, q']·[k, k'] = q·k + q'·k', divided by √(2 d_k).
 
@@ -122,5 +122,5 @@ def joined(products: tuple[Floats, Floats], d_head: int) -> Doubles:
 
 
 def taken(weights: Floats, value: Floats) -> Doubles:
-    """(d_head,) Σ w_j v_j."""
+    """The weighted sum of values Σ w_j v_j (d_head,)."""
     return weights.astype(np.float64) @ value.astype(np.float64)

@@ -1,6 +1,6 @@
-"""Two attention maps against each other: tokens aligned by edit distance, then cell by cell.
+"""Compares two attention maps cell by cell, after aligning their tokens by edit distance.
 
-What stands on one side only is never differenced; it is told apart instead.
+Cells that exist in only one map are marked and never subtracted.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 Number = TypeVar("Number", np.float32, np.bool_)
 Pair = tuple[int | None, int | None]
-"""A place on the first side and one on the second, from 0; None where a side has nothing there."""
+"""Positions in the first and second sequence, from 0; None if a sequence has no matching token."""
 
 
 def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...]:
     """Pairs the tokens of two sequences with the fewest insertions, deletions and replacements (Levenshtein).
 
-    Of several such alignments, one that keeps the common beginning is taken.
+    If several alignments are equally short, one that keeps the common beginning is chosen.
 
     Returns:
-        Pairs in the order of both; replaced tokens are a pair too.
+        Pairs in the order of both sequences; a replacement is a pair too.
     """
     start = 0
     while start < min(len(first), len(second)) and first[start] == second[start]:
@@ -40,7 +40,7 @@ def _moved(index: int | None, by: int) -> int | None:
 
 
 def _costs(a: Sequence[str], b: Sequence[str]) -> list[list[int]]:
-    """Edits between every two beginnings, (len(a) + 1, len(b) + 1)."""
+    """Number of edits between all prefixes (len(a) + 1, len(b) + 1)."""
     costs = [list(range(len(b) + 1))]
     for i, token in enumerate(a, start=1):
         above, line = costs[-1], [i]
@@ -69,13 +69,13 @@ def _backtrack(costs: list[list[int]], a: Sequence[str], b: Sequence[str]) -> li
 
 @dataclass(frozen=True)
 class Map:
-    """A whole attention map with what names its rows and columns.
+    """A whole attention map with the names of its rows and columns.
 
     Attributes:
         rows: Tokens of the queries.
         columns: Tokens of the keys.
         weights: (queries, keys).
-        mask: (queries, keys), True where a query may attend.
+        mask: (queries, keys), True if a query may attend to the key.
     """
 
     rows: Sequence[str]
@@ -91,13 +91,13 @@ class Difference:
     Attributes:
         rows: Aligned rows.
         columns: Aligned columns.
-        first: (rows, columns) the weights of the first map; 0 where it has none.
-        second: The same of the second map.
-        compared: (rows, columns), True where both have the cell and a query of either may attend.
-        values: (rows, columns) first − second where compared, else 0.
-        distances: (rows,) total variation distance ½ Σ |first − second| of the rows that both have, from 0
-            (equal) to 1 (no weight in common); NaN for other rows. Weight on columns of one side counts as
-            not in common.
+        first: (rows, columns) weights of the first map; 0 for cells that it lacks.
+        second: The same for the second map.
+        compared: (rows, columns), True for cells that both maps have and that at least one mask allows.
+        values: (rows, columns) first − second for compared cells, else 0.
+        distances: (rows,) total variation distance ½ Σ |first − second| of the rows that both maps have, from
+            0 (equal) to 1 (no weight in common); NaN for other rows. Weight on columns of only one map counts
+            as not in common.
     """
 
     rows: tuple[Pair, ...]
@@ -110,7 +110,7 @@ class Difference:
 
     @property
     def mean(self) -> float:
-        """Mean |difference| over the cells compared; 0 where there are none."""
+        """Mean |difference| over the compared cells; 0 if there are none."""
         return float(np.abs(self.values[self.compared]).mean()) if self.compared.any() else 0.0
 
     @property
@@ -120,18 +120,18 @@ class Difference:
 
     @property
     def distance(self) -> float:
-        """Mean total variation distance over the rows that both have; NaN where there are none."""
+        """Mean total variation distance over the rows that both maps have; NaN if there are none."""
         both = self.distances[~np.isnan(self.distances)]
         return float(both.mean()) if both.size else float("nan")
 
     @property
     def farthest(self) -> int | None:
-        """The row with the largest distance, from 0; None where no row is on both sides."""
+        """The row with the largest distance, from 0; None if the maps have no row in common."""
         return None if np.isnan(self.distances).all() else int(np.nanargmax(self.distances))
 
 
 def difference(first: Map, second: Map) -> Difference:
-    """Aligns two maps and takes the second from the first."""
+    """Aligns two maps and subtracts the second from the first."""
     rows = align_tokens(first.rows, second.rows)
     columns = align_tokens(first.columns, second.columns)
     a, b = (_spread(side.weights, rows, columns, at) for at, side in enumerate((first, second)))
@@ -148,7 +148,7 @@ def difference(first: Map, second: Map) -> Difference:
 def _spread(
     values: NDArray[Number], rows: tuple[Pair, ...], columns: tuple[Pair, ...], which: int
 ) -> NDArray[Number]:
-    """One of the two maps on the rows and columns of both; 0 where it has none."""
+    """Spreads one of the two maps over the rows and columns of both; 0 for cells that the map lacks."""
     spread = np.zeros((len(rows), len(columns)), values.dtype)
     to_rows, from_rows = _indices(rows, which)
     to_columns, from_columns = _indices(columns, which)
@@ -157,12 +157,12 @@ def _spread(
 
 
 def _indices(pairs: tuple[Pair, ...], which: int) -> tuple[list[int], list[int]]:
-    """Where the tokens of one of the two maps stand among the pairs, and which ones they are."""
+    """The pairs that contain a token of one of the two maps, and the positions of these tokens."""
     held = [(index, pair[which]) for index, pair in enumerate(pairs)]
     return [index for index, i in held if i is not None], [i for _, i in held if i is not None]
 
 
 def uniform_weights(mask: Bools) -> Floats:
-    """The control that knows nothing: every visible key of a row gets the same weight; no key, no weight."""
+    """A control map: every visible key of a row gets the same weight; a row without keys is all zeros."""
     visible = mask.sum(-1, keepdims=True)
     return np.divide(mask, visible, out=np.zeros(mask.shape, np.float32), where=visible > 0, dtype=np.float32)

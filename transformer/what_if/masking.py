@@ -1,7 +1,7 @@
-"""What a mask could have been: the same scores, masked in other ways than by −∞ before the softmax.
+"""Other ways to mask the same scores than by −∞ before the softmax.
 
-Only the first way does what a mask is for. These functions change no model; they rework the scores of a
-trace, so that what each way would leak can be measured.
+Only −∞ before the softmax masks correctly. These functions do not change the model: they recompute the
+weights from the scores of a trace, to measure what each other way would leak.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 SUM_LIMIT = 1e-5
-"""How far from 1 a row may sum and still be said to sum to 1."""
+"""Largest deviation from 1 with which a row still counts as summing to 1."""
 
 
 class Masking(StrEnum):
-    """Where and how a mask acts on a row of scores (section 3.2.3 takes the first)."""
+    """Where and how a mask acts on a row of scores (section 3.2.3 uses the first)."""
 
     MINUS_INFINITY = "minus-infinity"
     """Masked scores become −∞ before the softmax."""
     ZERO = "zero"
-    """Masked scores become 0 before the softmax, which makes them e⁰ = 1 and not nothing."""
+    """Masked scores become 0 before the softmax, so each still counts as e⁰ = 1."""
     AFTER = "after"
     """The softmax runs over all keys; masked weights become 0 after it."""
 
 
 def masked_scores(scores: Floats, mask: Bools, way: Masking) -> Floats:
-    """What the softmax receives.
+    """The scores that the softmax receives.
 
     Args:
         scores: (queries, keys) scaled, before the mask.
-        mask: (queries, keys), True where a query may attend.
+        mask: (queries, keys), True if a query may attend to the key.
         way: How the mask acts.
     """
     put = {Masking.MINUS_INFINITY: -np.inf, Masking.ZERO: 0.0}.get(way)
@@ -46,11 +46,11 @@ def masked_weights(scores: Floats, mask: Bools, way: Masking) -> Floats:
 
     Args:
         scores: (queries, keys) scaled, before the mask; all keys of each row.
-        mask: (queries, keys), True where a query may attend.
+        mask: (queries, keys), True if a query may attend to the key.
         way: How the mask acts.
 
     Returns:
-        (queries, keys); a row of which nothing is left is all zeros.
+        (queries, keys); a row without any remaining weight is all zeros.
     """
     received = masked_scores(scores, mask, way).astype(np.float64)
     highest = received.max(-1, keepdims=True)
@@ -62,7 +62,7 @@ def masked_weights(scores: Floats, mask: Bools, way: Masking) -> Floats:
 
 @dataclass(frozen=True)
 class Leak:
-    """What a map lets through a mask.
+    """How much of a map leaks through a mask.
 
     Attributes:
         masked: (queries,) weight that each row puts on masked keys.
@@ -78,12 +78,12 @@ class Leak:
 
     @property
     def unequal(self) -> Bools:
-        """(queries,) which rows do not sum to 1."""
+        """Which rows do not sum to 1 (queries,)."""
         unequal: Bools = np.abs(self.sums - 1) > SUM_LIMIT
         return unequal
 
 
 def leak(weights: Floats, mask: Bools) -> Leak:
-    """Measures a map (queries, keys) against a mask of the same shape."""
+    """Measures how much of a map (queries, keys) leaks through a mask of the same shape."""
     hidden = np.where(mask, np.float32(0), weights)
     return Leak(hidden.sum(-1), weights.sum(-1), int((~mask).sum()), int((weights == 0).sum()))

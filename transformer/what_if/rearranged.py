@@ -1,4 +1,4 @@
-"""The same words in other places: a sentence that is moved, two words that change places."""
+"""The same words at other positions: a shifted sentence, or two exchanged words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transformer.translate.translator import InputError, Translator
 
 
 class MovedRule(BiasRule):
-    """A rule whose queries and keys stand ``offset`` positions later."""
+    """A bias rule with queries and keys shifted by ``offset`` positions."""
 
     def __init__(self, rule: BiasRule, offset: int) -> None:
         super().__init__(rule.table)
@@ -33,7 +33,7 @@ class MovedRule(BiasRule):
 
 
 class Moved(PositionalEncoding):
-    """An encoding whose position 0 is position ``offset`` of another's."""
+    """An encoding whose position 0 is position ``offset`` of another encoding."""
 
     def __init__(self, encoding: PositionalEncoding, offset: int) -> None:
         nn.Module.__init__(self)
@@ -53,7 +53,7 @@ class Moved(PositionalEncoding):
 
 @torch.inference_mode()
 def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTrace:
-    """Encoder self-attention of a text whose first token stands at position ``offset``, unpadded.
+    """Encoder self-attention of a text whose first token is at position ``offset``, without padding.
 
     Raises:
         InputError: The text is empty or too long, or the model has no such positions.
@@ -75,13 +75,13 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
 
 @dataclass(frozen=True, eq=False)
 class Swapped:
-    """A translation after two words of the source changed places.
+    """A translation after two words of the source were exchanged.
 
     Attributes:
-        translation: Of the changed source.
-        order: (tokens,) for each token now, where it stood before.
-        change: (tokens,) how far each token's encoder output moved, as a share of its length; 0 where the
-            encoder did not notice.
+        translation: Translation of the changed source.
+        order: (tokens,) for each token now, its position before the exchange.
+        change: (tokens,) distance that each token's encoder output moved, as a share of its norm; 0 if the
+            output did not change.
     """
 
     translation: Translation
@@ -90,20 +90,22 @@ class Swapped:
 
 
 def words_of(tokens: tuple[str, ...]) -> tuple[Group, ...]:
-    """The words of a source: groups of pieces, without marks and punctuation."""
+    """The words of a source as groups of pieces, without special tokens and punctuation."""
     groups = reading_groups(tokens)
     return tuple(g for g in groups if not is_special(g.text) and not is_punctuation(g.text))
 
 
 def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, ...]:
-    """Places of all tokens after two words (from 0, of ``words_of``) changed places.
+    """The order of all tokens after two words (from 0, of ``words_of``) are exchanged.
 
     Raises:
-        IndexError: There is no such word.
+        IndexError: One of the words does not exist.
     """
     words = words_of(tokens)
     if not min(one, other) >= 0 or not max(one, other) < len(words):
-        raise IndexError(f"The sentence has {len(words)} words; there are no words {one} and {other}.")
+        raise IndexError(
+            f"The sentence has {len(words)} words, counted from 0; there are no words {one} and {other}."
+        )
     first, second = sorted((words[one], words[other]), key=lambda word: word.start)
     if first is second:
         return tuple(range(len(tokens)))
@@ -114,11 +116,11 @@ def swapped_order(tokens: tuple[str, ...], one: int, other: int) -> tuple[int, .
 
 @torch.inference_mode()
 def swap_words(translator: Translator, text: str, one: int, other: int) -> Swapped:
-    """Translates a text with two of its words exchanged and says how far every word's encoding moved.
+    """Translates a text with two words exchanged, and measures how far each token's encoding moved.
 
     Raises:
-        InputError: The text is empty or too long, or its words are cut into other pieces once exchanged.
-        IndexError: There is no such word.
+        InputError: The text is empty or too long, or the exchanged words are split into other pieces.
+        IndexError: One of the words does not exist.
     """
     eos_id = translator.config.eos_id
     ids = (*translator.ids(text), eos_id)
@@ -126,7 +128,7 @@ def swap_words(translator: Translator, text: str, one: int, other: int) -> Swapp
     moved = tuple(ids[place] for place in order)
     changed = translator.tokenizer.decode(moved)
     if (*translator.ids(changed), eos_id) != moved:
-        raise InputError("These two words are cut into other pieces once they change places; choose others.")
+        raise InputError("These two words are split into other pieces after the exchange; choose others.")
     before, after = (
         translator.model.encode(torch.tensor([row], device=translator.device))[0] for row in (ids, moved)
     )

@@ -11,15 +11,15 @@ from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
 
 _LOCK = threading.Lock()
-"""Fresh weights come from PyTorch's global generator: one model at a time, so that a seed means one model."""
+"""Fresh weights come from PyTorch's global generator; one model at a time, so that a seed fixes the model."""
 
 
 def untrained_twin(translator: Translator, seed: int) -> Translator:
-    """A model of the same config with the weights that training would start from.
+    """A model of the same config with the weights from which training would start.
 
     Args:
-        translator: Gives config and tokenizers; nothing in it changes.
-        seed: Of the fresh weights.
+        translator: Source of config and tokenizers; nothing in it changes.
+        seed: Seed of the fresh weights.
     """
     with _LOCK, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -29,7 +29,7 @@ def untrained_twin(translator: Translator, seed: int) -> Translator:
 
 
 def same_tokens(translator: Translator, translation: Translation) -> Translation:
-    """Runs source and target of a finished translation, token by token, through another model.
+    """Runs the same source and target tokens of a finished translation through another model.
 
     Raises:
         InputError: The text is empty or too long for that model.

@@ -120,11 +120,9 @@ def test_a_directory_goes_before_a_name(server, hub, original, tmp_path, monkeyp
     shutil.copytree(original, tmp_path / "user" / "tiny")
     assert load_translator(NAME).name == "tiny"
     assert server.requests == []
-    with pytest.raises(CheckpointError, match="is no name on the Hub, so it has no revision 'v1'"):
+    with pytest.raises(CheckpointError, match="is not a name on the Hub, so it has no revision 'v1'"):
         load_translator(original, revision="v1")
-    refused(
-        "no model directory user/other, and as a name on the Hub: There is no", load_translator, "user/other"
-    )
+    refused("no model directory user/other. As a name on the Hub: There is no", load_translator, "user/other")
     refused("There is no model directory", load_translator, Path("nowhere/model"))
 
 
@@ -165,11 +163,11 @@ def test_a_stopped_download_keeps_what_is_complete_and_goes_on_later(server, hub
     [
         ("model.safetensors", "cut", "cannot be reached|cut off"),
         ("model.safetensors", "slow", "cannot be reached"),
-        ("model.safetensors", "damaged", "model.safetensors of user/tiny is not what its hash says"),
-        ("vocab.json", "damaged", "vocab.json of user/tiny is not what its hash says"),
-        ("model.safetensors", "missing", "lacks a file on the Hub that it lists"),
-        ("model.safetensors", "oversized", "sends more than the .* that model.safetensors has"),
-        ("vocab.json", "oversized", "sends more than the .* that vocab.json has"),
+        ("model.safetensors", "damaged", "model.safetensors of user/tiny does not match its hash"),
+        ("vocab.json", "damaged", "vocab.json of user/tiny does not match its hash"),
+        ("model.safetensors", "missing", "lists a file that the Hub does not have"),
+        ("model.safetensors", "oversized", "sends more than the .* that it announced for model.safetensors"),
+        ("vocab.json", "oversized", "sends more than the .* that it announced for vocab.json"),
         ("api", "slow", "cannot be reached"),
         ("api", "error", "answers with an error .503"),
         ("api", "nonsense", "is not the Hub"),
@@ -214,14 +212,14 @@ def test_a_file_that_was_damaged_in_the_cache_is_found_and_fetched_again(server,
     content[-1] ^= 1
     os.truncate(path.resolve(), 0)
     path.resolve().write_bytes(content)
-    refused("model.safetensors of user/tiny is not what its hash says", load_translator, path.parent)
+    refused("model.safetensors of user/tiny does not match its hash", load_translator, path.parent)
     assert not path.exists()
     assert load_translator(NAME).translate("the cat", capture=False)
 
 
 def test_who_may_not_read_a_model_is_told_what_to_do(server, hub):
     server.repositories[NAME].gated = True
-    refused(rf"accepted its terms only: accept them at {hub.address}/{NAME}", find, NAME)
+    refused(rf"only to users who accept its terms: accept them at {hub.address}/{NAME}", find, NAME)
     server.repositories[NAME].gated, server.repositories[NAME].private = False, True
     refused("no model user/tiny on the Hub, or it is private", find, NAME)
     refused("no model user/nothing on the Hub", find, "user/nothing")

@@ -27,22 +27,22 @@ def test_names_of_the_hub_are_told_from_paths():
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "user/../other", "a/b/c", "user/..", "x"])
 def test_no_path_is_a_name(server, hub, name):
-    refused("no name of a model on the Hub", find, name)
+    refused("not a model name on the Hub", find, name)
     assert not hub.cache.exists()
 
 
 @pytest.mark.parametrize("revision", ["../../x", "a/../b", "-x", "a//b", "/etc", "a" * 300, "x/"])
 def test_no_path_is_a_revision(server, hub, revision):
-    refused("is no revision", find, NAME, revision)
-    refused("is no revision", cached, NAME, revision)
+    refused("is not a revision", find, NAME, revision)
+    refused("is not a revision", cached, NAME, revision)
     assert server.requests == []
 
 
 def test_a_model_that_is_too_large_is_refused_before_it_is_downloaded(server, hub):
     server.sizes["model.safetensors"] = 3_000_000_000
-    refused("user/tiny has 3.0 GB; at most 1.5 GB are downloaded .TRANSFORMER_HUB_GB", find, NAME)
+    refused("user/tiny has 3.0 GB, but downloads are limited to 1.5 GB; TRANSFORMER_HUB_GB", find, NAME)
     server.sizes = {"vocab.json": 20_000_000}
-    refused("its vocab.json has 20.0 MB", find, NAME)
+    refused("tiny: vocab.json has 20.0 MB", find, NAME)
     server.sizes = {"model.safetensors": -1}
     refused("is not the Hub", find, NAME)
     assert server.asked("GET", "/resolve/") + server.asked("GET", "/storage/") == 0
@@ -51,7 +51,7 @@ def test_a_model_that_is_too_large_is_refused_before_it_is_downloaded(server, hu
 def test_a_model_that_does_not_fit_on_the_disk_is_refused(server, hub, monkeypatch):
     offer = look(NAME)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 9, 1))
-    refused("needs .* on the disk; 1 bytes are free", fetch, offer)
+    refused("needs .* on the disk, but only 1 bytes are free", fetch, offer)
 
 
 def test_the_environment_sets_the_limits(monkeypatch):
@@ -116,7 +116,7 @@ def test_a_hostile_listing_names_no_file_outside(server, hub):
             "pytorch_model-00001-of-00001__bin": b"x",
         },
     )
-    refused("names '../../secret.bin', which is no weight file beside it", load_translator, NAME)
+    refused("names '../../secret.bin', which is not a weight file beside it", load_translator, NAME)
 
 
 def test_a_snapshot_that_points_out_of_its_cache_is_not_opened(server, hub, tmp_path):

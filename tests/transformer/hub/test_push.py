@@ -128,7 +128,7 @@ def test_a_card_that_is_missing_is_made_from_what_was_said():
 @pytest.mark.parametrize(
     ("card", "message"),
     [
-        ("# Hello", "names no license; add one, or say it with --license"),
+        ("# Hello", "names no license; add one to the card, or pass --license"),
         ("---\nlicense: mit\n---\n", "names no language"),
         ("---\na: [\n---\n", "is not valid YAML"),
         ("---\n- 1\n---\n", "is not valid YAML"),
@@ -151,7 +151,7 @@ def test_a_damaged_directory_is_not_pushed(server, hub, directory, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"x" * 100)
     with pytest.raises(CheckpointError, match="damaged, cut off"):
         push_to_hub(tmp_path, NAME)
-    with pytest.raises(HubError, match="no name of a model on the Hub"):
+    with pytest.raises(HubError, match="not a model name on the Hub"):
         push_to_hub(directory, "../own")
     assert server.requests == []
 
@@ -186,7 +186,7 @@ def test_the_commands_push_and_pull(server, hub, directory, tmp_path, capsys):
     assert not any(path.is_symlink() for path in (tmp_path / "copy").iterdir())
     assert load_translator(tmp_path / "copy").name == "copy"
     assert main(["pull", NAME, "--output", str(tmp_path / "copy")]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert main(["pull", NAME, "--output", str(tmp_path / "file" / "copy")]) == 2
     assert "cannot be copied to" in capsys.readouterr().err

@@ -39,8 +39,8 @@ def test_sure_and_possible_links_are_read(tmp_path: Path) -> None:
     ("line", "message"),
     [
         ("a\tb", "found 2 columns"),
-        ("a\tb\t0:0", "'0:0' is no link"),
-        ("a\tb\t0-1", "leaves the sentence"),
+        ("a\tb\t0:0", "'0:0' is not a link"),
+        ("a\tb\t0-1", "points outside the sentence"),
         ("\tb\t0-0", "source is empty"),
     ],
 )

@@ -56,10 +56,10 @@ def test_a_tree_is_read_in_written_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "no tree"),
+        ("", "no trees"),
         ("1\tEr\n", "10 columns"),
-        (line("x", "Er", 0, "root"), "no word"),
-        (line("1", "Er", "x", "root"), "no word"),
+        (line("x", "Er", 0, "root"), "not a word"),
+        (line("1", "Er", "x", "root"), "not a word"),
     ],
 )
 def test_another_file_is_refused(tmp_path: Path, content: str, reason: str) -> None:

@@ -1,1 +1,1 @@
-"""Marian checkpoints, the family of OPUS-MT."""
+"""Marian checkpoints: the family that OPUS-MT models belong to."""

@@ -1,8 +1,8 @@
-"""OPUS-MT and other Marian models: their config and their weights' names, as data, into our own Transformer.
+"""Loads OPUS-MT and other Marian models into our own Transformer: tables map their config and weight names.
 
-A Marian model is the paper's post-norm Transformer with a few choices of its own. Each is a value of
-``TransformerConfig``: where the positions keep their sines, whether embeddings are scaled, the activation,
-the start token (``<pad>``), a bias on the logits, one embedding table or several, language pieces.
+A Marian model is the paper's post-norm Transformer with a few different choices. Each choice is a value of
+``TransformerConfig``: the layout of the sinusoids, whether embeddings are scaled, the activation, the start
+token (``<pad>``), a bias on the logits, one embedding table or several, and language pieces.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FIELDS = {
     "bos_id": ("decoder_start_token_id", 58_100),
     "eos_id": ("eos_token_id", 0),
 }
-"""Our field: their name, and the reference's value where config.json has none."""
+"""Maps our field to their name and the reference's default, used if config.json lacks the entry."""
 
 ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
 
@@ -59,7 +59,7 @@ PAIRS = {
     "decoder_ffn_dim": ("encoder_ffn_dim", 4096),
     "decoder_attention_heads": ("encoder_attention_heads", 16),
 }
-"""Entries of the decoder that must equal the encoder's; our layers have one width and number of heads."""
+"""Decoder entries that must equal the encoder's: our stacks share one width and one number of heads."""
 
 REQUIRED = {
     "normalize_before": False,
@@ -68,7 +68,7 @@ REQUIRED = {
     "static_position_embeddings": True,
     "is_encoder_decoder": True,
 }
-"""Entries of older configs that would name another architecture with any other value."""
+"""Entries of older configs; any other value would mean another architecture."""
 
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
 ENCODER_PARTS = {
@@ -82,7 +82,7 @@ DECODER_PARTS = ENCODER_PARTS | {
     **{f"cross_attention.{part}": f"encoder_attn.{part}" for part in _ATTENTION},
     "cross_attention_residual.norm": "encoder_attn_layer_norm",
 }
-"""Our part of a layer: theirs; each has a ``weight`` and a ``bias``."""
+"""Maps our part of a layer to theirs; each part has a ``weight`` and a ``bias``."""
 
 SHARED = "model.shared.weight"
 SOURCE = "model.encoder.embed_tokens.weight"
@@ -94,7 +94,7 @@ TIED = {
     (False, True): ((SOURCE,), (TARGET, OUTPUT)),
     (False, False): ((SOURCE,), (TARGET,), (OUTPUT,)),
 }
-"""By shared and tied embeddings: tables that are one, of which a file may hold any name, or several."""
+"""By (shared, tied) embeddings: the groups of names of one table; a file may hold any of a group."""
 
 BIAS = "final_logits_bias"
 POSITIONS = {
@@ -102,22 +102,22 @@ POSITIONS = {
     "decoder": "model.decoder.embed_positions.weight",
 }
 POSITION_LIMIT = 1e-2
-"""Largest distance of a stored position table from the formula: what 16 bits lose, and no more."""
+"""Largest difference allowed between a stored position table and the formula: 16-bit rounding."""
 
 
 def is_marian(path: str | Path) -> bool:
-    """Whether a directory says that it holds a Marian model."""
+    """Whether the config of a directory says that it holds a Marian model."""
     file = Path(path) / CONFIG_FILE
     return file.is_file() and read_json(file).get("model_type") == "marian"
 
 
 def load_marian(path: str | Path) -> Checkpoint:
-    """Reads a directory that transformers or the Hub wrote.
+    """Reads a model directory in the format of transformers and the Hub.
 
-    The config is checked before memory is taken, and names and shapes of all weights before they are read.
+    The config is checked before memory is allocated; names and shapes of all weights before they are read.
 
     Raises:
-        CheckpointError: A file is missing, damaged, of another model, or asks for what this package lacks.
+        CheckpointError: A file is missing, damaged, of another model, or needs an unsupported feature.
     """
     directory = Path(path)
     values = read_json(directory / CONFIG_FILE)
@@ -137,24 +137,26 @@ def load_marian(path: str | Path) -> Checkpoint:
 
 
 def marian_config(values: Json, path: Path) -> TransformerConfig:
-    """Our config for the entries of a ``config.json``.
+    """Converts the entries of a ``config.json`` to our config.
 
     Raises:
-        CheckpointError: An entry is out of range, or names an architecture that this package lacks.
+        CheckpointError: An entry is out of range or names an unsupported architecture.
     """
     for name, required in REQUIRED.items():
         if values.get(name, required) != required:
-            raise CheckpointError(f"{path} says {name} = {values[name]!r:.80}; only {required!r} is known.")
+            raise CheckpointError(
+                f"{path} says {name} = {values[name]!r:.80}; only {required!r} is supported."
+            )
     for name, (twin, default) in PAIRS.items():
         if values.get(name, default) != values.get(twin, default):
             raise CheckpointError(
                 f"{path} has {name} = {values.get(name, default)!r:.80}, but {twin} = "
-                f"{values.get(twin, default)!r:.80}; only models with equal numbers are known."
+                f"{values.get(twin, default)!r:.80}; only models with equal values are supported."
             )
     activation = values.get("activation_function", "gelu")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise CheckpointError(
-            f"{path} has the activation {activation!r:.80}; known are {', '.join(ACTIVATIONS)}."
+            f"{path} has the activation {activation!r:.80}; supported are {', '.join(ACTIVATIONS)}."
         )
     ours = {field: values.get(name, default) for field, (name, default) in FIELDS.items()}
     target_size = values.get("decoder_vocab_size") or None
@@ -170,7 +172,7 @@ def marian_config(values: Json, path: Path) -> TransformerConfig:
 
 
 def layer_names(config: TransformerConfig) -> dict[str, str]:
-    """Our name of every weight inside the layers: theirs."""
+    """Maps our name of every weight inside the layers to theirs."""
     stacks = {
         "encoder": (config.n_encoder_layers, ENCODER_PARTS),
         "decoder": (config.n_decoder_layers, DECODER_PARTS),
@@ -186,7 +188,7 @@ def layer_names(config: TransformerConfig) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Tables:
-    """Which stored tensor each of the three tables is read from."""
+    """The name of the stored tensor for each of the three tables."""
 
     source: str
     target: str
@@ -196,12 +198,12 @@ class _Tables:
 def resolve(
     config: TransformerConfig, stored: Mapping[str, StoredTensor], directory: Path
 ) -> tuple[TransformerConfig, dict[str, str]]:
-    """Our name of every weight: theirs; and the config as the file holds it.
+    """Maps our name of every weight to theirs, and adapts the config to the tables that the file holds.
 
     Tied tables are stored once, under any of their names, or several times with the same numbers.
 
     Raises:
-        CheckpointError: A weight is missing, or one is there that no model of this config has.
+        CheckpointError: A weight is missing, or a weight is present that no model of this config has.
     """
     names = layer_names(config)
     tables = _tables(config, stored, directory)
@@ -224,7 +226,7 @@ def resolve(
 
 
 def _tables(config: TransformerConfig, stored: Mapping[str, StoredTensor], directory: Path) -> _Tables:
-    """The stored name of each table; one that equals a table before it stands for both."""
+    """The stored name of each table; a table equal to an earlier one gets the earlier name."""
     groups = TIED[config.shared_embeddings, config.tied_embeddings]
     chosen: list[str] = []
     for role in (SOURCE, TARGET, OUTPUT):
@@ -237,7 +239,7 @@ def _tables(config: TransformerConfig, stored: Mapping[str, StoredTensor], direc
 
 
 def same(stored: Mapping[str, StoredTensor], one: str, other: str) -> bool:
-    """Whether two stored tensors are one and the same, or hold the same numbers."""
+    """Whether two stored tensors are the same tensor or hold the same numbers."""
     first, second = stored[one], stored[other]
     if one == other or (first.storage is not None and first.storage == second.storage):
         return True
@@ -258,17 +260,17 @@ def _check_names(
     missing = sorted(set(names.values()) - set(stored))
     if missing:
         raise CheckpointError(
-            f"The weights in {directory} lack {len(missing)} that config.json asks for, "
+            f"The weights in {directory} lack {len(missing)} that config.json asks for; "
             f"the first is {missing[0]}."
         )
     explained = {*names.values(), SOURCE, TARGET, OUTPUT, *POSITIONS.values()}
     explained |= (
         {SHARED} if config.shared_embeddings else set()
-    )  # where tables differ, the reference reads none of it
+    )  # if the tables differ, the reference ignores this tensor
     extra = sorted(set(stored) - explained)
     if extra:
         raise CheckpointError(
-            f"The weights in {directory} have {len(extra)} that config.json does not describe, "
+            f"The weights in {directory} include {len(extra)} that config.json does not describe, "
             f"such as {extra[0]!r:.80}."
         )
 
@@ -276,11 +278,11 @@ def _check_names(
 def _with_pieces(
     config: TransformerConfig, vocabulary: MarianVocabulary, directory: Path
 ) -> TransformerConfig:
-    """The config with what only the vocabulary knows: padding and unknown piece, languages."""
+    """Adds to the config what only the vocabulary knows: ids of padding and unknown piece, languages."""
     for table in (vocabulary.source, vocabulary.target):
         if table.ids["</s>"] != config.eos_id:
             raise CheckpointError(
-                f"config.json in {directory} gives </s> the id {config.eos_id}, but the vocabulary "
+                f"config.json in {directory} gives </s> the id {config.eos_id}, but the vocabulary has "
                 f"{table.ids['</s>']}; the files belong to different models."
             )
     languages = "" if vocabulary.source is not vocabulary.target else " ".join(vocabulary.source.languages)
@@ -326,9 +328,9 @@ def _check_shapes(
 
 
 def _copied(stored: dict[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor as float32 in memory of its own, laid out as ``model.input_major`` does.
+    """Yields a float32 copy of every tensor, laid out as ``model.input_major`` does.
 
-    What is copied is taken out of ``stored``: a tensor that was held in memory is then free.
+    Each copied tensor is removed from ``stored``, which frees a tensor that was held in memory.
 
     Raises:
         CheckpointError: A number is NaN or infinite.
@@ -337,16 +339,16 @@ def _copied(stored: dict[str, StoredTensor]) -> Iterator[tuple[str, Tensor]]:
         copy = torch.empty(tensor.t().shape, dtype=torch.float32).copy_(tensor.t())
         low, high = torch.aminmax(copy)
         if not math.isfinite(low.item() + high.item()):
-            raise CheckpointError(f"{stored[name].path} holds values that are not numbers (NaN or infinite).")
+            raise CheckpointError(f"{stored[name].path} contains NaN or infinite values.")
         del stored[name], tensor
         yield name, copy.t()
 
 
 def _read_positions(model: Transformer, stored: dict[str, StoredTensor]) -> None:
-    """Takes over stored position tables: they are the formula's, up to what their type lost.
+    """Copies stored position tables, which must match the formula up to rounding.
 
     Raises:
-        CheckpointError: A table is another one.
+        CheckpointError: A table does not match.
     """
     paths = {name: each.path for name, each in stored.items()}
     for name, tensor in _copied(stored):
@@ -355,5 +357,5 @@ def _read_positions(model: Transformer, stored: dict[str, StoredTensor]) -> None
         )
         assert table is not None
         if float((tensor - table).abs().max()) > POSITION_LIMIT:
-            raise CheckpointError(f"{paths[name]}: {name} holds other positions than Marian's sinusoids.")
+            raise CheckpointError(f"{paths[name]}: {name} does not hold Marian's sinusoids.")
         table.copy_(tensor)

@@ -1,4 +1,4 @@
-"""How a Marian model wants to be searched: ``generation_config.json``, or an older ``config.json``."""
+"""Search settings of a Marian model, from ``generation_config.json`` or an older ``config.json``."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ NEUTRAL: dict[str, tuple[object, ...]] = {
     "sequence_bias": (None, [], {}),
     "stop_strings": (None, []),
 }
-"""Entries that this package does not apply, with the values that ask for nothing."""
+"""Entries that this package does not apply, with the values that have no effect."""
 
 
 def search_rules(
     directory: Path, config_values: dict[str, Any], config: TransformerConfig
 ) -> tuple[SearchRules, tuple[str, ...]]:
-    """The rules, and one sentence for each entry that is not applied.
+    """The search rules, and one sentence for each entry that is not applied.
 
     Args:
-        directory: The model's.
-        config_values: Its ``config.json``, which holds the entries of older models.
-        config: The same as ours.
+        directory: The model directory.
+        config_values: Content of ``config.json``, which holds these entries in older models.
+        config: The same config, converted to ours.
 
     Raises:
-        CheckpointError: An entry has no sensible value.
+        CheckpointError: The value of an entry is not valid.
     """
     path = directory / GENERATION_FILE
     values = read_json(path) if path.exists() else config_values
@@ -67,7 +67,7 @@ def search_rules(
     neutral = NEUTRAL | {name: (None, number, [number]) for name, number in ends.items()}
     ignored = sorted(name for name, known in neutral.items() if values.get(name) not in known)
     return rules, tuple(
-        f"This model's files ask for {name} = {values[name]!r:.80}, which is not applied here."
+        f"This model's files set {name} = {values[name]!r:.80}, which this package does not apply."
         for name in ignored
     )
 
@@ -95,7 +95,7 @@ def _early_stopping(values: dict[str, Any]) -> Any:
 
 
 def _output_tokens(values: dict[str, Any]) -> int | None:
-    """Most output tokens; ``max_length`` counts the start token too, ``max_new_tokens`` does not."""
+    """Largest number of output tokens; of the two entries, only ``max_length`` includes the start token."""
     new = _whole(values, "max_new_tokens", 1, 1_000_000)
     if new is not None:
         return new
@@ -104,14 +104,16 @@ def _output_tokens(values: dict[str, Any]) -> int | None:
 
 
 def _forbidden(values: dict[str, Any], config: TransformerConfig) -> tuple[tuple[int, ...], ...]:
-    """Sequences of ``bad_words_ids``, never ``</s>`` alone, and the single tokens of ``suppress_tokens``."""
+    """The sequences of ``bad_words_ids`` except ``</s>`` alone, and the tokens of ``suppress_tokens``."""
     words, tokens = values.get("bad_words_ids") or [], values.get("suppress_tokens") or []
     if (
         not isinstance(words, list)
         or not isinstance(tokens, list)
         or len(words) + len(tokens) > MAX_FORBIDDEN
     ):
-        raise ValueError(f"bad_words_ids and suppress_tokens must be lists of at most {MAX_FORBIDDEN:,}.")
+        raise ValueError(
+            f"bad_words_ids and suppress_tokens must be lists of at most {MAX_FORBIDDEN:,} entries."
+        )
     sequences = [word for word in map(_sequence, words) if word != [config.eos_id]]
     sequences += map(_sequence, tokens)
     if not all(sequence and all(_is_piece(piece, config) for piece in sequence) for sequence in sequences):

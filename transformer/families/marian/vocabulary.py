@@ -1,7 +1,7 @@
-"""The vocabulary of a Marian model: two sentencepiece models that cut text, and JSON that numbers the pieces.
+"""The vocabulary of a Marian model: two sentencepiece models that split text, and JSON with the piece ids.
 
-Texts are cut exactly as the reference's MarianTokenizer cuts them, the odd corners included: `</s>`, `<unk>`
-and `<pad>` in a text become the special ids, and `>>fra<<` is a piece of its own only where a text begins.
+Texts are split exactly as the reference's MarianTokenizer does it, including its oddities: `</s>`, `<unk>`
+and `<pad>` in a text become the special ids, and `>>fra<<` is a single piece only at the start of a text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SOURCE_FILE, TARGET_FILE = "source.spm", "target.spm"
 VOCABULARY_FILE, TARGET_VOCABULARY_FILE = "vocab.json", "target_vocab.json"
 SETTINGS_FILE = "tokenizer_config.json"
 MAX_SENTENCEPIECE_BYTES = 16 * 2**20
-"""An OPUS-MT model's file has less than one MiB; each byte of a file may cost some 30 in memory."""
+"""OPUS-MT files are below one MiB. Each byte of a file may take some 30 bytes of memory."""
 
 _SPECIAL = re.compile("|".join(f"({re.escape(piece)})" for piece in (EOS, UNK, PAD)))
 _LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
@@ -28,15 +28,15 @@ _LANGUAGE_PIECE = re.compile(r">>[^\s<>]+<<")
 
 
 class PieceTable:
-    """Pieces and their numbers.
+    """Maps pieces to ids and back.
 
     Attributes:
-        ids: The number of each piece.
-        pieces: The piece of each number; a number without one is called `<unused 7>`.
+        ids: The id of each piece.
+        pieces: The piece of each id; an id without a piece is called, for example, `<unused 7>`.
 
     Args:
-        ids: The numbers, each below ``size``.
-        size: How many numbers the model has.
+        ids: The id of each piece, each below ``size``.
+        size: Number of ids that the model has.
     """
 
     def __init__(self, ids: dict[str, int], size: int) -> None:
@@ -45,24 +45,24 @@ class PieceTable:
         self.pieces = tuple(names[number] or f"<unused {number}>" for number in range(size))
 
     def number(self, piece: str) -> int:
-        """The piece's number, or that of `<unk>`."""
+        """The id of the piece, or the id of `<unk>` if the table lacks the piece."""
         return self.ids.get(piece, self.ids[UNK])
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Pieces such as `>>fra<<`, in the order of their numbers."""
+        """Language pieces such as `>>fra<<`, ordered by id."""
         found = filter(_LANGUAGE_PIECE.fullmatch, self.ids)
         return tuple(sorted(found, key=lambda piece: self.ids[piece]))
 
 
 class MarianVocabulary:
-    """Cuts source and target texts, each with its own sentencepiece model, and numbers the pieces.
+    """Splits source and target texts, each with its own sentencepiece model, and looks up the piece ids.
 
     Args:
         source_model: Bytes of `source.spm`.
         target_model: Bytes of `target.spm`.
-        source: Numbers of the source pieces.
-        target: Numbers of the target pieces; the same table in most models.
+        source: Ids of the source pieces.
+        target: Ids of the target pieces; the same table in most models.
 
     Raises:
         CheckpointError: A sentencepiece model is damaged, or a table lacks `</s>`, `<unk>` or `<pad>`.
@@ -90,30 +90,30 @@ class MarianVocabulary:
         return without_surrogates(text)
 
     def encode(self, text: str) -> list[int]:
-        """A source text as ids, without `</s>` at the end."""
+        """The ids of a source text, without `</s>` at the end."""
         return [self.source.number(piece) for piece in _cut(text, self._source_processor)]
 
     def encode_target(self, text: str) -> list[int]:
-        """A target text as ids, without `</s>` at the end."""
+        """The ids of a target text, without `</s>` at the end."""
         return [self.target.number(piece) for piece in _cut(text, self._target_processor)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Target ids as text; `</s>`, `<unk>` and `<pad>` are left out."""
+        """The text of target ids; `</s>`, `<unk>` and `<pad>` are left out."""
         special = {self.target.ids.get(piece) for piece in (EOS, UNK, PAD)}
         pieces = [self.target.pieces[number] for number in ids if number not in special]
         return str(self._target_processor.DecodePieces(pieces)).replace("▁", " ").strip()
 
     def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of source ids, `▁` kept."""
+        """The pieces of source ids, with `▁` kept."""
         return tuple(self.source.pieces[number] for number in ids)
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces of target ids, `▁` kept."""
+        """The pieces of target ids, with `▁` kept."""
         return tuple(self.target.pieces[number] for number in ids)
 
 
 def _cut(text: str, processor: Any) -> list[str]:
-    """Pieces of a text: special pieces as they stand, the rest by sentencepiece."""
+    """Splits a text: special pieces stay whole, sentencepiece splits the rest."""
     pieces: list[str] = []
     for part in filter(None, _SPECIAL.split(text)):
         if _SPECIAL.fullmatch(part):
@@ -131,9 +131,9 @@ def _processor(model: bytes, name: str) -> Any:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         n_pieces = processor.get_piece_size() if model else 0
     except (RuntimeError, TypeError) as error:
-        raise CheckpointError(f"{name} is damaged or is no sentencepiece model.") from error
+        raise CheckpointError(f"{name} is damaged or is not a sentencepiece model.") from error
     if n_pieces == 0:
-        raise CheckpointError(f"{name} is empty or is no sentencepiece model.")
+        raise CheckpointError(f"{name} is empty or is not a sentencepiece model.")
     return processor
 
 
@@ -141,20 +141,20 @@ def read_vocabulary(directory: Path, source_size: int, target_size: int, separat
     """Reads the vocabulary files of a model directory.
 
     Args:
-        directory: The model's.
+        directory: The model directory.
         source_size: Number of source pieces that the model has.
-        target_size: The same for the target.
-        separate: Whether source and target have embeddings of their own.
+        target_size: Number of target pieces that the model has.
+        separate: Whether source and target have separate embedding tables.
 
     Raises:
-        CheckpointError: A file is missing, damaged, too large, or numbers pieces that the model lacks.
+        CheckpointError: A file is missing, damaged, too large, or has ids beyond the size of the model.
     """
     settings = read_json(directory / SETTINGS_FILE) if (directory / SETTINGS_FILE).exists() else {}
     own_target = settings.get("separate_vocabs", False)
     if own_target and not separate:
         raise CheckpointError(
-            f"{directory / SETTINGS_FILE} asks for two vocabularies, but config.json for one embedding "
-            "table; the files belong to different models."
+            f"{directory / SETTINGS_FILE} asks for two vocabularies, but config.json asks for one "
+            "embedding table; the files belong to different models."
         )
     source = _read_table(directory / VOCABULARY_FILE, source_size)
     target = source
@@ -170,7 +170,9 @@ def _read_model(path: Path) -> bytes:
     if not path.is_file():
         raise CheckpointError(f"{path.parent} has no {path.name}, so it is not a complete model directory.")
     if path.stat().st_size > MAX_SENTENCEPIECE_BYTES:
-        raise CheckpointError(f"{path} is larger than 16 MiB, so it is no vocabulary of a translation model.")
+        raise CheckpointError(
+            f"{path} is larger than 16 MiB, so it is not the vocabulary of a translation model."
+        )
     try:
         return path.read_bytes()
     except OSError as error:
@@ -182,12 +184,14 @@ def _read_table(path: Path, size: int) -> PieceTable:
     numbers = list(values.values())
     if not all(type(number) is int and 0 <= number < size for number in numbers):
         raise CheckpointError(
-            f"{path} has numbers that are not from 0 to {size - 1:,}, the pieces that config.json promises; "
+            f"{path} has numbers that are not from 0 to {size - 1:,}, the ids that config.json allows; "
             "the files belong to different models."
         )
     if len(set(numbers)) != len(numbers):
-        raise CheckpointError(f"{path} gives two pieces the same number.")
+        raise CheckpointError(f"{path} gives the same number to two pieces.")
     missing = [piece for piece in (EOS, UNK, PAD) if piece not in values]
     if missing:
-        raise CheckpointError(f"{path} has no piece {missing[0]}, so it is no vocabulary of a Marian model.")
+        raise CheckpointError(
+            f"{path} has no piece {missing[0]}, so it is not the vocabulary of a Marian model."
+        )
     return PieceTable(values, size)

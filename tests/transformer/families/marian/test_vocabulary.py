@@ -130,7 +130,7 @@ def test_a_json_bomb_is_refused_by_its_size(tmp_path):
     [
         ('{"</s>": 0, "<unk>": 1', "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
-        ("[1, 2]", "no JSON object"),
+        ("[1, 2]", "not a JSON object"),
         ('{"</s>": 0, "<unk>": 1}', "no piece <pad>"),
         ('{"</s>": 0, "<pad>": 1}', "no piece <unk>"),
         ('{"</s>": 0, "<unk>": 1, "<pad>": 2, "a": 2}', "same number"),
