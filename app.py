@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from ui.address import session
 from ui.shell import frame, sentence
 from ui.shell.model_picker import pick_model
 from ui.views import home
 
-frame.open_page("Translate")
-model = pick_model()
+now = frame.open_page("Translate")
+model = pick_model(now)
 if model is not None:
-    sentence.sentence_box()
-    sentence.below_box()
-    opened = sentence.open_sentence(model)
+    sentence.sentence_box(now)
+    sentence.below_box(now)
+    opened = sentence.open_sentence(model, now)
+    now = session.current()
     if opened is None:
-        frame.menu()
-        frame.show_notices()
+        frame.menu(now)
+        frame.show_notices(now)
     else:
-        frame.show_notices(opened.translation.notes)
+        frame.show_notices(now, opened.translation.notes)
         home.show(opened)

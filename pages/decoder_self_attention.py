@@ -32,6 +32,8 @@ _SENTENCES = {
 
 _VARIANTS = {"decoded": "as decoded", "trained": "as trained"}
 
-opened = open_sentence_page("Masked decoder self-attention", lambda: pickers.variants(_VARIANTS, _SENTENCES))
+opened = open_sentence_page(
+    "Masked decoder self-attention", lambda now: pickers.variants(_VARIANTS, now.view, _SENTENCES)
+)
 if opened is not None:
     page.show(PAGE, opened, fade=session.current().view != "trained")

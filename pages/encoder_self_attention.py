@@ -25,7 +25,7 @@ PAGE = page.KindPage(
 
 _VARIANTS = {"alone": "this sentence", "batch": "put it in a batch"}
 
-opened = open_sentence_page("Encoder self-attention", lambda: pickers.variants(_VARIANTS))
+opened = open_sentence_page("Encoder self-attention", lambda now: pickers.variants(_VARIANTS, now.view))
 if opened is not None and session.current().view == "batch":
     padded.show(opened)
 elif opened is not None:

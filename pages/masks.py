@@ -8,6 +8,6 @@ from ui.views.masks import page
 
 _VARIANTS = {"alone": "your sentence alone", "batch": "in a batch"}
 
-opened = open_sentence_page("Masks", lambda: pickers.variants(_VARIANTS))
+opened = open_sentence_page("Masks", lambda now: pickers.variants(_VARIANTS, now.view))
 if opened is not None:
     page.show(opened)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,28 @@ from transformer.text.vocabulary import Tokenizer
 from transformer.translate.translator import Translator, load_translator
 
 torch.set_num_threads(1)
+
+BROWSER = Path(__file__).parent / "browser"
+MOST_WORKERS = 4
+"""Each worker has an app and a browser of its own: about 1.5 GB."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One worker for each processor that this process may use; none if there is one, or files are named."""
+    may_use = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
+    named = any(Path(argument.partition("::")[0]).is_file() for argument in config.args)
+    return 0 if named or len(may_use) == 1 else min(len(may_use), MOST_WORKERS)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the browser tests; without Chromium they are skipped with the reason, but not in CI."""
+    skipped = shutil.which("chromium") is None and not os.environ.get("CI")
+    for item in items:
+        if BROWSER in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            if skipped:
+                item.add_marker(pytest.mark.skip(reason="Chromium is not on the PATH"))
 
 
 @pytest.fixture(scope="session")
@@ -64,11 +88,18 @@ def server(original: Path) -> Iterator[HubServer]:
 
 
 @pytest.fixture
-def hub(server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that the client wanted to wait; it does not."""
+    wanted: list[float] = []
+    monkeypatch.setattr(time, "sleep", wanted.append)
+    return wanted
+
+
+@pytest.fixture
+def hub(server: HubServer, naps: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
     """The local Hub, which is also the one of the environment; nothing waits longer than needed."""
     hub = Hub(endpoint=server.url, cache_dir=tmp_path / "cache", token=False, timeout=2.0)
     monkeypatch.setattr(Hub, "from_environment", classmethod(lambda cls: hub))
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.2)
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 2**14)
     return hub

@@ -7,13 +7,13 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode
 
+import gated_app
 import pytest
 from closed_form import CASES
 from hub_server import HubServer, running_hub
@@ -35,23 +35,21 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 PATIENCE = 90_000
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips, with the reason, where there is no browser."""
-    if CHROMIUM is None:
-        for item in items:
-            if "browser" in Path(item.fspath).parts:
-                item.add_marker(pytest.mark.skip(reason="chromium is not installed"))
+VIEWPORT = {"width": 1400, "height": 900}
 
 
 @dataclass
 class Visitor:
-    """One person with a browser of their own."""
+    """One person at a page of a browser; errors of the page are collected."""
 
     page: object
     base: str
     errors: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        page = self.page
+        page.on("pageerror", lambda error: self.errors.append(str(error)))  # type: ignore[attr-defined]
+        page.on("dialog", lambda dialog: self.errors.append(f"dialog: {dialog.message}"))  # type: ignore[attr-defined]
 
     def open(self, path: str = "", **params: str) -> None:
         """Goes to a page and waits for its picture."""
@@ -116,12 +114,30 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as reply:
-            return bool(reply.status == 200)
-    except OSError:
-        return False
+class Printed:
+    """What a server prints, read as it comes.
+
+    Attributes:
+        lines: All lines so far.
+        told: Set once the server said where it is, or ended.
+        reader: Reads until the server ends.
+    """
+
+    def __init__(self, output: Iterable[str]) -> None:
+        self.lines: list[str] = []
+        self.told = threading.Event()
+        self.reader = threading.Thread(target=self._read, args=(output,), daemon=True)
+        self.reader.start()
+
+    def _read(self, output: Iterable[str]) -> None:
+        for line in output:
+            self.lines.append(line)
+            if "URL:" in line:
+                self.told.set()
+        self.told.set()
+
+    def __str__(self) -> str:
+        return "".join(self.lines)
 
 
 @pytest.fixture(scope="session")
@@ -133,50 +149,66 @@ def hub(closed_form_models: dict[str, Path]) -> Iterator[HubServer]:
 
 
 @pytest.fixture(scope="session")
-def app(models: Path, hub: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pipe at which translations of ``HELD`` texts wait; what is written into it lets them all pass."""
+    path = tmp_path_factory.mktemp("gate") / "gate"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a running app."""
     url = f"http://127.0.0.1:{(port := _free_port())}"
-    log = tmp_path_factory.mktemp("log") / "app.log"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    command = [sys.executable, gated_app.__file__, str(gate), "run", "app.py", "--server.headless", "true"]
     command += ["--server.port", str(port), "--server.address", "127.0.0.1"]
     command += ["--server.fileWatcherType", "none"]
     environment = {**os.environ, "TRANSFORMER_MODELS": str(models), "OMP_NUM_THREADS": "1"}
     environment |= {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub"))}
-    with log.open("w") as output:
-        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
-    deadline = time.monotonic() + 60
-    while not _answers(url):
-        assert server.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-    yield url
-    server.terminate()
-    server.wait(timeout=20)
-    assert "Traceback" not in log.read_text(), log.read_text()
+    environment |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as server:
+        assert server.stdout is not None
+        printed = Printed(server.stdout)
+        try:
+            assert printed.told.wait(PATIENCE / 1000), printed
+            assert server.poll() is None, printed
+            yield url
+        finally:
+            server.terminate()
+            server.wait(timeout=PATIENCE / 1000)
+            printed.reader.join(20)
+    assert "Traceback" not in str(printed), printed
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[object]:
     """One browser for all tests."""
+    assert CHROMIUM is not None, "Chromium is not installed, and CI must not skip the browser tests."
     with playwright_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def profile(chromium: object) -> Iterator[object]:
+    """A profile for visitors who come one after the other: it keeps the scripts once loaded."""
+    context = chromium.new_context(viewport=VIEWPORT)  # type: ignore[attr-defined]
+    yield context
+    context.close()
+
+
 @pytest.fixture
 def newcomer(app: str, chromium: object) -> Iterator[Callable[..., Visitor]]:
-    """Makes visitors, each with a context of their own; any error in the page fails the test."""
+    """Makes visitors, each with a profile of their own; any error in the page fails the test."""
     contexts, visitors = [], []
 
     def make(**options: object) -> Visitor:
-        context = chromium.new_context(viewport={"width": 1400, "height": 900}, **options)  # type: ignore[attr-defined]
-        page = context.new_page()
-        visitor = Visitor(page, app)
-        page.on("pageerror", lambda error: visitor.errors.append(str(error)))
-        page.on("dialog", lambda dialog: visitor.errors.append(f"dialog: {dialog.message}"))
-        contexts.append(context)
-        visitors.append(visitor)
-        return visitor
+        contexts.append(chromium.new_context(viewport=VIEWPORT, **options))  # type: ignore[attr-defined]
+        visitors.append(Visitor(contexts[-1].new_page(), app))
+        return visitors[-1]
 
     yield make
     for context in contexts:
@@ -185,9 +217,12 @@ def newcomer(app: str, chromium: object) -> Iterator[Callable[..., Visitor]]:
 
 
 @pytest.fixture
-def visitor(newcomer: Callable[..., Visitor]) -> Visitor:
-    """One visitor."""
-    return newcomer()
+def visitor(app: str, profile: object) -> Iterator[Visitor]:
+    """One visitor in a new page of the shared profile; any error in the page fails the test."""
+    visitor = Visitor(profile.new_page(), app)  # type: ignore[attr-defined]
+    yield visitor
+    visitor.page.close()  # type: ignore[attr-defined]
+    assert visitor.errors == []
 
 
 def case_link(name: str, **params: str) -> dict[str, str]:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from corpus import number_pairs, write_pairs
 
 from transformer.__main__ import main
 from transformer.storage.directory import load_checkpoint
+from transformer.training.progress import Progress
 
 REPOSITORY = Path(__file__).parents[2]
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "32", "--device", "cpu"]
@@ -267,12 +267,17 @@ def test_a_directory_with_a_run_is_not_overwritten(
     assert "add --resume" in refused(capsys, command)
 
 
-def test_an_interrupted_run_saves_and_continues_exactly(files: dict[str, str], tmp_path: Path) -> None:
+def test_an_interrupted_run_saves_and_continues_exactly(
+    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = ("--steps", "12", "--warmup", "4", "--checkpoint-every", "100", "--evaluate-every", "5")
     assert train(files, tmp_path / "whole", *options) == 0
-    stop_after(tmp_path / "parts", 5)
-    assert train(files, tmp_path / "parts", *options) == 130
-    assert 5 <= len(losses(tmp_path / "parts")) < 12
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Progress, "show", lambda self, done: done.step == 5 and signal.raise_signal(signal.SIGINT)
+        )
+        assert train(files, tmp_path / "parts", *options) == 130
+    assert len(losses(tmp_path / "parts")) == 5
     assert train(files, tmp_path / "parts", *options, "--resume") == 0
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
     whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
@@ -304,17 +309,19 @@ def test_files_have_weights(
     assert "60 pairs" in capsys.readouterr().err
 
 
-def stop_after(directory: Path, steps: int) -> None:
-    """Interrupts this process, as Ctrl-C does, as soon as the log has so many lines."""
-    import threading
+KILLED = """
+import os, signal, sys
+from transformer.__main__ import main
+from transformer.training.progress import Progress
 
-    def watch() -> None:
-        log = directory / "log.jsonl"
-        while not log.exists() or log.read_text(encoding="utf-8").count("\n") < steps:
-            time.sleep(0.001)
-        os.kill(os.getpid(), signal.SIGINT)
+def show(self, done):
+    if done.step == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
 
-    threading.Thread(target=watch, daemon=True).start()
+Progress.show = show
+main(sys.argv[2:])
+"""
+"""A run that is killed as it reports a step."""
 
 
 @pytest.mark.parametrize("steps", [2, 9])
@@ -322,31 +329,15 @@ def test_a_killed_run_leaves_a_model_that_loads_and_a_run_that_continues(
     files: dict[str, str], tmp_path: Path, steps: int
 ) -> None:
     output = tmp_path / "model"
-    command = [
-        sys.executable,
-        "-m",
-        "transformer",
-        "train",
-        "--train",
-        files["train"],
-        "--valid",
-        files["valid"],
-    ]
+    data = ["--train", files["train"], "--valid", files["valid"], "--output", str(output)]
     options = ["--steps", "100000", "--checkpoint-every", "1"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        [*command, "--output", str(output), *SIZES, *options],
+    process = subprocess.run(
+        [sys.executable, "-c", KILLED, str(steps), "train", *data, *SIZES, *options],
         cwd=REPOSITORY,
-        env=environment,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
         stderr=subprocess.DEVNULL,
-    ) as process:
-        log = output / "log.jsonl"
-        while process.poll() is None and (
-            not log.exists() or log.read_text(encoding="utf-8").count("\n") < steps
-        ):
-            time.sleep(0.001)
-        process.kill()
+    )
     assert process.returncode == -signal.SIGKILL
     assert load_checkpoint(output).config.d_model == 32
-    assert train(files, output, "--steps", str(steps + 60), "--resume") == 0
-    assert log_of(output)[-1]["step"] == steps + 60
+    assert train(files, output, "--steps", str(steps + 3), "--resume") == 0
+    assert log_of(output)[-1]["step"] == steps + 3

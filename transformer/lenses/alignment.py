@@ -147,8 +147,8 @@ def word_weights(
         source: Words of the source, as groups of its pieces.
         target: Words of the target, as groups of its pieces.
         rows: With "predicted", a target word has the attention of the rows that predict its pieces. With
-            "read", it has the attention of the rows that read them, one row later. A word that no row reads (the last
-            piece of a truncated translation) has no weight.
+            "read", it has the attention of the rows that read them, one row later. A word that no row reads
+            (the last piece of a truncated translation) has no weight.
 
     Returns:
         (…, target words, source words).

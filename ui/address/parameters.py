@@ -6,7 +6,7 @@ Every field of `State` has a row in `PARAMETERS`. Programs count from 0; the add
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -294,3 +294,14 @@ def as_params(state: State) -> dict[str, str]:
         and field.name not in left_out
         and value != field.default
     }
+
+
+def link(state: State, **values: Any) -> dict[str, str]:
+    """The parameters of a link to another page, as in the menu, so that it opens with the same state.
+
+    Args:
+        state: what is shown here; values that one page alone reads are left out.
+        values: what the other page shows instead.
+    """
+    left_out: dict[str, Any] = dict.fromkeys(PAGE_OWN)
+    return as_params(replace(state, **left_out | values))

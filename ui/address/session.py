@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import streamlit as st
 
-from ui.address.parameters import PAGE_OWN, TEXTS, State, as_params, carried, parse
+from ui.address.parameters import TEXTS, State, as_params, carried, parse
 from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
 
 FRESH: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None}
@@ -61,12 +61,6 @@ def resolve(**values: Any) -> State:
     return state
 
 
-def links() -> dict[str, str]:
-    """The parameters that a menu link carries, so that the next page opens with the same state."""
-    left_out: dict[str, Any] = dict.fromkeys(PAGE_OWN)
-    return as_params(replace(current(), **left_out))
-
-
 def notice(text: str) -> None:
     """Keeps a sentence for the next page run."""
     st.session_state.setdefault("notices", []).append(text)
@@ -98,12 +92,6 @@ def own_sentences() -> tuple[str, tuple[Any, ...]] | None:
 def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
     """Keeps the visitor's file of sentences for this visit; no lines bring back the bundled sample."""
     st.session_state["own_sentences"] = (name, lines) if lines else None
-
-
-def link(**values: Any) -> dict[str, str]:
-    """The parameters of a link to another page, with the present state except for the given values."""
-    left_out: dict[str, Any] = dict.fromkeys(PAGE_OWN)
-    return as_params(replace(current(), **left_out | values))
 
 
 def control(name: str, value: object) -> str:

@@ -19,7 +19,7 @@ from figures.base.captions import AuditLike, badge
 from figures.maps.export import printed
 from transformer import __version__
 from ui.address import session
-from ui.address.parameters import as_params, carried
+from ui.address.parameters import State, as_params, carried
 from ui.server import catalogue, examples
 
 _SCRIPT = 'import(new URL("app/static/linked_view-4/export.js", document.baseURI))'
@@ -52,10 +52,10 @@ class Picture:
     audit: AuditLike | None = None
     derived: bool = False
 
-    def printed(self) -> go.Figure:
-        """The figure with caption and provenance inside."""
+    def printed(self, now: State) -> go.Figure:
+        """The figure with its caption inside, and the provenance of a state."""
         verdict = "" if self.audit is None else f" · {badge(self.audit, self.derived)['text']}"
-        return printed(self.make(), [f"{self.caption}{verdict}", provenance()])
+        return printed(self.make(), [f"{self.caption}{verdict}", provenance(now)])
 
 
 def picture(name: str, make: Callable[[], go.Figure], caption: str, audit: AuditLike | None = None) -> None:
@@ -80,7 +80,7 @@ def pictures(name: str, choice: dict[str, Picture]) -> None:
     """
     with popover(f"export.{name}", 260 if len(choice) > 1 else 190) as opened:
         if opened:
-            offer(name, choice)
+            offer(name, choice, session.current())
 
 
 @contextmanager
@@ -96,14 +96,20 @@ def popover(key: str, height: int) -> Iterator[bool]:
         yield bool(box.open)
 
 
-def offer(name: str, choice: dict[str, Picture]) -> None:
-    """The choice between several figures, and the buttons that save one; arguments as in `pictures`."""
+def offer(name: str, choice: dict[str, Picture], now: State) -> None:
+    """The choice between several figures, and the buttons that save one.
+
+    Args:
+        name: as in `pictures`.
+        choice: as in `pictures`.
+        now: the state that the link in the file opens again.
+    """
     chosen = next(iter(choice))
     if len(choice) > 1:
         chosen = st.segmented_control(
             "Figure", list(choice), default=chosen, required=True, key=f"export.{name}.{'.'.join(choice)}"
         )
-    figure, file = choice[chosen].printed(), file_name(name if len(choice) == 1 else f"{name}-{chosen}")
+    figure, file = choice[chosen].printed(now), file_name(name if len(choice) == 1 else f"{name}-{chosen}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         _buttons(
             key=f"export.{name}.buttons", data={"figure": figure.to_json(), "name": file}, width="content"
@@ -131,9 +137,8 @@ def html(figure: go.Figure) -> str:
     return page
 
 
-def provenance() -> str:
-    """Software, date and the link that opens this view again."""
-    now = session.current()
+def provenance(now: State) -> str:
+    """Software, date and the link that opens a state again."""
     text = examples.examples()[0].text if now.text is None else now.text
     now = replace(now, text=text, model=now.model or next(iter(catalogue.available()), None))
     link = urlencode(as_params(now), errors="replace")

@@ -21,9 +21,14 @@ def control(name: str, value: object, apply: Callable[[Any], object]) -> dict[st
     return {"key": key, "on_change": session.on_control, "args": (name, key, apply)}
 
 
-def head_picker(kind: str, model: str) -> None:
-    """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
-    chosen = getattr(session.current(), kind)
+def head_picker(kind: str, chosen: Head, model: str) -> None:
+    """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head.
+
+    Args:
+        kind: encoder, decoder or cross.
+        chosen: the one that is shown, from 0.
+        model: the name of the model.
+    """
     layers, heads = catalogue.sizes(model)[kind]
     options = [(layer, head) for layer in range(layers) for head in range(heads)]
     default = runs.default_head(model, kind)
@@ -96,16 +101,16 @@ def seen(title: str, text: str, formula: str | None = None) -> None:
             st.latex(formula)
 
 
-def variants(options: dict[str, str], sentences: dict[str, str] | None = None) -> None:
+def variants(options: dict[str, str], now: str | None, sentences: dict[str, str] | None = None) -> None:
     """A switch between the variants of a page, with one sentence about each.
 
     Args:
         options: labels by the value of `view` in the address; the first is the default, which the address
             leaves out.
+        now: that value.
         sentences: what each variant shows.
     """
     usual = next(iter(options))
-    now = session.current().view
     value = now if now in options else usual
 
     def take(chosen: str) -> None:

@@ -12,10 +12,12 @@ from figures.base import labels
 from figures.base.captions import KIND_NAMES, summary
 from transformer.lenses.reading import ReadView
 from ui.address import session
+from ui.address.parameters import State
 from ui.address.values import HIDEABLE, WINDOWS
 from ui.controls.pickers import control
 from ui.controls.text import plain
 from ui.linked_view import Head
+from ui.maps.looking import Looking
 from ui.server import catalogue
 
 SHOWS = {"matrix": "matrix", "lines": "lines", "strongest": "strongest keys"}
@@ -25,9 +27,8 @@ _ROWS = {"read": "token read", "predicted": "token predicted"}
 _LINKS = {"mass": "share of each row", "weight": "weight"}
 
 
-def shows() -> None:
+def shows(now: str) -> None:
     """How one head is drawn: matrix, lines or strongest keys."""
-    now = session.current().show
     st.segmented_control(
         "Draw as",
         list(SHOWS),
@@ -39,13 +40,13 @@ def shows() -> None:
     )
 
 
-def popover(kinds: Iterable[str]) -> None:
+def popover(kinds: Iterable[str], now: State) -> None:
     """Words, hidden tokens, rows, colours and windows, behind one button that says what is on.
 
     Args:
         kinds: the kinds of the maps that this changes.
+        now: what the visitor asked for.
     """
-    now = session.current()
     on = ["words"] * now.words + [f"no {name}" for name in now.hide]
     with st.popover("display" + f": {', '.join(on)}" * bool(on), type="tertiary", icon=":material/tune:"):
         st.toggle("words", now.words, help=_WORDS, **control("words", now.words, _take_words))
@@ -104,9 +105,8 @@ def _rows(kinds: tuple[str, ...], chosen: str | None) -> None:
     )
 
 
-def lines(kind: str, model: str) -> None:
+def lines(look: Looking, now: State) -> None:
     """Which lines are drawn, and of which other heads."""
-    now = session.current()
     name, _, number = now.links.partition("-")
     left, middle, right = st.columns([1.5, 1.5, 2], gap="medium", vertical_alignment="bottom")
     with left:
@@ -130,14 +130,13 @@ def lines(kind: str, model: str) -> None:
             **control("links", int(number), lambda share: session.change(links=f"{name}-{share}")),
         )
     with right:
-        _others(kind, model)
+        _others(look, now.more or ())
 
 
-def _others(kind: str, model: str) -> None:
-    layers, heads = catalogue.sizes(model)[kind]
-    chosen: Head = getattr(session.current(), kind)
-    options = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != chosen]
-    more = [head for head in session.current().more or () if head in options]
+def _others(look: Looking, asked: Sequence[Head]) -> None:
+    layers, heads = catalogue.sizes(look.opened.asked.model)[look.kind]
+    options = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
+    more = [head for head in asked if head in options]
     st.multiselect(
         "with other heads",
         options,
@@ -149,9 +148,9 @@ def _others(kind: str, model: str) -> None:
     )
 
 
-def links_name() -> str:
-    """What `links` of the state chooses, in words."""
-    name, _, number = session.current().links.partition("-")
+def links_name(links: str) -> str:
+    """What `links` of a state chooses, in words."""
+    name, _, number = links.partition("-")
     if name == "mass":
         return f"the links that carry {number} % of each row"
     return f"the links of at least {int(number) / 100:.2f}"

@@ -20,16 +20,17 @@ from transformer.lenses.reading import ReadView
 from transformer.model.transformer import Transformer
 from transformer.trace.view import HeadView
 from ui.address import session
+from ui.address.parameters import State
 from ui.controls.export import Picture, file_name, offer, popover
-from ui.maps.explorer import Scene, head, place, read_head
-from ui.server import catalogue, runs
-from ui.server.opened import Opened
+from ui.maps.explorer import Scene
+from ui.maps.looking import Looking, Looks, looks_of
+from ui.server import catalogue
 
 KEY = "export.run"
 
 
 @st.fragment
-def take_home(scene: Scene, more: Callable[[], dict[str, Picture]] = dict) -> None:
+def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] | None = None) -> None:
     """Draws the button; nothing is made before it is opened.
 
     Args:
@@ -38,71 +39,77 @@ def take_home(scene: Scene, more: Callable[[], dict[str, Picture]] = dict) -> No
     """
     with popover(KEY, 350) as opened:
         if opened:
-            offer("run", {**more(), **_maps(scene), **_bars(scene)})
-            _run(scene.opened, head(scene.opened, scene.kinds[-1]))
+            now = session.current()
+            looks = looks_of(scene.opened, now)
+            own = {} if more is None else more(now, looks)
+            offer("run", {**own, **_maps(scene, now, looks), **_bars(scene, now, looks)}, now)
+            _run(looks[scene.kinds[-1]], _selection(now))
 
 
-def _maps(scene: Scene) -> dict[str, Picture]:
+def _maps(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
     """The maps on the screen, with the mark of the cursor."""
-    drawn = [kind for kind in scene.kinds if kind in scene.now.plots]
-    return {kind: _map(scene, kind) for kind in drawn}
+    plots = scene.laid_out(now, looks).plots
+    return {kind: _map(scene, looks[kind]) for kind in scene.kinds if kind in plots}
 
 
-def _map(scene: Scene, kind: str) -> Picture:
-    view, scale = read_head(scene.opened, kind), session.current().scale
-    row, column = place(scene.opened, kind)
-    key, later = column if kind == "cross" else None, scene.fade and kind != "encoder"
+def _map(scene: Scene, look: Looking) -> Picture:
+    view, (row, column) = look.read(), look.cell
+    key, later = column if look.kind == "cross" else None, scene.fade and look.kind != "encoder"
     return Picture(
-        lambda: marked(view, row, key, later, scale=scale),
-        caption_of(view, scene.opened, scale),
+        lambda: marked(view, row, key, later, scale=look.scale),
+        caption_of(view, look, look.scale),
         view.audit,
         view.derived,
     )
 
 
-def caption_of(view: ReadView, opened: Opened, scale: str | None) -> str:
+def caption_of(view: ReadView, look: Looking, scale: str | None) -> str:
     """The caption of a map, with the step of the cursor; `scale` as in `figures.base.captions.caption`."""
-    steps = len(opened.translation.target_tokens)
-    step = "" if view.kind == "encoder" else f" · step {labels.count(session.cursor().step)} of {steps}"
-    whole = runs.lengths(opened.translation, view.kind)
-    return captions.caption(view, scale, whole).replace("{step}", step)
+    step = "" if view.kind == "encoder" else f" · {_step(look)}"
+    return captions.caption(view, scale, look.lengths).replace("{step}", step)
 
 
-def _bars(scene: Scene) -> dict[str, Picture]:
+def _step(look: Looking) -> str:
+    return f"step {labels.count(look.cursor.step)} of {len(look.translation.target_tokens)}"
+
+
+def _bars(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
     """The other figures of the linked view, as they were fed to it."""
-    return {name: _bar(scene, feed) for name, feed in scene.extra().items() if "figure" in feed}
+    return {name: _bar(looks, feed) for name, feed in scene.extra(now, looks).items() if "figure" in feed}
 
 
-def _bar(scene: Scene, feed: dict[str, Any]) -> Picture:
-    run = scene.opened.translation
-    step = f"step {labels.count(session.cursor().step)} of {len(run.target_tokens)}"
+def _bar(looks: Looks, feed: dict[str, Any]) -> Picture:
+    look = looks["encoder"]
+    run = look.translation
     model = f"{run.model} ({captions.norm_name(run.config.norm)})"
-    return Picture(lambda: _drawn(scene, feed), " · ".join((feed["title"], feed["caption"], step, model)))
+    return Picture(
+        lambda: _drawn(look, feed), " · ".join((feed["title"], feed["caption"], _step(look), model))
+    )
 
 
-def _drawn(scene: Scene, feed: dict[str, Any]) -> go.Figure:
+def _drawn(look: Looking, feed: dict[str, Any]) -> go.Figure:
     spec = json.loads(feed["figure"])
     data, layout, frames = spec["data"], spec["layout"], spec["frames"]
-    frame = frames[at] if (at := _frame(scene, feed, len(frames))) is not None else {}
+    frame = frames[at] if (at := _frame(look, feed, len(frames))) is not None else {}
     data[0] |= frame.get("data", [{}])[0]
     return go.Figure(data, layout).update_layout(frame.get("layout", {}))
 
 
-def _frame(scene: Scene, feed: dict[str, Any], count: int) -> int | None:
-    """Which frame stands for the place of the cursor; None where none does."""
+def _frame(look: Looking, feed: dict[str, Any], count: int) -> int | None:
+    """Which frame stands for the place of the cursor in the encoder's map; None where none does."""
     if not feed.get("follows"):
         return None
-    position = place(scene.opened, "encoder")[0] if feed["follows"] == "source" else session.cursor().step
+    position = look.cell[0] if feed["follows"] == "source" else look.cursor.step
     spans = feed.get("spans") or [(i, i + 1) for i in range(count)]
     return next((i for i, (start, stop) in enumerate(spans) if start <= position < stop), None)
 
 
-def _run(opened: Opened, view: HeadView) -> None:
+def _run(look: Looking, selection: Selection) -> None:
+    opened, view = look.opened, look.as_recorded()
     run, name = opened.translation, file_name(f"{opened.translation.model} {opened.asked.text}")
     model = (
         catalogue.translator(opened.asked.model).model if catalogue.has_model(opened.asked.model) else None
     )
-    selection = _selection()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("This run")
         st.download_button(
@@ -127,10 +134,9 @@ def _run(opened: Opened, view: HeadView) -> None:
     )
 
 
-def _selection() -> Selection:
-    cursor, now = session.cursor(), session.current()
+def _selection(now: State) -> Selection:
     heads = {kind: head for kind in catalogue.KINDS if (head := getattr(now, kind)) is not None}
-    return Selection(cursor.step, cursor.source, heads)
+    return Selection(now.step or 0, now.source, heads)
 
 
 def view_file(

@@ -11,7 +11,7 @@ import numpy as np
 import streamlit as st
 
 from figures import Tile
-from transformer import Sampling, Translation, Translator, Window
+from transformer import Sampling, Translation, Translator
 from transformer.lenses.inside import InsideHead, look_inside
 from transformer.model.sites import AttentionKind
 from transformer.study.facts import Grid, grid
@@ -19,13 +19,12 @@ from transformer.study.first_heads import first_heads
 from transformer.study.statistics import sentence_totals
 from transformer.text.vocabulary import clean
 from transformer.trace.value_norms import output_projections
-from transformer.trace.view import HeadView
 from transformer.translate.batch import BatchEntry, run_batch
 from transformer.translate.retrace import retrace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.address.parameters import State
 from ui.address.values import BEAM, SAMPLE
-from ui.linked_view import Head, window_around
+from ui.linked_view import Head
 from ui.server import examples, imported
 from ui.server.catalogue import addressed, available, facts, has_model, languages, sizes, translator
 from ui.server.stores import Recent, held
@@ -177,24 +176,6 @@ def lengths(translation: Translation, kind: str) -> tuple[int, int]:
     """Rows and columns of the whole map of a kind."""
     target, source = len(translation.target_tokens), len(translation.source_tokens)
     return {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}[kind]
-
-
-def head(translation: Translation, kind: str, chosen: Head, at: tuple[int, int]) -> HeadView:
-    """One head, in a window of at most 64 x 64 cells around a cell.
-
-    Args:
-        translation: whose attention.
-        kind: encoder, decoder or cross.
-        chosen: layer and head, from 0.
-        at: row and column that the window must contain, from 0.
-    """
-    return translation.head(kind, *chosen, window=window(translation, kind, at))
-
-
-def window(translation: Translation, kind: str, at: tuple[int, int]) -> Window:
-    """The window that `head` shows."""
-    rows, columns = lengths(translation, kind)
-    return Window(*window_around(rows, at[0]), *window_around(columns, at[1]))
 
 
 def followed(translation: Translation, chosen: Head) -> list[int]:

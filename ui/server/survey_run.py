@@ -13,7 +13,6 @@ from transformer import Translator
 from transformer.lenses.alignment import GoldPair
 from transformer.study.survey import Line, Survey, Surveyor
 from transformer.text.pairs import read_pairs
-from ui.address import session
 from ui.server import catalogue, gold
 from ui.server.stores import Recent
 
@@ -41,17 +40,20 @@ def _runs() -> Recent[Run]:
     return Recent(KEPT)
 
 
-def run_of(model: str) -> Run:
-    """The survey of the visitor's own sentences, or of the sample; new if nobody has asked for it yet.
+def run_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> Run:
+    """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
+
+    Args:
+        model: the name of the model.
+        own: the lines of the visitor's file, or None.
+        language: the target language of a model that must be told one.
 
     Raises:
         ValueError: There is no model of that name.
     """
     translator = catalogue.translator(model)
-    own = session.own_sentences()
-    lines, pairs = sample() if own is None else own[1], gold.sample()
+    lines, pairs = sample() if own is None else own, gold.sample()
     if catalogue.languages(model):
-        language = session.current().language
         lines = tuple(
             replace(each, source=catalogue.addressed(model, each.source, language)) for each in lines
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import carried
+from ui.address.parameters import State, carried, link
 from ui.controls.text import plain
 from ui.server import catalogue
 
@@ -52,7 +52,7 @@ _STYLE = """
 """
 
 
-def open_page(title: str) -> None:
+def open_page(title: str) -> State:
     """The first line of every page: reads the address and sets up the page."""
     session.adopt()
     st.set_page_config(
@@ -62,20 +62,26 @@ def open_page(title: str) -> None:
         initial_sidebar_state=240,
     )
     st.html(_STYLE)
+    return session.current()
 
 
-def menu() -> None:
+def menu(now: State) -> None:
     """Draws the menu in the sidebar. Its links carry the state, so a change of state must draw it again."""
-    links = session.links()
+    links = link(now)
     with st.sidebar:
         for path, label, icon in PAGES:
             st.page_link(path, label=label, icon=icon, query_params=links, width="stretch")
 
 
-def show_notices(notes: tuple[str, ...] = ()) -> None:
-    """Shows notices, one line each: what differs from the request, and what a reader should know."""
+def show_notices(now: State, notes: tuple[str, ...] = ()) -> None:
+    """Says in one line each what was not as asked for, and what a reader should know.
+
+    Args:
+        now: what the visitor sees; if an address cannot carry its texts, that is said too.
+        notes: on the translation.
+    """
     texts = [*session.take_notices(), *notes]
-    if not carried(session.current()):
+    if not carried(now):
         texts.append("This text is too long for a link, so the address does not carry it.")
     if texts:
         st.info(plain(" ".join(texts)), icon=":material/info:")

@@ -8,6 +8,7 @@ from transformer.hub.files import size
 from transformer.hub.settings import is_name
 from transformer.hub.sources import hub_title
 from ui.address import session
+from ui.address.parameters import State
 from ui.controls.pickers import control
 from ui.controls.text import plain
 from ui.linked_view import Head
@@ -20,7 +21,7 @@ LARGE = 100_000_000
 """From this many bytes on, the list says how much memory a model needs."""
 
 
-def pick_model() -> str | None:
+def pick_model(now: State) -> str | None:
     """Draws the model picker in the sidebar and returns the chosen name; None if there are no models."""
     names = [*catalogue.available(), *imported.traces()]
     if not names:
@@ -29,7 +30,7 @@ def pick_model() -> str | None:
             "`python -m transformer train`."
         )
         return None
-    name = _fitted(names)
+    name = _fitted(names, now.model)
     with st.sidebar:
         st.selectbox(
             "Model",
@@ -41,13 +42,12 @@ def pick_model() -> str | None:
         )
     _load(name)
     with st.sidebar:
-        _pick_language(name)
+        _pick_language(name, now)
         hub_picker.draw(_take_model)
     return name
 
 
-def _fitted(names: list[str]) -> str:
-    asked = session.current().model
+def _fitted(names: list[str], asked: str | None) -> str:
     name, notes = fit_model(asked, names)
     if notes and asked is not None and is_name(asked):
         desk().suggest(session.visitor(), asked)
@@ -78,12 +78,11 @@ def _take_model(name: str) -> None:
     now = session.current()
     if now.source is not None:
         session.notice("The source token is not kept, because every model has tokens of its own.")
-    session.change(model=name, source=None, **{kind: _chosen(kind) for kind in catalogue.KINDS})
+    session.change(model=name, source=None, **{kind: _chosen(now, kind) for kind in catalogue.KINDS})
 
 
-def _chosen(kind: str) -> Head | None:
+def _chosen(now: State, kind: str) -> Head | None:
     """The head of a kind, if the visitor chose it; None if the model opened with it."""
-    now = session.current()
     head: Head | None = getattr(now, kind)
     try:
         opened_with = runs.default_head(now.model or next(iter(catalogue.available())), kind)
@@ -105,14 +104,14 @@ def _load(name: str) -> None:
         return
 
 
-def _pick_language(name: str) -> None:
+def _pick_language(name: str, now: State) -> None:
     """Lets the visitor choose among several target languages; a sentence may name its language itself."""
     pieces = catalogue.languages(name)
     if not pieces:
         return
-    text = session.current().text or ""
+    text = now.text or ""
     named = next((piece for piece in pieces if text.startswith(piece)), None)
-    chosen = named or catalogue.language_of(name, session.current().language)
+    chosen = named or catalogue.language_of(name, now.language)
     st.selectbox(
         "Translate into",
         pieces,

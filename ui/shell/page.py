@@ -6,36 +6,39 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from ui.address import session
+from ui.address.parameters import State
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import frame, sentence
 from ui.shell.model_picker import pick_model
 
 
-def open_sentence_page(title: str, controls: Callable[[], None] | None = None) -> Opened | None:
+def open_sentence_page(title: str, controls: Callable[[State], None] | None = None) -> Opened | None:
     """Draws the top of a page and translates its sentence.
 
     Args:
         title: heading of the page, and title of the window.
-        controls: draws the controls between the sentence box and the picture.
+        controls: draws the controls between the sentence box and the picture; gets the state.
 
     Returns:
         The sentence, ready to be shown; None if something was refused, and the page has said why.
     """
-    frame.open_page(title)
+    now = frame.open_page(title)
     st.title(title)
-    model = pick_model()
+    model = pick_model(now)
     opened = None
     if model is not None:
-        sentence.sentence_box()
+        sentence.sentence_box(now)
         if controls is not None:
-            controls()
-        opened = sentence.open_sentence(model)
+            controls(now)
+        opened = sentence.open_sentence(model, now)
+    now = session.current()
     if opened is None:
-        frame.menu()
-        frame.show_notices()
+        frame.menu(now)
+        frame.show_notices(now)
     else:
-        frame.show_notices(opened.translation.notes)
+        frame.show_notices(now, opened.translation.notes)
     return opened
 
 
@@ -49,5 +52,5 @@ def with_model(opened: Opened, show: Callable[[Opened], None]) -> None:
     if catalogue.has_model(opened.asked.model):
         show(opened)
     else:
-        frame.menu()
+        frame.menu(session.current())
         st.info(catalogue.NEEDS_MODEL, icon=":material/info:")

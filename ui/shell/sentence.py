@@ -9,6 +9,7 @@ import streamlit as st
 from figures.base import labels
 from transformer import Translation
 from ui.address import session
+from ui.address.parameters import State
 from ui.address.values import SAMPLE
 from ui.controls.pickers import control
 from ui.controls.text import plain
@@ -27,9 +28,8 @@ def new_text(text: str) -> None:
     session.change(text=text, target=None, **session.FRESH)
 
 
-def sentence_box() -> None:
+def sentence_box(now: State) -> None:
     """Draws the input box for the sentence, the way of decoding, and the button."""
-    now = session.current()
     text = examples.examples()[0].text if now.text is None else now.text
     box, way, button = st.columns([7, 1.8, 1], vertical_alignment="bottom")
     with box:
@@ -73,9 +73,8 @@ def _sample_again() -> None:
     _take_decoding(f"{SAMPLE}{seed}")
 
 
-def below_box() -> None:
+def below_box(now: State) -> None:
     """Draws one line of example sentences, and the visitor's own translation."""
-    now = session.current()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         st.caption("try:", width="content")
         for i, example in enumerate(examples.examples()):
@@ -113,9 +112,8 @@ def _take_target(target: str) -> None:
     session.change(target=target.strip() or None, **session.FRESH)
 
 
-def open_sentence(model: str) -> Opened | None:
+def open_sentence(model: str, now: State) -> Opened | None:
     """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
-    now = session.current()
     text = examples.examples()[0].text if now.text is None else now.text
     asked = runs.request(now, model, text)
     try:
@@ -126,7 +124,7 @@ def open_sentence(model: str) -> Opened | None:
         st.error(plain(str(error)), icon=":material/error:")
         return None
     example = examples.example_of(text) if asked.target is None else None
-    _fit(translation, example, sizes, defaults)
+    _fit(now, translation, example, sizes, defaults)
     return Opened(asked, translation, example)
 
 
@@ -149,12 +147,12 @@ def _translate(asked: Request) -> Translation:
 
 
 def _fit(
+    now: State,
     translation: Translation,
     example: examples.Example | None,
     sizes: dict[str, Head],
     defaults: dict[str, Head],
 ) -> None:
-    now = session.current()
     if example is not None and translation.model == catalogue.DEFAULT:
         defaults = {**defaults, "cross": (example.claim.layer, example.claim.head)}
     heads, notes = fitting.fit_heads(now, sizes, defaults)

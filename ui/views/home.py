@@ -8,10 +8,12 @@ import streamlit as st
 
 from figures import next_token_spec
 from ui import linked_view
+from ui.address.parameters import State
 from ui.controls import pickers
 from ui.linked_view import Layout
 from ui.maps import display
-from ui.maps.explorer import Scene, explorer, read_head
+from ui.maps.explorer import Scene, explorer
+from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
 from ui.server import catalogue
 from ui.server.opened import Opened
@@ -55,18 +57,18 @@ _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask
 def show(opened: Opened) -> None:
     """Draws the whole view of a sentence."""
 
-    def below() -> None:
+    def below(now: State, looks: Looks) -> None:
         columns = st.columns([1, 1, 1, 0.78], gap="small")
         for kind, column in zip(catalogue.KINDS, columns, strict=False):
             with column:
-                pickers.head_picker(kind, opened.asked.model)
+                pickers.head_picker(kind, looks[kind].head, opened.asked.model)
         with st.container(horizontal=True):
-            display.popover(catalogue.KINDS)
-            display.tables(lambda: [read_head(opened, kind) for kind in catalogue.KINDS])
+            display.popover(catalogue.KINDS, now)
+            display.tables(lambda: [looks[kind].read() for kind in catalogue.KINDS])
             pickers.seen("What am I seeing?", _SEEING, _FORMULA)
             take_home(scene)
 
-    scene = Scene(LAYOUT, opened, catalogue.KINDS, lambda: {"next": _next(opened)}, below, _TOUR)
+    scene = Scene(LAYOUT, opened, catalogue.KINDS, lambda now, looks: {"next": _next(opened)}, below, _TOUR)
     explorer(scene)
 
 

@@ -33,14 +33,15 @@ _INTRODUCTION = (
 
 def show() -> None:
     """Draws the page."""
-    frame.open_page("Open a file")
+    now = frame.open_page("Open a file")
     st.title("Open a file")
     if catalogue.available() or imported.traces():
-        pick_model()
+        pick_model(now)
     st.markdown(_INTRODUCTION)
     _upload()
-    frame.menu()
-    frame.show_notices()
+    now = session.current()
+    frame.menu(now)
+    frame.show_notices(now)
     for name in reversed(list(session.imported())):
         with st.container(border=True):
             _opened(imported.find(name))

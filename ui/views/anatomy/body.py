@@ -14,11 +14,10 @@ from transformer import TransformerConfig, Translation, Translator
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.trace.audit import merged
 from transformer.trace.report import AuditReport, Check
-from ui.address import session
 from ui.address.parameters import State
 from ui.controls import export
 from ui.controls.text import plain
-from ui.maps.explorer import place
+from ui.maps.looking import cells_of
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 
@@ -45,6 +44,7 @@ class Body:
 
     Attributes:
         opened: the sentence.
+        now: what the visitor asked for.
         translator: the model.
         traced: the translation with the residual stream.
         part: the part that is looked at.
@@ -55,6 +55,7 @@ class Body:
     """
 
     opened: Opened
+    now: State
     translator: Translator
     traced: Translation
     part: str
@@ -115,21 +116,22 @@ class Body:
         return f"{title(self)} · {at} · {quantity} · {run.model} ({captions.norm_name(run.config.norm)})"
 
 
-def look(opened: Opened) -> Body:
-    """What the state asks for, fitted to the model."""
+def look(opened: Opened, now: State) -> Body:
+    """What a state asks for, fitted to the model."""
     model = catalogue.translator(opened.asked.model)
-    now, config = session.current(), model.config
-    known = parts(config)
+    config = model.config
+    known, cells = parts(config), cells_of(opened, now)
     part = now.part if now.part in known else known[0]
     last = layers_of(config, side_of(part)) - 1
     return Body(
         opened=opened,
+        now=now,
         translator=model,
         traced=runs.traced(opened.asked, opened.translation),
         part=part,
         layer=min(now.layer or 0, last),
-        source=place(opened, "encoder")[0],
-        step=place(opened, "decoder")[0],
+        source=cells["encoder"][0],
+        step=cells["decoder"][0],
         notes=_notes(now, part, last),
     )
 

@@ -19,11 +19,13 @@ from transformer.model.sites import Sublayer
 from transformer.model.transformer import count_parameters
 from transformer.storage.card import paragraph, scores
 from ui.address import session
+from ui.address.parameters import State
 from ui.address.values import PARTS
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.linked_view import Layout
-from ui.maps.explorer import Scene, explorer
+from ui.maps.explorer import Scene, explorer, no_more
+from ui.maps.looking import Looks
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.views.anatomy import parts as anatomy_parts
@@ -61,13 +63,16 @@ _UNSTATED = "not stated in its card"
 
 def show(opened: Opened) -> None:
     """Draws the page for one sentence; the head of cross-attention is spoken of, but not drawn."""
-    explorer(Scene(_LAYOUT, opened, ("cross",), dict, lambda: _below(opened), follows=True))
+
+    def below(now: State, looks: Looks) -> None:
+        _below(look(opened, now))
+
+    explorer(Scene(_LAYOUT, opened, ("cross",), no_more, below, follows=True))
     _norms(opened.translation)
     _beside_the_paper(opened)
 
 
-def _below(opened: Opened) -> None:
-    body = look(opened)
+def _below(body: Body) -> None:
     for note in body.notes:
         st.info(plain(note), icon=":material/info:")
     left, right = st.columns(_SHARES, gap="medium")

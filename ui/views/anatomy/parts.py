@@ -14,7 +14,7 @@ from figures.base.strips import Strip, strips
 from figures.pages.anatomy import ranked
 from transformer.lenses import logit_lens, parts
 from transformer.lenses.parts import NormPart
-from ui.address import session
+from ui.address.parameters import link
 from ui.controls import export
 from ui.controls.text import alt, norm, plain
 from ui.server import runs
@@ -132,7 +132,7 @@ def _normed(body: Body, to: Drawn, part: NormPart) -> None:
 def attention(body: Body, to: Drawn) -> None:
     """An attention sub-layer: what its heads add, and the way inside."""
     kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(body.part, "cross")
-    chosen = getattr(session.current(), kind)[1]
+    chosen = getattr(body.now, kind)[1]
     place = (body.layer, chosen)
     inside = runs.inside(body.opened.asked, body.opened.translation, kind, place, body.position)
     d_model, d_k = inside.w_q.weight.shape
@@ -174,7 +174,7 @@ def attention(body: Body, to: Drawn) -> None:
         "pages/inside_a_head.py",
         label=f"Open head {labels.count(chosen)} step by step",
         icon=":material/function:",
-        query_params=session.link(**{"kind": None if kind == "cross" else kind, kind: place}),
+        query_params=link(body.now, **{"kind": None if kind == "cross" else kind, kind: place}),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from transformer.lenses.alignment import (
     word_weights,
 )
 from transformer.text.words import Group, reading_groups, word_groups
-from ui.address import session
-from ui.address.values import ABOVE
-from ui.maps.explorer import chosen
+from ui.address.parameters import State
+from ui.address.values import ABOVE, HandLinks
+from ui.linked_view import Head
 from ui.server import catalogue
 from ui.server.opened import Opened
 
@@ -35,24 +36,30 @@ class Choice:
     """How attention becomes links.
 
     Attributes:
+        head: the head of cross-attention, from 0.
+        mean: the layers (first and last, from 0) over whose heads the weights are averaged; None for `head`.
         reading: whether a word's row is the one that reads it, instead of the one that predicts it.
         rule: `strongest`, `mutual` or `above`.
         least: the threshold of `above`.
     """
 
+    head: Head
+    mean: tuple[int, int] | None
     reading: bool
     rule: Rule
     least: float
 
     @classmethod
-    def current(cls) -> Choice:
-        """What the state asks for."""
-        now = session.current()
-        reading = now.rows == "read"
-        rule = now.rule or "strongest"
-        if rule.startswith(ABOVE):
-            return cls(reading, "above", float(rule.removeprefix(ABOVE)))
-        return cls(reading, "mutual" if rule == "mutual" else "strongest", LEAST)
+    def of(cls, opened: Opened, now: State) -> Choice:
+        """What a state asks for; its head of cross-attention must be known."""
+        assert now.cross is not None
+        named, rule, least = now.rule or "strongest", "strongest", LEAST
+        if named.startswith(ABOVE):
+            rule, least = "above", float(named.removeprefix(ABOVE))
+        elif named == "mutual":
+            rule = named
+        mean = _fitted_mean(opened, now.mean)
+        return cls(now.cross, mean, now.rows == "read", cast(Rule, rule), least)
 
 
 @dataclass(frozen=True)
@@ -63,15 +70,19 @@ class Text:
     target: list[Group]
 
     @classmethod
-    def of(cls, opened: Opened) -> Text:
-        """Words as people read them; in a gold pair what spaces part, as its links count them."""
-        groups = word_groups if session.current().gold else reading_groups
+    def of(cls, opened: Opened, gold: str | None) -> Text:
+        """Words as people read them; in a gold pair what spaces part, as its links count them.
+
+        Args:
+            opened: the sentence.
+            gold: the name of the gold pair; None where the visitor drew the links.
+        """
+        groups = word_groups if gold else reading_groups
         tokens = opened.translation.source_tokens, opened.translation.target_tokens
         return cls(*(text_words(groups(each)) for each in tokens))
 
-    def hand_links(self) -> tuple[GoldPair, int]:
-        """The links made by hand, and how many of the address lie outside the text."""
-        links = session.current().pairs
+    def hand_links(self, links: HandLinks) -> tuple[GoldPair, int]:
+        """The links made by hand, and how many of them lie outside the text."""
         inside = {(i, j): sure for i, j, sure in links if i < len(self.source) and j < len(self.target)}
         sure = frozenset(pair for pair, is_sure in inside.items() if is_sure)
         source, target = (tuple(each.text for each in groups) for groups in (self.source, self.target))
@@ -93,9 +104,8 @@ def layers_name(ends: tuple[int, int]) -> str:
     return f"layer {first}" if first == last else f"layers {first} to {last}"
 
 
-def fitted_mean(opened: Opened) -> tuple[int, int] | None:
-    """The layers of the state, within the model."""
-    mean = session.current().mean
+def _fitted_mean(opened: Opened, mean: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The layers of a state, within the model."""
     last = catalogue.sizes(opened.asked.model)["cross"][0] - 1
     return None if mean is None else (min(mean[0], last), min(mean[1], last))
 
@@ -106,29 +116,28 @@ def _weights(opened: Opened, layer: int) -> np.ndarray:
     return trace.weights("cross", layer)
 
 
-def chosen_map(opened: Opened) -> tuple[np.ndarray, str]:
+def chosen_map(opened: Opened, choice: Choice) -> tuple[np.ndarray, str]:
     """(queries, keys) of the head or mean that is chosen, and its name."""
-    mean = fitted_mean(opened)
+    mean = choice.mean
     if mean is None:
-        layer, head = chosen("cross")
+        layer, head = choice.head
         return _weights(opened, layer)[head], labels.head_phrase(layer, head)
     layers = [_weights(opened, layer).mean(0) for layer in range(mean[0], mean[1] + 1)]
     return np.stack(layers).mean(0), f"the mean over all heads of {layers_name(mean)}"
 
 
-def align(weights: np.ndarray, text: Text) -> tuple[np.ndarray, list[Links]]:
+def align(weights: np.ndarray, text: Text, choice: Choice) -> tuple[np.ndarray, list[Links]]:
     """Weights between words (…, target, source), and one alignment for each map."""
-    choice = Choice.current()
     words = word_weights(weights, text.source, text.target, rows="read" if choice.reading else "predicted")
     return words, link_words(words.reshape(-1, *words.shape[-2:]), choice.rule, choice.least)
 
 
-def scores(opened: Opened, text: Text, pair: GoldPair) -> dict[Place, AlignmentScore]:
+def scores(opened: Opened, text: Text, pair: GoldPair, choice: Choice) -> dict[Place, AlignmentScore]:
     """One score for every head, by layer and head, and for the mean of every layer, with head None."""
     found: dict[Place, AlignmentScore] = {}
     for layer in range(catalogue.sizes(opened.asked.model)["cross"][0]):
         heads = _weights(opened, layer)
-        _, links = align(np.concatenate([heads, heads.mean(0, keepdims=True)]), text)
+        _, links = align(np.concatenate([heads, heads.mean(0, keepdims=True)]), text, choice)
         places = [*range(len(heads)), None]
         found |= {(layer, head): score([each], [pair]) for head, each in zip(places, links, strict=True)}
     return found

@@ -14,11 +14,11 @@ from figures.maps.alignment import alignment_map
 from transformer.lenses.alignment import AlignmentScore, GoldPair, Links, Rule, score
 from transformer.text.words import Group
 from ui.address import session
+from ui.address.parameters import State
 from ui.address.values import ABOVE
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.linked_view import window_around
-from ui.maps.explorer import chosen
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import frame
@@ -50,40 +50,41 @@ _FORMULA = (
 def show(opened: Opened) -> None:
     """Draws the section."""
     with st.container(horizontal=True):
-        gold.picker()
+        gold.picker(session.current().gold)
         pickers.seen("What am I seeing?", _SEEING, _FORMULA)
     _section(opened)
 
 
 @st.fragment
 def _section(opened: Opened) -> None:
-    frame.menu()
-    _controls(opened)
-    text = aligned.Text.of(opened)
+    now = session.current()
+    frame.menu(now)
+    choice = aligned.Choice.of(opened, now)
+    _controls(opened, now, choice)
+    text = aligned.Text.of(opened, now.gold)
     if not text.source or not text.target:
         st.info("There are no words to align.", icon=":material/info:")
         return
-    by_hand, outside = text.hand_links()
+    by_hand, outside = text.hand_links(now.pairs)
     if outside:
         st.caption(f"Links of the address that lie outside this text are left out: {outside}.")
     picture, table = st.columns([1.15, 1], gap="large")
     with table:
-        places = _table(opened, text, by_hand)
+        _table(opened, text, by_hand, choice)
     with picture:
-        _picture(opened, text, by_hand, places)
+        _picture(opened, text, by_hand, choice, now)
 
 
 # --- controls -----------------------------------------------------------------------------------------------
 
 
-def _controls(opened: Opened) -> None:
-    now, choice = session.current(), aligned.Choice.current()
+def _controls(opened: Opened, now: State, choice: aligned.Choice) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=220):
-            pickers.head_picker("cross", opened.asked.model)
+            pickers.head_picker("cross", choice.head, opened.asked.model)
         with st.container(width=285):
-            mean = aligned.fitted_mean(opened)
-            _select("mean", "Of", aligned.means(opened), mean, lambda value: session.change(mean=value))
+            means = aligned.means(opened)
+            _select("mean", "Of", means, choice.mean, lambda value: session.change(mean=value))
         with st.container(width=225):
             _select("rows", "Row", _ROWS, now.rows or "predicted", _take_rows)
         with st.container(width=230):
@@ -127,14 +128,14 @@ def _take_rule(rule: str) -> None:
 # --- the table ----------------------------------------------------------------------------------------------
 
 
-def _table(opened: Opened, text: aligned.Text, pair: GoldPair) -> dict[aligned.Place, AlignmentScore]:
+def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.Choice) -> None:
     if not pair.possible:
         st.markdown(
             "**No links made by hand yet.** Click cells of the map to draw yours, or open gold links above; "
             "then every head is scored against them here."
         )
-        return {}
-    found = aligned.scores(opened, text, pair)
+        return
+    found = aligned.scores(opened, text, pair, choice)
     order = sorted(found, key=lambda place: (found[place].aer, place[0], place[1] is None, place[1] or 0))
     best = next(place for place in order if place[1] is not None)
     st.markdown(_best(found, best))
@@ -143,11 +144,11 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair) -> dict[aligned.P
         icon=":material/center_focus_strong:",
         on_click=_open,
         args=(best,),
-        disabled=best == chosen("cross") and session.current().mean is None,
+        disabled=best == choice.head and choice.mean is None,
         key="alignment.best",
     )
     known = catalogue.facts(opened.asked.model).get("heads", {}).get("cross")
-    lines = [_line(place, found[place], known) for place in order]
+    lines = [_line(place, found[place], known, choice) for place in order]
     rates = {
         name: st.column_config.NumberColumn(
             format="%.1f %%", help=catalogue.facts(opened.asked.model).get("data") if name == _MANY else None
@@ -166,9 +167,8 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair) -> dict[aligned.P
     )
     st.caption(
         f"Every head against {len(pair.possible)} links made by hand, rule: "
-        f"{_RULES[aligned.Choice.current().rule]} · from a verified trace · choose a line to open it"
+        f"{_RULES[choice.rule]} · from a verified trace · choose a line to open it"
     )
-    return found
 
 
 _PLAIN = {"attention", "links"}
@@ -184,7 +184,10 @@ def _best(found: dict[aligned.Place, AlignmentScore], best: aligned.Place) -> st
 
 
 def _line(
-    place: aligned.Place, rate: AlignmentScore, known: list[list[dict[str, float]]] | None
+    place: aligned.Place,
+    rate: AlignmentScore,
+    known: list[list[dict[str, float]]] | None,
+    choice: aligned.Choice,
 ) -> dict[str, object]:
     layer, head = place
     name = f"layer {labels.count(layer)}, " + ("mean" if head is None else f"head {labels.count(head)}")
@@ -195,9 +198,8 @@ def _line(
         "recall": 100 * rate.recall,
     }
     line |= {"links": rate.links}
-    fact = "aer_read" if aligned.Choice.current().reading else "aer"
-    usual = aligned.Choice.current().rule == "strongest"
-    if usual and known and fact in known[0][0]:
+    fact = "aer_read" if choice.reading else "aer"
+    if choice.rule == "strongest" and known and fact in known[0][0]:
         line[_MANY] = None if head is None else 100 * known[layer][head][fact]
     return line
 
@@ -210,16 +212,15 @@ def _open(place: aligned.Place) -> None:
 # --- the picture --------------------------------------------------------------------------------------------
 
 
-def _picture(
-    opened: Opened, text: aligned.Text, pair: GoldPair, scores: dict[aligned.Place, AlignmentScore]
-) -> None:
-    weights, name = aligned.chosen_map(opened)
-    words, (found,) = aligned.align(weights, text)
+def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.Choice, now: State) -> None:
+    weights, name = aligned.chosen_map(opened, choice)
+    words, (found,) = aligned.align(weights, text, choice)
     st.markdown(_sentence(name, text, found, pair))
-    at = _cursor_word(text.target, session.cursor().step)
+    at = _cursor_word(text.target, now.step or 0)
     columns = window_around(len(text.source), _partner(found, at), _SHOWN)
     rows = window_around(len(text.target), at, _SHOWN)
-    caption = _caption(opened, name, pair, rows, columns, text)
+    quantity = _quantity(choice, pair, now.gold, _part(rows, columns, text))
+    caption = f"Cross-attention between words · {name} · {quantity} · {opened.asked.model}"
 
     def draw() -> go.Figure:
         def inside(pairs: Links) -> set[tuple[int, int]]:
@@ -229,7 +230,7 @@ def _picture(
                 if columns[0] <= i < columns[1] and rows[0] <= j < rows[1]
             }
 
-        reading = _ROWS["read" if aligned.Choice.current().reading else "predicted"]
+        reading = _ROWS["read" if choice.reading else "predicted"]
         return alignment_map(
             words[rows[0] : rows[1], columns[0] : columns[1]],
             [group.text for group in text.source[slice(*columns)]],
@@ -258,7 +259,7 @@ def _picture(
         on_select=lambda: session.on_pick(key, toggle),
         selection_mode="points",
     )
-    badge = captions.badge(opened.translation.head("cross", *chosen("cross")).audit, derived=True)
+    badge = captions.badge(opened.translation.head("cross", *choice.head).audit, derived=True)
     st.caption(f"{caption} · {badge['text']}", help=str(badge["title"]))
     with st.container(horizontal=True):
         export.picture("alignment", draw, f"{caption} · from a verified trace")
@@ -289,26 +290,23 @@ def _listed(text: aligned.Text, found: Links, most: int) -> str:
     return ", ".join(told) + (", …" if len(pairs) > most else "")
 
 
-def _caption(
-    opened: Opened,
-    name: str,
-    pair: GoldPair,
-    rows: tuple[int, int],
-    columns: tuple[int, int],
-    text: aligned.Text,
-) -> str:
-    choice = aligned.Choice.current()
+def _quantity(choice: aligned.Choice, pair: GoldPair, origin: str | None, part: str) -> str:
+    """What the map shows: rows, rule, which part, links."""
     row = _ROWS["read" if choice.reading else "predicted"]
     rule = _RULES[choice.rule] + (f" {choice.least:.2f}" if choice.rule == "above" else "")
-    origin = session.current().gold
     by_hand = f"{len(pair.possible)} links made by hand" + (f" ({origin})" if origin else "")
-    part = ""
-    if (len(text.target), len(text.source)) != (rows[1], columns[1]) or rows[0] or columns[0]:
-        part = f" · target words {labels.count(rows[0])}–{rows[1]}"
-        part += f", source words {labels.count(columns[0])}–{columns[1]}"
     return (
-        f"Cross-attention between words · {name} · {row} · {rule}{part} · dots: links of attention, squares: "
-        f"{by_hand} · weights, colour from 0 to 1 · {opened.asked.model}"
+        f"{row} · {rule}{part} · dots: links of attention, squares: {by_hand} · weights, colour from 0 to 1"
+    )
+
+
+def _part(rows: tuple[int, int], columns: tuple[int, int], text: aligned.Text) -> str:
+    """Which words are drawn; empty if all are."""
+    if (len(text.target), len(text.source)) == (rows[1], columns[1]) and not rows[0] and not columns[0]:
+        return ""
+    return (
+        f" · target words {labels.count(rows[0])}–{rows[1]}"
+        f", source words {labels.count(columns[0])}–{columns[1]}"
     )
 
 

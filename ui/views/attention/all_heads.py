@@ -13,10 +13,11 @@ from figures.maps.overview import Measure
 from transformer.study.statistics import STATISTICS
 from ui import linked_view
 from ui.address import session
+from ui.address.parameters import State
 from ui.address.values import ORDERS
 from ui.controls.pickers import control
-from ui.maps import read_as
-from ui.maps.explorer import chosen
+from ui.linked_view import Head
+from ui.maps.looking import Looking
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 
@@ -60,14 +61,13 @@ def measure(opened: Opened, kind: str, statistic: str | None) -> Measure | None:
     return Measure(found, [["" if value != value else f"{value:.2f}" for value in layer] for layer in found])
 
 
-def feed(opened: Opened, kind: str) -> dict[str, Any]:
+def feed(look: Looking, now: State) -> dict[str, Any]:
     """The tiled map."""
-    now = session.current()
-    tiles = read_as.tiles(opened.asked, opened.translation, kind)
+    opened, kind, tiles = look.opened, look.kind, look.tiles()
     layers, heads = len(tiles), len(tiles[0])
     ordered, measured = order(opened, kind, now.order), measure(opened, kind, now.color)
-    notes = {(i, j): note(opened, kind, i, j) for i in range(layers) for j in range(heads)}
-    figure = overview_spec(tiles, kind, chosen(kind), notes, ordered, measured)
+    notes = {(i, j): note(look, now, (i, j)) for i in range(layers) for j in range(heads)}
+    figure = overview_spec(tiles, kind, look.head, notes, ordered, measured)
     tile = tiles[0][0]
     parts = [f"each tile is a head: queries down, keys across, {linked_view.colour_note(now.scale)}"]
     if tile.pooled:
@@ -89,9 +89,9 @@ def name(statistic: str | None) -> str:
     return f"{_LABELS[statistic or '']} (over {over})"
 
 
-def note(opened: Opened, kind: str, layer: int, head: int) -> str:
+def note(look: Looking, now: State, place: Head) -> str:
     """What the hover text says of a head: its alignment error, the chosen statistics, and where it looks."""
-    now = session.current()
+    opened, kind, (layer, head) = look.opened, look.kind, place
     told = [each for each in (_SAMPLE, now.order, now.color) if each is not None]
     found = runs.statistics(opened.asked, opened.translation, kind)[layer][head]
     masses = [each for each in ORDERS if each.endswith("_mass") and each in found]
@@ -108,18 +108,17 @@ def _written(statistic: str, value: float) -> str:
     return percent(value) if statistic in _SHARES and statistic != "entropy" else f"{value:.2f}"
 
 
-def pickers(opened: Opened, kind: str) -> None:
+def pickers(look: Looking, now: State) -> None:
     """Two controls: by which statistic the tiles are ordered, and by which they are coloured."""
-    known = [each for each in ORDERS if values(opened, kind, each) is not None]
+    known = [each for each in ORDERS if values(look.opened, look.kind, each) is not None]
     left, right = st.columns(2, gap="small")
     with left:
-        _picker("order", "order", "number", known)
+        _picker("order", now.order, "order", "number", known)
     with right:
-        _picker("color", "colour", "weights only", known)
+        _picker("color", now.color, "colour", "weights only", known)
 
 
-def _picker(field: str, what: str, usual: str, known: list[str]) -> None:
-    asked = getattr(session.current(), field)
+def _picker(field: str, asked: str | None, what: str, usual: str, known: list[str]) -> None:
     now = asked if asked in known else ""
     options = ["", *known]
     st.selectbox(

@@ -14,17 +14,21 @@ from ui.controls import pickers
 from ui.server.gold import LARGEST, parse, sample
 
 
-def picker() -> None:
-    """Offers the pairs: choosing one forces its target through the model and takes over its links."""
+def picker(now: str | None) -> None:
+    """Offers the pairs: choosing one forces its target through the model and takes over its links.
+
+    Args:
+        now: the pair on the screen, as `gold` of the state.
+    """
     with st.popover("open gold links", type="tertiary", icon=":material/fact_check:"):
-        _choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample())
+        _choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample(), now)
         st.file_uploader(
             "Your own file, one pair a line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
             type=["tsv", "txt", "gz"],
             max_upload_size=LARGEST // 2**20,
             **pickers.control("gold.upload", None, _take_file),
         )
-        _choice("file", "The pairs of your file", session.opened_gold())
+        _choice("file", "The pairs of your file", session.opened_gold(), now)
 
 
 def _take_file(file: Any) -> None:
@@ -37,10 +41,9 @@ def _take_file(file: Any) -> None:
         session.notice(str(error))
 
 
-def _choice(origin: str, label: str, pairs: list[GoldPair]) -> None:
+def _choice(origin: str, label: str, pairs: list[GoldPair], now: str | None) -> None:
     if not pairs:
         return
-    now = session.current().gold
     options = [None, *range(len(pairs))]
     number = int(now.removeprefix(f"{origin}-")) - 1 if now and now.startswith(f"{origin}-") else None
     number = number if number in options else None

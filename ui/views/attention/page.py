@@ -13,14 +13,15 @@ from figures.base import labels
 from figures.maps.lines import links
 from transformer.lenses.reading import ReadView
 from ui import linked_view
-from ui.address import session
+from ui.address.parameters import State
 from ui.controls import pickers
 from ui.controls.export import Picture
 from ui.linked_view import Layout
-from ui.maps import display, read_as
-from ui.maps.explorer import Scene, chosen, explorer, place, read_head
+from ui.maps import display
+from ui.maps.explorer import Scene, explorer
+from ui.maps.looking import Looking, Looks
 from ui.maps.take_home import caption_of, take_home
-from ui.server import catalogue, runs
+from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.views.attention import all_heads
 
@@ -45,12 +46,11 @@ class KindPage:
     seeing: str
     formula: str
 
-    def layout(self, opened: Opened) -> Layout:
-        """The linked view of the page, as the state asks for it."""
-        show = session.current().show
-        focus = self.kind if show == "matrix" else show
+    def layout(self, now: State, looks: Looks) -> Layout:
+        """The linked view of the page, as a state asks for it."""
+        focus = self.kind if now.show == "matrix" else now.show
         plots: tuple[str, ...] = ("overview", focus, "row")
-        if read_as.is_windowed(opened.translation, self.kind):
+        if looks[self.kind].is_windowed:
             plots = (*plots, "whole")
         return Layout(self.kind, "page", self.strips, plots, focus, self.cursor)
 
@@ -60,32 +60,34 @@ def show(
 ) -> None:
     """Draws the page of a kind for one sentence."""
 
-    def below() -> None:
+    def below(now: State, looks: Looks) -> None:
+        look = looks[page.kind]
         left, right = st.columns([1, 1.2], gap="small", vertical_alignment="center")
         with left:
-            all_heads.pickers(opened, page.kind)
+            all_heads.pickers(look, now)
         with right, st.container(horizontal=True):
-            display.tables(lambda: [read_head(opened, page.kind)])
+            display.tables(lambda: [look.read()])
             pickers.seen("What am I seeing?", page.seeing, page.formula)
-            take_home(scene, lambda: _printed(opened, page.kind))
+            take_home(scene, lambda now, looks: _printed(looks[page.kind], now))
         st.markdown(page.note)
         if controls is not None:
             controls()
 
-    def above() -> None:
+    def above(now: State, looks: Looks) -> None:
+        look = looks[page.kind]
         with st.container(horizontal=True, vertical_alignment="center"):
             with st.container(width=260):
-                pickers.head_picker(page.kind, opened.asked.model)
-            display.shows()
-            display.popover((page.kind,))
-        if session.current().show == "lines":
-            display.lines(page.kind, opened.asked.model)
+                pickers.head_picker(page.kind, look.head, opened.asked.model)
+            display.shows(now.show)
+            display.popover((page.kind,), now)
+        if now.show == "lines":
+            display.lines(look, now)
 
     scene = Scene(
-        lambda: page.layout(opened),
+        page.layout,
         opened,
         (page.kind,),
-        lambda: _extra(page, opened, fade),
+        lambda now, looks: _extra(looks[page.kind], now, fade),
         below,
         fade=fade,
         largest=520,
@@ -94,11 +96,10 @@ def show(
     explorer(scene)
 
 
-def _extra(page: KindPage, opened: Opened, fade: bool) -> dict[str, dict[str, Any]]:
-    kind, translation, now = page.kind, opened.translation, session.current()
-    view = read_head(opened, kind)
+def _extra(look: Looking, now: State, fade: bool) -> dict[str, dict[str, Any]]:
+    kind, trace, view = look.kind, look.opened.trace, look.read()
     row = linked_view.bars_feed(
-        opened.trace,
+        trace,
         row_bars_spec(view),
         "source" if kind == "encoder" else "step",
         "The row of the cursor",
@@ -107,56 +108,50 @@ def _extra(page: KindPage, opened: Opened, fade: bool) -> dict[str, dict[str, An
         230,
         view.rows,
     )
-    feeds = {"overview": all_heads.feed(opened, kind), "row": {**row, "hue": kind}}
-    whole = runs.lengths(translation, kind)
+    feeds = {"overview": all_heads.feed(look, now), "row": {**row, "hue": kind}}
     if now.show == "lines":
-        feeds["lines"] = _lines(opened, kind, view, whole) | {"fade": fade and kind != "encoder"}
+        feeds["lines"] = _lines(look, now, view) | {"fade": fade and kind != "encoder"}
     if now.show == "strongest":
-        feeds["strongest"] = linked_view.strongest_feed(opened.trace, view, now.scale, whole)
-    if read_as.is_windowed(translation, kind):
-        arrays = read_as.whole(translation, kind, chosen(kind))
-        axes = read_as.axes(translation, kind)
-        feeds["whole"] = linked_view.whole_feed(opened.trace, kind, arrays, axes, now.scale)
+        feeds["strongest"] = linked_view.strongest_feed(trace, view, now.scale, look.lengths)
+    if look.is_windowed:
+        feeds["whole"] = linked_view.whole_feed(trace, kind, look.whole(), look.axes, now.scale)
     return feeds
 
 
-def _lines(opened: Opened, kind: str, view: ReadView, whole: tuple[int, int]) -> dict[str, Any]:
-    views = _together(opened, kind, view)
-    found = [links(each, *_kept()) for each in views]
-    return linked_view.lines_feed(opened.trace, views, found, display.links_name(), whole=whole)
+def _lines(look: Looking, now: State, view: ReadView) -> dict[str, Any]:
+    views = [view, *_others(look, now)]
+    found = [links(each, *_kept(now.links)) for each in views]
+    told = display.links_name(now.links)
+    return linked_view.lines_feed(look.opened.trace, views, found, told, whole=look.lengths)
 
 
-def _together(opened: Opened, kind: str, view: ReadView) -> list[ReadView]:
-    """The heads that are drawn as lines."""
-    layers, heads = catalogue.sizes(opened.asked.model)[kind]
-    others = [
-        head
-        for head in session.current().more or ()
-        if head[0] < layers and head[1] < heads and head != chosen(kind)
-    ]
-    at = place(opened, kind)
-    return [view, *(read_as.view(opened.translation, kind, head, at) for head in others)]
+def _others(look: Looking, now: State) -> list[ReadView]:
+    """The heads that are drawn as lines with the one that is looked at."""
+    layers, heads = catalogue.sizes(look.opened.asked.model)[look.kind]
+    known = [head for head in now.more or () if head[0] < layers and head[1] < heads]
+    return [look.read(head) for head in known if head != look.head]
 
 
-def _kept() -> tuple[float | None, float]:
+def _kept(asked: str) -> tuple[float | None, float]:
     """Which links are drawn: the share of each row, and the smallest weight."""
-    name, _, number = session.current().links.partition("-")
+    name, _, number = asked.partition("-")
     share = int(number) / 100
     return (share, 0.0) if name == "mass" else (None, share)
 
 
-def _printed(opened: Opened, kind: str) -> dict[str, Picture]:
+def _printed(look: Looking, now: State) -> dict[str, Picture]:
     """Lines and lists as Plotly figures, for export; the linked view draws them by itself."""
-    show, view = session.current().show, read_head(opened, kind)
-    if show == "lines":
-        views = _together(opened, kind, view)
+    view = look.read()
+    if now.show == "lines":
+        views = [view, *_others(look, now)]
         heads = ", ".join(labels.head_name(each.layer, each.head) for each in views)
-        caption = f"{caption_of(view, opened, None)} · {heads} · {display.links_name()}, thickness = weight"
-        return {"lines": Picture(lambda: lines(views, *_kept()), caption, view.audit, view.derived)}
-    row = place(opened, kind)[0]
+        told = f"{heads} · {display.links_name(now.links)}, thickness = weight"
+        caption = f"{caption_of(view, look, None)} · {told}"
+        return {"lines": Picture(lambda: lines(views, *_kept(now.links)), caption, view.audit, view.derived)}
+    row = look.cell[0]
     at = next((i for i, group in enumerate(view.rows) if group.start <= row < group.stop), None)
-    if show != "strongest" or at is None:
+    if now.show != "strongest" or at is None:
         return {}
     name = labels.row_names(view.query_tokens, view.predicted_tokens)[at]
-    caption = f"{caption_of(view, opened, None)} · the strongest keys, {name}"
+    caption = f"{caption_of(view, look, None)} · the strongest keys, {name}"
     return {"strongest keys": Picture(lambda: strongest(view, at), caption, view.audit, view.derived)}

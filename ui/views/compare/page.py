@@ -16,11 +16,12 @@ from figures.maps.heatmap import axis_titles
 from transformer import Window
 from transformer.what_if.difference import Difference, Pair, difference
 from ui.address import session
+from ui.address.parameters import State
 from ui.address.values import MOST_SEED, Against
 from ui.controls import export, pickers
 from ui.controls.text import plain
-from ui.linked_view import window_around
-from ui.maps.explorer import place
+from ui.linked_view import Head, window_around
+from ui.maps.looking import cells_of
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import frame
@@ -58,44 +59,46 @@ def show(opened: Opened) -> None:
 
 @st.fragment
 def _page(opened: Opened) -> None:
-    frame.menu()
-    kind = session.current().kind or "cross"
-    _controls(opened, kind)
+    now = session.current()
+    frame.menu(now)
+    kind = now.kind or "cross"
+    cell = cells_of(opened, now)[kind]
+    _controls(opened, now, kind, cell[0])
     try:
-        first, second = sides.sides(opened, kind)
+        first, second = sides.sides(opened, now, kind)
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return
-    for note in sides.notes(opened, second):
+    for note in sides.notes(opened, now, second):
         st.caption(plain(note))
     found = difference(first.map(), second.map())
     names = [
         merged_names(getattr(first, axis), getattr(second, axis), getattr(found, axis))
         for axis in ("rows", "columns")
     ]
-    st.markdown(f"{_sentence(found, names[0], (first, second))} {_row(opened, found, names, kind)}")
+    st.markdown(f"{_sentence(found, names[0], (first, second))} {_row(cell[0], found, names)}")
     if first.translation.text != second.translation.text:
         st.markdown(f"A: {plain(first.translation.text)}  \nB: {plain(second.translation.text)}")
-    _pictures(opened, (first, second), found, names)
+    _pictures(cell, (first, second), found, names)
 
 
 # --- controls -----------------------------------------------------------------------------------------------
 
 
-def _controls(opened: Opened, kind: str) -> None:
-    against = session.current().against or sides.USUAL
+def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
+    against, head = now.against or sides.USUAL, getattr(now, kind)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, lambda name: session.change(kind=name, against=_of_kind(against)))
         with st.container(width=220):
-            pickers.head_picker(kind, opened.asked.model)
+            pickers.head_picker(kind, head, opened.asked.model)
         with st.container(width=230):
-            pickers.row_picker(opened, kind, place(opened, kind)[0])
+            pickers.row_picker(opened, kind, row)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=315):
-            _mode(opened, kind, against)
+            _mode(opened, kind, head, against)
         if against[0] in _DETAILED:
             with st.container(width=_DETAILED[against[0]]):
-                _detail(opened, kind, against)
+                _detail(opened, kind, against, now.other)
         pickers.seen("What am I seeing?", _SEEING, _FORMULA)
 
 
@@ -103,14 +106,16 @@ _DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sente
 """Ways of comparing with a second control, and its width in px."""
 
 
-def _mode(opened: Opened, kind: str, against: Against) -> None:
+def _mode(opened: Opened, kind: str, head: Head, against: Against) -> None:
     st.selectbox(
         "Compare with",
         list(_MODES),
         index=list(_MODES).index(against[0]),
         format_func=lambda name: f"against {_MODES[name]}",
         label_visibility="collapsed",
-        **pickers.control("against", against[0], lambda name: _take(_first(opened, kind, name), other=None)),
+        **pickers.control(
+            "against", against[0], lambda name: _take(_first(opened, kind, head, name), other=None)
+        ),
     )
 
 
@@ -123,9 +128,9 @@ def _take(against: Against, **more: None) -> None:
     session.change(against=None if against == sides.USUAL else against, **more)
 
 
-def _first(opened: Opened, kind: str, mode: str) -> Against:
+def _first(opened: Opened, kind: str, own: Head, mode: str) -> Against:
     """What a way of comparing starts with."""
-    layer, head = getattr(session.current(), kind)
+    layer, head = own
     heads = catalogue.sizes(opened.asked.model)[kind][1]
     others = [name for name in catalogue.available() if name != opened.asked.model]
     firsts: dict[str, object] = {
@@ -137,7 +142,7 @@ def _first(opened: Opened, kind: str, mode: str) -> Against:
     return mode, firsts.get(mode)
 
 
-def _detail(opened: Opened, kind: str, against: Against) -> None:
+def _detail(opened: Opened, kind: str, against: Against, other: str | None) -> None:
     """The second control: which head, model, way of decoding, text or seed."""
     mode, value = against
     if mode == "head":
@@ -159,7 +164,7 @@ def _detail(opened: Opened, kind: str, against: Against) -> None:
         )
     elif mode in {"forced", "sentence"}:
         usual = opened.translation.text if mode == "forced" else sides.OTHER_SENTENCE
-        text = session.current().other or usual
+        text = other or usual
         st.text_input(
             "The other text",
             text,
@@ -205,9 +210,9 @@ def _sentence(found: Difference, rows: list[str], pair: tuple[Side, Side]) -> st
     )
 
 
-def _row(opened: Opened, found: Difference, names: list[list[str]], kind: str) -> str:
+def _row(cursor: int, found: Difference, names: list[list[str]]) -> str:
     """What is told of the row of the cursor."""
-    row = _merged(found.rows, place(opened, kind)[0])
+    row = _merged(found.rows, cursor)
     name = plain(labels.shorten(names[0][row], 24))
     if None in found.rows[row]:
         return f"The row of the cursor, “{name}”, is on side A only."
@@ -219,8 +224,9 @@ def _row(opened: Opened, found: Difference, names: list[list[str]], kind: str) -
     return f"At the cursor, “{name}”: {found.distances[row]:.2f} apart; {', '.join(told)}."
 
 
-def _pictures(opened: Opened, pair: tuple[Side, Side], found: Difference, names: list[list[str]]) -> None:
-    at = place(opened, pair[0].kind)
+def _pictures(
+    at: tuple[int, int], pair: tuple[Side, Side], found: Difference, names: list[list[str]]
+) -> None:
     merged = _merged(found.rows, at[0]), _merged(found.columns, at[1])
     with st.container(horizontal=True, gap="small"):
         for number, side in enumerate(pair):

@@ -10,10 +10,9 @@ from figures.base import captions, labels
 from transformer import AttentionKind, Translation, Window
 from transformer.text.vocabulary import clean
 from transformer.what_if.difference import Map, uniform_weights
-from ui.address import session
+from ui.address.parameters import State
 from ui.address.values import Against
 from ui.linked_view import Head
-from ui.maps.explorer import chosen
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.shell import fitting
@@ -93,14 +92,14 @@ class Side:
         return str(captions.badge(audit)["text"])
 
 
-def sides(opened: Opened, kind: str) -> tuple[Side, Side]:
-    """The selection, and what the state sets against it.
+def sides(opened: Opened, now: State, kind: str) -> tuple[Side, Side]:
+    """The selection, and what a state sets against it.
 
     Raises:
         ValueError: the other side cannot be made; the message says why.
     """
-    name, detail = session.current().against or USUAL
-    own = Side("", opened.translation, kind, chosen(kind))
+    name, detail = now.against or USUAL
+    own = Side("", opened.translation, kind, getattr(now, kind))
     phrase = labels.head_phrase(*own.head)
     if name == "uniform":
         return replace(own, name=phrase), replace(own, name="uniform attention", uniform=True)
@@ -111,12 +110,14 @@ def sides(opened: Opened, kind: str) -> tuple[Side, Side]:
         twin = runs.untrained(opened.asked, opened.translation, detail)
         named = f"untrained twin, seed {detail}"
         return replace(own, name=f"{opened.asked.model}, trained"), replace(own, name=named, translation=twin)
-    return _other_run(opened, own, name, detail)
+    return _other_run(opened, own, now.other, name, detail)
 
 
-def _other_run(opened: Opened, own: Side, name: str, detail: str | None) -> tuple[Side, Side]:
+def _other_run(
+    opened: Opened, own: Side, text: str | None, name: str, detail: str | None
+) -> tuple[Side, Side]:
     """Another translation: of another text, decoded otherwise, given, or by another model."""
-    asked, text = opened.asked, session.current().other
+    asked = opened.asked
     if name == "model":
         if detail not in catalogue.available():
             raise ValueError("There is no model of the name in the address; choose one of the list.")
@@ -136,12 +137,12 @@ def _other_run(opened: Opened, own: Side, name: str, detail: str | None) -> tupl
     return replace(own, name=names[0]), Side(names[1], run, own.kind, head)
 
 
-def notes(opened: Opened, other: Side) -> list[str]:
+def notes(opened: Opened, now: State, other: Side) -> list[str]:
     """What a reader should know of the other side: that its text was cut, or that it shows another head."""
     told = (
         [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
     )
-    mode, detail = session.current().against or USUAL
+    mode, detail = now.against or USUAL
     if mode == "head":
         size = catalogue.sizes(opened.asked.model)[other.kind]
         told += [f"B: {each}" for each in fitting.fit_head(other.kind, detail, size, detail)[1]]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
+import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -16,6 +18,7 @@ from transformer.study.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, T
 from transformer.study.statistics import STATISTICS, Statistic
 from transformer.study.survey import Example, Survey
 from ui.address import session
+from ui.address.parameters import State, link
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.linked_view import Head
@@ -53,16 +56,65 @@ _SEEING = (
 )
 
 
-def show(survey: Survey, kind: str, model: str) -> None:
+@dataclass(frozen=True)
+class Found:
+    """What a survey found, and what the visitor looks at in it.
+
+    Attributes:
+        survey: statistics of every head over the sentences.
+        now: what the visitor asked for.
+        kind: encoder, decoder or cross.
+        head: the chosen one, from 0.
+        known: the statistics that heads of the kind have.
+        statistic: the one that the visitor chose, or if the kind lacks it the usual one.
+        file: the name of the visitor's own file of sentences; None for the sample.
+    """
+
+    survey: Survey
+    now: State
+    kind: AttentionKind
+    head: Head
+    known: tuple[Statistic, ...]
+    statistic: Statistic
+    file: str | None
+
+    @classmethod
+    def of(cls, survey: Survey, kind: str, now: State, file: str | None) -> Found:
+        """What a state looks at; its head must be known."""
+        names = {*survey.means[AttentionKind(kind)], "keeps"}
+        known = tuple(each for each in _KNOWN if each.name in names)
+        usual = next((each for each in known if each.name == _FIRST[kind]), known[0])
+        statistic = next((each for each in known if each.name == now.statistic), usual)
+        return cls(survey, now, AttentionKind(kind), getattr(now, kind), known, statistic, file)
+
+    @property
+    def roles(self) -> np.ndarray:
+        """The role of every head, (layers, heads)."""
+        return self.survey.roles(self.kind)
+
+    @property
+    def heads(self) -> list[Head]:
+        """All heads of the kind, from 0."""
+        layers, heads = self.roles.shape
+        return [(layer, head) for layer in range(layers) for head in range(heads)]
+
+    def value(self, head: Head, statistic: Statistic) -> float:
+        """A statistic of a head."""
+        if statistic.name == "keeps":
+            return self.survey.stability(self.kind, *head)
+        return float(self.survey.means[self.kind][statistic.name][head])
+
+
+def show(found: Found, model: str) -> None:
     """Draws everything for one kind."""
-    st.markdown(_sentence(survey, kind))
+    st.markdown(_sentence(found))
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
-        _map(survey, kind)
+        _map(found)
     with right:
-        _detail(survey, kind, getattr(session.current(), kind), model)
-    _roles(survey)
-    _table(survey, kind)
+        _detail(found, model)
+    _roles(found.survey)
+    _table(found)
 
 
 def ink() -> str:
@@ -70,29 +122,9 @@ def ink() -> str:
     return _INK.get(st.context.theme.type or "light", _INK["light"])
 
 
-def grid(survey: Survey, kind: str, color: str | None = None) -> go.Figure:
-    """All heads by the statistic that the visitor chose, the chosen head framed."""
-    cells = _cells(survey, kind, _statistic(survey, kind))
-    return head_grid(cells, kind, getattr(session.current(), kind), color)
-
-
-def _known(survey: Survey, kind: str) -> list[Statistic]:
-    """The statistics that heads of a kind have."""
-    names = {*survey.means[AttentionKind(kind)], "keeps"}
-    return [each for each in _KNOWN if each.name in names]
-
-
-def _statistic(survey: Survey, kind: str) -> Statistic:
-    """The statistic that the visitor chose, or where the kind lacks it the usual one."""
-    known = _known(survey, kind)
-    usual = next((each for each in known if each.name == _FIRST[kind]), known[0])
-    return next((each for each in known if each.name == session.current().statistic), usual)
-
-
-def _value(survey: Survey, kind: str, head: Head, statistic: Statistic) -> float:
-    if statistic.name == "keeps":
-        return survey.stability(AttentionKind(kind), *head)
-    return float(survey.means[AttentionKind(kind)][statistic.name][head])
+def grid(found: Found, color: str | None = None) -> go.Figure:
+    """All heads by the chosen statistic, the chosen head framed."""
+    return head_grid(_cells(found), found.kind, found.head, color)
 
 
 def written(value: float, statistic: Statistic) -> str:
@@ -101,12 +133,12 @@ def written(value: float, statistic: Statistic) -> str:
     return percent(value) if shares else f"{value:.2f}"
 
 
-def _cells(survey: Survey, kind: str, statistic: Statistic) -> list[list[Cell]]:
-    names = survey.roles(AttentionKind(kind))
+def _cells(found: Found) -> list[list[Cell]]:
+    names, statistic = found.roles, found.statistic
     layers, heads = names.shape
 
     def cell(head: Head) -> Cell:
-        value, name = _value(survey, kind, head, statistic), str(names[head])
+        value, name = found.value(head, statistic), str(names[head])
         text = written(value, statistic)
         place = f"layer {labels.count(head[0])}, head {labels.count(head[1])}"
         return Cell(value, text, _SHORT[name], f"{place}\n{statistic.label}: {text}\nrole: {name}")
@@ -114,22 +146,17 @@ def _cells(survey: Survey, kind: str, statistic: Statistic) -> list[list[Cell]]:
     return [[cell((layer, head)) for head in range(heads)] for layer in range(layers)]
 
 
-def _places(survey: Survey, kind: str) -> list[Head]:
-    layers, heads = survey.roles(AttentionKind(kind)).shape
-    return [(layer, head) for layer in range(layers) for head in range(heads)]
-
-
-def _sentence(survey: Survey, kind: str) -> str:
-    names = survey.roles(AttentionKind(kind))
+def _sentence(found: Found) -> str:
+    survey, kind, names = found.survey, found.kind, found.roles
     counts = Counter(names.ravel().tolist())
     mixed = counts.pop(MIXED, 0)
     heads = f"the {names.size} heads of {KIND_NAMES[kind].lower()}"
     over = f"Over {len(survey.lines)} sentence{'s' * (len(survey.lines) != 1)}"
     if not counts:
         return f"{over}, none of {heads} plays one of the roles: all are mixed."
-    playing = [head for head in _places(survey, kind) if names[head] != MIXED]
-    best = max(playing, key=lambda head: survey.stability(AttentionKind(kind), *head))
-    kept = percent(survey.stability(AttentionKind(kind), *best))
+    playing = [head for head in found.heads if names[head] != MIXED]
+    best = max(playing, key=lambda head: survey.stability(kind, *head))
+    kept = percent(survey.stability(kind, *best))
     shown = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     return (
         f"{over}, {heads} show: **{shown}**, {mixed} mixed. The steadiest is {labels.head_phrase(*best)}: "
@@ -141,8 +168,8 @@ def _of_what(name: str, survey: Survey) -> str:
     return f"{len(survey.gold)} hand-aligned pairs" if name == ALIGNMENT else "sentences"
 
 
-def _map(survey: Survey, kind: str) -> None:
-    statistic, known = _statistic(survey, kind), _known(survey, kind)
+def _map(found: Found) -> None:
+    kind, statistic, known = str(found.kind), found.statistic, found.known
     with st.container(horizontal=True, vertical_alignment="center"):
         st.selectbox(
             "Statistic",
@@ -158,44 +185,44 @@ def _map(survey: Survey, kind: str) -> None:
         pickers.seen("What am I seeing?", _SEEING)
     key = f"heads.map.{kind}"
     st.plotly_chart(
-        grid(survey, kind, ink()),
+        grid(found, ink()),
         key=key,
         config={"displayModeBar": False},
         on_select=lambda: session.on_pick(key, lambda place: session.change(**{kind: tuple(place)})),
         selection_mode="points",
         alt=f"All heads by {statistic.label}; the table below says the same",
     )
-    words = caption(survey, kind)
+    words = caption(found)
     st.caption(plain(words))
-    export.picture(f"heads-{kind}-{statistic.name}", lambda: grid(survey, kind), words)
+    export.picture(f"heads-{kind}-{statistic.name}", lambda: grid(found), words)
 
 
-def caption(survey: Survey, kind: str) -> str:
+def caption(found: Found) -> str:
     """What the map shows: kind, statistic, scale, sentences, model."""
-    statistic = _statistic(survey, kind)
-    values = [_value(survey, kind, head, statistic) for head in _places(survey, kind)]
+    survey, statistic = found.survey, found.statistic
+    values = [found.value(head, statistic) for head in found.heads]
     span = f"{written(min(values), statistic)} to {written(max(values), statistic)}"
     forced = sum(line.target is not None for line in survey.lines)
     how = {len(survey.lines): "given translations forced", 0: "translated greedily"}.get(
         forced, f"{forced} given translations forced, the rest translated greedily"
     )
     left_out = f" · {survey.skipped} left out, too long for this model" if survey.skipped else ""
-    own = session.own_sentences()
-    data = "Tatoeba, assets/sample" if own is None else f"your file {labels.shorten(own[0], 24)}"
+    data = "Tatoeba, assets/sample" if found.file is None else f"your file {labels.shorten(found.file, 24)}"
     return (
-        f"{KIND_NAMES[kind]} · all heads · {statistic.label}, colour from {span} · {len(survey.lines)} "
+        f"{KIND_NAMES[found.kind]} · all heads · {statistic.label}, colour from {span} · {len(survey.lines)} "
         f"sentences ({data}), {how}{left_out} · {survey.model} · derived from recorded traces; open an "
         "example to see one verified"
     )
 
 
-def _detail(survey: Survey, kind: str, chosen: Head, model: str) -> None:
-    name = str(survey.roles(AttentionKind(kind))[chosen])
+def _detail(found: Found, model: str) -> None:
+    survey, kind, chosen = found.survey, found.kind, found.head
+    name = str(found.roles[chosen])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"##### {labels.head_name(*chosen)} · {name}", width="content")
         with st.container(width=220):
-            pickers.head_picker(kind, model)
-    kept = f"taken one by one, **{percent(survey.stability(AttentionKind(kind), *chosen))}** of the"
+            pickers.head_picker(kind, chosen, model)
+    kept = f"taken one by one, **{percent(survey.stability(kind, *chosen))}** of the"
     if name == MIXED:
         st.markdown(f"It reaches the threshold of no role; {kept} sentences show none either.")
     else:
@@ -203,15 +230,14 @@ def _detail(survey: Survey, kind: str, chosen: Head, model: str) -> None:
         st.markdown(f"{_escaped(role(name).definition)} {told}")
     mixed = ("Farthest from any role", "Closest to one")
     titles = mixed if name == MIXED else ("Shows it most", "Shows it least")
-    for title, examples in zip(titles, survey.examples(AttentionKind(kind), *chosen), strict=True):
+    for title, examples in zip(titles, survey.examples(kind, *chosen), strict=True):
         if examples:
             st.caption(title)
         for each in examples:
-            _link(each, _shown(survey, name, each), kind, chosen)
+            _link(each, _shown(survey, name, each), found)
     with st.expander("All statistics of this head"):
         rows = (
-            (each.label, written(_value(survey, kind, chosen, each), each), each.definition)
-            for each in _known(survey, kind)
+            (each.label, written(found.value(chosen, each), each), each.definition) for each in found.known
         )
         lines = (f"| {' | '.join(map(plain, row))} |" for row in rows)
         st.markdown("\n".join(["| statistic | value | meaning |", "|---|---:|---|", *lines]))
@@ -229,15 +255,16 @@ def _shown(survey: Survey, name: str, example: Example) -> str:
     return f" · {percent(value)}" if role(name).share else f" · {value:.2f} times"
 
 
-def _link(example: Example, shown: str, kind: str, chosen: Head) -> None:
+def _link(example: Example, shown: str, found: Found) -> None:
     """A sentence that opens in the view of its kind, run as it was run here."""
-    values = {"text": example.line.source, "target": example.line.target, kind: chosen, "decode": "greedy"}
+    line, kind = example.line, str(found.kind)
+    values = {"text": line.source, "target": line.target, kind: found.head, "decode": "greedy"}
     st.page_link(
         PAGES[kind],
         label=plain(labels.shorten(example.line.source, 60) + shown),
         help=plain(example.line.target or "translated greedily"),
         icon=":material/open_in_new:",
-        query_params=session.link(step=None, source=None, **values),
+        query_params=link(found.now, step=None, source=None, **values),
     )
 
 
@@ -263,14 +290,13 @@ def _escaped(text: str) -> str:
     return text.replace("<", "\\<")
 
 
-def _table(survey: Survey, kind: str) -> None:
+def _table(found: Found) -> None:
     with st.expander("All heads and statistics as a table"):
-        known = _known(survey, kind)
-        names = survey.roles(AttentionKind(kind))
+        known, names = found.known, found.roles
         rows = [
             {"head": labels.head_name(*head), "role": str(names[head])}
-            | {each.label: _value(survey, kind, head, each) for each in known}
-            for head in _places(survey, kind)
+            | {each.label: found.value(head, each) for each in known}
+            for head in found.heads
         ]
         formats = {
             each.label: st.column_config.NumberColumn(format="%.2f", help=each.definition) for each in known
@@ -279,5 +305,5 @@ def _table(survey: Survey, kind: str) -> None:
             rows,
             hide_index=True,
             column_config=formats,
-            alt=f"Statistics of every head of {KIND_NAMES[kind].lower()}",
+            alt=f"Statistics of every head of {KIND_NAMES[found.kind].lower()}",
         )

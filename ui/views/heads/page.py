@@ -7,9 +7,10 @@ from typing import Any
 import streamlit as st
 
 from figures.base import labels
-from transformer.study.survey import MOST_SENTENCES, MOST_TOKENS, read_upload
+from transformer.study.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
 from transformer.text.pairs import DataError
 from ui.address import session
+from ui.address.parameters import State
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server import catalogue, runs
@@ -25,93 +26,96 @@ _TICK = 0.5
 
 def show() -> None:
     """Draws the page."""
-    frame.open_page("Heads over many sentences")
+    now = frame.open_page("Heads over many sentences")
     st.title("Heads over many sentences")
-    model = pick_model()
-    run = None if model is None else _open(model)
+    model = pick_model(now)
+    now = session.current()
+    run = None if model is None else _open(model, now.language)
     if model is None or run is None:
-        frame.menu()
-        frame.show_notices()
+        frame.menu(now)
+        frame.show_notices(now)
         return
-    _fit(model)
-    _controls(model)
-    frame.show_notices()
-    waiting = _section() == "" and run.wait(session.visitor())
+    now = _fitted(model, now)
+    _controls(model, now)
+    frame.show_notices(now)
+    waiting = _section(now) == "" and run.wait(session.visitor())
     st.fragment(_body, run_every=_TICK if waiting else None)(model, run, waiting)
 
 
 def _body(model: str, run: Run, waited: bool) -> None:
     """What depends on the controls; while sentences are read it runs twice a second."""
-    frame.menu()
-    if _section() == "relations":
-        relations.show(model, _kind())
+    now = session.current()
+    frame.menu(now)
+    if _section(now) == "relations":
+        relations.show(model, _kind(now))
         return
     waiting = run.wait(session.visitor())
     if waiting != waited:
         st.rerun()
     if waiting:
-        _progress(run)
+        _progress(run, now)
     else:
-        _found(model, run)
+        _found(model, run, now)
 
 
-def _open(model: str) -> Run | None:
+def _open(model: str, language: str | None) -> Run | None:
+    own = session.own_sentences()
     try:
-        return run_of(model)
+        return run_of(model, None if own is None else own[1], language)
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None
 
 
-def _fit(model: str) -> None:
+def _fitted(model: str, now: State) -> State:
+    """The state with heads that the model has."""
     sizes = catalogue.sizes(model)
     defaults = {kind: runs.default_head(model, kind) for kind in catalogue.KINDS}
-    heads, notes = fitting.fit_heads(session.current(), sizes, defaults)
+    heads, notes = fitting.fit_heads(now, sizes, defaults)
     for note in notes:
         session.notice(note)
-    session.resolve(**heads)
+    return session.resolve(**heads)
 
 
-def _section() -> str:
-    view = session.current().view
-    return view if view in _SECTIONS else ""
+def _section(now: State) -> str:
+    return now.view if now.view in _SECTIONS else ""
 
 
-def _kinds() -> list[str]:
+def _kinds(now: State) -> list[str]:
     """Dependencies join words of one language, so cross-attention has none to follow."""
-    return [kind for kind in _KINDS if kind != "cross" or _section() == ""]
+    return [kind for kind in _KINDS if kind != "cross" or _section(now) == ""]
 
 
-def _kind() -> str:
-    kinds = _kinds()
-    kind = session.current().kind
-    return kind if kind in kinds else kinds[-1]
+def _kind(now: State) -> str:
+    kinds = _kinds(now)
+    return now.kind if now.kind in kinds else kinds[-1]
 
 
-def _controls(model: str) -> None:
+def _controls(model: str, now: State) -> None:
     """Section, kind, and whose sentences."""
+    kind, section = _kind(now), _section(now)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
             "Kind of attention",
-            _kinds(),
-            default=_kind(),
+            _kinds(now),
+            default=kind,
             format_func=_KINDS.__getitem__,
             required=True,
             label_visibility="collapsed",
             width="content",
-            **pickers.control("heads.kind", _kind(), lambda kind: session.change(kind=kind)),
+            **pickers.control("heads.kind", kind, lambda kind: session.change(kind=kind)),
         )
         st.segmented_control(
             "Section",
             list(_SECTIONS),
-            default=_section(),
+            default=section,
             format_func=_SECTIONS.__getitem__,
             required=True,
             label_visibility="collapsed",
             width="content",
-            **pickers.control("heads.section", _section(), lambda name: session.change(view=name or None)),
+            **pickers.control("heads.section", section, lambda name: session.change(view=name or None)),
         )
-        if _section() == "":
+        if section == "":
             _own_file(model)
 
 
@@ -143,7 +147,7 @@ def _take_file(model: str, file: Any) -> None:
         session.notice(str(error))
 
 
-def _progress(run: Run) -> None:
+def _progress(run: Run, now: State) -> None:
     """While sentences are read: how far, a way out, and the map so far."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(min(1.0, run.read / max(1, run.total)), f"Reading sentence {run.read} of {run.total}")
@@ -152,17 +156,24 @@ def _progress(run: Run) -> None:
     if survey is None:
         return
     left, _ = st.columns([1.25, 1], gap="medium")
+    subject = _subject(survey, now)
     with left:
         st.plotly_chart(
-            found.grid(survey, _kind(), found.ink()),
+            found.grid(subject, found.ink()),
             key="heads.partial",
             config={"displayModeBar": False},
             alt="The heads so far, coloured by the chosen statistic",
         )
-        st.caption(plain(f"So far: {found.caption(survey, _kind())}"))
+        st.caption(plain(f"So far: {found.caption(subject)}"))
 
 
-def _found(model: str, run: Run) -> None:
+def _subject(survey: Survey, now: State) -> found.Found:
+    """A survey, and what the visitor looks at in it."""
+    own = session.own_sentences()
+    return found.Found.of(survey, _kind(now), now, None if own is None else own[0])
+
+
+def _found(model: str, run: Run, now: State) -> None:
     """What the survey found: for use once it is read, or was stopped."""
     survey = run.survey()
     if run.failed or survey is None:
@@ -171,7 +182,7 @@ def _found(model: str, run: Run) -> None:
         _stopped(run)
     if survey is None:
         return
-    found.show(survey, _kind(), model)
+    found.show(_subject(survey, now), model)
 
 
 def _stopped(run: Run) -> None:

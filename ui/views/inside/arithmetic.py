@@ -179,14 +179,6 @@ ARITHMETIC = {
 }
 
 
-def parts(value: str | None) -> tuple[str, float | None]:
-    """Name and number of a state's `what_if`: `local-2` is (`local`, 2); ("", None) where there is none."""
-    if value is None:
-        return "", None
-    name, dash, number = value.rpartition("-")
-    return (name, float(number)) if dash and name in ARITHMETIC else (value, None)
-
-
 def usual(name: str, head: int, heads: int) -> float:
     """The number with which an arithmetic opens; heads from 0."""
     return {"temperature": 2.0, "local": 1.0, "pair": float((head + 1) % heads)}.get(name, 0.0)

@@ -8,9 +8,11 @@ import streamlit as st
 from figures.base import labels
 from transformer.lenses.inside import InsideHead
 from ui.address import session
+from ui.address.parameters import State
 from ui.controls import pickers
 from ui.linked_view import Layout, window_around
-from ui.maps.explorer import Scene, chosen, explorer, head, place
+from ui.maps.explorer import Scene, explorer, no_more
+from ui.maps.looking import Looking, Looks
 from ui.server import runs
 from ui.server.opened import Opened
 from ui.views.inside import sections, what_if
@@ -29,9 +31,9 @@ _SEEING = (
 _FORMULA = r"\mathrm{head} = \mathrm{softmax}\!\left(\frac{(xW_Q)(aW_K)^{\top}}{\sqrt{d_k}}\right) aW_V"
 
 
-def controls() -> None:
+def controls(state: State) -> None:
     """Chooses the kind of attention."""
-    now = kind()
+    now = _kind(state)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
             "Kind of attention",
@@ -50,44 +52,47 @@ def controls() -> None:
         )
 
 
-def kind() -> str:
-    """The kind that the page shows."""
-    return session.current().kind or USUAL
+def _kind(now: State) -> str:
+    return now.kind or USUAL
 
 
 def show(opened: Opened) -> None:
     """Draws the page for one sentence; the head is spoken of under the cursor, but not drawn there."""
-    now = kind()
-    cursor = "source" if now == "encoder" else "step"
-    layout = Layout(f"inside-{now}", "page", _STRIPS[now], (), now, cursor)
-    explorer(Scene(layout, opened, (now,), dict, lambda: _below(opened, now), follows=True))
+    kind = _kind(session.current())
+    cursor = "source" if kind == "encoder" else "step"
+    layout = Layout(f"inside-{kind}", "page", _STRIPS[kind], (), kind, cursor)
+
+    def below(now: State, looks: Looks) -> None:
+        _below(looks[kind], now)
+
+    explorer(Scene(layout, opened, (kind,), no_more, below, follows=True))
 
 
-def _below(opened: Opened, now: str) -> None:
-    row = place(opened, now)[0]
-    inside = runs.inside(opened.asked, opened.translation, now, chosen(now), row)
-    key = _key(opened, inside, now)
+def _below(at: Looking, now: State) -> None:
+    opened, kind = at.opened, at.kind
+    inside = runs.inside(opened.asked, opened.translation, kind, at.head, at.cell[0])
+    key = _key(at, inside, now.key)
     heads, keys, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
     with heads:
-        pickers.head_picker(now, opened.asked.model)
+        pickers.head_picker(kind, at.head, opened.asked.model)
     with keys:
-        _key_picker(inside, now, key)
+        _key_picker(inside, kind, key)
     with explanation:
         pickers.seen("What am I seeing?", _SEEING, _FORMULA)
     window = window_around(len(inside.view.key_tokens), key)
-    look = Look(opened, inside, head(opened, now), key, *window)
+    look = Look(opened, inside, at.as_recorded(), key, *window)
     for step in sections.FIRST:
         step(look)
-    outcome = what_if.controls(look)
+    outcome = what_if.controls(look, now.what_if)
     for later in sections.LAST:
         later(look, outcome)
 
 
-def _key(opened: Opened, inside: InsideHead, now: str) -> int:
+def _key(at: Looking, inside: InsideHead, asked: int | None) -> int:
     """The key that is looked at: in cross-attention the source token of the cursor, else the chosen one."""
-    if now == "cross":
-        return place(opened, now)[1]
-    asked, count = session.current().key, len(inside.view.key_tokens)
+    if at.kind == "cross":
+        return at.cell[1]
+    count = len(inside.view.key_tokens)
     if asked is None:
         return int(np.argmax(inside.view.weights[0]))
     if asked >= count:
@@ -95,10 +100,10 @@ def _key(opened: Opened, inside: InsideHead, now: str) -> int:
     return min(asked, count - 1)
 
 
-def _key_picker(inside: InsideHead, now: str, key: int) -> None:
+def _key_picker(inside: InsideHead, kind: str, key: int) -> None:
     names = labels.names(inside.view.key_tokens, 20)
     weights = inside.view.weights[0]
-    field = "source" if now == "cross" else "key"
+    field = "source" if kind == "cross" else "key"
 
     def name(position: int) -> str:
         return f"key {labels.count(position)}: {names[position]} ({weights[position]:.2f})"
@@ -109,5 +114,5 @@ def _key_picker(inside: InsideHead, now: str, key: int) -> None:
         index=key,
         format_func=name,
         label_visibility="collapsed",
-        **pickers.control(f"key.{now}", key, lambda each: session.change(**{field: int(each)})),
+        **pickers.control(f"key.{kind}", key, lambda each: session.change(**{field: int(each)})),
     )

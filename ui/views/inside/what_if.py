@@ -11,6 +11,7 @@ from figures.pages.inside import saturation
 from transformer.lenses.inside import InsideHead
 from transformer.what_if import arithmetic as what_if
 from ui.address import session
+from ui.address.values import WhatIf
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.server import runs
@@ -21,9 +22,9 @@ _FACTORS = np.geomspace(1 / 8, 8, 61)
 _OWN = "the model's arithmetic"
 
 
-def controls(look: Look) -> Outcome | None:
+def controls(look: Look, asked: WhatIf | None) -> Outcome | None:
     """Draws the switches and what they change; None where the model's arithmetic is chosen."""
-    name, number = _asked(look)
+    name, number = _fitted(look, asked)
     st.divider()
     with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
         st.markdown("**What if** this head computed otherwise?", width="content")
@@ -46,8 +47,8 @@ def controls(look: Look) -> Outcome | None:
     return outcome
 
 
-def _asked(look: Look) -> tuple[str, float]:
-    asked = session.current().what_if
+def _fitted(look: Look, asked: WhatIf | None) -> tuple[str, float]:
+    """The arithmetic that a state asks for, and its number, within the model."""
     if asked is None:
         return "", 0.0
     name, number = asked

@@ -11,6 +11,7 @@ from figures.base.bars import percent
 from figures.pages.masks import padding_grid
 from transformer.translate.batch import BatchEntry
 from ui.address import session
+from ui.address.parameters import State
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.server import runs
@@ -23,9 +24,8 @@ _SHORT = 8
 """Most places of a batch whose tokens fit side by side on a phone."""
 
 
-def member(opened: Opened) -> tuple[BatchEntry, int] | None:
+def member(opened: Opened, now: State) -> tuple[BatchEntry, int] | None:
     """Draws the sentences and their rectangle; gives the chosen one and its place, None after a refusal."""
-    now = session.current()
     given = (now.sentences or "").strip()
     text = given or "\n".join((opened.translation.source_text, LONGER, SHORT))
     st.text_area(

@@ -12,8 +12,7 @@ from transformer.translate.batch import BatchEntry
 from ui.address import session
 from ui.controls import pickers
 from ui.controls.text import plain
-from ui.linked_view import window_around
-from ui.maps.explorer import chosen
+from ui.linked_view import Head, window_around
 from ui.server import runs
 from ui.server.opened import Opened
 from ui.shell import frame
@@ -28,8 +27,10 @@ def show(opened: Opened) -> None:
 
 @st.fragment
 def _pictures(opened: Opened) -> None:
-    frame.menu()
-    second = session.current().batch or LONGER
+    now = session.current()
+    frame.menu(now)
+    second, head = now.batch or LONGER, now.encoder
+    assert head is not None
     box, picker = st.columns([3, 1], vertical_alignment="bottom")
     with box:
         st.text_input(
@@ -38,7 +39,7 @@ def _pictures(opened: Opened) -> None:
             **pickers.control("batch", second, lambda text: session.change(batch=text.strip() or None)),
         )
     with picker:
-        pickers.head_picker("encoder", opened.asked.model)
+        pickers.head_picker("encoder", head, opened.asked.model)
     try:
         entries = runs.batch(opened.asked.model, (opened.translation.source_text, second))
     except ValueError as error:
@@ -49,7 +50,7 @@ def _pictures(opened: Opened) -> None:
         st.columns(2), entries, ("your sentence", "the other sentence"), strict=True
     ):
         with column:
-            _picture(entry, name)
+            _picture(entry, name, head)
     st.markdown(
         "**What to notice.** A batch is a rectangle, so the shorter sentence is filled up with "
         "`<pad>`. The mask "
@@ -66,9 +67,9 @@ def _sentence(entries: tuple[BatchEntry, ...]) -> str:
     return f"Your sentence has {yours} tokens and is padded to {other}: {other - yours} columns are masked."
 
 
-def _picture(entry: BatchEntry, name: str) -> None:
+def _picture(entry: BatchEntry, name: str, head: Head) -> None:
     window = Window(*window_around(len(entry.source_tokens), 0), *window_around(len(entry.source_tokens), 0))
-    view: HeadView = entry.head("encoder", *chosen("encoder"), window=window)
+    view: HeadView = entry.head("encoder", *head, window=window)
     st.plotly_chart(
         heatmap(view, size=480),
         width="content",

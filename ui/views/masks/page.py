@@ -20,10 +20,11 @@ from transformer.trace.view import HeadView
 from transformer.translate.batch import BatchEntry
 from transformer.what_if.masking import Leak, Masking, leak, masked_weights
 from ui.address import session
+from ui.address.parameters import State
 from ui.controls import export, pickers
 from ui.controls.text import plain
-from ui.linked_view import window_around
-from ui.maps.explorer import chosen, place
+from ui.linked_view import Head, window_around
+from ui.maps.looking import cells_of
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import frame
@@ -55,12 +56,14 @@ class Subject:
     Attributes:
         of: it.
         name: what it is called in captions.
+        heads: for each kind layer and head, from 0.
         places: for each kind the cell that a window must hold.
         cursor: whether that cell is the cursor's: a batch is translated anew and has none.
     """
 
     of: Translation | BatchEntry
     name: str
+    heads: dict[str, Head]
     places: dict[str, tuple[int, int]]
     cursor: bool = False
 
@@ -69,7 +72,7 @@ class Subject:
         rows, columns = self.shape(kind)
         at = self.places[kind]
         window = Window(*window_around(rows, at[0], _CELLS), *window_around(columns, at[1], _CELLS))
-        return self.of.head(kind, *chosen(kind), window=window)
+        return self.of.head(kind, *self.heads[kind], window=window)
 
     def shape(self, kind: str) -> tuple[int, int]:
         """Rows and columns of the whole map of a kind."""
@@ -89,7 +92,7 @@ class Subject:
         """Scores, mask and weights of the whole head (queries, keys)."""
         trace = self.of.attention
         assert trace is not None
-        head = (kind, *chosen(kind))
+        head = (kind, *self.heads[kind])
         return trace.scores(*head), trace.mask(*head), trace.weights(*head)
 
     def rows(self, kind: str) -> tuple[str, ...]:
@@ -105,49 +108,53 @@ def show(opened: Opened) -> None:
 
 @st.fragment
 def _page(opened: Opened) -> None:
-    frame.menu()
-    batched = session.current().view == "batch"
-    subject = _batch(opened) if batched else _alone(opened)
+    now = session.current()
+    frame.menu(now)
+    batched, way = now.view == "batch", now.mask or ""
+    subject = _batch(opened, now) if batched else _alone(opened, now)
     if subject is None:
         return
-    kind = session.current().kind or ("encoder" if batched else "decoder")
-    _controls(opened, subject, kind)
-    _maps(subject, kind)
+    kind = now.kind or ("encoder" if batched else "decoder")
+    _controls(opened, subject, kind, way)
+    _maps(subject, kind, way)
     _objects(subject)
 
 
-def _batch(opened: Opened) -> Subject | None:
-    chosen = batch.member(opened)
+def _batch(opened: Opened, now: State) -> Subject | None:
+    chosen = batch.member(opened, now)
     if chosen is None:
         return None
     entry, place = chosen
     name = f"sentence {labels.count(place)} of the batch"
-    return Subject(entry, name, dict.fromkeys(catalogue.KINDS, (0, 0)))
+    return Subject(entry, name, _heads(now), dict.fromkeys(catalogue.KINDS, (0, 0)))
 
 
-def _alone(opened: Opened) -> Subject:
-    places = {kind: place(opened, kind) for kind in catalogue.KINDS}
-    return Subject(opened.translation, "your sentence", places, cursor=True)
+def _alone(opened: Opened, now: State) -> Subject:
+    places = cells_of(opened, now)
+    return Subject(opened.translation, "your sentence", _heads(now), places, cursor=True)
+
+
+def _heads(now: State) -> dict[str, Head]:
+    return {kind: getattr(now, kind) for kind in catalogue.KINDS}
 
 
 # --- scores, mask, weights ----------------------------------------------------------------------------------
 
 
-def _controls(opened: Opened, subject: Subject, kind: str) -> None:
+def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, lambda name: session.change(kind=name))
         with st.container(width=220):
-            pickers.head_picker(kind, opened.asked.model)
+            pickers.head_picker(kind, subject.heads[kind], opened.asked.model)
         with st.container(width=205):
-            _way_picker()
+            _way_picker(way)
         if subject.cursor:
             with st.container(width=205):
                 pickers.row_picker(opened, kind, subject.places[kind][0])
         pickers.seen("What am I seeing?", _SEEING, _FORMULA)
 
 
-def _way_picker() -> None:
-    way = session.current().mask or ""
+def _way_picker(way: str) -> None:
     st.selectbox(
         "How the mask acts",
         list(_WAYS),
@@ -169,10 +176,9 @@ _FORMULA = (
 )
 
 
-def _maps(subject: Subject, kind: str) -> None:
+def _maps(subject: Subject, kind: str, way: str) -> None:
     view = subject.head(kind)
     scores, mask, weights = subject.whole(kind)
-    way = session.current().mask or ""
     st.markdown(_found(leak(weights, mask), weights.size) + (f" {_WHY['']}" if not way else ""))
     with st.container(horizontal=True, gap="small"):
         _picture(

@@ -13,6 +13,7 @@ from figures.base.captions import AuditLike
 from figures.pages.positions import twin_name
 from transformer.model.sites import Side
 from ui.address import session
+from ui.address.parameters import State
 from ui.controls import export, pickers
 
 USUAL = "sinusoidal"
@@ -90,11 +91,6 @@ NARROW = 240
 CROSS = "Cross-attention carries none of them: its keys belong to another sentence."
 
 
-def chosen() -> str:
-    """The encoding that is explained."""
-    return session.current().encoding or USUAL
-
-
 def fitted(what: str, asked: int, most: int) -> int:
     """A position, dimension or the like (from 0) that is there; says so where another one was asked for."""
     if asked > most:
@@ -110,16 +106,15 @@ def fitted_head(asked: tuple[int, int], shape: tuple[int, int]) -> tuple[int, in
     return found
 
 
-def pick(names: list[str], label: str = "Encoding") -> None:
+def pick(now: str) -> None:
     """The switch between encodings."""
-    now = chosen() if chosen() in names else names[0]
 
     def take(name: str) -> None:
         session.change(encoding=None if name == USUAL else name)
 
     st.segmented_control(
-        label,
-        names,
+        "Encoding",
+        list(ENCODINGS),
         default=now,
         format_func=twin_name,
         required=True,
@@ -151,27 +146,28 @@ def draw(
         export.picture(name, make, caption, audit)
 
 
-def stack() -> Side:
-    """The stack whose self-attention is looked at; the encoder where the address says neither."""
-    return "decoder" if session.current().kind == "decoder" else "encoder"
+def stack_of(now: State) -> Side:
+    """The stack whose self-attention is looked at; the encoder if a state says neither."""
+    return "decoder" if now.kind == "decoder" else "encoder"
 
 
-def stack_switch(section: str) -> None:
+def stack_switch(stack: Side, section: str) -> None:
     """Chooses the stack.
 
     Args:
+        stack: the one that is looked at.
         section: where the switch stands; it names the widget.
     """
     st.segmented_control(
         "Stack",
         list(STACKS),
-        default=stack(),
+        default=stack,
         format_func=STACKS.__getitem__,
         required=True,
         label_visibility="collapsed",
         **pickers.control(
             f"positions.{section}",
-            stack(),
+            stack,
             lambda side: session.change(kind=None if side == "encoder" else side),
         ),
     )

@@ -18,15 +18,15 @@ def show() -> None:
     """Draws the page."""
     session.adopt()
     if session.current().view == "sentence":
-        opened = open_sentence_page("Positions", lambda: pickers.variants(_VARIANTS))
+        opened = open_sentence_page("Positions", lambda now: pickers.variants(_VARIANTS, now.view))
         if opened is not None:
             sentence.show(opened)
         return
-    frame.open_page("Positions")
+    now = frame.open_page("Positions")
     st.title("Positions")
-    pick_model()
-    pickers.variants(_VARIANTS)
-    if session.current().view == "results":
+    pick_model(now)
+    pickers.variants(_VARIANTS, now.view)
+    if now.view == "results":
         results.show()
     else:
         tables.show()

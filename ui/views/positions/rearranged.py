@@ -16,6 +16,7 @@ from figures.pages.positions import Interval, dots, twin_name
 from transformer.trace.records import AttentionTrace
 from transformer.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
 from ui.address import session
+from ui.address.parameters import State
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
@@ -53,16 +54,22 @@ class Move:
         return there, here
 
 
-def swap(opened: Opened, runs: list[Run]) -> None:
-    """Lets two words change places, and shows which encoders and translations notice."""
+def swap(opened: Opened, runs: list[Run], asked: tuple[int, int] | None) -> None:
+    """Lets two words change places, and shows which encoders and translations notice.
+
+    Args:
+        opened: the sentence.
+        runs: its translations by the twins.
+        asked: the two words, from 0.
+    """
     st.markdown("##### Exchange two words: which encodings notice?")
     some = runs[0].translation
     words = [word.text for word in words_of(some.source_tokens)]
     if len(words) < 2:
         st.info("The sentence needs two words.", icon=":material/info:")
         return
-    asked = session.current().swap or tuple(min(each, len(words) - 1) for each in _SWAP)
-    pair = [fitted("word", each, len(words) - 1) for each in asked]
+    places = asked or tuple(min(each, len(words) - 1) for each in _SWAP)
+    pair = [fitted("word", each, len(words) - 1) for each in places]
     if pair[0] == pair[1]:
         pair[0] = 0 if pair[1] else 1
     left, right = st.columns(2, gap="large")
@@ -126,9 +133,9 @@ def _swapped(name: str, text: str, one: int, other: int) -> Swapped:
     return rearranged(key, lambda: swap_words(twin, text, one, other))
 
 
-def move(opened: Opened, runs: list[Run]) -> None:
+def move(opened: Opened, runs: list[Run], state: State) -> None:
     """Lets the sentence start later, and shows whose weights change."""
-    now = session.current().offset
+    now = state.offset
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("##### Move the sentence: which maps move?")
@@ -156,7 +163,7 @@ def move(opened: Opened, runs: list[Run]) -> None:
             "; ".join(f"{twin_name(name)}: {each.change.value:.3f}" for name, each in moves.items()),
         )
     if now:
-        _moved_maps(runs, moves)
+        _moved_maps(runs, moves, now, heads_shown(runs, "encoder", state.twin_head))
 
 
 def _moving(moves: dict[str, Move]) -> str:
@@ -168,14 +175,13 @@ def _moving(moves: dict[str, Move]) -> str:
     return " ".join(parts)
 
 
-def _moved_maps(runs: list[Run], moves: dict[str, Move]) -> None:
+def _moved_maps(runs: list[Run], moves: dict[str, Move], offset: int, heads: dict[str, Head]) -> None:
     tokens = runs[0].translation.source_tokens
-    heads = heads_shown(runs, "encoder")
     maps = {name: each.weights(heads[name]) for name, each in moves.items()}
     most = {name: float(np.abs(there - here).max()) for name, (there, here) in maps.items()}
     end = scale_end(max(most.values()))
     of = f", first {CELLS} of {len(tokens)} tokens" if len(tokens) > CELLS else ""
-    what = f"weights moved by {session.current().offset} − in place, from −{end:.1f} to {end:.1f}{of}"
+    what = f"weights moved by {offset} − in place, from −{end:.1f} to {end:.1f}{of}"
     what += "; TV: total variation distance of a whole row"
     st.markdown("**One head of the encoder in each twin: moved (A) − in place (B)**")
     for start in range(0, len(maps), COLUMNS):

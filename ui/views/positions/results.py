@@ -18,11 +18,13 @@ from figures.pages.positions import (
     twin_lines,
     twin_name,
 )
+from transformer.model.sites import Side
 from ui.address import session
 from ui.controls import pickers
+from ui.linked_view import Head
 from ui.server import catalogue
 from ui.shell import frame
-from ui.views.positions.encodings import CROSS, draw, fitted_head, stack, stack_switch
+from ui.views.positions.encodings import CROSS, draw, fitted_head, stack_of, stack_switch
 
 Json = dict[str, Any]
 _PAIRED = "with the 95 % interval of the paired bootstrap"
@@ -31,6 +33,7 @@ _PAIRED = "with the 95 % interval of the paired bootstrap"
 @st.fragment
 def show() -> None:
     """Draws the part, or says that nothing was measured yet."""
+    now = session.current()
     results = catalogue.position_results()
     if results is None:
         st.info(
@@ -38,7 +41,7 @@ def show() -> None:
             "assets/models/positions --data FILE --train FILE` writes what is shown here.",
             icon=":material/info:",
         )
-        frame.menu()
+        frame.menu(now)
         return
     notices = st.empty()
     st.caption(
@@ -47,16 +50,22 @@ def show() -> None:
         f"not cover the luck of a training run: {_seeds(results)} Nothing beyond the intervals is claimed. "
         f"{CROSS}"
     )
-    parts = (_scores, _shuffled, _previous, _costs), (_lengths, _long, _distance, _tables)
-    for column, below in zip(st.columns(2, gap="large"), parts, strict=True):
-        with column:
-            for part in below:
-                part(results)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _scores(results)
+        _shuffled(results)
+        _previous(results, stack_of(now))
+        _costs(results)
+    with right:
+        _lengths(results)
+        _long(results)
+        _distance(results, stack_of(now), now.twin_head)
+        _tables(results)
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
         st.code(results["command"], language="sh", wrap_lines=True)
-    frame.menu()
+    frame.menu(now)
     with notices:
-        frame.show_notices()
+        frame.show_notices(now)
 
 
 def _seeds(results: Json) -> str:
@@ -253,8 +262,7 @@ def _long(results: Json) -> None:
     )
 
 
-def _previous(results: Json) -> None:
-    kind = stack()
+def _previous(results: Json, kind: Side) -> None:
     st.markdown("##### Which token comes before?")
     found = {name: each[kind]["previous"] for name, each in results["attention"]["models"].items()}
     cells = {
@@ -271,7 +279,7 @@ def _previous(results: Json) -> None:
         f"Most often in {twin_name(best)}: {head} has its largest weight on the token before in "
         f"{percent(cells[best].value / 100)} of its rows ({cells[best].low:.0f} to {cells[best].high:.0f} %)."
     )
-    stack_switch("results")
+    stack_switch(kind, "results")
     draw(
         "previous",
         lambda: dots(cells, "rows that point at the token before, %", 0, " %"),
@@ -282,12 +290,10 @@ def _previous(results: Json) -> None:
     )
 
 
-def _distance(results: Json) -> None:
-    kind = stack()
+def _distance(results: Json, kind: Side, asked: Head | None) -> None:
     found = results["attention"]
     shapes = next(iter(found["models"].values()))[kind]["mass"]
     options = [None, *((i, j) for i in range(len(shapes)) for j in range(len(shapes[0])))]
-    asked = session.current().twin_head
     now = None if asked is None else fitted_head(asked, (len(shapes), len(shapes[0])))
     st.markdown("##### Attention by distance")
     st.selectbox(

@@ -12,10 +12,12 @@ import streamlit as st
 from figures.base import captions, labels
 from figures.pages.positions import token_norms, token_vectors, twin_name
 from transformer import Translation
+from transformer.model.sites import Side
+from ui.address import session
 from ui.server.opened import Opened
 from ui.shell import frame
 from ui.views.positions import rearranged, twins
-from ui.views.positions.encodings import CROSS, draw, stack, stack_switch, too_narrow
+from ui.views.positions.encodings import CROSS, draw, stack_of, stack_switch, too_narrow
 
 _INPUTS = 64
 _PARTS = ("token embedding × √d_model", "encoding", "their sum")
@@ -24,24 +26,24 @@ _PARTS = ("token embedding × √d_model", "encoding", "their sum")
 @st.fragment
 def show(opened: Opened) -> None:
     """Draws the part."""
-    frame.menu()
+    now = session.current()
+    frame.menu(now)
     notices = st.empty()
-    _input(opened)
+    _input(opened, stack_of(now))
     st.divider()
     runs = twins.translations(opened)
     if runs:
-        twins.maps(runs)
+        twins.maps(runs, stack_of(now), now.twin_head)
         st.divider()
-        rearranged.swap(opened, runs)
+        rearranged.swap(opened, runs, now.swap)
         st.divider()
-        rearranged.move(opened, runs)
+        rearranged.move(opened, runs, now)
     with notices:
-        frame.show_notices()
+        frame.show_notices(now)
 
 
-def _input(opened: Opened) -> None:
+def _input(opened: Opened, side: Side) -> None:
     translation = opened.translation
-    side = stack()
     tokens = translation.source_tokens if side == "encoder" else translation.decoder_input_tokens
     words, encoding = translation.embeddings(side), translation.positions(side)
     shown = slice(0, _INPUTS)
@@ -49,7 +51,7 @@ def _input(opened: Opened) -> None:
     if encoding is not None:
         parts |= {_PARTS[1]: encoding[shown], _PARTS[2]: (words + encoding)[shown]}
     st.markdown(f"##### What goes into the {side}")
-    stack_switch("sentence")
+    stack_switch(side, "sentence")
     st.markdown(_input_sentence(translation, encoding, words))
     more = f", first {_INPUTS} of {len(tokens)} tokens" if len(tokens) > _INPUTS else ""
     audit = translation.attention.audit() if translation.attention is not None else None

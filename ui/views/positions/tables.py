@@ -13,11 +13,12 @@ from figures.pages.positions import lines, table_map
 from transformer.model.biases import alibi_slopes
 from transformer.model.positions import rotary_angles, shift_matrix, sinusoidal_table
 from ui.address import session
+from ui.address.parameters import State
 from ui.address.values import COUNTS, WIDTHS
 from ui.controls import pickers
 from ui.shell import frame
 from ui.views.positions import trained
-from ui.views.positions.encodings import CROSS, ENCODINGS, NARROW, chosen, draw, fitted, pick, too_narrow
+from ui.views.positions.encodings import CROSS, ENCODINGS, NARROW, USUAL, draw, fitted, pick, too_narrow
 from ui.views.positions.trained import bias_curves, distances
 
 WINDOW = 512
@@ -32,9 +33,10 @@ _COUNTED = ("sinusoidal", "learned", "rotary")
 @st.fragment
 def show() -> None:
     """Draws the part."""
-    pick(list(ENCODINGS))
+    now = session.current()
+    name = now.encoding or USUAL
+    pick(name)
     notices = st.empty()
-    name = chosen()
     shown = ENCODINGS[name]
     words, formula = st.columns([1.15, 1], vertical_alignment="center")
     with words:
@@ -43,13 +45,13 @@ def show() -> None:
         st.caption(shown.paper + counting * (name in _COUNTED))
     with formula:
         st.latex(shown.formula)
-    _PARTS[name]()
-    frame.menu()
+    _PARTS[name](now)
+    frame.menu(now)
     with notices:
-        frame.show_notices()
+        frame.show_notices(now)
 
 
-def _none() -> None:
+def _none(now: State) -> None:
     st.info(
         "There is no table to show. Open **On your sentence** and exchange two words: this twin's encoder "
         "does not notice; what differs is the rounding of float32, about one part in a million.",
@@ -57,9 +59,8 @@ def _none() -> None:
     )
 
 
-def _sizes(width: bool = True) -> tuple[int, int, int, range]:
+def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
     """Draws the sliders: d_model, base, number of positions, and the window where not all fit."""
-    now = session.current()
     boxes = st.columns(4 if now.positions > WINDOW else 3)
     with boxes[0]:
         st.slider(
@@ -102,8 +103,8 @@ def _sizes(width: bool = True) -> tuple[int, int, int, range]:
     return now.d_model, now.base, now.positions, range(first, min(first + WINDOW, now.positions))
 
 
-def _sinusoidal() -> None:
-    d_model, base, count, window = _sizes()
+def _sinusoidal(now: State) -> None:
+    d_model, base, count, window = _sizes(now)
     table = sinusoidal_table(count, d_model, base).numpy()
     part = table[window.start : window.stop]
     where = f"positions {window.start + 1} to {window.stop}"
@@ -116,7 +117,7 @@ def _sinusoidal() -> None:
             f"Sinusoids at {where}: fast waves in the first dimensions, almost constant in the last.",
         )
     with right:
-        _curves(part, window, d_model, base)
+        _curves(part, window, d_model, base, now.dimension or 0)
     left, right = st.columns(2)
     with left:
         square, start = part[:SQUARE], window.start + 1
@@ -129,7 +130,7 @@ def _sinusoidal() -> None:
             "Products of all pairs of positions: stripes along the diagonal.",
         )
     with right:
-        _linear_map(table, d_model, base)
+        _linear_map(table, d_model, base, now.offset)
     _whys(table, d_model)
 
 
@@ -138,8 +139,8 @@ def wavelength(dimension: int, d_model: int, base: float) -> float:
     return 2 * math.pi * base ** (dimension // 2 * 2 / d_model)
 
 
-def _curves(part: np.ndarray, window: range, d_model: int, base: int) -> None:
-    dimension = fitted("dimension", session.current().dimension or 0, d_model - 1)
+def _curves(part: np.ndarray, window: range, d_model: int, base: int, asked: int) -> None:
+    dimension = fitted("dimension", asked, d_model - 1)
     others = [each for each in (d_model // 4, d_model // 2, d_model - 2) if each // 2 != dimension // 2]
 
     def named(each: int) -> str:
@@ -166,8 +167,8 @@ def _curves(part: np.ndarray, window: range, d_model: int, base: int) -> None:
     )
 
 
-def _linear_map(table: np.ndarray, d_model: int, base: int) -> None:
-    offset = min(session.current().offset, len(table) - 1)
+def _linear_map(table: np.ndarray, d_model: int, base: int, asked: int) -> None:
+    offset = min(asked, len(table) - 1)
     matrix = shift_matrix(offset, d_model, base).numpy()
     early, late = table[: len(table) - offset], table[offset:]
     exact = float(np.abs(early @ matrix.T - late).max())
@@ -231,8 +232,8 @@ def turned(angles: np.ndarray) -> np.ndarray:
     return found
 
 
-def _rotary() -> None:
-    d_model, base, count, window = _sizes(width=False)
+def _rotary(now: State) -> None:
+    d_model, base, count, window = _sizes(now, width=False)
     angles = rotary_angles(count, d_model, base).numpy()
     pairs = list(dict.fromkeys([0, d_model // 8, d_model // 4, d_model // 2 - 1]))
     part = angles[window.start : window.stop]
@@ -268,7 +269,7 @@ def _rotary() -> None:
         )
 
 
-def _alibi() -> None:
+def _alibi(now: State) -> None:
     heads = 4
     slopes = alibi_slopes(heads).numpy()
     for column, side in zip(st.columns(2), ("encoder", "decoder"), strict=True):
@@ -281,7 +282,7 @@ def _alibi() -> None:
             bias_curves(side, series, f"Bias by distance in the {side}, {heads} heads; {note} · {_FORMULA}")
 
 
-_PARTS: dict[str, Callable[[], None]] = {
+_PARTS: dict[str, Callable[[State], None]] = {
     "none": _none,
     "sinusoidal": _sinusoidal,
     "learned": trained.learned,

@@ -9,9 +9,10 @@ from figures.base import labels
 from figures.pages.positions import lines, seen_norms, table_map
 from transformer import Transformer
 from ui.address import session
+from ui.address.parameters import State
 from ui.controls import pickers
 from ui.server import catalogue
-from ui.views.positions.encodings import draw, fitted_head, stack, stack_switch
+from ui.views.positions.encodings import draw, fitted_head, stack_of, stack_switch
 
 REACH = 40
 """Largest distance at which a bias is drawn."""
@@ -53,13 +54,13 @@ def _parameter(network: Transformer, side: str) -> np.ndarray:
     return table
 
 
-def learned() -> None:
+def learned(now: State) -> None:
     """The learned table, and where training did not reach."""
     network = _twin("learned")
     if network is None:
         return
-    stack_switch("trained")
-    side = stack()
+    side = stack_of(now)
+    stack_switch(side, "trained")
     table = _parameter(network, side)
     left, right = st.columns(2)
     with left:
@@ -93,17 +94,17 @@ def learned() -> None:
     )
 
 
-def shaw() -> None:
+def shaw(now: State) -> None:
     """The vectors of relative keys, by distance."""
     network = _twin("shaw")
     if network is None:
         return
-    stack_switch("trained")
-    side = stack()
+    side = stack_of(now)
+    stack_switch(side, "trained")
     vectors = _parameter(network, side)
     reach = vectors.shape[2] // 2
     layers, heads = vectors.shape[:2]
-    layer, head = fitted_head(session.current().twin_head or (0, 0), (layers, heads))
+    layer, head = fitted_head(now.twin_head or (0, 0), (layers, heads))
     _head_of((layer, head), [(i, j) for i in range(layers) for j in range(heads)])
     place = f"{side}, {labels.head_phrase(layer, head)} · positions/shaw, as trained"
     left, right = st.columns(2)
@@ -137,7 +138,7 @@ def _head_of(now: tuple[int, int], options: list[tuple[int, int]]) -> None:
     )
 
 
-def t5() -> None:
+def t5(now: State) -> None:
     """The bias of T5's buckets, by distance."""
     network = _twin("t5")
     if network is None:

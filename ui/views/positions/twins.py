@@ -11,7 +11,7 @@ from figures import heatmap
 from figures.base import captions, labels
 from figures.pages.positions import twin_lines, twin_name
 from transformer import Translation, Window
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Side
 from transformer.study.profiles import REACH, by_distance
 from transformer.trace.records import AttentionTrace
 from ui.address import session
@@ -20,7 +20,7 @@ from ui.linked_view import Head, window_around
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.server.runs import Request, translate
-from ui.views.positions.encodings import STACKS, draw, fitted_head, stack
+from ui.views.positions.encodings import STACKS, draw, fitted_head
 
 CELLS = 32
 """Most tokens of a twin's map."""
@@ -92,10 +92,9 @@ def previous_head(trace: AttentionTrace, kind: str) -> Head:
     return int(layer), int(head)
 
 
-def heads_shown(runs: list[Run], kind: str) -> dict[str, Head]:
-    """The head that is shown of each twin."""
+def heads_shown(runs: list[Run], kind: str, asked: Head | None) -> dict[str, Head]:
+    """The head that is shown of each twin: the one asked for, or each one's own previous-token head."""
     layers, heads = _shape(runs, kind)
-    asked = session.current().twin_head
     if asked is not None:
         return dict.fromkeys((run.name for run in runs), fitted_head(asked, (layers, heads)))
     return {run.name: previous_head(_trace(run.translation), kind) for run in runs}
@@ -106,10 +105,9 @@ def _trace(translation: Translation) -> AttentionTrace:
     return translation.attention
 
 
-def _head_picker(runs: list[Run], kind: str) -> None:
+def _head_picker(runs: list[Run], kind: str, asked: Head | None) -> None:
     layers, heads = _shape(runs, kind)
     options = [None, *((layer, head) for layer in range(layers) for head in range(heads))]
-    asked = session.current().twin_head
     now = None if asked is None else (min(asked[0], layers - 1), min(asked[1], heads - 1))
 
     def name(option: Head | None) -> str:
@@ -127,15 +125,20 @@ def _head_picker(runs: list[Run], kind: str) -> None:
     )
 
 
-def maps(runs: list[Run]) -> None:
-    """One head of each twin side by side, and how far those heads look."""
-    kind = stack()
+def maps(runs: list[Run], kind: Side, asked: Head | None) -> None:
+    """One head of each twin side by side, and how far those heads look.
+
+    Args:
+        runs: the twins' translations.
+        kind: the stack whose self-attention is shown.
+        asked: the head that the visitor chose, from 0; None for each twin's own.
+    """
     switch, picker = st.columns([1, 2], vertical_alignment="center")
     with switch:
         st.markdown(f"**One head of the {STACKS[kind]} in each twin**")
     with picker:
-        _head_picker(runs, kind)
-    chosen = heads_shown(runs, kind)
+        _head_picker(runs, kind, asked)
+    chosen = heads_shown(runs, kind, asked)
     for start in range(0, len(runs), COLUMNS):
         columns = st.columns(COLUMNS)
         for column, run in zip(columns, runs[start : start + COLUMNS], strict=False):

@@ -1,0 +1,158 @@
+"""What the visitor looks at: the head of a kind, how it is read, in which window, where the cursor stands.
+
+A page makes these values out of the state once, at the top of a run, and hands them down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from figures import Tile
+from transformer import Translation, Window
+from transformer.lenses.reading import Axis, Reading, ReadView, read_axis, read_map, read_view, reading_window
+from transformer.trace.view import HeadView
+from ui.address.parameters import State
+from ui.linked_view import Cursor, Head, window_around
+from ui.server import catalogue, runs
+from ui.server.opened import Opened
+
+
+@dataclass(frozen=True)
+class Looking:
+    """How the visitor looks at one kind of attention of a sentence.
+
+    Attributes:
+        opened: the sentence.
+        kind: encoder, decoder or cross.
+        head: layer and head, from 0.
+        reading: in pieces or words, with what hidden, rows named by which token.
+        most: rows and columns that a map shows at most.
+        scale: how weights become colours.
+        cursor: where the visitor stands.
+        cell: the row and column (from 0) of the whole map that a window must hold.
+    """
+
+    opened: Opened
+    kind: str
+    head: Head
+    reading: Reading
+    most: int
+    scale: str
+    cursor: Cursor
+    cell: tuple[int, int]
+
+    @property
+    def translation(self) -> Translation:
+        """The sentence's translation, with its trace."""
+        return self.opened.translation
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Rows and columns of the whole map, in tokens."""
+        return runs.lengths(self.translation, self.kind)
+
+    @property
+    def tokens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The pieces by which rows and columns are named, merged and hidden."""
+        run = self.translation
+        source, reads = run.source_tokens, run.decoder_input_tokens
+        if self.kind == "encoder":
+            return source, source
+        usual = "predicted" if self.kind == "cross" else "read"
+        named = self.reading.rows or usual
+        return run.target_tokens if named == "predicted" else reads, source if self.kind == "cross" else reads
+
+    @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """Rows and columns of the whole map as they are read."""
+        rows, columns = self.tokens
+        return read_axis(rows, self.reading), read_axis(columns, self.reading)
+
+    @property
+    def window(self) -> Window:
+        """The part of the map that is drawn around the cell."""
+        rows, columns = self.tokens
+        return Window(
+            *reading_window(rows, self.reading, self.cell[0], self.most),
+            *reading_window(columns, self.reading, self.cell[1], self.most),
+        )
+
+    @property
+    def is_windowed(self) -> bool:
+        """Whether the map is drawn in part."""
+        return any(len(axis.visible) > self.most for axis in self.axes)
+
+    def read(self, head: Head | None = None) -> ReadView:
+        """A head as the visitor reads it, in the window.
+
+        Args:
+            head: layer and head, from 0; None for the one that is looked at.
+        """
+        view = self.translation.head(self.kind, *(head or self.head), window=self.window)
+        return read_view(view, self.reading)
+
+    def as_recorded(self) -> HeadView:
+        """The head as the model has it, in a window of at most 64 x 64 around the cell."""
+        rows, columns = self.lengths
+        window = Window(*window_around(rows, self.cell[0]), *window_around(columns, self.cell[1]))
+        return self.translation.head(self.kind, *self.head, window=window)
+
+    def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and mask (rows, columns) of a whole head as it is read; `head` as in `read`."""
+        arrays = runs.whole(self.translation, self.kind, head or self.head)
+        weights, mask, _ = read_map(*arrays, *self.axes)
+        return weights, mask
+
+    def tiles(self) -> list[list[Tile]]:
+        """All heads of the kind as they are read, pooled for one tiled map."""
+        layers, heads = catalogue.sizes(self.opened.asked.model)[self.kind]
+
+        def make() -> list[list[Tile]]:
+            return [
+                [Tile.of(*self.whole((layer, head)), self.scale) for head in range(heads)]
+                for layer in range(layers)
+            ]
+
+        what = (self.kind, self.reading, self.scale)
+        return runs.overview(self.opened.asked, self.translation, what, make)
+
+
+Looks = Mapping[str, Looking]
+"""How the visitor looks at each kind of attention."""
+
+
+def looks_of(opened: Opened, state: State) -> dict[str, Looking]:
+    """How a state looks at each kind of attention; its heads must be known."""
+    cells = cells_of(opened, state)
+    return {
+        kind: Looking(
+            opened,
+            kind,
+            getattr(state, kind),
+            reading_of(state, kind),
+            state.window,
+            state.scale,
+            Cursor(state.step or 0, state.source),
+            cells[kind],
+        )
+        for kind in catalogue.KINDS
+    }
+
+
+def cells_of(opened: Opened, state: State) -> dict[str, tuple[int, int]]:
+    """For each kind the row and column (from 0) of the cursor; the source follows cross-attention."""
+    step, source = state.step or 0, state.source
+    if source is None:
+        assert state.cross is not None
+        source = runs.followed(opened.translation, state.cross)[step]
+    return {"encoder": (source, source), "decoder": (step, step), "cross": (step, source)}
+
+
+def reading_of(state: State, kind: str) -> Reading:
+    """The reading of a kind that a state asks for."""
+    named = None if kind == "encoder" or state.rows not in {"read", "predicted"} else state.rows
+    hide = state.hide
+    return Reading(state.words, "special" in hide, "punctuation" in hide, named)  # type: ignore[arg-type]
