@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from transformer import Translator
+from ui.address.parameters import State
+from ui.linked_view import Cursor
+from ui.maps.looking import Looking, cells_of, looks_of, reading_of
+from ui.server import runs
+from ui.server.opened import Opened
+from ui.server.runs import Request
+
+HEADS = State(encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
+
+
+@pytest.fixture
+def opened(solved: Translator) -> Opened:
+    text = "one two three"
+    return Opened(Request("solved", text, "greedy", None), solved.translate(text), None)
+
+
+def test_without_a_chosen_source_token_the_source_follows_cross_attention(opened: Opened):
+    follow = runs.followed(opened.translation, (0, 0))
+    for step, source in enumerate(follow):
+        cells = cells_of(opened, replace(HEADS, step=step))
+        assert cells == {"encoder": (source, source), "decoder": (step, step), "cross": (step, source)}
+
+
+def test_a_chosen_source_token_stays_while_the_step_moves(opened: Opened):
+    for step in range(len(opened.translation.target_tokens)):
+        assert cells_of(opened, replace(HEADS, step=step, source=2))["cross"] == (step, 2)
+
+
+def test_every_kind_gets_what_the_state_asks_for(opened: Opened):
+    asked = replace(HEADS, step=1, source=0, scale="log", window=40, words=True, hide=("special",))
+    looks = looks_of(opened, asked)
+    assert list(looks) == ["encoder", "decoder", "cross"]
+    for kind, look in looks.items():
+        assert (look.kind, look.head, look.scale, look.most) == (kind, (0, 0), "log", 40)
+        assert look.cursor == Cursor(1, 0)
+        assert look.reading.words
+        assert look.reading == reading_of(asked, kind)
+
+
+def test_rows_are_renamed_in_the_decoder_only():
+    asked = State(rows="predicted")
+    assert [reading_of(asked, kind).rows for kind in ("encoder", "decoder", "cross")] == [
+        None,
+        "predicted",
+        "predicted",
+    ]
+
+
+def test_the_window_holds_the_cell_and_the_tokens_name_its_rows(opened: Opened):
+    for look in looks_of(opened, replace(HEADS, step=0)).values():
+        view, (row, column) = look.read(), look.cell
+        assert view.rows[row].start == row
+        assert view.columns[column].start == column
+        assert not look.is_windowed
+        assert look.lengths == tuple(map(len, look.tokens)) == view.weights.shape
+
+
+def test_nothing_below_a_page_can_change_what_is_looked_at(opened: Opened):
+    look = looks_of(opened, HEADS)["cross"]
+    for field in fields(Looking):
+        with pytest.raises(AttributeError):
+            setattr(look, field.name, None)
