@@ -15,6 +15,8 @@ LARGEST = 64
 LEGEND = 34
 _SUMS = 76
 _HOVER = "%{text}<br>weight %{customdata[0]:.3f}"
+MASKED = " (masked)"
+"""What a hover text ends with where nothing could be attended to."""
 _SCORE = " · score before the mask %{customdata[1]:.2f}"
 
 
@@ -109,7 +111,7 @@ def heatmap_spec(
 ) -> dict[str, Any]:
     """The same figure as plain values, without a legend, because the linked view prints its own.
 
-    The linked view makes the hover texts from the names in `layout.meta`.
+    The linked view makes the hover texts from the names in `layout.meta` and `MASKED`.
     """
     _check(view)
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
@@ -179,10 +181,7 @@ def _row_ends(view: HeadLike, layout: dict[str, Any]) -> dict[str, Any]:
 
 def _hover_text(rows: list[str], columns: list[str], mask: np.ndarray) -> list[list[str]]:
     return [
-        [
-            labels.escape(f"{row}, {column}{'' if mask[i, j] else ' (masked)'}")
-            for j, column in enumerate(columns)
-        ]
+        [labels.escape(f"{row}, {column}{'' if mask[i, j] else MASKED}") for j, column in enumerate(columns)]
         for i, row in enumerate(rows)
     ]
 

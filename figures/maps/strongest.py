@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 from figures.base import labels, style
 from figures.base.shape import HeadLike
 
-SHOWN = 12
+SHOWN = 10
+"""Most partners in a list, here and in the linked view."""
 
 
 def strongest(

@@ -46,6 +46,15 @@ export class Cell {
   ring() {}
   leave() {}
 
+  // What is said of the row of the cursor; only a head has it.
+  sentence() {
+    return [];
+  }
+
+  says() {
+    return "";
+  }
+
   row() {
     return 0;
   }

@@ -8,7 +8,6 @@ import { holding, reached } from "./spans.js";
 import { shortened } from "./text.js";
 import { decode, strongest } from "./values.js";
 
-const LISTED = 10;
 const REACH = 7;
 
 // Places of lines and labels in a drawing, from its width and the number of tokens on its longer side.
@@ -231,7 +230,7 @@ export class StrongestCell extends Head(Cell) {
   }
 
   list(title, entries, side) {
-    const { listed, more, rest } = strongest(entries, LISTED);
+    const { listed, more, rest } = strongest(entries, this.data.listed);
     const table = element("table");
     table.append(element("caption", "", title), columnWidths(), headings(side));
     table.append(...listed.map((entry) => this.entry(entry)));

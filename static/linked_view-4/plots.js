@@ -4,7 +4,7 @@ import { Cell, Head } from "./cell.js";
 import { element, place } from "./dom.js";
 import { SMALLEST_CELL, along, axesOf, box, mapSize, scrolled, shownPart, spanAt, within } from "./frame.js";
 import { holding, reached } from "./spans.js";
-import { escaped, plain } from "./text.js";
+import { plain } from "./text.js";
 import { decode } from "./values.js";
 
 const CONFIG = { displayModeBar: false, doubleClick: false, responsive: false };
@@ -110,8 +110,9 @@ export class MapCell extends Head(PlotCell) {
     const open = decode(map.z);
     this.values = decode(map.customdata);
     this.channels = this.values.length / (rows.length * columns.length);
-    const note = (i, j) => (open[i * columns.length + j] ? "" : " (masked)");
-    map.text = rows.map((row, i) => columns.map((column, j) => escaped(`${row}, ${column}${note(i, j)}`)));
+    const note = (i, j) => (open[i * columns.length + j] ? "" : data.hover.masked);
+    const { hover } = data;
+    map.text = hover.rows.map((row, i) => hover.columns.map((column, j) => `${row}, ${column}${note(i, j)}`));
     return figure;
   }
 

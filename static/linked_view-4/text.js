@@ -1,12 +1,8 @@
 // Texts for the view. Pure functions.
 
-const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;" };
-const SIGNS = Object.fromEntries(Object.entries(ESCAPES).map(([sign, escape]) => [escape, sign]));
+const SIGNS = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&#35;": "#" };
 
-// Escapes a text, so that plotly.js shows it unchanged.
-export const escaped = (text) => text.replace(/[&<>#]/g, (sign) => ESCAPES[sign]);
-
-// Undoes the escaping for plotly.js.
+// The text that Python escaped for plotly.js, as it was.
 export const plain = (text) => text.replace(/&(amp|lt|gt|#35);/g, (escape) => SIGNS[escape]);
 
 // Cuts a text to at most `most` letters, the last of them an ellipsis.

@@ -1,6 +1,7 @@
 // The linked view: token strips, a cursor over decode steps, and cells that move together (one class for each way of
 // drawing). Python sends each figure once (feed) and the cursor often (show). A step moves overlays, never a map.
 
+import { Cell } from "./cell.js";
 import { Controls } from "./controls.js";
 import { command, destination, clamp, heard, moved, nextColumn, picked, sameCursor, sourceAt } from "./cursor.js";
 import { element } from "./dom.js";
@@ -20,12 +21,12 @@ const NO_PLOTLY =
   "The strips and the cursor still work; reload the page to try again.";
 const FAILED = "A part of this view could not be drawn. Reload the page; the address keeps where you were.";
 const CLASSES = {
-  overview: TilesCell,
-  whole: WholeCell,
+  map: MapCell,
   lines: LinesCell,
   strongest: StrongestCell,
-  next: BarsCell,
-  row: BarsCell,
+  tiles: TilesCell,
+  whole: WholeCell,
+  bars: BarsCell,
 };
 const views = new Map();
 
@@ -43,6 +44,7 @@ class View {
 
   receive(data) {
     this.feeds[data.name] = data;
+    if (this.root) this.suit(data);
     this.draw();
   }
 
@@ -119,8 +121,21 @@ class View {
     this.focus = this.cells[data.focus] || this.makeCell(data.focus);
   }
 
+  // A feed says how it is drawn; until it arrives, an empty cell keeps its place.
   makeCell(name) {
-    return new (CLASSES[name] || MapCell)(this, name);
+    return new (CLASSES[this.feeds[name]?.draw] ?? Cell)(this, name);
+  }
+
+  // Puts a cell of the right class into the place of one that was made before its feed came.
+  suit({ name, draw }) {
+    const cell = this.cells[name] ?? (this.spec.focus === name ? this.focus : null);
+    if (!cell || cell instanceof CLASSES[draw]) return;
+    const made = this.makeCell(name);
+    if (this.focus === cell) this.focus = made;
+    if (!this.cells[name]) return;
+    cell.root.replaceWith(made.root);
+    cell.leave();
+    this.cells[name] = made;
   }
 
   buildRoot(data) {

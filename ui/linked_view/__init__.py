@@ -9,9 +9,14 @@ from __future__ import annotations
 from ui.linked_view.component import Layout, feed, mount
 from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
 from ui.linked_view.feeds import (
+    BarsFeed,
+    Feed,
+    LinesFeed,
+    MapFeed,
+    StripsFeed,
+    TilesFeed,
     bars_feed,
     colour_note,
-    head_feed,
     lines_feed,
     map_feed,
     overview_feed,
@@ -22,14 +27,19 @@ from ui.linked_view.feeds import (
 )
 
 __all__ = [
+    "BarsFeed",
     "Cursor",
+    "Feed",
     "Head",
     "Layout",
     "Limits",
+    "LinesFeed",
+    "MapFeed",
+    "StripsFeed",
+    "TilesFeed",
     "bars_feed",
     "colour_note",
     "feed",
-    "head_feed",
     "lines_feed",
     "map_feed",
     "mount",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
@@ -43,7 +42,7 @@ class Layout:
     cursor: str = "step"
 
 
-def feed(layout: Layout, name: str, payload: dict[str, Any]) -> None:
+def feed(layout: Layout, name: str, payload: Mapping[str, object]) -> None:
     """Sends one figure or the strips to the browser; Streamlit sends them again only if they changed."""
     _feeder(key=f"feed.{layout.view}.{name}", data={"view": layout.view, "name": name, **payload})
 

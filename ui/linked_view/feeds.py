@@ -4,18 +4,135 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 
 from figures import heatmap_spec, pooled_spec, to_json
 from figures.base import captions, labels, style
-from figures.maps.heatmap import LARGEST, levels, row_tokens
+from figures.maps.heatmap import LARGEST, MASKED, levels, row_tokens
 from figures.maps.lines import Link, looks
 from figures.maps.pooled import pooled_note
+from figures.maps.strongest import SHOWN
 from transformer.lenses.reading import Axis, ReadView
 from transformer.text import words
 from transformer.text.words import Group
+
+Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars"]
+"""How a feed is drawn; the scripts have one class for each."""
+Sides = dict[str, list[str]]
+"""Names of `rows` and `columns`."""
+Spans = list[tuple[int, int]]
+
+
+class StripsFeed(TypedDict):
+    """The token strips, and the names of tokens in titles."""
+
+    draw: Draw
+    trace: str
+    steps: int
+    source: list[dict[str, Any]]
+    target: list[dict[str, Any]]
+    direction: dict[str, str]
+    names: dict[str, list[str]]
+    follow: list[int]
+    tour: list[Mapping[str, Any]]
+    claim: Mapping[str, Any] | None
+
+
+class CellFeed(TypedDict):
+    """What every cell of the view has: how it is drawn, of which translation, and its texts."""
+
+    draw: Draw
+    trace: str
+    title: str
+    about: str
+    caption: str
+
+
+class HeadFeed(CellFeed):
+    """One head, however it is drawn."""
+
+    kind: str
+    hue: str
+    rows: str
+    columns: str
+    spans: dict[str, Spans]
+    names: Sides
+    badge: dict[str, Any]
+    sentences: Sequence[Sequence[str]]
+    absent: str
+    notes: dict[int, str]
+    alt: str
+    legend: dict[str, Any] | None
+
+
+class MapFeed(HeadFeed):
+    """One head as a map; `hover` holds the parts of its hover texts, escaped for plotly.js."""
+
+    figure: str
+    hover: dict[str, Any]
+    fade: bool
+    largest: int
+
+
+class LinesFeed(HeadFeed):
+    """Heads of one kind as lines."""
+
+    labels: Sides
+    values: Any
+    links: list[tuple[int, int, float, int]]
+    heads: list[dict[str, str]]
+    fade: bool
+    largest: int
+
+
+class StrongestFeed(HeadFeed):
+    """The strongest keys and queries as lists of at most `listed` entries."""
+
+    labels: Sides
+    values: Any
+    shades: Any
+    direction: str
+    listed: int
+
+
+class WholeFeed(CellFeed):
+    """A whole matrix, pooled."""
+
+    kind: str
+    hue: str
+    rows: str
+    columns: str
+    spans: dict[str, Spans]
+    figure: str
+    alt: str
+    largest: int
+
+
+class BarsFeed(CellFeed):
+    """Bars, with one frame for each position of the cursor."""
+
+    figure: str
+    follows: str
+    height: int | None
+    largest: int
+    spans: Spans | None
+    hue: NotRequired[str]
+
+
+class TilesFeed(CellFeed):
+    """All heads of a kind as tiles."""
+
+    figure: str
+    picks: str
+    hue: str
+    height: int
+    legend: dict[str, Any] | None
+
+
+Feed = MapFeed | LinesFeed | StrongestFeed | WholeFeed | BarsFeed | TilesFeed
+"""What one cell of the view is fed with."""
 
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
 ABOUT = {
@@ -62,7 +179,7 @@ def strips_feed(
     glosses: Mapping[str, str] | None = None,
     tour: Sequence[Mapping[str, Any]] = (),
     claim: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> StripsFeed:
     """The strips: source and target chips, and the token names used in titles.
 
     Args:
@@ -77,6 +194,7 @@ def strips_feed(
     """
     shown = {"source": source, "reads": reads, "predicts": predicts}
     return {
+        "draw": "strips",
         "trace": trace,
         "steps": len(predicts),
         "source": chips(source),
@@ -90,11 +208,16 @@ def strips_feed(
 
 
 def head_feed(
-    trace: str, view: ReadView, scale: str | None = "linear", whole: tuple[int, int] | None = None
-) -> dict[str, Any]:
+    draw: Draw,
+    trace: str,
+    view: ReadView,
+    scale: str | None = "linear",
+    whole: tuple[int, int] | None = None,
+) -> HeadFeed:
     """What every way of drawing a head needs: rows and columns, and all texts about the head.
 
     Args:
+        draw: how it is drawn.
         trace: the name of the translation.
         view: the head, as the visitor's settings read it.
         scale: how weights become colours; None if the drawing has no colours for them.
@@ -103,6 +226,7 @@ def head_feed(
     kind = str(view.kind)
     rows, columns = AXES[kind]
     return {
+        "draw": draw,
         "trace": trace,
         "kind": kind,
         "hue": kind,
@@ -125,7 +249,7 @@ def head_feed(
     }
 
 
-def spans(groups: Sequence[Group]) -> list[tuple[int, int]]:
+def spans(groups: Sequence[Group]) -> Spans:
     """The tokens that each row or column stands for: first, and one past the last."""
     return [(group.start, group.stop) for group in groups]
 
@@ -147,7 +271,7 @@ def map_feed(
     scale: str = "linear",
     whole: tuple[int, int] | None = None,
     sums: bool = False,
-) -> dict[str, Any]:
+) -> MapFeed:
     """One attention map with all texts about it; further arguments as in `head_feed`.
 
     Args:
@@ -155,9 +279,11 @@ def map_feed(
         sums: whether to write the sum of each row at its end.
     """
     figure = heatmap_spec(view, largest, scale, sums)
-    figure["layout"].pop("meta")
-    return head_feed(trace, view, scale, whole) | {
+    names = figure["layout"].pop("meta")
+    return {
+        **head_feed("map", trace, view, scale, whole),
         "figure": to_json(figure),
+        "hover": {side: list(map(labels.escape, each)) for side, each in names.items()} | {"masked": MASKED},
         "fade": view.kind != "encoder",
         "largest": largest,
     }
@@ -170,7 +296,7 @@ def lines_feed(
     chosen: str,
     largest: int = 440,
     whole: tuple[int, int] | None = None,
-) -> dict[str, Any]:
+) -> LinesFeed:
     """One head or several of one kind as lines; all texts are about the first head.
 
     Args:
@@ -182,13 +308,14 @@ def lines_feed(
         whole: queries and keys of the whole matrix.
     """
     first = views[0]
-    feed = head_feed(trace, first, None, whole)
+    feed = head_feed("lines", trace, first, None, whole)
     heads = [
         {"name": labels.head_name(view.layer, view.head), "color": color, "dash": _DASHES[dash]}
         for view, (color, dash) in zip(views, looks(views), strict=False)
     ]
     others = "" if len(views) == 1 else f" with {', '.join(str(head['name']) for head in heads[1:])}"
-    return feed | {
+    return {
+        **feed,
         "title": feed["title"] + others,
         "caption": f"{feed['caption']} · {chosen}, thickness = weight",
         "labels": tick_names(first),
@@ -209,9 +336,11 @@ _DASHES = {"solid": "", "dash": "9 5", "dot": "3 4", "dashdot": "10 4 2 4"}
 
 def strongest_feed(
     trace: str, view: ReadView, scale: str = "linear", whole: tuple[int, int] | None = None
-) -> dict[str, Any]:
+) -> StrongestFeed:
     """The keys of a query and the queries of a key as lists, and the keys as shaded text."""
-    return head_feed(trace, view, scale, whole) | {
+    return {
+        **head_feed("strongest", trace, view, scale, whole),
+        "listed": SHOWN,
         "labels": tick_names(view),
         "values": style.packed(view.weights),
         "shades": style.packed(levels(view.weights, view.mask, scale)),
@@ -224,7 +353,7 @@ def colour_note(scale: str) -> str:
     return f"colour from 0 to 1, {style.SCALE_NAMES[scale]}"
 
 
-def tick_names(view: ReadView) -> dict[str, list[str]]:
+def tick_names(view: ReadView) -> Sides:
     """Short names of rows and columns."""
     return {"rows": labels.names(row_tokens(view)), "columns": labels.names(view.key_tokens)}
 
@@ -235,7 +364,7 @@ def whole_feed(
     arrays: tuple[np.ndarray, np.ndarray],
     axes: tuple[Axis, Axis],
     scale: str = "linear",
-) -> dict[str, Any]:
+) -> WholeFeed:
     """The whole matrix of a head, pooled; the view marks on it the part that is drawn in full.
 
     Args:
@@ -248,6 +377,7 @@ def whole_feed(
     weights, mask = arrays
     rows, columns = AXES[kind]
     return {
+        "draw": "whole",
         "trace": trace,
         "kind": kind,
         "hue": kind,
@@ -273,7 +403,7 @@ def bars_feed(
     caption: str,
     height: int | None = None,
     places: Sequence[Group] | None = None,
-) -> dict[str, Any]:
+) -> BarsFeed:
     """Bars whose frames follow the step or the source token.
 
     Args:
@@ -287,6 +417,7 @@ def bars_feed(
         places: the tokens that each frame stands for; None if each frame stands for one token.
     """
     return {
+        "draw": "bars",
         "trace": trace,
         "figure": to_json(figure),
         "follows": follows,
@@ -306,9 +437,10 @@ def overview_feed(
     title: str,
     caption: str,
     legend: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> TilesFeed:
     """The grid of all heads of a kind, with tiles that can be clicked."""
     return {
+        "draw": "tiles",
         "trace": trace,
         "figure": to_json(figure),
         "picks": kind,

@@ -7,7 +7,7 @@ one asks the session once what the visitor looks at; all that it draws gets that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from transformer.lenses.reading import Reading, read_view
 from ui import linked_view
 from ui.address import session
 from ui.address.parameters import State
-from ui.linked_view import Layout, Limits
+from ui.linked_view import Feed, Layout, Limits, MapFeed, StripsFeed
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
@@ -47,7 +47,7 @@ class Scene:
     layout: Layout | Callable[[State, Looks], Layout]
     opened: Opened
     kinds: tuple[str, ...]
-    extra: Callable[[State, Looks], dict[str, dict[str, Any]]]
+    extra: Callable[[State, Looks], Mapping[str, Feed]]
     below: Callable[[State, Looks], None]
     tour: tuple[tuple[str, str], ...] = ()
     fade: bool = True
@@ -66,7 +66,7 @@ class Scene:
         return Limits(self.opened.trace, len(translation.target_tokens), len(translation.source_tokens))
 
 
-def no_more(now: State, looks: Looks) -> dict[str, dict[str, Any]]:
+def no_more(now: State, looks: Looks) -> Mapping[str, Feed]:
     """The payloads of a view that holds no figures but its maps."""
     return {}
 
@@ -114,7 +114,7 @@ def _drawn(scene: Scene) -> list[object]:
     return [*shown, looks["cross"].cursor] if scene.follows else shown
 
 
-def _map(scene: Scene, layout: Layout, look: Looking) -> dict[str, Any]:
+def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
     """The feed of a map; where none is drawn, and the head is only spoken of, as the model has it."""
     drawn = look.kind in layout.plots
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
@@ -125,7 +125,7 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> dict[str, Any]:
     return payload
 
 
-def _strips(scene: Scene, looks: Looks) -> dict[str, Any]:
+def _strips(scene: Scene, looks: Looks) -> StripsFeed:
     opened, translation = scene.opened, scene.opened.translation
     return linked_view.strips_feed(
         opened.trace,

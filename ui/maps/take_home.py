@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -78,7 +78,7 @@ def _bars(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
     return {name: _bar(looks, feed) for name, feed in scene.extra(now, looks).items() if "figure" in feed}
 
 
-def _bar(looks: Looks, feed: dict[str, Any]) -> Picture:
+def _bar(looks: Looks, feed: Mapping[str, Any]) -> Picture:
     look = looks["encoder"]
     run = look.translation
     model = f"{run.model} ({captions.norm_name(run.config.norm)})"
@@ -87,7 +87,7 @@ def _bar(looks: Looks, feed: dict[str, Any]) -> Picture:
     )
 
 
-def _drawn(look: Looking, feed: dict[str, Any]) -> go.Figure:
+def _drawn(look: Looking, feed: Mapping[str, Any]) -> go.Figure:
     spec = json.loads(feed["figure"])
     data, layout, frames = spec["data"], spec["layout"], spec["frames"]
     frame = frames[at] if (at := _frame(look, feed, len(frames))) is not None else {}
@@ -95,7 +95,7 @@ def _drawn(look: Looking, feed: dict[str, Any]) -> go.Figure:
     return go.Figure(data, layout).update_layout(frame.get("layout", {}))
 
 
-def _frame(look: Looking, feed: dict[str, Any], count: int) -> int | None:
+def _frame(look: Looking, feed: Mapping[str, Any], count: int) -> int | None:
     """Which frame stands for the place of the cursor in the encoder's map; None where none does."""
     if not feed.get("follows"):
         return None

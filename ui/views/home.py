@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from figures import next_token_spec
 from ui import linked_view
 from ui.address.parameters import State
 from ui.controls import pickers
-from ui.linked_view import Layout
+from ui.linked_view import BarsFeed, Layout
 from ui.maps import display
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks
@@ -72,7 +70,7 @@ def show(opened: Opened) -> None:
     explorer(scene)
 
 
-def _next(opened: Opened) -> dict[str, Any]:
+def _next(opened: Opened) -> BarsFeed:
     method = opened.translation.method
     origin = "your translation, not the model's" if method == "forced" else f"decoding: {method}"
     return linked_view.bars_feed(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import streamlit as st
 
@@ -16,7 +15,7 @@ from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import ORDERS
 from ui.controls.pickers import control
-from ui.linked_view import Head
+from ui.linked_view import Head, TilesFeed
 from ui.maps.looking import Looking
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
@@ -61,7 +60,7 @@ def measure(opened: Opened, kind: str, statistic: str | None) -> Measure | None:
     return Measure(found, [["" if value != value else f"{value:.2f}" for value in layer] for layer in found])
 
 
-def feed(look: Looking, now: State) -> dict[str, Any]:
+def feed(look: Looking, now: State) -> TilesFeed:
     """The tiled map."""
     opened, kind, tiles = look.opened, look.kind, look.tiles()
     layers, heads = len(tiles), len(tiles[0])

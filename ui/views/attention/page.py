@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
@@ -16,7 +15,7 @@ from ui import linked_view
 from ui.address.parameters import State
 from ui.controls import pickers
 from ui.controls.export import Picture
-from ui.linked_view import Layout
+from ui.linked_view import Feed, Layout, LinesFeed
 from ui.maps import display
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looking, Looks
@@ -96,7 +95,7 @@ def show(
     explorer(scene)
 
 
-def _extra(look: Looking, now: State, fade: bool) -> dict[str, dict[str, Any]]:
+def _extra(look: Looking, now: State, fade: bool) -> dict[str, Feed]:
     kind, trace, view = look.kind, look.opened.trace, look.read()
     row = linked_view.bars_feed(
         trace,
@@ -108,9 +107,10 @@ def _extra(look: Looking, now: State, fade: bool) -> dict[str, dict[str, Any]]:
         230,
         view.rows,
     )
-    feeds = {"overview": all_heads.feed(look, now), "row": {**row, "hue": kind}}
+    row["hue"] = kind
+    feeds: dict[str, Feed] = {"overview": all_heads.feed(look, now), "row": row}
     if now.show == "lines":
-        feeds["lines"] = _lines(look, now, view) | {"fade": fade and kind != "encoder"}
+        feeds["lines"] = _lines(look, now, view, fade)
     if now.show == "strongest":
         feeds["strongest"] = linked_view.strongest_feed(trace, view, now.scale, look.lengths)
     if look.is_windowed:
@@ -118,11 +118,12 @@ def _extra(look: Looking, now: State, fade: bool) -> dict[str, dict[str, Any]]:
     return feeds
 
 
-def _lines(look: Looking, now: State, view: ReadView) -> dict[str, Any]:
+def _lines(look: Looking, now: State, view: ReadView, fade: bool) -> LinesFeed:
     views = [view, *_others(look, now)]
     found = [links(each, *_kept(now.links)) for each in views]
     told = display.links_name(now.links)
-    return linked_view.lines_feed(look.opened.trace, views, found, told, whole=look.lengths)
+    feed = linked_view.lines_feed(look.opened.trace, views, found, told, whole=look.lengths)
+    return {**feed, "fade": fade and look.kind != "encoder"}
 
 
 def _others(look: Looking, now: State) -> list[ReadView]:
