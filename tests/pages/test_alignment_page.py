@@ -147,7 +147,7 @@ def test_a_link_that_is_no_small_number_gets_a_sentence(link: str):
 
 def test_a_gold_file_is_parsed_once_and_not_at_every_run(monkeypatch: pytest.MonkeyPatch):
     parsed = []
-    monkeypatch.setattr(gold, "parse", lambda name, content: parsed.append(name) or gold.sample()[:2])
+    monkeypatch.setattr(gold_picker, "parse", lambda name, content: parsed.append(name) or gold.sample()[:2])
     at = align(model="random")
     at.file_uploader[0].upload("gold.tsv", b"a\tb\t0-0\n", "text/plain").run()
     at.run()

@@ -109,7 +109,7 @@ def test_a_look_at_what_is_not_there_is_one_sentence(server: HubServer, monkeypa
     assert "There is no model user/nothing on the Hub" in said(at)
     assert "is not a model name" in said(look_up(at, "../../etc"))
     server.sizes["model.safetensors"] = 10**12
-    assert "at most 1.5 GB are downloaded" in said(look_up(at, NAME))
+    assert "downloads are limited to 1.5 GB" in said(look_up(at, NAME))
     assert not at.exception
     server.sizes.clear()
     monkeypatch.setattr(memory, "available", lambda: 1000)
@@ -215,7 +215,7 @@ def test_a_model_of_several_languages_offers_them():
     box.select(">>spa<<").run()
     assert at.query_params["language"] in (">>spa<<", [">>spa<<"])
     assert runs.request(at.session_state["state"], LANGUAGES, TEXT).text == f">>spa<< {TEXT}"
-    survey = run_of(LANGUAGES)._surveyor
+    survey = run_of(LANGUAGES, None, None)._surveyor
     assert survey._lines[0].source.startswith(">>fra<< ")
     at = run(model=LANGUAGES, text=f">>por<< {TEXT}", language="nonsense")
     box = next(each for each in at.selectbox if each.label == "Translate into")

@@ -175,7 +175,7 @@ def test_tiles_take_the_colour_of_a_statistic(statistic: str):
 def test_a_bad_choice_in_the_address_is_named(params: dict[str, str]):
     at = run(PAGES["cross"], **params)
     assert not at.exception
-    assert f"valid value\\: {next(iter(params))}" in said(at)
+    assert f"nearest valid values are used\\: {next(iter(params))}" in said(at)
 
 
 def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
