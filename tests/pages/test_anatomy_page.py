@@ -112,8 +112,8 @@ def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkey
         [],
         [{"customdata": "x"}],
     ):
-        page._take({"selection": {"points": points}})
-    page._take(None)
+        page.take({"selection": {"points": points}})
+    page.take(None)
     assert opened == ["output", "encoder-forward"]
 
 

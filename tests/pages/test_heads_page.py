@@ -104,7 +104,7 @@ def test_examples_open_the_run_that_was_measured() -> None:
 
 def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(survey_run, "sample", lambda: LINES * 10)
-    turns = survey_run._turns()
+    turns = survey_run.turns()
     for _ in range(survey_run.AT_ONCE):
         turns.acquire()
     at = run(PAGE, kind="encoder")

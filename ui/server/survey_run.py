@@ -31,7 +31,7 @@ def sample() -> tuple[Line, ...]:
 
 
 @st.cache_resource(show_spinner=False)
-def _turns() -> threading.Semaphore:
+def turns() -> threading.Semaphore:
     return threading.Semaphore(AT_ONCE)
 
 
@@ -59,7 +59,7 @@ def run_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> Ru
         )
         pairs = pairs[:0]
     key = (model, id(translator), lines)
-    return _runs().get(key, lambda: Run(translator, lines, pairs, _turns()))
+    return _runs().get(key, lambda: Run(translator, lines, pairs, turns()))
 
 
 class Run:

@@ -117,7 +117,7 @@ def _diagram(body: Body) -> None:
     def make() -> go.Figure:
         return diagram(encoder, decoder, times, body.part, "decoder-cross")
 
-    picked = pickers.control("diagram", body.part, _take)
+    picked = pickers.control("diagram", body.part, take)
     with st.container(key="anatomy-diagram"):
         st.plotly_chart(
             make(),
@@ -142,7 +142,7 @@ def _several(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
-def _take(selection: Any) -> None:
+def take(selection: Any) -> None:
     """Opens the box that was clicked; a click that selects nothing changes nothing."""
     points = selection.get("selection", {}).get("points", []) if hasattr(selection, "get") else []
     part = points[0].get("customdata") if points else None
