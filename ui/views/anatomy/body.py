@@ -1,4 +1,4 @@
-"""What the page Anatomy looks at: the parts of the running model, and the token that passes through them."""
+"""What the page Anatomy shows: the parts of the running model, and the token that passes through them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ui.server.opened import Opened
 
 CONFIG = {"displayModeBar": False}
 Drawn = dict[str, export.Picture]
-"""Figures by name, to be taken home together."""
+"""Figures by name, for one export."""
 _NAMES = {"attention": "self_attention", "cross": "cross_attention", "forward": "feed_forward"}
 _LABELS: dict[str, tuple[str, str | None]] = {
     "encoder-attention": ("self-attention", "encoder"),
@@ -47,11 +47,11 @@ class Body:
         now: what the visitor asked for.
         translator: the model.
         traced: the translation with the residual stream.
-        part: the part that is looked at.
-        layer: its layer, from 0.
+        part: the part under inspection.
+        layer: the layer of the part, from 0.
         source: the source token, from 0.
         step: the decode step, from 0.
-        notes: what was asked for and is not there.
+        notes: what the visitor asked for and the model lacks.
     """
 
     opened: Opened
@@ -81,7 +81,7 @@ class Body:
 
     @property
     def token(self) -> str:
-        """The token at that position: of the source, or read by the decoder."""
+        """The token at that position: a source token, or the one that the decoder reads."""
         run = self.traced
         return (
             run.source_tokens[self.source] if self.side == "encoder" else run.decoder_input_tokens[self.step]
@@ -89,7 +89,7 @@ class Body:
 
     @property
     def token_id(self) -> int:
-        """Its id."""
+        """The id of the token."""
         run, model = self.traced, self.translator
         if self.side == "encoder":
             return (*model.ids(run.source_text), model.config.eos_id)[self.source]
@@ -101,7 +101,7 @@ class Body:
         return f"“{plain(captions.quote(self.token))}”"
 
     def audit(self, checks: tuple[Check, ...]) -> AuditReport:
-        """The proof of a part together with that of the trace."""
+        """The checks of a part together with those of the trace."""
         kind = {"encoder": AttentionKind.ENCODER, "decoder": AttentionKind.DECODER}[self.side]
         if self.part.startswith("decoder-cross"):
             kind = AttentionKind.CROSS
@@ -109,7 +109,7 @@ class Body:
         return merged([*self.traced.attention.audit((kind, self.layer)).checks, *checks])
 
     def caption(self, quantity: str) -> str:
-        """What a picture shows, where, and of which model."""
+        """What a picture shows, at which position, and of which model."""
         position = labels.count(self.position)
         at = f"source token {position}" if self.side == "encoder" else f"step {position}"
         run = self.traced
@@ -160,8 +160,8 @@ def boxes(config: TransformerConfig, adds_positions: bool = True) -> tuple[list[
     """The boxes of encoder and decoder, from the input upwards.
 
     Args:
-        config: of the model that runs.
-        adds_positions: whether something is added to the embeddings for their positions.
+        config: the configuration of the model that runs.
+        adds_positions: whether the model adds an encoding of positions to the embeddings.
     """
     columns: list[list[Box]] = []
     sides: tuple[tuple[Side, str, int], ...] = (
@@ -215,18 +215,18 @@ def part_name(part: str) -> str:
 
 
 def in_layer(part: str) -> bool:
-    """Whether the part is there once per layer."""
+    """Whether every layer has the part."""
     return part not in {"source-embedding", "target-embedding", "encoder-end", "decoder-end", "output"}
 
 
 def title(body: Body) -> str:
-    """The part, and which layer's."""
+    """The part, with its layer if it has one."""
     name = part_name(body.part)
     return f"{name}, layer {labels.count(body.layer)}" if in_layer(body.part) else name
 
 
 def audited(run: Translation, checks: tuple[Check, ...]) -> AuditReport:
-    """The proof of the whole trace, together with that of what was read from it."""
+    """The checks of the whole trace, together with those of what was read from it."""
     assert run.attention is not None
     return merged([*run.attention.audit().checks, *checks])
 
@@ -240,28 +240,28 @@ def draw(
     alt: str,
     checks: tuple[Check, ...],
 ) -> None:
-    """A figure of the model's own numbers, its caption and the badge; it joins those to be taken home."""
+    """Draws a figure of the model's own numbers with its caption and badge, and adds it to the export."""
     chart(name, make, alt)
     to[name] = signed(make, body.caption(quantity), body.audit(checks))
 
 
 def chart(name: str, make: Callable[[], go.Figure], alt: str) -> None:
-    """A figure alone."""
+    """Draws a figure alone."""
     st.plotly_chart(make(), key=f"anatomy.{name}", alt=alt, config=CONFIG)
 
 
 def signed(
     make: Callable[[], go.Figure], caption: str, audit: AuditReport, derived: bool = False
 ) -> export.Picture:
-    """Draws the caption of a figure with its badge, and gives the figure for those who take it home.
+    """Draws the caption of a figure with its badge, and returns the figure for the export.
 
     Args:
         make: draws the figure.
-        caption: what it shows.
+        caption: what the figure shows.
         audit: what was checked.
-        derived: whether it shows what was read from the trace, not the model's own arrays.
+        derived: whether the figure shows numbers derived from the trace, not the model's own arrays.
     """
     worst = max(check.value for check in audit.checks)
-    proof = f"{len(audit.checks)} checks against what the model recorded; largest difference {worst:.1e}."
+    proof = f"{len(audit.checks)} checks against the model's records; the largest difference is {worst:.1e}."
     st.caption(plain(f"{caption} · {captions.badge(audit, derived)['text']}"), help=proof)
     return export.Picture(make, caption, audit, derived)

@@ -1,4 +1,4 @@
-"""The running model as a diagram, the part that is looked at, the stream, and the paper's figures."""
+"""The running model as a diagram, the part under inspection, the stream, and the paper's figures."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from ui.views.anatomy.body import (
 
 _LAYOUT = Layout("anatomy", "page", ("source", "target"), (), "cross", "step")
 _SEEING = (
-    "The model that runs, drawn from its configuration, with the numbers of this sentence. The encoder's "
-    "parts show the source token of the cursor, the decoder's parts the decode step. Click a box, or "
-    "choose it from the list. Purple is positive, amber negative, clear is zero."
+    "You see the model that runs, drawn from its configuration, with the numbers of this sentence. The "
+    "encoder's parts show the source token at the cursor; the decoder's parts show the decode step. To open "
+    "a part, click its box or choose it from the list. Purple is positive, amber is negative, clear is zero."
 )
 _PLACES = {
     "self_attention": "self-attention",
@@ -62,7 +62,7 @@ _UNSTATED = "not stated in its card"
 
 
 def show(opened: Opened) -> None:
-    """Draws the page for one sentence; the head of cross-attention is spoken of, but not drawn."""
+    """Draws the page for one sentence; the text names a head of cross-attention, but no map shows it."""
 
     def below(now: State, looks: Looks) -> None:
         _below(look(opened, now))
@@ -143,7 +143,7 @@ def _several(count: int, noun: str) -> str:
 
 
 def take(selection: Any) -> None:
-    """Opens the box that was clicked; a click that selects nothing changes nothing."""
+    """Opens the box that the visitor clicked; a click that selects nothing changes nothing."""
     points = selection.get("selection", {}).get("points", []) if hasattr(selection, "get") else []
     part = points[0].get("customdata") if points else None
     part = part[0] if isinstance(part, list) and part else part
@@ -159,8 +159,8 @@ def _norms(run: Translation) -> None:
     with left:
         st.markdown("##### Pre-norm and post-norm")
         st.markdown(
-            "The paper puts the LayerNorm after the addition (post-norm). Most models since put it before "
-            "the sub-layer (pre-norm): the stream then runs through unchanged, and training needs less care."
+            "The paper puts the LayerNorm after the addition (post-norm). Most later models put it before "
+            "the sub-layer (pre-norm). The stream then runs through unchanged, and training needs less care."
         )
     with right:
         chart("norms", lambda: norms(running), "Post-norm and pre-norm as diagrams")
@@ -188,12 +188,12 @@ def _stream(body: Body) -> None:
     with left:
         st.markdown("##### The residual stream")
         st.markdown(
-            f"Each sub-layer adds to the same vector. In the decoder it goes from length {first:.1f} to "
-            f"{last:.1f}. "
+            f"Every sub-layer adds to the same vector. In the decoder, the length of this vector goes from "
+            f"{first:.1f} to {last:.1f}. "
             + (
-                "With pre-norm nothing scales it back on the way, so it mostly grows."
+                "With pre-norm, nothing scales the vector back on the way, so it mostly grows."
                 if run.config.norm == "pre"
-                else "With post-norm every LayerNorm brings it back to a fixed scale."
+                else "With post-norm, every LayerNorm brings the vector back to a fixed scale."
             )
         )
     with right:
@@ -248,16 +248,16 @@ def _lens(body: Body) -> None:
 
 
 def _of_lens(body: Body, rows: Sequence[LensRow], names: Sequence[str]) -> str:
-    """What the lens is, and from where on the written token leads."""
+    """What the lens is, and from which row on the written token leads."""
     token = plain(captions.quote(body.traced.steps[body.step].token))
     settled = next((name for i, name in enumerate(names) if all(row.rank == 1 for row in rows[i:])), None)
     applied = "The final LayerNorm, the" if body.traced.config.norm == "pre" else "The"
     return (
         f"What would come next if the decoder ended here? {applied} output matrix and the softmax are "
-        "applied to each layer's stream. **Only the top row is the model's own distribution**; the others "
-        "are a way of reading, for which those layers were never trained. At the right: the place of "
-        f"“{token}”, which was written."
-        + ("" if settled is None else f" From the row “{settled}” on it stays first.")
+        "applied to each layer's stream. **Only the top row is the model's own distribution**. The other "
+        "rows show a way of reading for which those layers were never trained. At the right of each row is "
+        f"the place of “{token}”, the token that was written."
+        + ("" if settled is None else f" From the row “{settled}” on, this token stays first.")
     )
 
 

@@ -1,4 +1,4 @@
-"""What each part of the model does to the token at the cursor: formula, shapes, and its numbers."""
+"""What each part of the model does to the token at the cursor: formula, shapes and numbers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ui.server import runs
 from ui.views.anatomy.body import Body, Drawn, chart, draw, title
 
 _SHOWN = 8
-"""Next tokens that are drawn."""
+"""How many of the next tokens are drawn."""
 
 
 def show(body: Body) -> None:
-    """Draws the part that is looked at."""
+    """Draws the part under inspection."""
     st.markdown(f"##### {title(body)}")
     drawn: Drawn = {}
     _DRAWN.get(body.part, _DRAWN.get(body.part.rpartition("-")[2], attention))(body, drawn)
@@ -33,7 +33,7 @@ def show(body: Body) -> None:
 
 
 def embedding(body: Body, to: Drawn) -> None:
-    """A token's row of the table, scaled, and its position."""
+    """Draws a token's row of the table, the row scaled, and the encoding of its position."""
     model = body.translator.model
     part = parts.embedding_part(model, body.traced, body.side, body.position, body.token_id)
     pieces, d_model = parts.embedding_table(model, body.side).shape
@@ -45,8 +45,8 @@ def embedding(body: Body, to: Drawn) -> None:
         rf"{factor}{added}"
     )
     st.markdown(
-        f"{body.name} is row {body.token_id:,} of the embedding table (from 0), "
-        + (f"times {part.factor:.1f}. " if scaled else "as it is: this model does not scale it. ")
+        f"{body.name} is row {body.token_id:,} of the embedding table (counted from 0), "
+        + (f"multiplied by {part.factor:.1f}. " if scaled else "as it is: this model does not scale it. ")
         + _of_position(body, part.position is not None)
     )
     rows = [Strip("row of the table", part.row, norm(part.row))]
@@ -64,13 +64,13 @@ def embedding(body: Body, to: Drawn) -> None:
 def _of_position(body: Body, added: bool) -> str:
     if added:
         return (
-            f"To it is added its position, {body.position} counted from 0: without that the model could not "
-            "tell word orders apart."
+            f"The encoding of its position ({body.position}, counted from 0) is added. Without it, the model "
+            "could not tell word orders apart."
         )
     kind = body.translator.config.positions
     if kind == "none":
         return "This model has no positional encoding, so nothing is added."
-    return f"Nothing is added for its position: this model's positions ({kind}) act inside attention."
+    return f"Nothing is added for the token's position: this model's positions ({kind}) act inside attention."
 
 
 def _factor(factor: float, d_model: int) -> str:
@@ -83,8 +83,8 @@ def _neighbours(body: Body, to: Drawn) -> None:
     names = [labels.display(piece) for piece in pieces(each.token_id for each in found)]
     cosines = np.array([each.cosine for each in found])
     st.markdown(
-        f"**Nearest neighbours.** The pieces whose rows of the table point most in the direction of "
-        f"{body.name}'s, whatever the sentence:"
+        f"**Nearest neighbours.** The rows of these pieces in the table point most nearly in the direction "
+        f"of {body.name}'s row. The sentence plays no part here."
     )
 
     def make() -> go.Figure:
@@ -100,12 +100,12 @@ def _neighbours(body: Body, to: Drawn) -> None:
 
 
 def layer_norm(body: Body, to: Drawn) -> None:
-    """A LayerNorm of a sub-layer."""
+    """Draws the LayerNorm of a sub-layer."""
     _normed(body, to, parts.norm_part(body.translator.model, body.traced, body.sublayer, body.position))
 
 
 def last_norm(body: Body, to: Drawn) -> None:
-    """The LayerNorm at the end of a pre-norm stack."""
+    """Draws the LayerNorm at the end of a pre-norm stack."""
     part = parts.final_norm_part(body.translator.model, body.traced, body.side, body.position)
     assert part is not None
     _normed(body, to, part)
@@ -116,8 +116,8 @@ def _normed(body: Body, to: Drawn, part: NormPart) -> None:
     st.latex(r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta")
     st.markdown(
         f"At {body.name}: **μ = {part.mean:.3f}**, **σ = {part.deviation:.3f}**, ε = {epsilon}. "
-        f"After it the {len(part.before)} numbers have mean 0 and variance 1, until γ stretches and β "
-        "shifts each dimension: those two are learned, and the same for all tokens."
+        f"Once normalised, the {len(part.before)} numbers have mean 0 and variance 1. Then γ stretches and β "
+        "shifts each dimension. γ and β are learned, and they are the same for all tokens."
     )
     rows = [
         Strip("x", part.before, norm(part.before)),
@@ -130,7 +130,7 @@ def _normed(body: Body, to: Drawn, part: NormPart) -> None:
 
 
 def attention(body: Body, to: Drawn) -> None:
-    """An attention sub-layer: what its heads add, and the way inside."""
+    """Draws an attention sub-layer: what its heads add, and the link that opens a head."""
     kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(body.part, "cross")
     chosen = getattr(body.now, kind)[1]
     place = (body.layer, chosen)
@@ -144,8 +144,8 @@ def attention(body: Body, to: Drawn) -> None:
     )
     st.markdown(
         f"{_several(heads, 'head')} of width {d_k} read the {d_model} numbers at {body.name} and "
-        f"gather from {_several(int(inside.view.mask[0].sum()), 'visible key')}. How much each head "
-        "adds to the stream:"
+        f"gather from {_several(int(inside.view.mask[0].sum()), 'visible key')}. The bars show how much "
+        "each head adds to the stream."
     )
     names = [f"head {labels.count(i)}" for i in range(heads)]
     draw(
@@ -183,18 +183,17 @@ def _several(count: int, noun: str) -> str:
 
 
 def addition(body: Body, to: Drawn) -> None:
-    """The residual connection of a sub-layer."""
+    """Draws the residual connection of a sub-layer."""
     trace = body.traced.residual(body.side, body.layer, body.sublayer.name)
     stream, update = (each[body.position].numpy() for each in (trace.stream, trace.update))
     total = stream + update
     cosine = float(stream @ update / max(float(np.linalg.norm(stream) * np.linalg.norm(update)), 1e-9))
     st.latex(r"\mathrm{stream} + \mathrm{Sublayer}(\dots)")
     st.markdown(
-        f"The sub-layer does not replace the vector of {body.name}, it adds to it: the stream goes from "
-        f"length {np.linalg.norm(stream):.2f} to {np.linalg.norm(total):.2f}. The cosine between stream "
-        f"and update is {cosine:.2f}: "
-        + ("they agree." if cosine > 0.3 else "they oppose." if cosine < -0.3 else "mostly a new direction.")
-        + (" With post-norm a LayerNorm follows." if body.traced.config.norm == "post" else "")
+        f"The sub-layer does not replace the vector of {body.name} but adds to it. The length of the stream "
+        f"goes from {np.linalg.norm(stream):.2f} to {np.linalg.norm(total):.2f}. The cosine between stream "
+        f"and update is {cosine:.2f}: {_agreement(cosine)}"
+        + (" With post-norm, a LayerNorm follows." if body.traced.config.norm == "post" else "")
     )
     rows = [
         Strip("stream", stream, norm(stream)),
@@ -205,8 +204,14 @@ def addition(body: Body, to: Drawn) -> None:
     draw(body, to, "add", lambda: strips(rows, joint=True), "vectors, one scale for all", alt(rows), part)
 
 
+def _agreement(cosine: float) -> str:
+    if abs(cosine) > 0.3:
+        return "the two agree." if cosine > 0 else "the two oppose each other."
+    return "the update is mostly a new direction."
+
+
 def feed_forward(body: Body, to: Drawn) -> None:
-    """The feed-forward network and its most active units."""
+    """Draws the feed-forward network and its most active units."""
     config = body.translator.config
     part = parts.feed_forward_part(body.translator.model, body.traced, body.side, body.layer, body.position)
     best = part.most_active()
@@ -221,8 +226,8 @@ def feed_forward(body: Body, to: Drawn) -> None:
     active = percent(float((part.units > 0).mean()))
     most = f"unit {labels.count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
     st.markdown(
-        f"Each position alone, no other token comes in. At {body.name}, {active} of the {wide:,} units are "
-        f"above 0; {most}. The bars: |unit| times the length of its row of $W_2$."
+        f"The network treats each position alone; no other token comes in. At {body.name}, {active} of the "
+        f"{wide:,} units are above 0; {most}. A bar shows |unit| times the length of the unit's row of $W_2$."
     )
     names = [f"unit {labels.count(unit)}" for unit in best]
     written = [f"{part.added[unit]:.2f} (unit at {part.units[unit]:.2f})" for unit in best]
@@ -245,7 +250,7 @@ def feed_forward(body: Body, to: Drawn) -> None:
 
 
 def output(body: Body, to: Drawn) -> None:
-    """The last linear map and the softmax."""
+    """Draws the last linear map and the softmax."""
     model, config = body.translator.model, body.translator.config
     (*_, last), checks = logit_lens.logit_lens(model, body.traced, body.step, _SHOWN)
     pieces = config.n_target_pieces
@@ -264,8 +269,8 @@ def output(body: Body, to: Drawn) -> None:
     )
     own_bias = "; a learned bias is added" if config.output_bias else ", and there is no bias"
     st.markdown(
-        f"{tied}{own_bias}. Every one of the {pieces:,} pieces gets a score, and the softmax makes them "
-        "sum to 1."
+        f"{tied}{own_bias}. Each of the {pieces:,} pieces gets a score, and the softmax turns the scores "
+        "into probabilities that sum to 1."
     )
     names = [labels.display(piece) for piece in body.translator.pieces(each.token_id for each in last.best)]
     shares = np.array([each.probability for each in last.best])

@@ -1,4 +1,4 @@
-"""What a survey of heads found: one map of all heads, the chosen one in detail, the roles, the table."""
+"""What a survey of heads found: a map of all heads, the chosen head in detail, the roles, the table."""
 
 from __future__ import annotations
 
@@ -50,23 +50,23 @@ _SHORT = {
 }
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
 _SEEING = (
-    "Every cell is a head; its colour and number are one statistic over all sentences, its word the role "
-    "that the head plays. A role is a name for a measured pattern, with a threshold, not an explanation. "
-    "Statistics are means over rows; rows that can see only one key are left out."
+    "Every cell is a head. Its colour and number show one statistic over all sentences; its word names the "
+    "role that the head plays. A role is a name for a measured pattern with a threshold. It is not an "
+    "explanation. Statistics are means over rows; rows that can see only one key are left out."
 )
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a survey found, and what the visitor looks at in it.
+    """What a survey found, and what the visitor chose to see of it.
 
     Attributes:
         survey: statistics of every head over the sentences.
         now: what the visitor asked for.
         kind: encoder, decoder or cross.
-        head: the chosen one, from 0.
+        head: the chosen head, from 0.
         known: the statistics that heads of the kind have.
-        statistic: the one that the visitor chose, or if the kind lacks it the usual one.
+        statistic: the one that the visitor chose, or the usual one if the kind lacks it.
         file: the name of the visitor's own file of sentences; None for the sample.
     """
 
@@ -80,7 +80,7 @@ class Found:
 
     @classmethod
     def of(cls, survey: Survey, kind: str, now: State, file: str | None) -> Found:
-        """What a state looks at; its head must be known."""
+        """What a state chooses of a survey; the model must have the head that the state names."""
         names = {*survey.means[AttentionKind(kind)], "keeps"}
         known = tuple(each for each in _KNOWN if each.name in names)
         usual = next((each for each in known if each.name == _FIRST[kind]), known[0])
@@ -123,12 +123,12 @@ def ink() -> str:
 
 
 def grid(found: Found, color: str | None = None) -> go.Figure:
-    """All heads by the chosen statistic, the chosen head framed."""
+    """The map of all heads by the chosen statistic, with a frame around the chosen head."""
     return head_grid(_cells(found), found.kind, found.head, color)
 
 
 def written(value: float, statistic: Statistic) -> str:
-    """A statistic as people read it: shares in per cent, others with two decimals."""
+    """A statistic as text: shares in per cent, others with two decimals."""
     shares = statistic.unit == "share" and statistic.name != "entropy"
     return percent(value) if shares else f"{value:.2f}"
 
@@ -224,7 +224,7 @@ def _detail(found: Found, model: str) -> None:
             pickers.head_picker(kind, chosen, model)
     kept = f"taken one by one, **{percent(survey.stability(kind, *chosen))}** of the"
     if name == MIXED:
-        st.markdown(f"It reaches the threshold of no role; {kept} sentences show none either.")
+        st.markdown(f"This head reaches the threshold of no role; {kept} sentences show none either.")
     else:
         told = f"{kept[0].upper()}{kept[1:]} {_of_what(name, survey)} show it."
         st.markdown(f"{_escaped(role(name).definition)} {told}")
@@ -244,7 +244,7 @@ def _detail(found: Found, model: str) -> None:
 
 
 def _shown(survey: Survey, name: str, example: Example) -> str:
-    """How strongly a sentence shows a role, in its own unit."""
+    """How strongly a sentence shows a role, in the unit of that role."""
     if name == MIXED:
         return ""
     threshold = role(name).threshold
@@ -256,7 +256,7 @@ def _shown(survey: Survey, name: str, example: Example) -> str:
 
 
 def _link(example: Example, shown: str, found: Found) -> None:
-    """A sentence that opens in the view of its kind, run as it was run here."""
+    """Links to a sentence in the view of its kind, which runs it as it was run here."""
     line, kind = example.line, str(found.kind)
     values = {"text": line.source, "target": line.target, kind: found.head, "decode": "greedy"}
     st.page_link(
@@ -280,7 +280,7 @@ def _roles(survey: Survey) -> None:
     lines.append(f"| {MIXED} ({_SHORT[MIXED]}) | {MIXED_DEFINITION} | {' / '.join(mixed)} |")
     st.markdown("\n".join(lines))
     st.caption(
-        "A head has the first role, from the top, whose threshold it reaches; the last column counts heads. "
+        "A head has the first role, from the top, whose threshold it reaches. The last column counts heads. "
         f"{THRESHOLDS} The alignment error comes from {len(survey.gold)} pairs of the sample with hand-made "
         "links."
     )

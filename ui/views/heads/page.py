@@ -1,4 +1,4 @@
-"""The page of heads over many sentences: what is asked for, progress, and what was found."""
+"""The page of heads over many sentences: its controls, the progress, and the findings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def show() -> None:
 
 
 def _body(model: str, run: Run, waited: bool) -> None:
-    """What depends on the controls; while sentences are read it runs twice a second."""
+    """Draws what depends on the controls; it runs twice a second while the app reads sentences."""
     now = session.current()
     frame.menu(now)
     if _section(now) == "relations":
@@ -68,7 +68,7 @@ def _open(model: str, language: str | None) -> Run | None:
 
 
 def _fitted(model: str, now: State) -> State:
-    """The state with heads that the model has."""
+    """Fits the heads of a state to the model; a notice says what changed."""
     sizes = catalogue.sizes(model)
     defaults = {kind: runs.default_head(model, kind) for kind in catalogue.KINDS}
     heads, notes = fitting.fit_heads(now, sizes, defaults)
@@ -82,7 +82,7 @@ def _section(now: State) -> str:
 
 
 def _kinds(now: State) -> list[str]:
-    """Dependencies join words of one language, so cross-attention has none to follow."""
+    """The kinds that a section offers: dependencies lie within one language, so cross-attention has none."""
     return [kind for kind in _KINDS if kind != "cross" or _section(now) == ""]
 
 
@@ -92,7 +92,7 @@ def _kind(now: State) -> str:
 
 
 def _controls(model: str, now: State) -> None:
-    """Section, kind, and whose sentences."""
+    """Draws the choice of the section, the kind, and the sentences."""
     kind, section = _kind(now), _section(now)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
@@ -131,8 +131,8 @@ def _own_file(model: str) -> None:
             **pickers.control("heads.file", None, lambda file: _take_file(model, file)),
         )
         st.caption(
-            "A given translation is forced through the model, otherwise it translates greedily. The file "
-            "stays in this visit and is not part of the link."
+            "If a line gives a translation, the model is forced to write it; otherwise the model translates "
+            "greedily. The file stays in this visit and is not part of the link."
         )
         if own is not None:
             st.button("back to the sample", on_click=session.keep_sentences, args=("", ()))
@@ -148,7 +148,7 @@ def _take_file(model: str, file: Any) -> None:
 
 
 def _progress(run: Run, now: State) -> None:
-    """While sentences are read: how far, a way out, and the map so far."""
+    """Draws the progress while the app reads sentences, a way to stop, and the map so far."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(min(1.0, run.read / max(1, run.total)), f"Reading sentence {run.read} of {run.total}")
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visitor(),))
@@ -168,13 +168,13 @@ def _progress(run: Run, now: State) -> None:
 
 
 def _subject(survey: Survey, now: State) -> found.Found:
-    """A survey, and what the visitor looks at in it."""
+    """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
     return found.Found.of(survey, _kind(now), now, None if own is None else own[0])
 
 
 def _found(model: str, run: Run, now: State) -> None:
-    """What the survey found: for use once it is read, or was stopped."""
+    """Draws the findings of a survey that is complete or was stopped."""
     survey = run.survey()
     if run.failed or survey is None:
         st.error(plain(run.failed or "No sentence was read before you stopped."), icon=":material/error:")
@@ -191,6 +191,7 @@ def _stopped(run: Run) -> None:
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(
-            f"Stopped after {run.read} of {run.total} sentences; what follows is over those.", width="content"
+            f"Stopped after {run.read} of {run.total} sentences; what follows covers only those.",
+            width="content",
         )
         st.button("Go on", on_click=go_on)

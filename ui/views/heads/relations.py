@@ -46,9 +46,10 @@ _GLOSSES = {
     "xcomp": "open complement",
 }
 _SEEING = (
-    "A dependency joins a word to its governor, the word it belongs to: a subject to its verb. Dot: how "
-    "often the best head's largest weight in the row of one is on the other. Bar: how often a fixed rule is "
-    "right, such as “the word before”. Both were chosen on one half of the sentences, measured on the other."
+    "A dependency joins a word to its governor, the word that it belongs to: a subject to its verb, for "
+    "example. The dot shows how often the best head, in the row of one word, puts its largest weight on the "
+    "other. The bar shows how often a fixed rule, such as “the word before”, is right. Head and rule were "
+    "chosen on one half of the sentences and measured on the other."
 )
 
 
@@ -59,7 +60,7 @@ def _read(path: str, changed: int) -> dict[str, Any]:
 
 
 def probes(model: str) -> dict[str, Any]:
-    """What `probes.json` of a model says; empty where it has none."""
+    """What the `probes.json` of a model says; empty if the model has none."""
     path = catalogue.available()[model] / PROBES_FILE
     return _read(str(path), path.stat().st_mtime_ns) if path.is_file() else {}
 
@@ -69,7 +70,7 @@ def show(model: str, kind: str) -> None:
     found = probes(model)
     if not found:
         st.info(
-            "Nothing was measured for this model; `python -m transformer probes --model … --probes …` writes "
+            "Nothing was measured for this model. `python -m transformer probes --model … --probes …` writes "
             f"{PROBES_FILE} into its directory.",
             icon=":material/info:",
         )
@@ -120,8 +121,8 @@ def _sentence(relations: list[dict[str, Any]], kind: str) -> str:
         return f"{told}: whatever these heads do, position explains the arcs at least as well."
     head = labels.head_phrase(best["layer"], best["head"])
     return (
-        f"{told}. The clearest is {_name(best)}: {head} finds {percent(best['share'])} of {best['count']:,}, "
-        f"the rule “{_offset(best['rule'])}” {percent(best['baseline'])}."
+        f"{told}. The clearest is {_name(best)}: {head} finds {percent(best['share'])} of {best['count']:,}; "
+        f"the rule “{_offset(best['rule'])}” finds {percent(best['baseline'])}."
     )
 
 
@@ -200,6 +201,6 @@ def _pronouns(found: dict[str, Any]) -> None:
         )
     st.caption(
         f"WinoMT: {found['sentences']:,} sentences with two people and a pronoun, {found['skipped']} left "
-        "out where the two or the pronoun could not be found. The head was chosen and measured on different "
-        "pairs of people."
+        "out because the people or the pronoun could not be found. The head was chosen and measured on "
+        "different pairs of people."
     )

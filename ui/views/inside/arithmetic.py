@@ -1,4 +1,4 @@
-"""The other arithmetic that "Inside a head" offers on the vectors of one query, with what is said of it."""
+"""The other arithmetic that "Inside a head" offers on the vectors of one query, and its explanations."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ RADII = (0, 1, 2, 3, 5, 8)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the other arithmetic gives for one query; numbers for all keys.
+    """The result of the other arithmetic for one query, with numbers for all keys.
 
     Attributes:
         weights: (keys,).
-        output: (d_head,) the values, weighted so.
-        rows: what the calculation shows under the model's own lines.
-        factor: what the model's scores are multiplied with, where the arithmetic does only that.
+        output: (d_head,) the sum of the values with these weights.
+        rows: the lines that the calculation shows under the model's own.
+        factor: multiplies the model's scores, if the arithmetic does only that.
     """
 
     weights: Doubles
@@ -44,10 +44,10 @@ class Arithmetic:
     """One way to compute weights.
 
     Attributes:
-        label: in the list of choices.
+        label: its name in the list of choices.
         formula: LaTeX.
-        text: what to see, in one or two sentences.
-        compute: does it; the number is the chosen parameter.
+        text: what it changes, in one or two sentences.
+        compute: computes the outcome; the number is the chosen parameter.
     """
 
     label: str
@@ -57,7 +57,7 @@ class Arithmetic:
 
 
 def _outcome(inside: InsideHead, scores: Doubles, factor: float | None = None) -> Outcome:
-    """Softmax of other scores; what the encoding adds to the scores stays."""
+    """Applies the softmax to other scores, which include what the encoding adds."""
     mask = inside.view.mask[0]
     weights = what_if.softmax(scores, mask)
     rows = (
@@ -122,58 +122,58 @@ ARITHMETIC = {
     "no-projections": Arithmetic(
         "no projections: x·xⱼ",
         r"s_j = \frac{x \cdot x_j}{\sqrt{d_{model}}}",
-        "The inputs are compared as they are. Nothing is learned, every head of the layer would see the "
-        "same, and in self-attention a token is usually most like itself.",
+        "The inputs are compared as they are. Nothing is learned, so every head of the layer would see the "
+        "same. In self-attention, a token is usually most like itself.",
         _inputs,
     ),
     "no-scale": Arithmetic(
         "no ÷ √dₖ",
         r"s_j = q \cdot k_j",
-        "The scores grow √dₖ-fold. The softmax saturates: one weight nears 1, and its gradient nears 0, "
-        "so that training would hardly move it (section 3.2.1 of the paper).",
+        "The scores grow √dₖ-fold. The softmax saturates: one weight comes close to 1, and the gradient "
+        "comes close to 0, so training would hardly change that weight (section 3.2.1 of the paper).",
         _unscaled,
     ),
     "temperature": Arithmetic(
         "temperature",
         r"w = \mathrm{softmax}(s / T)",
-        "Below 1 the largest score takes more, above 1 the weights become more alike.",
+        "If T is below 1, the largest score takes a larger share. If T is above 1, the weights become more "
+        "alike.",
         _tempered,
     ),
     "additive": Arithmetic(
         "additive score",
         r"s_j = v^{\top} \tanh(W_1 q + W_2 k_j)",
-        "Bahdanau's score of 2015. Toy weights: W₁ = W₂ = identity, v = 1/√dₖ in every dimension; in a "
-        "trained model all three are learned.",
+        "This is Bahdanau's score of 2015, here with toy weights: W₁ = W₂ = identity, and v = 1/√dₖ in "
+        "every dimension. A trained model learns all three.",
         _additive,
     ),
     "bilinear": Arithmetic(
         "bilinear score",
         r"s_j = \frac{q\,W k_j^{\top}}{\sqrt{d_k}}",
-        "Luong's “general” score of 2015. Toy weights: W is diagonal and falls evenly from 2 in the "
-        "first dimension to "
-        "0 in the last; in a trained model it is learned.",
+        "This is Luong's “general” score of 2015, here with toy weights: W is diagonal and falls evenly from "
+        "2 in the first dimension to 0 in the last. A trained model learns W.",
         _bilinear,
     ),
     "hard": Arithmetic(
         "hard attention",
         r"w_j = \begin{cases} 1 & j = \arg\max_i s_i \\ 0 & \text{else} \end{cases}",
-        "The best key takes all. An arg max stays where it is when scores move a little: its gradient is "
-        "0 almost everywhere, so gradients alone cannot train it. One draws samples instead (REINFORCE).",
+        "The best key takes all. If the scores change a little, an arg max stays the same: its gradient is "
+        "0 almost everywhere, so gradients alone cannot train it. Training draws samples instead "
+        "(REINFORCE).",
         _hard,
     ),
     "local": Arithmetic(
         "local attention",
         r"w_j = 0 \text{ for } |j - i| > r",
-        "Only keys within r tokens of the query's own position i stay visible (in cross-attention: of "
-        "the same position "
-        "in the source, which fails where words move).",
+        "Only keys within r tokens of the query's own position i stay visible. In cross-attention, i is the "
+        "same position in the source, which fails if the translation moves words.",
         _local,
     ),
     "pair": Arithmetic(
         "two heads against one",
         r"s_j = \frac{[q, q'] \cdot [k_j, k_j']}{\sqrt{2 d_k}}",
-        "The vectors of two heads side by side, as one head of twice the width. One softmax makes one "
-        "choice, where two heads make two. Of its output, b is the half that this head's values give.",
+        "The vectors of two heads stand side by side, as one head of twice the width. One softmax makes one "
+        "choice; two heads make two. The b shown is the half of the output that this head's values give.",
         _pair,
     ),
 }

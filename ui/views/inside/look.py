@@ -1,4 +1,4 @@
-"""What the sections of "Inside a head" share: the query that is looked at, and how a section is drawn."""
+"""What the sections of "Inside a head" share: the query under inspection, and how to draw a section."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Look:
         opened: the sentence.
         inside: the query of the head, with all its keys.
         map: the head in the window around the cursor.
-        key: the key that is looked at, from 0.
-        start: first key that is drawn.
-        stop: one past the last.
+        key: the key under inspection, from 0.
+        start: the first key that is drawn.
+        stop: one past the last key that is drawn.
     """
 
     opened: Opened
@@ -62,23 +62,23 @@ class Look:
 
     @property
     def selected(self) -> int:
-        """The key that is looked at, among those drawn."""
+        """The place of the key under inspection among the keys that are drawn."""
         return self.key - self.start
 
     @property
     def query_name(self) -> str:
-        """The query's position by its token, as Markdown."""
+        """The position of the query, named by its token, as Markdown."""
         token = f"“{plain(captions.quote(self.view.query_tokens[0]))}”"
         return token if self.kind == "encoder" else f"the position that reads {token}"
 
     @property
     def key_name(self) -> str:
-        """The token of the key that is looked at, as Markdown."""
+        """The token of the key under inspection, as Markdown."""
         return f"“{plain(captions.quote(self.view.key_tokens[self.key]))}”"
 
     @property
     def key_label(self) -> str:
-        """The same for a figure."""
+        """The name of the key under inspection, short enough for a figure."""
         return labels.names(self.view.key_tokens, 9)[self.key]
 
     @property
@@ -87,7 +87,7 @@ class Look:
         return (*self.inside.w_q.weight.shape, len(self.inside.outputs), len(self.inside.products))
 
     def where(self) -> str:
-        """Kind, layer, head and row of the query."""
+        """The kind, layer, head and row of the query."""
         row, view = labels.count(self.inside.row), self.view
         step = f"source token {row}" if self.kind == "encoder" else f"step {row}"
         place = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
@@ -99,7 +99,7 @@ class Look:
 
 
 Drawn = dict[str, export.Picture]
-"""The figures of a section by name, to be taken home."""
+"""The figures of a section by name, for the export."""
 
 
 def draw(
@@ -110,15 +110,15 @@ def draw(
     quantity: str,
     alt: str,
 ) -> None:
-    """A figure of the model's own numbers, its caption and the badge.
+    """Draws a figure of the model's own numbers, with its caption and the badge.
 
     Args:
-        look: what is looked at.
-        to: the figures of the section.
-        name: of the figure, unique on the page.
-        make: draws it.
-        quantity: what it shows, for the caption.
-        alt: what it shows, for those who cannot see it.
+        look: the query under inspection.
+        to: the figures of the section; the new figure joins them.
+        name: the name of the figure, unique on the page.
+        make: draws the figure.
+        quantity: what the figure shows, for the caption.
+        alt: what the figure shows, for visitors who cannot see it.
     """
     st.plotly_chart(make(), key=f"inside.{name}", alt=alt, config=CONFIG)
     caption, badge = look.caption(quantity), captions.badge(look.inside.audit)
@@ -130,14 +130,14 @@ def proof(inside: InsideHead) -> str:
     """What was checked, in one line."""
     worst = max(check.value for check in inside.audit.checks)
     return (
-        f"{len(inside.audit.checks)} checks of this page's numbers against what the model recorded; largest "
-        f"difference, as a share of the largest number: {worst:.1e}."
+        f"{len(inside.audit.checks)} checks compare this page's numbers with what the model recorded. The "
+        f"largest difference, as a share of the largest number, is {worst:.1e}."
     )
 
 
 @contextmanager
 def section(number: int, title: str, text: str, *formulas: str) -> Iterator[Drawn]:
-    """A numbered step: words, formulas and export at the left, what is drawn inside at the right."""
+    """Draws a numbered step: words, formulas and export at the left, the figures at the right."""
     st.divider()
     left, right = st.columns([1, 2], gap="medium")
     with left:
@@ -153,5 +153,5 @@ def section(number: int, title: str, text: str, *formulas: str) -> Iterator[Draw
 
 
 def raised(number: int) -> str:
-    """A number as a superscript."""
+    """Writes a number as a superscript."""
     return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))

@@ -22,11 +22,10 @@ KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross-atte
 USUAL = "cross"
 _STRIPS = {"encoder": ("source",), "decoder": ("target",), "cross": ("source", "target")}
 _SEEING = (
-    "One query of one head: everything between the residual stream and the residual stream. Purple is "
-    "positive, amber "
-    "negative, clear is zero; point at a cell for its number. Every number is the model's own for this "
-    "sentence, and is "
-    "recomputed by the formula beside it."
+    "You see one query of one head: everything that the head reads from the residual stream, and everything "
+    "that happens until its result is added back. Purple is positive, amber is negative, clear is zero. "
+    "Point at a cell to see its number. Every number is the model's own for this sentence, and the formula "
+    "beside it gives the same number again."
 )
 _FORMULA = r"\mathrm{head} = \mathrm{softmax}\!\left(\frac{(xW_Q)(aW_K)^{\top}}{\sqrt{d_k}}\right) aW_V"
 
@@ -46,8 +45,8 @@ def controls(state: State) -> None:
             **pickers.control("kind", now, lambda each: session.change(kind=None if each == USUAL else each)),
         )
         st.caption(
-            "A head works like a look-up in a table: a **query** is compared with all **keys**, and hands "
-            "out their **values**, the better the match the more.",
+            "A head works like a look-up in a table. It compares a **query** with all **keys** and adds up "
+            "their **values**: the better a key matches, the more its value counts.",
             width="stretch",
         )
 
@@ -57,7 +56,7 @@ def _kind(now: State) -> str:
 
 
 def show(opened: Opened) -> None:
-    """Draws the page for one sentence; the head is spoken of under the cursor, but not drawn there."""
+    """Draws the page for one sentence; the text under the cursor names the head, but no map shows it."""
     kind = _kind(session.current())
     cursor = "source" if kind == "encoder" else "step"
     layout = Layout(f"inside-{kind}", "page", _STRIPS[kind], (), kind, cursor)
@@ -89,7 +88,7 @@ def _below(at: Looking, now: State) -> None:
 
 
 def _key(at: Looking, inside: InsideHead, asked: int | None) -> int:
-    """The key that is looked at: in cross-attention the source token of the cursor, else the chosen one."""
+    """The key under inspection: in cross-attention the source token at the cursor, else the chosen one."""
     if at.kind == "cross":
         return at.cell[1]
     count = len(inside.view.key_tokens)

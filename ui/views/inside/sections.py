@@ -1,4 +1,4 @@
-"""The sections of "Inside a head": a sentence and a formula at the left, this run's numbers at the right."""
+"""The sections of "Inside a head": text and formula at the left, the numbers of this run at the right."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def read(look: Look) -> None:
     how = "after a LayerNorm (pre-norm)" if pre else "as they are (post-norm)"
     text = (
         f"At {look.query_name}, the residual stream holds {d_model} numbers. The head reads them {how}. "
-        f"Keys and values are made of {whose}: one vector a per key, here the one of {look.key_name}."
+        f"Keys and values are computed from {whose}: every key has one vector a. The figure shows the a of "
+        f"{look.key_name}."
     )
     formula = r"x = \mathrm{LayerNorm}(\mathrm{stream})" if pre else r"x = \mathrm{stream}"
     rows = [
@@ -40,11 +41,11 @@ def projections(look: Look) -> None:
     """2: query, keys, values."""
     inside, (d_model, d_k, heads, keys) = look.inside, look.sizes
     text = (
-        f"Each head has its own three matrices. They turn {d_model} numbers into {d_k} "
-        f"({d_model} ÷ {heads} heads): what this position asks for (q), what a position is found by (k), "
-        f"and what it hands over (v)."
-        + (" The encoding then turns q and k by their positions." if inside.rotates else "")
-        + f" The {keys} keys and values, one below the other, are K and V: {keys} × {d_k} each."
+        f"Each head has three matrices of its own. Each matrix maps {d_model} numbers to {d_k} "
+        f"({d_model} ÷ {heads} heads). The query q says what this position asks for, the key k says what a "
+        f"position can be found by, and the value v is what a position hands over."
+        + (" The positional encoding then turns q and k by their positions." if inside.rotates else "")
+        + f" Stacked in rows, the {keys} keys are K and the {keys} values are V: {keys} × {d_k} each."
     )
     formulas = [
         rf"\underset{{1 \times {d_k}}}{{{small}}} = \underset{{1 \times {d_model}}}{{{read}}}\;"
@@ -75,13 +76,13 @@ def projections(look: Look) -> None:
 
 
 def drawing(look: Look) -> None:
-    """3: b from a few a, as lectures draw it."""
+    """3: b from a few vectors a, as lectures draw it."""
     view = look.view
     position = labels.count(look.inside.row)
     text = (
-        f"One query's whole way, as many lectures draw it: q{raised(position)} meets every key, the "
-        "scores α go through a softmax, and b collects the values v, each times its weight α̂: the "
-        f"thicker a line, the larger the weight.{_others(look)}"
+        f"Many lectures draw the whole path of one query like this. q{raised(position)} meets every key, "
+        "which gives the scores α. A softmax turns the scores into the weights α̂. b collects the values v, "
+        f"each multiplied by its weight: the thicker a line, the larger the weight.{_others(look)}"
     )
     query = view.query_tokens[0], look.inside.row
     with section(3, f"From a to b{raised(position)}", text, r"b = \sum_j \hat\alpha_j\, v_j") as to:
@@ -101,7 +102,7 @@ def _others(look: Look) -> str:
     if rest <= 0:
         return ""
     left = max(0.0, 1 - float(weights[shown].sum()))
-    return f" Drawn are the {len(shown)} keys of most weight; the other {rest} share {left:.2f}."
+    return f" Only the {len(shown)} keys with the most weight are drawn; the other {rest} share {left:.2f}."
 
 
 def products(look: Look) -> None:
@@ -111,8 +112,8 @@ def products(look: Look) -> None:
     each = query * key
     best = int(np.argmax(np.abs(each)))
     text = (
-        f"Dimension by dimension, q and k are multiplied and summed. For {look.key_name}: "
-        f"**q·k = {inside.products[look.key]:.2f}**; dimension {labels.count(best)} gives most, "
+        f"q and k are multiplied dimension by dimension, and the products are summed. For {look.key_name}: "
+        f"**q·k = {inside.products[look.key]:.2f}**. Dimension {labels.count(best)} contributes most: "
         f"{query[best]:.2f} × {key[best]:.2f} = {each[best]:.2f}. Point at any number to see its product."
     )
     rows = [
@@ -134,7 +135,7 @@ def products(look: Look) -> None:
 
 
 def window_note(look: Look) -> str:
-    """Says which keys are drawn where not all are."""
+    """Says which keys are drawn, if some are not."""
     total = len(look.view.key_tokens)
     return (
         ""
@@ -157,16 +158,17 @@ def ledger_rows(look: Look) -> list[LedgerRow]:
 
 
 def scores(look: Look, outcome: Outcome | None) -> None:
-    """5: from products to weights; the other arithmetic stands under the model's lines."""
+    """5: from products to weights, with the lines of the other arithmetic under the model's own."""
     inside, view = look.inside, look.view
     masked = int((~view.mask[0]).sum())
     weight = float(view.weights[0, look.key])
     text = (
         f"For {look.key_name}: {inside.products[look.key]:.2f} ÷ √{look.sizes[1]} = "
         f"{inside.scaled[look.key]:.2f}"
-        + ("" if inside.bias is None else f", {inside.bias[look.key]:+.2f} from its position")
-        + (f"; {masked} later keys are masked" if masked else "")
-        + f"; its share of the softmax is **{weight:.2f}**. All weights sum to {view.weights[0].sum():.2f}."
+        + ("" if inside.bias is None else f", and its position adds {inside.bias[look.key]:+.2f}")
+        + (f". The mask hides {masked} later key{'s' * (masked != 1)}" if masked else "")
+        + f". The softmax gives this key the weight **{weight:.2f}**. All weights sum to "
+        f"{view.weights[0].sum():.2f}."
     )
     rows = [*ledger_rows(look), *_cut(look, outcome)]
     mask = view.mask[0, look.keys]
@@ -190,7 +192,7 @@ def scores(look: Look, outcome: Outcome | None) -> None:
 
 
 def _lower(outcome: Outcome | None, what: str) -> str:
-    """Says in a caption what is not the model's."""
+    """Says in a caption which part is not the model's."""
     return "" if outcome is None else f" · lower {what}: {BADGE}"
 
 
@@ -203,8 +205,8 @@ def weighted_sum(look: Look, outcome: Outcome | None) -> None:
     view = look.view
     b, weights = look.inside.outputs[view.head], view.weights[0]
     text = (
-        f"Every value is taken as often as its weight says, and all are added. {look.key_name} gives "
-        f"{percent(float(weights[look.key]))} of its value. Point at a number to see its share of b."
+        f"Every value is multiplied by its weight, and the results are added. {look.key_name} gives "
+        f"{percent(float(weights[look.key]))} of its value. Point at a number to see what it adds to b."
     )
     rows = [
         Strip(f"v of {look.key_label}", view.value[look.key]),
@@ -240,8 +242,8 @@ def matrix_form(look: Look, _outcome: Outcome | None) -> None:
     _, d_k, _, keys = look.sizes
     queries = keys if look.kind != "cross" else len(look.opened.translation.target_tokens)
     text = (
-        "All queries at once are one matrix product. The paper writes vectors as rows; other books write "
-        "them as columns, and everything is transposed. The numbers are the same; this query is framed."
+        "A matrix product handles all queries at once. The paper writes vectors as rows. Other books write "
+        "vectors as columns, which transposes everything. The numbers are the same. A frame marks this query."
     )
     rows = r"B = \mathrm{softmax}\!\left(\tfrac{QK^{\top}}{\sqrt{d_k}}\right) V"
     columns = r"B = V\, \mathrm{softmax}\!\left(\tfrac{K^{\top}Q}{\sqrt{d_k}}\right)"
@@ -281,10 +283,10 @@ def all_heads(look: Look, _outcome: Outcome | None) -> None:
     own = look.view.head
     lengths = np.linalg.norm(inside.contributions, axis=1)
     text = (
-        f"The {heads} heads of the layer each give {d_k} numbers; side by side they are {heads * d_k}, and "
-        f"$W_O$ ({heads * d_k} × {d_model}) mixes them. That is the same as a sum of what each head adds: "
-        f"head {labels.count(own)} adds a vector of length {lengths[own]:.2f}, the largest comes from head "
-        f"{labels.count(int(np.argmax(lengths)))} ({lengths.max():.2f})."
+        f"Each of the {heads} heads of the layer gives {d_k} numbers. Side by side they are {heads * d_k} "
+        f"numbers, and $W_O$ ({heads * d_k} × {d_model}) mixes them. The result is the same as a sum of what "
+        f"each head adds. Head {labels.count(own)} adds a vector of length {lengths[own]:.2f}; the longest "
+        f"comes from head {labels.count(int(np.argmax(lengths)))} ({lengths.max():.2f})."
     )
     formulas = (r"\mathrm{update} = [b_1; \dots; b_h]\,W_O + b_O", r"= b_1 W_O^1 + \dots + b_h W_O^h + b_O")
     together = [Strip("all b, side by side", inside.outputs.reshape(-1))]
@@ -323,9 +325,9 @@ def stream(look: Look, _outcome: Outcome | None) -> None:
     before, after = np.linalg.norm(inside.stream), np.linalg.norm(inside.added)
     share = np.linalg.norm(inside.update) / max(float(before), 1e-9)
     text = (
-        f"The update is added to the stream, whose length it changes from {before:.2f} to "
-        f"{after:.2f}; the update is {share:.2f} times as long as the stream."
-        + (" With post-norm a LayerNorm follows." if post else " The next sub-layer reads the sum.")
+        f"The update is added to the stream and changes the stream's length from {before:.2f} to "
+        f"{after:.2f}. The update is {share:.2f} times as long as the stream."
+        + (" With post-norm, a LayerNorm follows." if post else " The next sub-layer reads the sum.")
     )
     formula = (
         r"\mathrm{LayerNorm}(\mathrm{stream} + \mathrm{update})"

@@ -1,4 +1,4 @@
-"""The switches of "Inside a head": which other arithmetic, with which number, and what it changes."""
+"""The switches of "Inside a head": the other arithmetic, its number, and what the two change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OWN = "the model's arithmetic"
 
 
 def controls(look: Look, asked: WhatIf | None) -> Outcome | None:
-    """Draws the switches and what they change; None where the model's arithmetic is chosen."""
+    """Draws the switches and what they change; returns None if the model's own arithmetic is chosen."""
     name, number = _fitted(look, asked)
     st.divider()
     with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
@@ -48,7 +48,7 @@ def controls(look: Look, asked: WhatIf | None) -> Outcome | None:
 
 
 def _fitted(look: Look, asked: WhatIf | None) -> tuple[str, float]:
-    """The arithmetic that a state asks for, and its number, within the model."""
+    """The arithmetic that a state asks for, with its number fitted to the model."""
     if asked is None:
         return "", 0.0
     name, number = asked
@@ -65,7 +65,7 @@ def _take(name: str) -> None:
 
 
 def _number(look: Look, name: str, number: float) -> None:
-    """The control of an arithmetic's number, where it has one."""
+    """Draws the control of an arithmetic's number, if it has one."""
     heads = look.sizes[2]
     options, written = {
         "temperature": (TEMPERATURES, lambda each: f"T = {each:g}"),
@@ -93,15 +93,15 @@ def _partner(look: Look, head: int) -> InsideHead:
 
 
 def _told(look: Look, name: str, outcome: Outcome) -> None:
-    """What the arithmetic is, and what comes out of it beside the model's own."""
+    """Explains the arithmetic and shows its result beside the model's own."""
     arithmetic, mask = ARITHMETIC[name], look.view.mask[0]
     left, right = st.columns([1, 2], gap="medium")
     with left:
         st.latex(arithmetic.formula)
         nothing = "" if outcome.weights.any() else " **No key is that near, so every weight is 0.**"
         st.markdown(
-            f"{arithmetic.text}{nothing} It changes this head's arithmetic only; nothing after it is "
-            "computed anew."
+            f"{arithmetic.text}{nothing} This switch changes only the arithmetic of this head; nothing after "
+            "the head is computed again."
         )
     with right:
         own = what_if.saturation(look.view.weights[0], mask)

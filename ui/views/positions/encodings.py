@@ -1,4 +1,4 @@
-"""The seven encodings in words: where each acts, its formula, its paper."""
+"""The seven encodings in words: the place where each acts, its formula and its paper."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
 
 @dataclass(frozen=True)
 class Encoding:
-    """How an encoding is presented.
+    """How the page presents an encoding.
 
     Attributes:
         paper: who described it, and where.
         formula: LaTeX.
-        what: one or two sentences: where it acts, and what that means.
+        what: one or two sentences on the place where it acts, and what follows from that.
     """
 
     paper: str
@@ -39,67 +39,64 @@ ENCODINGS = {
     "none": Encoding(
         "nothing is added",
         r"x_{pos} = \sqrt{d_{model}}\;E_{token}",
-        "The encoder sees a bag of words: permute them, and its outputs are permuted alike. The decoder "
-        "still "
-        "has an order, because its mask lets row *t* see *t* keys.",
+        "The encoder sees a bag of words: if you permute the words, its outputs are permuted alike. "
+        "The decoder still has an order, because its mask lets row *t* see *t* keys.",
     ),
     "sinusoidal": Encoding(
         "Vaswani et al. 2017, section 3.5",
         r"\begin{aligned} PE_{(pos,\,2i)} &= \sin(pos\,/\,base^{\,2i/d_{model}}) \\[4pt] "
         r"PE_{(pos,\,2i+1)} &= \cos(pos\,/\,base^{\,2i/d_{model}}) \end{aligned}",
         "A fixed table is added to the token embeddings once, before the first layer. Each pair of "
-        "dimensions "
-        "is a clock hand with its own speed.",
+        "dimensions is a clock hand with a speed of its own.",
     ),
     "learned": Encoding(
         "Gehring et al. 2017, section 3.1",
         r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos}",
-        "A trained table is added to the token embeddings. It ends somewhere, and rows that training rarely "
-        "reached stay near their random start.",
+        "A trained table is added to the token embeddings. The table has a last row, and rows that training "
+        "rarely reached stay near their random start.",
     ),
     "shaw": Encoding(
         "Shaw et al. 2018, equations 2 and 4",
         r"e_{ij} = \frac{q_i \cdot (k_j + a_{j-i})}{\sqrt{d_k}},\quad j-i \text{ clipped to } \pm 16",
-        "Each distance has a trained vector that every query is compared with: the query itself decides "
-        "which "
-        "distances it likes. Here every layer and head has its own vectors, keys only.",
+        "Each distance has a trained vector, and every query is compared with that vector: the query itself "
+        "decides which distances it likes. Here every layer and head has vectors of its own, for keys only.",
     ),
     "t5": Encoding(
         "Raffel et al. 2020, section 2.1",
         r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + b_{\,bucket(j-i)}",
-        "Each head has a trained number for each bucket of distances: near ones have a bucket each, far ones "
-        "share. The layers of a stack share the numbers. Unlike T5, the scores keep their ÷ √d_k.",
+        "Each head has a trained number for each bucket of distances. Near distances have a bucket each; far "
+        "distances share one. The layers of a stack share the numbers. Unlike in T5, the scores keep their "
+        "÷ √d_k.",
     ),
     "rotary": Encoding(
         "Su et al. 2021, equation 15",
         r"\begin{aligned} q_i' &= R_{i}\,q_i,\quad k_j' = R_{j}\,k_j \\[4pt] "
         r"q_i' \cdot k_j' &= q_i \cdot R_{j-i}\,k_j \end{aligned}",
-        "Queries and keys are turned by their position, each pair of dimensions at its own speed. Their "
-        "product "
-        "then depends on the distance alone; values stay as they are.",
+        "Queries and keys are turned by their position, each pair of dimensions at its own speed. Of the two "
+        "positions, only their distance then changes the product. Values stay as they are.",
     ),
     "alibi": Encoding(
         "Press et al. 2022, section 3",
         r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} - m_{head}\,|i-j|",
-        "A fixed penalty grows with distance, at another slope in each head; nothing is trained. In the "
-        "encoder "
-        "it is the same to both sides, so that only the distance to `</s>` tells left from right.",
+        "A fixed penalty grows with distance, with another slope in each head; nothing is trained. In the "
+        "encoder, the penalty is the same on both sides, so only the distance to `</s>` tells left from "
+        "right.",
     ),
 }
 NARROW = 240
-"""Columns that a map has room for on a phone."""
-CROSS = "Cross-attention carries none of them: its keys belong to another sentence."
+"""How many columns of a map a phone has room for."""
+CROSS = "Cross-attention carries none of these encodings: its keys belong to another sentence."
 
 
 def fitted(what: str, asked: int, most: int) -> int:
-    """A position, dimension or the like (from 0) that is there; says so where another one was asked for."""
+    """Fits a position, dimension or the like (from 0) to what is there; a notice says so if it changed."""
     if asked > most:
         session.notice(f"There is no {what} {asked + 1:,} here, so {most + 1:,} is shown.")
     return min(asked, most)
 
 
 def fitted_head(asked: tuple[int, int], shape: tuple[int, int]) -> tuple[int, int]:
-    """A layer and head (from 0) that are there."""
+    """Fits a layer and head (from 0) to the model; a notice says so if they changed."""
     found = min(asked[0], shape[0] - 1), min(asked[1], shape[1] - 1)
     if found != asked:
         session.notice(f"There is no {labels.head_phrase(*asked)}, so {labels.head_phrase(*found)} is shown.")
@@ -107,7 +104,7 @@ def fitted_head(asked: tuple[int, int], shape: tuple[int, int]) -> tuple[int, in
 
 
 def pick(now: str) -> None:
-    """The switch between encodings."""
+    """Draws the switch between encodings."""
 
     def take(name: str) -> None:
         session.change(encoding=None if name == USUAL else name)
@@ -124,21 +121,21 @@ def pick(now: str) -> None:
 
 
 def too_narrow(columns: int) -> str:
-    """Ends the caption of a map with many columns: a column needs a px."""
-    return f"; less than {columns} px wide, it lacks columns" if columns > NARROW else ""
+    """Ends the caption of a map with many columns: each column needs a px."""
+    return f"; a map less than {columns} px wide lacks columns" if columns > NARROW else ""
 
 
 def draw(
     name: str, make: Callable[[], go.Figure], caption: str, alt: str, audit: AuditLike | None = None
 ) -> None:
-    """A figure with its caption and its export.
+    """Draws a figure with its caption and its export.
 
     Args:
         name: unique on the page.
-        make: draws it.
-        caption: what it shows: quantity, unit, model.
-        alt: the same for those who do not see it, with its numbers.
-        audit: what was checked, where the figure shows a model's own arrays.
+        make: draws the figure.
+        caption: what the figure shows: quantity, unit, model.
+        alt: the same with its numbers, for visitors who cannot see the figure.
+        audit: what was checked, if the figure shows a model's own arrays.
     """
     st.plotly_chart(make(), key=f"positions.{name}", alt=alt, config={"displayModeBar": False})
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -147,16 +144,16 @@ def draw(
 
 
 def stack_of(now: State) -> Side:
-    """The stack whose self-attention is looked at; the encoder if a state says neither."""
+    """The stack whose self-attention the page shows; the encoder if the state names neither stack."""
     return "decoder" if now.kind == "decoder" else "encoder"
 
 
 def stack_switch(stack: Side, section: str) -> None:
-    """Chooses the stack.
+    """Draws the switch between the stacks.
 
     Args:
-        stack: the one that is looked at.
-        section: where the switch stands; it names the widget.
+        stack: the chosen stack.
+        section: the section in which the switch stands; it names the widget.
     """
     st.segmented_control(
         "Stack",

@@ -1,4 +1,4 @@
-"""The page of positional encodings: its three parts, and what the first of them explains."""
+"""The page of positional encodings, with its three parts."""
 
 from __future__ import annotations
 

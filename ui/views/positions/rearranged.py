@@ -1,4 +1,4 @@
-"""The visitor's words in other places: two of them exchanged, the whole sentence moved."""
+"""The visitor's words in other places: two words exchanged, or the whole sentence moved."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ui.views.positions.twins import CELLS, COLUMNS, MAP, Run, heads_shown, told
 V = TypeVar("V")
 _SWAP = (1, 5)
 _STILL = 0.0005
-"""A smaller change of a weight is 0 to three decimals."""
+"""A weight that changes by less than this changes by 0 to three decimals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class Move:
     """A twin's encoder that read the sentence twice.
 
     Attributes:
-        here: the sentence in its place.
-        there: the same, moved.
-        change: of the weights; the largest in each head, over all heads.
+        here: the trace of the sentence in its place.
+        there: the trace of the sentence moved.
+        change: the largest change of a weight in each head: mean, smallest and largest over all heads.
         verified: whether both traces passed their audit.
     """
 
@@ -55,12 +55,12 @@ class Move:
 
 
 def swap(opened: Opened, runs: list[Run], asked: tuple[int, int] | None) -> None:
-    """Lets two words change places, and shows which encoders and translations notice.
+    """Exchanges two words, and shows which encoders and translations notice.
 
     Args:
         opened: the sentence.
-        runs: its translations by the twins.
-        asked: the two words, from 0.
+        runs: the translations of the sentence by the twins.
+        asked: the places of the two words, from 0.
     """
     st.markdown("##### Exchange two words: which encodings notice?")
     some = runs[0].translation
@@ -90,7 +90,7 @@ def swap(opened: Opened, runs: list[Run], asked: tuple[int, int] | None) -> None
             "swap",
             lambda: dots(changes, "change of the output, share of its length", 2),
             "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest "
-            f"to largest over {len(some.source_tokens)} tokens. 0 means that the encoder cannot tell",
+            f"to largest over {len(some.source_tokens)} tokens. 0 means that the encoder does not notice",
             "; ".join(f"{twin_name(name)}: {cell.value:.2f}" for name, cell in changes.items()),
         )
     rows = [{"twin": twin_name(name), "translation now": s.translation.text} for name, s in found.items()]
@@ -98,7 +98,7 @@ def swap(opened: Opened, runs: list[Run], asked: tuple[int, int] | None) -> None
 
 
 def _each(runs: list[Run], compute: Callable[[str], V]) -> tuple[dict[str, V], list[str]]:
-    """What each twin computes by its name, and why some refuse."""
+    """What each twin computes, by its name, and why some twins refuse."""
     found, refused = {}, []
     for run in runs:
         try:
@@ -134,7 +134,7 @@ def _swapped(name: str, text: str, one: int, other: int) -> Swapped:
 
 
 def move(opened: Opened, runs: list[Run], state: State) -> None:
-    """Lets the sentence start later, and shows whose weights change."""
+    """Lets the sentence start later, and shows which twins change their weights."""
     now = state.offset
     left, right = st.columns(2, gap="large")
     with left:
@@ -171,7 +171,7 @@ def _moving(moves: dict[str, Move]) -> str:
     still = [twin_name(name) for name, each in moves.items() if each.change.high < _STILL]
     moving = [twin_name(name) for name, each in moves.items() if each.change.high >= _STILL]
     parts = [f"The maps move in {', '.join(moving)}."] if moving else []
-    parts += [f"They stay, to three decimals, in {', '.join(still)}."] if still else []
+    parts += [f"The maps stay the same, to three decimals, in {', '.join(still)}."] if still else []
     return " ".join(parts)
 
 

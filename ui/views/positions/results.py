@@ -1,4 +1,4 @@
-"""What positional encodings buy: the shipped experiments on the twins, small plots with one sentence each."""
+"""What positional encodings buy: the shipped experiments on the twins, each with a sentence and plots."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _PAIRED = "with the 95 % interval of the paired bootstrap"
 
 @st.fragment
 def show() -> None:
-    """Draws the part, or says that nothing was measured yet."""
+    """Draws the part, or says that nothing has been measured yet."""
     now = session.current()
     results = catalogue.position_results()
     if results is None:
         st.info(
-            "The experiments were not run on these models yet: `python -m transformer positions --models "
+            "The experiments were not run on these models yet. `python -m transformer positions --models "
             "assets/models/positions --data FILE --train FILE` writes what is shown here.",
             icon=":material/info:",
         )
@@ -46,8 +46,9 @@ def show() -> None:
     notices = st.empty()
     st.caption(
         f"{len(results['models'])} models, {results['sentences']:,} test sentences, {results['date']}. "
-        "Intervals hold 95 % of 1,000 bootstrap resamples of the sentences, the same for all models; they do "
-        f"not cover the luck of a training run: {_seeds(results)} Nothing beyond the intervals is claimed. "
+        "Each interval holds 95 % of 1,000 bootstrap resamples of the sentences; all models share the "
+        f"resamples. The intervals do not cover the luck of a training run: {_seeds(results)} This page "
+        "claims nothing beyond the intervals. "
         f"{CROSS}"
     )
     left, right = st.columns(2, gap="large")
@@ -105,7 +106,7 @@ def _values(part: Json, measure: str) -> dict[str, Interval]:
 
 
 def against_baseline(part: Json, measure: str, baseline: str, digits: int) -> str:
-    """How far each model is from the baseline, with intervals; those that hold 0 are told apart."""
+    """How far each model is from the baseline, with intervals; a sentence of its own names doubtful ones."""
     found = {name: each[measure] for name, each in part.items() if "difference" in each[measure]}
     order = sorted(found, key=lambda name: -found[name]["difference"]["value"])
     told = {name: f"{twin_name(name)} {_gap(found[name]['difference'], digits)}" for name in order}
@@ -124,7 +125,7 @@ def _gap(gap: Json, digits: int) -> str:
 
 
 def _plain(part: Json) -> Json:
-    """Without the runs of other seeds."""
+    """The models without the runs of other seeds."""
     return {name: each for name, each in part.items() if "-seed" not in name}
 
 
@@ -151,14 +152,14 @@ def _shuffled(results: Json) -> None:
     if blind:
         st.markdown(
             f"{' and '.join(map(twin_name, blind))}: every translation stays the same to the word, because "
-            "its encoder sees a set. The others notice."
+            "its encoder sees only a set of words. The other twins notice the new order."
         )
     else:
-        st.markdown("The closer to 100, the less the model uses the order of the source.")
+        st.markdown("The closer a value is to 100, the less the model uses the order of the source.")
     draw(
         "shuffled",
         lambda: dots(bleu, "BLEU against its ordered translation"),
-        f"{found['sentences']:,} sentences with their words in random order, held against the same twin's "
+        f"{found['sentences']:,} sentences with their words in random order, compared with the same twin's "
         f"translation of the ordered source{_hollow(results)}",
         _told(bleu, 1),
     )
@@ -178,7 +179,7 @@ def _hundredfold(cell: Interval) -> Interval:
 
 
 def _series(levels: list[Json], measure: str, part: str) -> dict[str, list[Interval | None]]:
-    """By twin, the value or the difference of a measure at every level; without runs of other seeds."""
+    """The value or the difference of a measure at every level, by twin; without runs of other seeds."""
     names = [name for name in levels[0]["models"] if "-seed" not in name]
     found = {name: [level["models"][name][measure].get(part) for level in levels] for name in names}
     return {
@@ -210,11 +211,11 @@ def _by_level(name: str, results: Json, levels: list[Json], places: tuple[list[s
     """BLEU, and the loss against the baseline's, at every level.
 
     Args:
-        name: of the figures.
+        name: the name of the figures.
         results: everything that was measured.
-        levels: its part, with the models' values.
-        places: what the levels are called, and what they are.
-        what: the texts, for the captions.
+        levels: the part of the results with the models' values at every level.
+        places: the names of the levels, and the name of their axis.
+        what: describes the texts, for the captions.
     """
     groups, across = places
     baseline = twin_name(results["baseline"])
@@ -239,14 +240,14 @@ def _long(results: Json) -> None:
     levels, length = found["levels"], found["trained_length"]
     st.markdown("##### Longer than in training")
     if not levels:
-        st.markdown("The test data do not fill a text of the trained length.")
+        st.markdown("The test data are too small to fill a text of the trained length.")
         return
     last = levels[-1]
     scores = {name: value(each["bleu"]) for name, each in _plain(last["models"]).items()}
     best = max(scores, key=lambda name: scores[name].value)
     st.markdown(
-        f"99 % of the training sources have at most {length} tokens. At {last['factor']} times that no twin "
-        f"scores above {scores[best].value:.1f} BLEU ({twin_name(best)}, {scores[best].low:.1f} to "
+        f"99 % of the training sources have at most {length} tokens. At {last['factor']} times that length, "
+        f"no twin scores above {scores[best].value:.1f} BLEU ({twin_name(best)}, {scores[best].low:.1f} to "
         f"{scores[best].high:.1f})."
     )
     names = [f"{level['tokens']:.0f}" for level in levels]
@@ -276,16 +277,16 @@ def _previous(results: Json, kind: Side) -> None:
     best = max(cells, key=lambda name: cells[name].value)
     head = labels.head_phrase(found[best]["layer"], found[best]["head"])
     st.markdown(
-        f"Most often in {twin_name(best)}: {head} has its largest weight on the token before in "
-        f"{percent(cells[best].value / 100)} of its rows ({cells[best].low:.0f} to {cells[best].high:.0f} %)."
+        f"The best twin is {twin_name(best)}: {head} has its largest weight on the token "
+        f"before in {percent(cells[best].value / 100)} of its rows "
+        f"({cells[best].low:.0f} to {cells[best].high:.0f} %)."
     )
     stack_switch(kind, "results")
     draw(
         "previous",
         lambda: dots(cells, "rows that point at the token before, %", 0, " %"),
-        f"The {kind}'s best head of each twin, chosen on every other of "
-        f"{results['attention']['sentences']} sentences "
-        "and measured on the rest",
+        f"The best head of each twin's {kind}, chosen on every second of "
+        f"{results['attention']['sentences']} sentences and measured on the rest",
         _told(cells, 0),
     )
 
@@ -323,7 +324,7 @@ def _distance(results: Json, kind: Side, asked: Head | None) -> None:
             ("distance, key − query", "weight"),
             height=330,
         ),
-        f"Mean weight of a row of the {kind} at each distance (the ends hold all that is further), "
+        f"Mean weight of a row of the {kind} at each distance (the ends hold all greater distances), "
         f"{found['sentences']} sentences with their references",
         "; ".join(
             f"{twin_name(name)}: {values[reach - 1]:.2f} on the token before"
@@ -342,9 +343,9 @@ def _tables(results: Json) -> None:
     seen = found["seen"]["encoder"]
     rare = next((i for i, count in enumerate(seen) if count < seen[0] / 1000), len(seen))
     st.markdown(
-        f"Fewer than one source in a thousand reach position {labels.count(rare)}, and none position "
-        f"{labels.count(len(seen))}: from there on rows are their random start, a little shrunk by weight "
-        "decay."
+        f"Fewer than one source in a thousand reach position {labels.count(rare)}, and none reaches position "
+        f"{labels.count(len(seen))}. From there on, the rows keep their random start, which weight decay has "
+        "shrunk a little."
     )
     draw(
         "table",
@@ -368,8 +369,9 @@ def _costs(results: Json) -> None:
     )
     peak = found["models"][most]["megabytes"][place]
     st.markdown(
-        f"A bias costs a matrix of queries × keys while it is added: at {sizes[place]:,} tokens up to "
-        f"{peak:.0f} MB ({twin_name(most)}). Encodings without a bias grow with the length only."
+        f"A bias needs a matrix of queries × keys while it is added: at {sizes[place]:,} tokens, up to "
+        f"{peak:.0f} MB ({twin_name(most)}). The memory of encodings without a bias grows with the length "
+        "only."
     )
     threads = f"{found['threads']} thread{'s' * (found['threads'] > 1)}"
     runs = f"median of {found['repeats']} runs, bars hold the middle half, {threads}"
@@ -389,7 +391,7 @@ def _costs(results: Json) -> None:
 
 
 def _measured(found: Json, name: str) -> list[Interval | None]:
-    """The values of a cost; times with their quartiles."""
+    """The values of a cost; times come with their quartiles."""
     ends: list[Any] = found["quartiles" if name == "milliseconds" else name]
     return [
         None if middle is None else Interval(middle, *(end if isinstance(end, list) else (end, end)))

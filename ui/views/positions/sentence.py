@@ -1,4 +1,4 @@
-"""What positional encodings do to the visitor's sentence: in one model, and in all twins side by side."""
+"""What positional encodings do to the visitor's sentence, in one model and in all twins side by side."""
 
 from __future__ import annotations
 
@@ -90,9 +90,8 @@ def _input_sentence(translation: Translation, encoding: Any, words: Any) -> str:
         return f"This model's encoding ({twin_name(name)}) adds nothing here: it acts {acts}. {CROSS}"
     share = float(_norms(encoding).mean() / _norms(words).mean())
     return (
-        "Token embedding × √d_model plus encoding gives the first layer's input. On this sentence the "
-        "encoding "
-        f"is {share:.0%} as long as the embedding on average. {CROSS}"
+        "Token embedding × √d_model plus encoding gives the first layer's input. On this sentence, the "
+        f"encoding is on average {share:.0%} as long as the embedding. {CROSS}"
     )
 
 

@@ -1,4 +1,4 @@
-"""What each positional encoding is: tables, curves, biases, by formula or read from a twin."""
+"""What each positional encoding is: tables, curves and biases, by formula or read from a twin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ui.views.positions.encodings import CROSS, ENCODINGS, NARROW, USUAL, draw, 
 from ui.views.positions.trained import bias_curves, distances
 
 WINDOW = 512
-"""Most positions in one picture; longer ranges are moved through, never pooled."""
+"""Most positions in one picture; visitors move through longer ranges, and positions are never pooled."""
 SQUARE = 256
 """Most positions of a map of all pairs."""
 _BASES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
@@ -54,13 +54,13 @@ def show() -> None:
 def _none(now: State) -> None:
     st.info(
         "There is no table to show. Open **On your sentence** and exchange two words: this twin's encoder "
-        "does not notice; what differs is the rounding of float32, about one part in a million.",
+        "does not notice. Only the rounding of float32 differs, by about one part in a million.",
         icon=":material/info:",
     )
 
 
 def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
-    """Draws the sliders: d_model, base, number of positions, and the window where not all fit."""
+    """Draws the sliders: d_model, base, number of positions, and the window if not all positions fit."""
     boxes = st.columns(4 if now.positions > WINDOW else 3)
     with boxes[0]:
         st.slider(
@@ -124,8 +124,7 @@ def _sinusoidal(now: State) -> None:
         draw(
             "products",
             lambda: table_map(square @ square.T, start, "position", "position", left=start),
-            f"PE · PEᵀ, positions {start} to {window.start + len(square)}: it depends on "
-            "the "
+            f"PE · PEᵀ, positions {start} to {window.start + len(square)}: the product depends on the "
             f"distance alone, and is largest ({d_model // 2}) on the diagonal · {_FORMULA}",
             "Products of all pairs of positions: stripes along the diagonal.",
         )
@@ -182,10 +181,8 @@ def _linear_map(table: np.ndarray, d_model: int, base: int, asked: int) -> None:
         "shift",
         lambda: lines(x, series, ("position", "dimension 1"), height=250),
         f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. Largest "
-        "error "
-        f"over {len(early):,} positions and all dimensions: {exact:.1e} in float64, {cast:.1e} with PE "
-        "cast to "
-        "float32.",
+        f"error over {len(early):,} positions and all dimensions: {exact:.1e} in float64, {cast:.1e} with PE "
+        "cast to float32.",
         "Two curves that lie on each other.",
     )
     st.slider(
@@ -202,29 +199,23 @@ def _whys(table: np.ndarray, d_model: int) -> None:
     norm = math.sqrt(d_model / 2)
     with st.expander("Why not simply the number of the position?"):
         st.markdown(
-            f"**Why not the integer?** Position {last:,} would add {last - 1:,} to numbers that are about "
-            "1 in size "
-            "(an embedding × √d_model has entries of about 1), and drown the word. Sines and cosines stay "
-            "between "
-            f"−1 and 1: every row of this table has the norm √(d_model / 2) = {norm:.2f}, at any "
-            "position.\n\n"
-            "**Why not pos / n?** It stays between 0 and 1, but one step to the right is then 1/10 in a "
-            "sentence of "
-            "10 tokens and 1/50 in one of 50: the same distance looks different in every sentence, and in "
-            "the decoder "
-            f"*n* is not known yet.\n\n"
-            "**Why sinusoids?** For a fixed offset, PE(pos + k) is the same linear map of PE(pos) "
-            "everywhere, as "
-            "the picture shows; a head that learned this map once can look *k* tokens back at any "
-            "position.\n\n"
-            "**Why do learned tables fail at the end?** A row is only trained by sentences that reach it: "
-            "choose "
-            "*learned* above."
+            f"**Why not the integer?** Position {last:,} would add {last - 1:,} to numbers of about 1 (the "
+            "size of the entries of an embedding × √d_model), and would drown the word. Sines and cosines "
+            f"stay between −1 and 1: every row of this table has the norm √(d_model / 2) = {norm:.2f}, at "
+            "any position.\n\n"
+            "**Why not pos / n?** The quotient stays between 0 and 1, but one step to the right is then 1/10 "
+            "in a sentence of 10 tokens and 1/50 in a sentence of 50. The same distance looks different in "
+            "every sentence, and the decoder does not know *n* yet.\n\n"
+            "**Why sinusoids?** For a fixed offset *k*, PE(pos + k) is the same linear map of PE(pos) "
+            "everywhere, as the picture shows. A head that has learned this map once can look *k* tokens "
+            "back at any position.\n\n"
+            "**Why do learned tables fail at the end?** Only sentences that reach a row train that row. "
+            "Choose *learned* above to see it."
         )
 
 
 def turned(angles: np.ndarray) -> np.ndarray:
-    """(n) angles in radians → (2n − 1) in degrees below 360, halfway ones between, gaps where a turn ends."""
+    """(n) angles in radians → (2n − 1) in degrees below 360, with halfway angles, a gap after each turn."""
     degrees = np.degrees(angles) % 360
     found = np.full(2 * len(degrees) - 1, np.nan)
     found[0::2] = degrees
@@ -262,9 +253,8 @@ def _rotary(now: State) -> None:
             lambda: lines(
                 reach, {"q · k": product}, ("distance", "product, as a share of |q||k|"), height=360
             ),
-            "Product of a query and an equal key at a distance, all pairs of equal size: it falls as the "
-            "pairs "
-            f"drift apart · {_FORMULA}",
+            "Product of a query and an equal key at a distance, with all pairs of equal size: the product "
+            f"falls as the pairs drift apart · {_FORMULA}",
             "A curve that starts at 1 and falls with ripples.",
         )
 

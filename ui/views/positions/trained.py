@@ -19,7 +19,7 @@ REACH = 40
 
 
 def bias_curves(side: str, series: dict[str, np.ndarray], caption: str) -> None:
-    """Bias against distance, one curve a head."""
+    """Draws bias against distance, with one curve for each head."""
     span = distances(side)
     draw(
         f"bias-{side}",
@@ -35,11 +35,11 @@ def distances(side: str) -> np.ndarray:
 
 
 def _twin(name: str) -> Transformer | None:
-    """The network of a twin; where it is not here, the page says so."""
+    """The network of a twin; if the twin is not here, the page says so and the result is None."""
     full = f"{catalogue.TWINS}/{name}"
     if full not in catalogue.twins():
         st.info(
-            f"What this encoding learns can be shown once its twin is trained: there is no model {full} "
+            f"This page can show what the encoding learns once its twin is trained: there is no model {full} "
             "here.",
             icon=":material/info:",
         )
@@ -55,7 +55,7 @@ def _parameter(network: Transformer, side: str) -> np.ndarray:
 
 
 def learned(now: State) -> None:
-    """The learned table, and where training did not reach."""
+    """Draws the learned table, and the rows that training did not reach."""
     network = _twin("learned")
     if network is None:
         return
@@ -69,7 +69,7 @@ def learned(now: State) -> None:
             lambda: table_map(table, 1, "position", "dimension"),
             f"Learned table of the {side}: {table.shape[0]} positions × {table.shape[1]} dimensions · "
             "positions/learned, as trained",
-            "Rows of early positions have a pattern, late ones look like noise.",
+            "Rows of early positions have a pattern; late rows look like noise.",
         )
     with right:
         directions = table / np.linalg.norm(table, axis=1, keepdims=True)
@@ -77,7 +77,7 @@ def learned(now: State) -> None:
             "products",
             lambda: table_map(directions @ directions.T, 1, "position", "position"),
             f"Cosines between all rows of the {side}'s table · positions/learned, as trained",
-            "Neighbouring early positions are alike; late ones are alike to nothing.",
+            "Neighbouring early positions are alike; late positions are like no other.",
         )
     results = catalogue.position_results()
     if results is None or not results["table"]["models"]:
@@ -88,14 +88,14 @@ def learned(now: State) -> None:
         "norms",
         lambda: seen_norms(norms, seen),
         f"Why learned tails fail: no training source has more than {reached} tokens, so later rows of the "
-        "encoder's table were never trained, and the last ones before it rarely · positions/learned and its "
-        "training data",
+        "encoder's table were never trained, and the last rows before them rarely · positions/learned and "
+        "its training data",
         "Norms of the rows fall to the random start where sentences stop.",
     )
 
 
 def shaw(now: State) -> None:
-    """The vectors of relative keys, by distance."""
+    """Draws the vectors of relative keys, by distance."""
     network = _twin("shaw")
     if network is None:
         return
@@ -139,7 +139,7 @@ def _head_of(now: tuple[int, int], options: list[tuple[int, int]]) -> None:
 
 
 def t5(now: State) -> None:
-    """The bias of T5's buckets, by distance."""
+    """Draws the bias of T5's buckets, by distance."""
     network = _twin("t5")
     if network is None:
         return

@@ -1,4 +1,4 @@
-"""The visitor's sentence through all twins: translations, one head of each, attention by distance."""
+"""The visitor's sentence in all twins: translations, one head of each twin, attention by distance."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ui.views.positions.encodings import STACKS, draw, fitted_head
 CELLS = 32
 """Most tokens of a twin's map."""
 COLUMNS = 4
-"""Maps beside each other."""
+"""How many maps stand beside each other."""
 MAP = 264
-"""Their size in px."""
+"""The size of a map in px."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Run:
     """One twin's translation of the sentence.
 
     Attributes:
-        name: of the twin, without its folder.
-        translation: greedy.
+        name: the name of the twin, without its folder.
+        translation: its greedy translation.
     """
 
     name: str
@@ -44,11 +44,11 @@ class Run:
 
 
 def translations(opened: Opened) -> list[Run]:
-    """Translates with every twin and lists what they say; a twin that refuses the text says why."""
+    """Translates with every twin and lists the translations; a twin that refuses the text says why."""
     st.markdown("##### The same sentence through the twins")
     names = list(catalogue.twins())
     if not names:
-        st.info("No twins are here yet: they belong into assets/models/positions.", icon=":material/info:")
+        st.info("No twins are here yet. They belong in assets/models/positions.", icon=":material/info:")
         return []
     runs, rows = [], []
     results = catalogue.position_results() or {"scores": {}}
@@ -65,9 +65,9 @@ def translations(opened: Opened) -> list[Run]:
             score = results["scores"].get(name, {}).get("bleu", {}).get("value", {}).get("value")
             rows.append({"twin": twin_name(name), "translation": translation.text, "BLEU on the test": score})
     st.caption(
-        f"{len(runs)} small models (1.4 million parameters) that share data, vocabulary, order of batches "
-        "and steps, and differ in their encoding only (post-norm: in where LayerNorm stands, and in the "
-        "learning rate that it needs). Greedy."
+        f"{len(runs)} small models (1.4 million parameters) share data, vocabulary, order of batches and "
+        "steps. They differ only in their encoding. The post-norm twin differs in the place of its LayerNorm "
+        "and in the learning rate that this place needs. All translate greedily."
     )
     st.dataframe(
         rows,
@@ -84,7 +84,7 @@ def _shape(runs: list[Run], kind: str) -> Head:
 
 
 def previous_head(trace: AttentionTrace, kind: str) -> Head:
-    """The head (from 0) that puts the most weight on the token before, on average over a sentence."""
+    """The head (from 0) that, on average over a sentence, puts the most weight on the token before."""
     layers = range(len(trace.layers[kind]))  # type: ignore[index]
     weights = np.stack([trace.weights(kind, layer) for layer in layers])
     shares = weights.diagonal(-1, -2, -1).mean(-1) if weights.shape[-1] > 1 else weights[..., 0, 0]
@@ -93,7 +93,7 @@ def previous_head(trace: AttentionTrace, kind: str) -> Head:
 
 
 def heads_shown(runs: list[Run], kind: str, asked: Head | None) -> dict[str, Head]:
-    """The head that is shown of each twin: the one asked for, or each one's own previous-token head."""
+    """The head that the page shows of each twin: the one asked for, or the twin's own previous-token head."""
     layers, heads = _shape(runs, kind)
     if asked is not None:
         return dict.fromkeys((run.name for run in runs), fitted_head(asked, (layers, heads)))
@@ -126,12 +126,12 @@ def _head_picker(runs: list[Run], kind: str, asked: Head | None) -> None:
 
 
 def maps(runs: list[Run], kind: Side, asked: Head | None) -> None:
-    """One head of each twin side by side, and how far those heads look.
+    """Draws one head of each twin side by side, and how far those heads look.
 
     Args:
         runs: the twins' translations.
         kind: the stack whose self-attention is shown.
-        asked: the head that the visitor chose, from 0; None for each twin's own.
+        asked: the head that the visitor chose, from 0; None asks for each twin's own.
     """
     switch, picker = st.columns([1, 2], vertical_alignment="center")
     with switch:
@@ -156,7 +156,7 @@ def maps(runs: list[Run], kind: Side, asked: Head | None) -> None:
             ("distance, key − query", "weight"),
         ),
         "Attention by distance, averaged over the rows of those heads; −1 is the token before"
-        f"{', the ends hold all that is further' if reach == REACH else ''} · {STACKS[kind]}, all twins · "
+        f"{', the ends hold all greater distances' if reach == REACH else ''} · {STACKS[kind]}, all twins · "
         f"{_verdict(runs, kind, chosen)}",
         "; ".join(
             f"{twin_name(name)}: {each[REACH - 1]:.2f} on the token before" for name, each in profiles.items()
@@ -165,7 +165,7 @@ def maps(runs: list[Run], kind: Side, asked: Head | None) -> None:
 
 
 def _verdict(runs: list[Run], kind: str, chosen: dict[str, Head]) -> str:
-    """What the audit says of the layers that a derived figure is made from."""
+    """What the audit says of the layers behind a derived figure."""
     places = [(run, (AttentionKind(kind), chosen[run.name][0])) for run in runs]
     return told(
         [twin_name(run.name) for run, place in places if not _trace(run.translation).audit(place).passed]
@@ -173,7 +173,7 @@ def _verdict(runs: list[Run], kind: str, chosen: dict[str, Head]) -> str:
 
 
 def told(failed: list[str]) -> str:
-    """How a caption ends: what the audits of several traces say, by the names of those that failed."""
+    """The end of a caption: the names of the traces that failed their audit, if any did."""
     return f"audit failed: {', '.join(failed)}" if failed else "from verified traces"
 
 
