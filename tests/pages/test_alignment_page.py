@@ -36,7 +36,10 @@ def align(**params: str) -> object:
 def test_the_head_that_translates_has_no_error_and_is_offered_as_the_best(name: str):
     at = align(model=name, text=CASES[name].sentence, pairs=known(name), cross="1.2")
     assert not at.exception
-    assert "The lowest error has **head 1 of layer 1**: AER 0 %, precision 100 %, recall 100 %" in words(at)
+    assert (
+        "The head with the lowest error is **head 1 of layer 1**: AER 0 %, precision 100 %, recall 100 %"
+        in words(at)
+    )
     assert "Head 2 of layer 1" in words(at)
     next(each for each in at.button if each.label == "open head 1 of layer 1").click().run()
     assert at.query_params["cross"] in ("1.1", ["1.1"])

@@ -88,7 +88,7 @@ def test_a_sentence_with_one_word_more_has_a_column_that_is_never_differenced():
     assert "B: three" in difference["layout"]["xaxis"]["ticktext"]
     place = difference["layout"]["xaxis"]["ticktext"].index("B: three")
     assert (array(difference, "z")[:, place] == 0).all()
-    assert "Left out: 2 that only one side has, of rows and columns." in words(at)
+    assert "Rows and columns that only one side has are left out: 2." in words(at)
     assert any(trace.get("fillpattern") for trace in difference["data"])
 
 
@@ -97,7 +97,7 @@ def test_the_row_of_the_cursor_is_told_framed_and_moved():
     at = run(PAGE, model="copy", text=case.sentence, cross="1.1", against="head-1.2", step="2")
     known = case.weights("cross", 0)[1], case.weights("cross", 1)[1]
     told = [
-        f"{side} puts most on “{case.source_tokens[row.argmax()].removeprefix('▁')}”"
+        f"{side} puts most weight on “{case.source_tokens[row.argmax()].removeprefix('▁')}”"
         for side, row in zip("AB", known, strict=True)
     ]
     assert all(each in words(at) for each in told)

@@ -302,16 +302,16 @@ def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
 
 
 def _computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
-    """Sets up the forward pass: autocast for bfloat16 products, and explicit attention on a CPU.
+    """Sets up the forward pass: autocast if products are bfloat16.
 
-    On a CPU attention runs as plain products: for the short rows of training they are faster than the fused
-    kernel, whose backward pass alone takes a quarter of a step (`benchmarks/training.py` compares them).
+    On a CPU, attention then runs as plain products: for the short rows of training, the backward pass of the
+    fused kernel takes a quarter of such a step (`benchmarks/training.py` compares them).
     """
     stack = ExitStack()
     if dtype == torch.bfloat16:
         stack.enter_context(torch.autocast(device.type, dtype=dtype))
-    if device.type == "cpu":
-        stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        if device.type == "cpu":
+            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
     return stack
 
 

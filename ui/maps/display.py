@@ -1,4 +1,4 @@
-"""How maps are displayed: words, what is hidden, rows, colours, windows and lines, as the address says."""
+"""Controls for the display of maps: words, hidden tokens, rows, colours, windows and lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LINKS = {"mass": "share of each row", "weight": "weight"}
 
 
 def shows(now: str) -> None:
-    """How one head is drawn: matrix, lines or strongest keys."""
+    """Draws the control that shows one head as a matrix, as lines or as its strongest keys."""
     st.segmented_control(
         "Draw as",
         list(SHOWS),
@@ -41,11 +41,11 @@ def shows(now: str) -> None:
 
 
 def popover(kinds: Iterable[str], now: State) -> None:
-    """Words, hidden tokens, rows, colours and windows, behind one button that says what is on.
+    """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is on.
 
     Args:
-        kinds: the kinds of the maps that this changes.
-        now: what the visitor asked for.
+        kinds: the kinds of maps that these settings change.
+        now: the state that the visitor asked for.
     """
     on = ["words"] * now.words + [f"no {name}" for name in now.hide]
     with st.popover("display" + f": {', '.join(on)}" * bool(on), type="tertiary", icon=":material/tune:"):
@@ -59,8 +59,8 @@ def popover(kinds: Iterable[str], now: State) -> None:
 
 
 _WORDS = (
-    "Merges the pieces of a word: weights are summed over the pieces of a key and averaged over those of a "
-    "query, so a row still sums to 1. Chinese, Japanese and Thai keep their pieces."
+    "Merges the pieces of each word. Weights are summed over the pieces of a key and averaged over the "
+    "pieces of a query, so each row still sums to 1. Chinese, Japanese and Thai texts keep their pieces."
 )
 
 
@@ -106,7 +106,7 @@ def _rows(kinds: tuple[str, ...], chosen: str | None) -> None:
 
 
 def lines(look: Looking, now: State) -> None:
-    """Which lines are drawn, and of which other heads."""
+    """Draws the controls that choose the lines, and the other heads whose lines are drawn as well."""
     name, _, number = now.links.partition("-")
     left, middle, right = st.columns([1.5, 1.5, 2], gap="medium", vertical_alignment="bottom")
     with left:
@@ -149,7 +149,7 @@ def _others(look: Looking, asked: Sequence[Head]) -> None:
 
 
 def links_name(links: str) -> str:
-    """What `links` of a state chooses, in words."""
+    """Describes the links that the value `links` of a state keeps."""
     name, _, number = links.partition("-")
     if name == "mass":
         return f"the links that carry {number} % of each row"
@@ -157,7 +157,7 @@ def links_name(links: str) -> str:
 
 
 def tables(views: Callable[[], Sequence[ReadView]]) -> None:
-    """The numbers of the maps behind a button; they are read and sent when it is opened."""
+    """Draws a button that opens the numbers of the maps; the numbers are read and sent only then."""
     with st.popover("table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
         if place.open:
             shown = views()
@@ -169,7 +169,7 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
 
 
 def weights(view: ReadView) -> pd.DataFrame:
-    """The weights of a view with their tokens, rows and columns numbered from 1; masked cells are empty."""
+    """The weights of a view; tokens, numbered from 1, name rows and columns, and masked cells are empty."""
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
     columns = labels.names(view.key_tokens)
     cells = pd.DataFrame(view.weights.round(4)).where(view.mask)

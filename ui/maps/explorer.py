@@ -1,8 +1,8 @@
-"""A linked view and what feeds it: the part that all pages with a cursor share.
+"""A linked view and its feeders: the part that all pages with a cursor share.
 
-The outer fragment holds the head controls and the feeders, the inner one the view and the menu. A step
-runs the inner one only; another head, or a step that leaves the drawn window, runs the outer one. The outer
-one asks the session once what the visitor looks at; all that it draws gets that handed down.
+The outer fragment holds the head controls and the feeders; the inner fragment holds the view and the menu. A
+step runs only the inner fragment. Another head, or a step that leaves the drawn window, runs the outer
+fragment. The outer fragment asks the session once what the visitor looks at, and hands the answer down.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _KEY = "explorer"
 
 @dataclass(frozen=True)
 class Scene:
-    """One page's linked view; its functions get the state and how it looks at each kind of attention.
+    """The linked view of one page; its functions get the state, and the visitor's look at each kind.
 
     Attributes:
-        layout: what the view holds; or gives it, if that depends on the state.
-        opened: the sentence.
-        kinds: the kinds of which one head is drawn as a map.
-        extra: makes the payloads of the other figures, by name.
+        layout: the contents of the view, or a function that returns them if they depend on the state.
+        opened: the opened sentence.
+        kinds: the kinds of attention whose chosen head is drawn as a map.
+        extra: returns the payloads of the other figures, by name.
         below: draws the controls under the view.
         above: draws the controls over the view.
-        tour: stops of the tour.
-        fade: whether rows still to come are faded.
-        largest: the largest side of a map, in px.
-        follows: whether what stands below shows the cursor's place, and is drawn again when it moves.
+        tour: the stops of the tour, each a part of the view and its text.
+        fade: whether the rows of later steps are faded.
+        largest: the longest side that a map may have, in px.
+        follows: whether the part below the view shows the cursor's place, and is redrawn when that changes.
     """
 
     layout: Layout | Callable[[State, Looks], Layout]
@@ -56,7 +56,7 @@ class Scene:
     above: Callable[[State, Looks], None] | None = None
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
-        """What the view holds now."""
+        """The contents of the view for a state."""
         return self.layout if isinstance(self.layout, Layout) else self.layout(now, looks)
 
     @property
@@ -67,18 +67,18 @@ class Scene:
 
 
 def no_more(now: State, looks: Looks) -> Mapping[str, Feed]:
-    """The payloads of a view that holds no figures but its maps."""
+    """Returns no payloads, for a view whose only figures are its maps."""
     return {}
 
 
 @st.fragment(key=_KEY)
 def explorer(scene: Scene) -> None:
-    """Draws the view, the controls under it, and sends the figures."""
+    """Draws the view and its controls, and sends the figures."""
     now = session.current()
     looks = looks_of(scene.opened, now)
     layout = scene.laid_out(now, looks)
     with st.container(key="linked"):
-        # One element, however much it draws: the fragment of the view goes by its place.
+        # One container, however much `above` draws: Streamlit knows the view's fragment by its place.
         with st.container():
             if scene.above is not None:
                 scene.above(now, looks)
@@ -108,14 +108,14 @@ def _moved(scene: Scene, layout: Layout) -> None:
 
 
 def _drawn(scene: Scene) -> list[object]:
-    """What the maps show, the heads and their windows, and the cursor where something follows it."""
+    """The heads and windows that the maps show, and the cursor if the part below follows it."""
     looks = looks_of(scene.opened, session.current())
     shown: list[object] = [(looks[kind].head, looks[kind].window) for kind in scene.kinds]
     return [*shown, looks["cross"].cursor] if scene.follows else shown
 
 
 def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
-    """The feed of a map; where none is drawn, and the head is only spoken of, as the model has it."""
+    """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
     drawn = look.kind in layout.plots
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
     payload = linked_view.map_feed(

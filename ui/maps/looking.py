@@ -1,6 +1,6 @@
-"""What the visitor looks at: the head of a kind, how it is read, in which window, where the cursor stands.
+"""What the visitor looks at: a head of each kind, how it is read, its window, and the cursor.
 
-A page makes these values out of the state once, at the top of a run, and hands them down.
+A page derives these values from the state once, at the top of a run, and hands them down.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Looking:
     """How the visitor looks at one kind of attention of a sentence.
 
     Attributes:
-        opened: the sentence.
+        opened: the opened sentence.
         kind: encoder, decoder or cross.
         head: layer and head, from 0.
-        reading: in pieces or words, with what hidden, rows named by which token.
-        most: rows and columns that a map shows at most.
+        reading: whether words are merged, which tokens are hidden, and which token names a row.
+        most: how many rows, and how many columns, a map shows at most.
         scale: how weights become colours.
-        cursor: where the visitor stands.
-        cell: the row and column (from 0) of the whole map that a window must hold.
+        cursor: the step and the source token that the visitor chose.
+        cell: a row and column (from 0) of the whole map; every window must contain this cell.
     """
 
     opened: Opened
@@ -56,7 +56,7 @@ class Looking:
 
     @property
     def tokens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The pieces by which rows and columns are named, merged and hidden."""
+        """The pieces that name rows and columns; rows and columns are merged and hidden by these pieces."""
         run = self.translation
         source, reads = run.source_tokens, run.decoder_input_tokens
         if self.kind == "encoder":
@@ -67,7 +67,7 @@ class Looking:
 
     @property
     def axes(self) -> tuple[Axis, Axis]:
-        """Rows and columns of the whole map as they are read."""
+        """Rows and columns of the whole map, as the visitor reads them."""
         rows, columns = self.tokens
         return read_axis(rows, self.reading), read_axis(columns, self.reading)
 
@@ -82,14 +82,14 @@ class Looking:
 
     @property
     def is_windowed(self) -> bool:
-        """Whether the map is drawn in part."""
+        """Whether only a part of the map is drawn."""
         return any(len(axis.visible) > self.most for axis in self.axes)
 
     def read(self, head: Head | None = None) -> ReadView:
         """A head as the visitor reads it, in the window.
 
         Args:
-            head: layer and head, from 0; None for the one that is looked at.
+            head: layer and head, from 0; None for the chosen head.
         """
         view = self.translation.head(self.kind, *(head or self.head), window=self.window)
         return read_view(view, self.reading)
@@ -101,13 +101,13 @@ class Looking:
         return self.translation.head(self.kind, *self.head, window=window)
 
     def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and mask (rows, columns) of a whole head as it is read; `head` as in `read`."""
+        """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in `read`."""
         arrays = runs.whole(self.translation, self.kind, head or self.head)
         weights, mask, _ = read_map(*arrays, *self.axes)
         return weights, mask
 
     def tiles(self) -> list[list[Tile]]:
-        """All heads of the kind as they are read, pooled for one tiled map."""
+        """All heads of the kind, as the visitor reads them, pooled for one tiled map."""
         layers, heads = catalogue.sizes(self.opened.asked.model)[self.kind]
 
         def make() -> list[list[Tile]]:
@@ -125,7 +125,7 @@ Looks = Mapping[str, Looking]
 
 
 def looks_of(opened: Opened, state: State) -> dict[str, Looking]:
-    """How a state looks at each kind of attention; its heads must be known."""
+    """The visitor's look at each kind of attention; the state must name a head of every kind."""
     cells = cells_of(opened, state)
     return {
         kind: Looking(
@@ -143,7 +143,7 @@ def looks_of(opened: Opened, state: State) -> dict[str, Looking]:
 
 
 def cells_of(opened: Opened, state: State) -> dict[str, tuple[int, int]]:
-    """For each kind the row and column (from 0) of the cursor; the source follows cross-attention."""
+    """The row and column (from 0) of the cursor, by kind; a source not chosen follows cross-attention."""
     step, source = state.step or 0, state.source
     if source is None:
         assert state.cross is not None
@@ -152,7 +152,7 @@ def cells_of(opened: Opened, state: State) -> dict[str, tuple[int, int]]:
 
 
 def reading_of(state: State, kind: str) -> Reading:
-    """The reading of a kind that a state asks for."""
+    """The reading that a state asks for, for one kind of attention."""
     named = None if kind == "encoder" or state.rows not in {"read", "predicted"} else state.rows
     hide = state.hide
     return Reading(state.words, "special" in hide, "punctuation" in hide, named)  # type: ignore[arg-type]

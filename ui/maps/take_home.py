@@ -1,4 +1,4 @@
-"""The export button of a linked view: its figures, what is on the screen as JSON, the whole run as NPZ."""
+"""The export button of a linked view: its figures, the selection as JSON, and the whole run as NPZ."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ KEY = "export.run"
 
 @st.fragment
 def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] | None = None) -> None:
-    """Draws the button; nothing is made before it is opened.
+    """Draws the button; files are made only after the visitor opens it.
 
     Args:
         scene: the linked view.
-        more: makes figures that the linked view draws without Plotly, by the name that the visitor reads.
+        more: returns Plotly forms of figures that the linked view draws itself, by their visible names.
     """
     with popover(KEY, 350) as opened:
         if opened:
@@ -47,7 +47,7 @@ def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] |
 
 
 def _maps(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
-    """The maps on the screen, with the mark of the cursor."""
+    """The maps on the screen, with the cursor marked."""
     plots = scene.laid_out(now, looks).plots
     return {kind: _map(scene, looks[kind]) for kind in scene.kinds if kind in plots}
 
@@ -74,7 +74,7 @@ def _step(look: Looking) -> str:
 
 
 def _bars(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
-    """The other figures of the linked view, as they were fed to it."""
+    """The other figures of the linked view, drawn from their feeds."""
     return {name: _bar(looks, feed) for name, feed in scene.extra(now, looks).items() if "figure" in feed}
 
 
@@ -96,7 +96,7 @@ def _drawn(look: Looking, feed: Mapping[str, Any]) -> go.Figure:
 
 
 def _frame(look: Looking, feed: Mapping[str, Any], count: int) -> int | None:
-    """Which frame stands for the place of the cursor in the encoder's map; None where none does."""
+    """The frame for the cursor's source token or step; None if there is no such frame."""
     if not feed.get("follows"):
         return None
     position = look.cell[0] if feed["follows"] == "source" else look.cursor.step
@@ -129,8 +129,9 @@ def _run(look: Looking, selection: Selection) -> None:
             on_click="ignore",
         )
     st.caption(
-        f"JSON: tokens, steps, alternatives, your selection, the {view.kind} matrix. NPZ: the whole trace. "
-        "Both open again under “Open a file” and in Python, also where the model is not."
+        f"The JSON file holds tokens, steps, alternatives, your selection and the {view.kind} matrix. "
+        "The NPZ file holds the whole trace. "
+        "You can open both again under “Open a file” and in Python, even without the model."
     )
 
 
@@ -142,7 +143,7 @@ def _selection(now: State) -> Selection:
 def view_file(
     run: Translation, view: HeadView, selection: Selection, model: Transformer | None = None
 ) -> bytes:
-    """The content of the JSON file; the digest of the model goes into it."""
+    """The content of the JSON file; it includes the digest of the model, if a model is given."""
     if model is not None:
         run = replace(run, model_sha256=model_digest(model))
     file = io.BytesIO()

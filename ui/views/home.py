@@ -1,4 +1,4 @@
-"""The home page's linked view: strips, cursor, the three maps, the next token."""
+"""The linked view of the home page: strips, cursor, three maps and the next token."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LAYOUT = Layout(
 _TOUR = (
     (
         "encoder",
-        "The encoder reads the whole sentence once. Each row is a source token that gathers from all others.",
+        "The encoder reads the whole sentence once. Each row is a source token that attends to all tokens.",
     ),
     (
         "controls",
@@ -34,26 +34,24 @@ _TOUR = (
     ),
     (
         "decoder",
-        "Its self-attention only looks back: tokens still to come are masked, which the hatching shows.",
+        "The decoder's self-attention only looks back: later tokens are masked. Hatching shows masked cells.",
     ),
     (
         "cross",
-        "Cross-attention looks from the token being written to the source. The ringed row is this step.",
+        "Cross-attention looks from the token being written to the source. A ring marks this step's row.",
     ),
-    ("next", "Out of all this comes a probability for every token. The bold one was chosen."),
+    ("next", "The model then computes a probability for every token. The chosen token is bold."),
 )
 _SEEING = (
-    "Three attention maps of one translation. A row is a query, a column a key; the fuller the "
-    "colour, the larger "
-    "the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: its row "
-    "is ringed, "
-    "later rows are faded. Click a cell or a token to go there."
+    "Three attention maps of one translation. A row is a query, a column is a key. The fuller the colour, "
+    "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: a "
+    "ring marks its row, and later rows are faded. Click a cell or a token to move the cursor there."
 )
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
 
 
 def show(opened: Opened) -> None:
-    """Draws the whole view of a sentence."""
+    """Draws the linked view of a sentence."""
 
     def below(now: State, looks: Looks) -> None:
         columns = st.columns([1, 1, 1, 0.78], gap="small")
@@ -79,5 +77,5 @@ def _next(opened: Opened) -> BarsFeed:
         "step",
         "Next token",
         "after reading “{reads}”",
-        f"the ten most probable tokens, chosen in bold · {origin}",
+        f"the ten most probable tokens, the chosen one in bold · {origin}",
     )

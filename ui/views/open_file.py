@@ -1,4 +1,4 @@
-"""The page that opens exported files again: what they hold, what of it was checked, and the ways on."""
+"""The page that opens exported files again: it shows their contents, their checks and further links."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ui.shell.model_picker import pick_model
 MOST_MEGABYTES = 100
 _CONFIG = {"displayModeBar": False}
 _INTRODUCTION = (
-    "Runs saved here under *export* open again, also where their model is not: an NPZ file with all its "
-    "views, a JSON file with the one matrix it holds. What needs no model is checked again. "
-    "A file stays open for this visit only."
+    "Here you open runs that you saved under *export*, even if their model is not available. An NPZ file "
+    "opens with all its views, a JSON file with the one matrix that it holds. All checks that need no model "
+    "run again. A file stays open for this visit only."
 )
 
 
@@ -149,7 +149,7 @@ def _checks(checks: Iterable[Check]) -> None:
 def _again(file: Imported) -> None:
     run = file.translation
     if run.model not in catalogue.available():
-        st.caption(plain(f"Its model, {run.model}, is not here, so it cannot be run again."))
+        st.caption(plain(f"This run cannot be run again: its model, {run.model}, is not available here."))
         return
     where: dict[str, Any] = {}
     if file.view is not None:
@@ -162,7 +162,7 @@ def _again(file: Imported) -> None:
         query_params=as_params(State(model=run.model, **_read(file.selection), **where)),
         help=None
         if _same_model(file)
-        else "A model of that name is here; its weights are not those of the file.",
+        else "A model of that name is available, but its weights differ from those of the file.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a head, a layer or a stated mean links in a translation, and how well that fits links made by hand."""
+"""The links that a head, a layer or a chosen mean makes, and their agreement with links made by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ui.server import catalogue
 from ui.server.opened import Opened
 
 LEAST = 0.2
-"""The threshold that opens first."""
+"""The threshold until the visitor chooses another."""
 Place = tuple[int, int | None]
 """Layer and head, from 0; None for the mean of the layer's heads."""
 
@@ -37,8 +37,8 @@ class Choice:
 
     Attributes:
         head: the head of cross-attention, from 0.
-        mean: the layers (first and last, from 0) over whose heads the weights are averaged; None for `head`.
-        reading: whether a word's row is the one that reads it, instead of the one that predicts it.
+        mean: the layers (first and last, from 0) over whose heads weights are averaged; None for `head`.
+        reading: whether a word's row is the row that reads the word, instead of the row that predicts it.
         rule: `strongest`, `mutual` or `above`.
         least: the threshold of `above`.
     """
@@ -51,7 +51,7 @@ class Choice:
 
     @classmethod
     def of(cls, opened: Opened, now: State) -> Choice:
-        """What a state asks for; its head of cross-attention must be known."""
+        """The choice that a state asks for; the state must name a head of cross-attention."""
         assert now.cross is not None
         named, rule, least = now.rule or "strongest", "strongest", LEAST
         if named.startswith(ABOVE):
@@ -71,18 +71,18 @@ class Text:
 
     @classmethod
     def of(cls, opened: Opened, gold: str | None) -> Text:
-        """Words as people read them; in a gold pair what spaces part, as its links count them.
+        """Words as people read them; in a gold pair, spaces part the words, as its links do.
 
         Args:
             opened: the sentence.
-            gold: the name of the gold pair; None where the visitor drew the links.
+            gold: the name of the gold pair; None if the visitor drew the links.
         """
         groups = word_groups if gold else reading_groups
         tokens = opened.translation.source_tokens, opened.translation.target_tokens
         return cls(*(text_words(groups(each)) for each in tokens))
 
     def hand_links(self, links: HandLinks) -> tuple[GoldPair, int]:
-        """The links made by hand, and how many of them lie outside the text."""
+        """The links made by hand that lie inside the text, and the number of those that lie outside it."""
         inside = {(i, j): sure for i, j, sure in links if i < len(self.source) and j < len(self.target)}
         sure = frozenset(pair for pair, is_sure in inside.items() if is_sure)
         source, target = (tuple(each.text for each in groups) for groups in (self.source, self.target))
@@ -90,7 +90,7 @@ class Text:
 
 
 def means(opened: Opened) -> dict[tuple[int, int] | None, str]:
-    """One head, or the layers over whose heads the weights are averaged."""
+    """The means that a visitor can choose, with their labels; None stands for one head alone."""
     layers, _ = catalogue.sizes(opened.asked.model)["cross"]
     named: dict[tuple[int, int] | None, str] = {None: "this head alone"}
     for ends in ((first, last) for first in range(layers) for last in range(first, layers)):
@@ -99,13 +99,13 @@ def means(opened: Opened) -> dict[tuple[int, int] | None, str]:
 
 
 def layers_name(ends: tuple[int, int]) -> str:
-    """The first and last layer (from 0) inside a sentence."""
+    """Names the first and last layer (from 0), for use inside a sentence."""
     first, last = map(labels.count, ends)
     return f"layer {first}" if first == last else f"layers {first} to {last}"
 
 
 def _fitted_mean(opened: Opened, mean: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The layers of a state, within the model."""
+    """The layers that a state asks for, limited to those of the model."""
     last = catalogue.sizes(opened.asked.model)["cross"][0] - 1
     return None if mean is None else (min(mean[0], last), min(mean[1], last))
 
@@ -117,7 +117,7 @@ def _weights(opened: Opened, layer: int) -> np.ndarray:
 
 
 def chosen_map(opened: Opened, choice: Choice) -> tuple[np.ndarray, str]:
-    """(queries, keys) of the head or mean that is chosen, and its name."""
+    """The weights (queries, keys) of the chosen head or mean, and its name."""
     mean = choice.mean
     if mean is None:
         layer, head = choice.head
@@ -133,7 +133,7 @@ def align(weights: np.ndarray, text: Text, choice: Choice) -> tuple[np.ndarray, 
 
 
 def scores(opened: Opened, text: Text, pair: GoldPair, choice: Choice) -> dict[Place, AlignmentScore]:
-    """One score for every head, by layer and head, and for the mean of every layer, with head None."""
+    """The score of every head and of the mean of every layer, by layer and head; a mean has head None."""
     found: dict[Place, AlignmentScore] = {}
     for layer in range(catalogue.sizes(opened.asked.model)["cross"][0]):
         heads = _weights(opened, layer)

@@ -1,4 +1,4 @@
-"""Word alignment: what a head, a layer or a stated mean links, against links made by hand."""
+"""Word alignment: the links of a head, a layer or a chosen mean, compared with links made by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ui.views.attention import aligned, gold
 
 T = TypeVar("T")
 _SHOWN = 40
-"""Most words of a side that are drawn."""
+"""The largest number of words that are drawn on each side."""
 _NAMED = 4
 _SIZE = 520
 _ROWS = {"predicted": "row that predicts the word", "read": "row that reads the word"}
@@ -36,10 +36,10 @@ _RULES: dict[Rule, str] = {
     "above": "every weight above",
 }
 _SEEING = (
-    "Cross-attention between words: summed over the pieces of a source word, averaged over those of a target "
-    "word; `</s>` is left out. A dot is a link that the rule makes of it, a square one made by hand (dotted: "
-    "possible only). Click cells to draw your own. AER is 0 where all sure links are found and no "
-    "others but possible ones."
+    "Cross-attention between words: summed over the pieces of a source word, averaged over the pieces of a "
+    "target word, without `</s>`. Dots are links that the rule makes, squares are links made by hand "
+    "(dotted: possible only). Click cells to draw links. AER is 0 if the rule finds all sure links and, "
+    "besides them, only possible ones."
 )
 _FORMULA = (
     r"\mathrm{AER} = 1 - \frac{|A\cap S| + |A\cap P|}{|A| + |S|},\quad "
@@ -131,8 +131,8 @@ def _take_rule(rule: str) -> None:
 def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.Choice) -> None:
     if not pair.possible:
         st.markdown(
-            "**No links made by hand yet.** Click cells of the map to draw yours, or open gold links above; "
-            "then every head is scored against them here."
+            "**No links made by hand yet.** Click cells of the map to draw links, or open gold links above. "
+            "Every head is then scored here against these links."
         )
         return
     found = aligned.scores(opened, text, pair, choice)
@@ -166,7 +166,7 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
         selection_mode="single-row",
     )
     st.caption(
-        f"Every head against {len(pair.possible)} links made by hand, rule: "
+        f"Every head, scored against {len(pair.possible)} links made by hand, rule: "
         f"{_RULES[choice.rule]} · from a verified trace · choose a line to open it"
     )
 
@@ -178,8 +178,8 @@ _MANY = "AER, many pairs"
 def _best(found: dict[aligned.Place, AlignmentScore], best: aligned.Place) -> str:
     rate = found[best]
     return (
-        f"The lowest error has **{labels.head_phrase(best[0], best[1] or 0)}**: AER {percent(rate.aer)}, "
-        f"precision {percent(rate.precision)}, recall {percent(rate.recall)}."
+        f"The head with the lowest error is **{labels.head_phrase(best[0], best[1] or 0)}**: "
+        f"AER {percent(rate.aer)}, precision {percent(rate.precision)}, recall {percent(rate.recall)}."
     )
 
 
@@ -291,7 +291,7 @@ def _listed(text: aligned.Text, found: Links, most: int) -> str:
 
 
 def _quantity(choice: aligned.Choice, pair: GoldPair, origin: str | None, part: str) -> str:
-    """What the map shows: rows, rule, which part, links."""
+    """What the map shows: its rows, its rule, the part that is drawn, and the links."""
     row = _ROWS["read" if choice.reading else "predicted"]
     rule = _RULES[choice.rule] + (f" {choice.least:.2f}" if choice.rule == "above" else "")
     by_hand = f"{len(pair.possible)} links made by hand" + (f" ({origin})" if origin else "")
@@ -301,7 +301,7 @@ def _quantity(choice: aligned.Choice, pair: GoldPair, origin: str | None, part: 
 
 
 def _part(rows: tuple[int, int], columns: tuple[int, int], text: aligned.Text) -> str:
-    """Which words are drawn; empty if all are."""
+    """The words that are drawn, as a part of the caption; empty if all words are drawn."""
     if (len(text.target), len(text.source)) == (rows[1], columns[1]) and not rows[0] and not columns[0]:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""All heads of a kind at once: tiles in an order and with a colour of the visitor's choice."""
+"""All heads of a kind at once, as tiles; the visitor chooses their order and their colour."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {"aer"
 _FALLING = {statistic.name for statistic in STATISTICS if statistic.falling} | {"aer"}
 _SHARES = {statistic.name for statistic in STATISTICS if statistic.unit == "share"} | {"aer"}
 _SAMPLE = "aer"
-"""The one statistic that this sentence alone cannot tell: it comes from `heads.json`."""
+"""The one statistic that this sentence alone cannot give; it comes from `heads.json`."""
 
 
 def values(opened: Opened, kind: str, statistic: str) -> list[list[float]] | None:
-    """A statistic of every head by layer and head; None where it is not known."""
+    """A statistic of every head, by layer and head; None if it is not known."""
     if statistic == _SAMPLE:
         grid = catalogue.facts(opened.asked.model).get("heads", {}).get(kind) or []
     else:
@@ -39,9 +39,9 @@ def values(opened: Opened, kind: str, statistic: str) -> list[list[float]] | Non
 
 
 def order(opened: Opened, kind: str, statistic: str | None) -> list[list[int]] | None:
-    """For each layer its heads ordered by a statistic; None where it is not known.
+    """The heads of each layer, ordered by a statistic; None if the statistic is not known.
 
-    What stands out comes first: errors, entropies and distances go up, the others down.
+    The heads that stand out come first: errors, entropies and distances rise, other statistics fall.
     """
     found = None if statistic is None else values(opened, kind, statistic)
     if found is None:
@@ -53,7 +53,7 @@ def order(opened: Opened, kind: str, statistic: str | None) -> list[list[int]] |
 
 
 def measure(opened: Opened, kind: str, statistic: str | None) -> Measure | None:
-    """The statistic that colours the tiles; None where it is not known."""
+    """The statistic that colours the tiles; None if it is not known."""
     found = None if statistic is None else values(opened, kind, statistic)
     if found is None:
         return None
@@ -61,7 +61,7 @@ def measure(opened: Opened, kind: str, statistic: str | None) -> Measure | None:
 
 
 def feed(look: Looking, now: State) -> TilesFeed:
-    """The tiled map."""
+    """The feed of the tiled map."""
     opened, kind, tiles = look.opened, look.kind, look.tiles()
     layers, heads = len(tiles), len(tiles[0])
     ordered, measured = order(opened, kind, now.order), measure(opened, kind, now.color)
@@ -70,9 +70,9 @@ def feed(look: Looking, now: State) -> TilesFeed:
     tile = tiles[0][0]
     parts = [f"each tile is a head: queries down, keys across, {linked_view.colour_note(now.scale)}"]
     if tile.pooled:
-        parts.append(f"each cell the maximum over {tile.rows}×{tile.columns} cells")
+        parts.append(f"each cell is the maximum over {tile.rows}×{tile.columns} cells")
     if ordered is not None:
-        parts.append(f"in each layer by {name(now.order)}")
+        parts.append(f"ordered in each layer by {name(now.order)}")
     if measured is not None:
         parts.append(f"strip under a tile: {name(now.color)}")
     parts += ["from a verified trace", "click a tile to open it"]
@@ -83,13 +83,13 @@ def feed(look: Looking, now: State) -> TilesFeed:
 
 
 def name(statistic: str | None) -> str:
-    """A statistic, and over what it was measured."""
+    """The label of a statistic, and the texts over which it was measured."""
     over = "the sample of heads.json" if statistic == _SAMPLE else "this sentence"
     return f"{_LABELS[statistic or '']} (over {over})"
 
 
 def note(look: Looking, now: State, place: Head) -> str:
-    """What the hover text says of a head: its alignment error, the chosen statistics, and where it looks."""
+    """The hover text of a head: its alignment error, the chosen statistics, and its largest mass."""
     opened, kind, (layer, head) = look.opened, look.kind, place
     told = [each for each in (_SAMPLE, now.order, now.color) if each is not None]
     found = runs.statistics(opened.asked, opened.translation, kind)[layer][head]
@@ -108,7 +108,7 @@ def _written(statistic: str, value: float) -> str:
 
 
 def pickers(look: Looking, now: State) -> None:
-    """Two controls: by which statistic the tiles are ordered, and by which they are coloured."""
+    """Draws two controls, for the statistic that orders the tiles and the statistic that colours them."""
     known = [each for each in ORDERS if values(look.opened, look.kind, each) is not None]
     left, right = st.columns(2, gap="small")
     with left:

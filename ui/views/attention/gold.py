@@ -15,10 +15,10 @@ from ui.server.gold import LARGEST, parse, sample
 
 
 def picker(now: str | None) -> None:
-    """Offers the pairs: choosing one forces its target through the model and takes over its links.
+    """Offers the pairs; a chosen pair forces its target through the model and brings its links.
 
     Args:
-        now: the pair on the screen, as `gold` of the state.
+        now: the pair on the screen, written like the value `gold` of the state.
     """
     with st.popover("open gold links", type="tertiary", icon=":material/fact_check:"):
         _choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample(), now)
@@ -32,7 +32,7 @@ def picker(now: str | None) -> None:
 
 
 def _take_file(file: Any) -> None:
-    """Reads a file once, when it arrives."""
+    """Reads a file once, when the visitor uploads it."""
     if file is None:
         return
     try:
@@ -65,7 +65,7 @@ def _choice(origin: str, label: str, pairs: list[GoldPair], now: str | None) -> 
 
 
 def take(origin: str, number: int, pair: GoldPair) -> None:
-    """Puts a pair on the screen: its source, its target forced, its links."""
+    """Puts a pair on the screen: its source, its target (forced), and its links."""
     links = frozenset((i, j, (i, j) in pair.sure) for i, j in pair.possible | pair.sure)
     texts = {"text": " ".join(pair.source), "target": " ".join(pair.target)}
     session.change(**{**session.FRESH, **texts, "pairs": links, "gold": f"{origin}-{labels.count(number)}"})

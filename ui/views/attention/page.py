@@ -1,4 +1,4 @@
-"""The page of one kind of attention: all its heads, the selected one large, the row of the cursor as bars."""
+"""The page of one kind of attention: all its heads, the chosen one large, and the cursor's row as bars."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class KindPage:
 
     Attributes:
         kind: encoder, decoder or cross.
-        strips: the token strips shown.
+        strips: the token strips that the page shows.
         cursor: what the slider moves: `step` or `source`.
-        note: what to notice, under the picture.
+        note: the text under the picture that says what to notice.
         seeing: the explanation, at most 60 words.
-        formula: LaTeX.
+        formula: the formula, in LaTeX.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class KindPage:
     formula: str
 
     def layout(self, now: State, looks: Looks) -> Layout:
-        """The linked view of the page, as a state asks for it."""
+        """The layout of the page's linked view for a state."""
         focus = self.kind if now.show == "matrix" else now.show
         plots: tuple[str, ...] = ("overview", focus, "row")
         if looks[self.kind].is_windowed:
@@ -127,21 +127,21 @@ def _lines(look: Looking, now: State, view: ReadView, fade: bool) -> LinesFeed:
 
 
 def _others(look: Looking, now: State) -> list[ReadView]:
-    """The heads that are drawn as lines with the one that is looked at."""
+    """The other heads whose lines are drawn together with those of the chosen head."""
     layers, heads = catalogue.sizes(look.opened.asked.model)[look.kind]
     known = [head for head in now.more or () if head[0] < layers and head[1] < heads]
     return [look.read(head) for head in known if head != look.head]
 
 
 def _kept(asked: str) -> tuple[float | None, float]:
-    """Which links are drawn: the share of each row, and the smallest weight."""
+    """Which links are drawn: the share of each row that they carry (None: any), and the smallest weight."""
     name, _, number = asked.partition("-")
     share = int(number) / 100
     return (share, 0.0) if name == "mass" else (None, share)
 
 
 def _printed(look: Looking, now: State) -> dict[str, Picture]:
-    """Lines and lists as Plotly figures, for export; the linked view draws them by itself."""
+    """Lines and lists as Plotly figures for export; on the page, the linked view draws them itself."""
     view = look.read()
     if now.show == "lines":
         views = [view, *_others(look, now)]

@@ -1,4 +1,4 @@
-"""The page of comparisons: a map, another one, and the first minus the second."""
+"""The page of comparisons: two maps, and the first minus the second."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from ui.views.compare.sides import Side
 
 _SIZE = 330
 _MORE = round((ROOM - labels.ROOM) * 10)
-"""Px by which names from both sides widen the map of differences."""
+"""How many px wider the map of differences is, because it holds names from both sides."""
 _NOTHING = 0.0005
 _CELLS = 40
-"""Most rows and columns of a map here."""
+"""The largest number of rows and columns of a map here."""
 _MODES = {
     "uniform": "uniform attention (a control)",
     "untrained": "an untrained twin (a control)",
@@ -45,9 +45,9 @@ _MODES = {
 }
 _DECODINGS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling, seed 1"}
 _SEEING = (
-    "Left A, middle B, right A − B: purple where A has more weight, amber where B has. Tokens are aligned by "
-    "edit distance. What stands on one side only is hatched and never differenced. TV is the total variation "
-    "distance of a row: the share of its weight that would have to move to turn one row into the other."
+    "The maps show A, B and A − B: purple where A has more weight, amber where B has more. Edit distance "
+    "aligns the tokens. Tokens on one side only are hatched and never compared. TV is the total variation "
+    "distance of two rows: the share of weight that must move to turn one row into the other."
 )
 _FORMULA = r"\mathrm{TV}(a, b) = \tfrac12 \sum_j |a_j - b_j| \in [0, 1]"
 
@@ -103,7 +103,7 @@ def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
 
 
 _DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sentence": 500, "model": 315}
-"""Ways of comparing with a second control, and its width in px."""
+"""The ways of comparing that have a second control, and the width of that control in px."""
 
 
 def _mode(opened: Opened, kind: str, head: Head, against: Against) -> None:
@@ -120,7 +120,7 @@ def _mode(opened: Opened, kind: str, head: Head, against: Against) -> None:
 
 
 def _of_kind(against: Against) -> Against | None:
-    """Another kind has other heads, so a comparison of heads starts anew."""
+    """The comparison after a change of kind; None for one of heads, because kinds have different heads."""
     return None if against[0] == "head" else against
 
 
@@ -129,7 +129,7 @@ def _take(against: Against, **more: None) -> None:
 
 
 def _first(opened: Opened, kind: str, own: Head, mode: str) -> Against:
-    """What a way of comparing starts with."""
+    """The comparison that opens first for a way of comparing."""
     layer, head = own
     heads = catalogue.sizes(opened.asked.model)[kind][1]
     others = [name for name in catalogue.available() if name != opened.asked.model]
@@ -143,7 +143,7 @@ def _first(opened: Opened, kind: str, own: Head, mode: str) -> Against:
 
 
 def _detail(opened: Opened, kind: str, against: Against, other: str | None) -> None:
-    """The second control: which head, model, way of decoding, text or seed."""
+    """Draws the second control, which chooses a head, a model, a way of decoding, a text or a seed."""
     mode, value = against
     if mode == "head":
         layers, heads = catalogue.sizes(opened.asked.model)[kind]
@@ -196,7 +196,7 @@ def _sentence(found: Difference, rows: list[str], pair: tuple[Side, Side]) -> st
     if not cells or found.farthest is None:
         return "The two sides have no row and column in common, so nothing can be compared."
     left_out = sum(None in each for each in (*found.rows, *found.columns))
-    alone = f" Left out: {left_out} that only one side has, of rows and columns." if left_out else ""
+    alone = f" Rows and columns that only one side has are left out: {left_out}." if left_out else ""
     names = " against ".join(
         f"{side} (**{plain(each.name)}**)" for side, each in zip("AB", pair, strict=True)
     )
@@ -205,13 +205,13 @@ def _sentence(found: Difference, rows: list[str], pair: tuple[Side, Side]) -> st
     where = plain(labels.shorten(rows[found.farthest], 24))
     return (
         f"{names}: mean |difference| **{found.mean:.2f}** over {cells} cells; the rows are "
-        f"**{found.distance:.2f}** apart (total variation distance, mean), most at “{where}” "
+        f"**{found.distance:.2f}** apart (mean total variation distance), most at “{where}” "
         f"({found.distances[found.farthest]:.2f}).{alone}"
     )
 
 
 def _row(cursor: int, found: Difference, names: list[list[str]]) -> str:
-    """What is told of the row of the cursor."""
+    """Describes the row of the cursor."""
     row = _merged(found.rows, cursor)
     name = plain(labels.shorten(names[0][row], 24))
     if None in found.rows[row]:
@@ -220,8 +220,9 @@ def _row(cursor: int, found: Difference, names: list[list[str]]) -> str:
     for side, weights in (("A", found.first[row]), ("B", found.second[row])):
         key = int(weights.argmax())
         on = plain(labels.shorten(names[1][key], 24))
-        told.append(f"{side} puts most on “{on}” ({weights[key]:.2f})")
-    return f"At the cursor, “{name}”: {found.distances[row]:.2f} apart; {', '.join(told)}."
+        told.append(f"{side} puts most weight on “{on}” ({weights[key]:.2f})")
+    apart = f"A and B are {found.distances[row]:.2f} apart"
+    return f"In the row of the cursor, “{name}”, {apart}: {', '.join(told)}."
 
 
 def _pictures(
@@ -236,12 +237,12 @@ def _pictures(
 
 
 def _merged(pairs: tuple[Pair, ...], position: int) -> int:
-    """Where a token of side A stands among the aligned ones."""
+    """The place of a token of side A among the aligned tokens."""
     return next(place for place, (i, _) in enumerate(pairs) if i == position)
 
 
 def _window(side: Side, found: Difference, merged: tuple[int, int], number: int) -> Window:
-    """The part of a side that is drawn, around the counterpart of the cursor's cell."""
+    """The part of a side that is drawn: a window around the counterpart of the cursor's cell."""
     spans: list[int] = []
     axes = (found.rows, found.columns), merged, (side.rows, side.columns)
     for pairs, at, tokens in zip(*axes, strict=True):

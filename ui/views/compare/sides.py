@@ -1,4 +1,4 @@
-"""The two sides of a comparison: the visitor's selection, and what is set against it."""
+"""The two sides of a comparison: the visitor's selection (A), and what it is compared with (B)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ui.shell import fitting
 
 OTHER_SENTENCE = "The man who wrote the letter is my brother."
 USUAL: Against = ("uniform", None)
-"""What opens first: the control that knows nothing."""
+"""The comparison that opens first: uniform attention, the control that uses no model."""
 
 
 @dataclass(frozen=True)
 class FormulaView:
-    """Weights of a formula, in the shape of a head; no model computed them, so there are no scores."""
+    """Weights from a formula, in the shape of a head; no model computed them, so there are no scores."""
 
     kind: AttentionKind
     layer: int
@@ -43,11 +43,11 @@ class Side:
     """One side of a comparison.
 
     Attributes:
-        name: what it is called.
-        translation: the run.
+        name: the name of the side, for the visitor.
+        translation: the translation that the side shows.
         kind: encoder, decoder or cross.
         head: layer and head, from 0.
-        uniform: whether its weights are 1 / visible keys instead of the head's.
+        uniform: whether the weights are 1 / visible keys instead of those of the head.
     """
 
     name: str
@@ -58,14 +58,14 @@ class Side:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """What names the rows: in cross-attention the tokens predicted, elsewhere the tokens read."""
+        """The tokens that name the rows: the tokens predicted in cross-attention, else the tokens read."""
         run = self.translation
         named = {"encoder": run.source_tokens, "decoder": run.decoder_input_tokens}
         return named.get(self.kind, run.target_tokens)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The keys."""
+        """The tokens that name the columns: the keys."""
         run = self.translation
         return run.decoder_input_tokens if self.kind == "decoder" else run.source_tokens
 
@@ -75,7 +75,7 @@ class Side:
         return Map(self.rows, self.columns, uniform_weights(mask) if self.uniform else weights, mask)
 
     def view(self, window: Window) -> FormulaView | captions.CheckedHead:
-        """A window of it, as figures take it."""
+        """A window of the map, in the form that figures take."""
         head = self.translation.head(self.kind, *self.head, window=window)
         if not self.uniform:
             return head
@@ -85,7 +85,7 @@ class Side:
 
     @property
     def origin(self) -> str:
-        """What the caption says of its proof."""
+        """What the caption says about the source of the weights, or about their checks."""
         if self.uniform:
             return "a formula, 1 / visible keys: no model computed this"
         audit = self.translation.head(self.kind, *self.head).audit
@@ -93,7 +93,7 @@ class Side:
 
 
 def sides(opened: Opened, now: State, kind: str) -> tuple[Side, Side]:
-    """The selection, and what a state sets against it.
+    """The selection, and the side that a state compares it with.
 
     Raises:
         ValueError: the other side cannot be made; the message says why.
@@ -116,11 +116,11 @@ def sides(opened: Opened, now: State, kind: str) -> tuple[Side, Side]:
 def _other_run(
     opened: Opened, own: Side, text: str | None, name: str, detail: str | None
 ) -> tuple[Side, Side]:
-    """Another translation: of another text, decoded otherwise, given, or by another model."""
+    """Both sides, if B is another translation: another text, decoding or model, or a given target."""
     asked = opened.asked
     if name == "model":
         if detail not in catalogue.available():
-            raise ValueError("There is no model of the name in the address; choose one of the list.")
+            raise ValueError("The address names a model that is not available; choose a model from the list.")
         asked = replace(asked, model=str(detail))
         names = opened.asked.model, asked.model
     elif name == "decode":
@@ -138,7 +138,7 @@ def _other_run(
 
 
 def notes(opened: Opened, now: State, other: Side) -> list[str]:
-    """What a reader should know of the other side: that its text was cut, or that it shows another head."""
+    """What a reader should know about side B: that its text was cut, or that it shows another head."""
     told = (
         [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
     )

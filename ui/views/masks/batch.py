@@ -1,4 +1,4 @@
-"""The batch of the page of masks: the sentences, the rectangle they make, and which one is shown."""
+"""The batch on the page of masks: its sentences, the rectangle they make, and the one that is shown."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ui.views.masks.padded import LONGER
 MOST_SENTENCES = 6
 SHORT = "Thank you."
 _SHORT = 8
-"""Most places of a batch whose tokens fit side by side on a phone."""
+"""The longest row of a batch, in tokens, that fits the width of a phone."""
 
 
 def member(opened: Opened, now: State) -> tuple[BatchEntry, int] | None:
-    """Draws the sentences and their rectangle; gives the chosen one and its place, None after a refusal."""
+    """Draws the sentences and their rectangle; returns the chosen one and its place, None after an error."""
     given = (now.sentences or "").strip()
     text = given or "\n".join((opened.translation.source_text, LONGER, SHORT))
     st.text_area(
@@ -49,7 +49,7 @@ def member(opened: Opened, now: State) -> tuple[BatchEntry, int] | None:
 def _take_sentences(text: str) -> None:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > MOST_SENTENCES:
-        st.toast(f"A batch here holds {MOST_SENTENCES} sentences; the rest is left out.")
+        st.toast(f"A batch here holds at most {MOST_SENTENCES} sentences. The others are left out.")
     session.change(sentences="\n".join(lines[:MOST_SENTENCES]) or None, member=None)
 
 
@@ -58,7 +58,7 @@ def _rectangle(entries: tuple[BatchEntry, ...], place: int) -> None:
     padding = int((~mask).sum())
     st.markdown(
         f"{len(entries)} sentences × {mask.shape[1]} tokens make a rectangle of {mask.size} places; "
-        f"**{padding} of them ({percent(padding / mask.size)}) are `<pad>`**, hatched."
+        f"**{padding} of them ({percent(padding / mask.size)}) are `<pad>`** and hatched."
     )
 
     def draw() -> go.Figure:

@@ -1,4 +1,4 @@
-"""One sentence beside a longer one in the same batch: padding becomes visible, and so does its mask."""
+"""One sentence beside another one in the same batch: the page shows the padding and its mask."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGER = "When the rain finally stopped late in the evening, the children ran ou
 
 
 def show(opened: Opened) -> None:
-    """Draws the head of both sentences in one padded batch."""
+    """Draws one head for both sentences of a padded batch."""
     _pictures(opened)
 
 
@@ -52,18 +52,17 @@ def _pictures(opened: Opened) -> None:
         with column:
             _picture(entry, name, head)
     st.markdown(
-        "**What to notice.** A batch is a rectangle, so the shorter sentence is filled up with "
-        "`<pad>`. The mask "
-        "(hatched) keeps every token from attending to the filling: its weights there are exactly 0, "
-        "and the rest of "
-        "the row is what it was without the batch. Rows of `<pad>` are computed too, and then ignored."
+        "**What to notice.** A batch is a rectangle, so `<pad>` fills up the shorter sentence. The mask "
+        "(hatched) keeps every token from attending to `<pad>`: the weights there are exactly 0, and the "
+        "rest of the row is the same as without the batch. The model computes rows of `<pad>` too, and then "
+        "ignores them."
     )
 
 
 def _sentence(entries: tuple[BatchEntry, ...]) -> str:
     yours, other = (int(entry.source_mask.sum()) for entry in entries)
     if yours >= other:
-        return f"Your sentence has {yours} tokens, the other one {other}: the other one is padded to {yours}."
+        return f"Your sentence has {yours} tokens, the other sentence has {other} and is padded to {yours}."
     return f"Your sentence has {yours} tokens and is padded to {other}: {other - yours} columns are masked."
 
 

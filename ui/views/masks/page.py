@@ -34,18 +34,18 @@ WHAT_IF = "what if, not the model's computation"
 _SIZE = 340
 _SMALL = 262
 _CELLS = 40
-"""Most rows and columns of a map here: there are up to nine on the page."""
+"""The largest number of rows and columns of a map here: the page holds up to nine maps."""
 _WAYS = {
     "": "−∞ (the model's way)",
     "zero": "0 before the softmax",
     "after": "0 after the softmax",
 }
 _WHY = {
-    "": "Why −∞: e^−∞ is exactly 0, so a masked key takes no weight, and the keys that remain share 1.",
-    "zero": "Why not 0: e^0 is 1, so a masked key counts like any key with a score of 0 "
-    "and takes weight from the rest.",
-    "after": "Why not afterwards: the softmax has already given the masked keys their share, "
-    "and what is then deleted is missing from the row.",
+    "": "Why −∞? e^−∞ is exactly 0, so a masked key takes no weight. The other keys share a weight of 1.",
+    "zero": "Why not 0? e^0 is 1, so a masked key counts like any key with a score of 0 "
+    "and takes weight from the other keys.",
+    "after": "Why not after the softmax? The softmax has already given the masked keys their share. "
+    "If that share is deleted, the row sums to less than 1.",
 }
 
 
@@ -54,11 +54,11 @@ class Subject:
     """Whose masks are shown: the visitor's translation, or one sentence of a batch.
 
     Attributes:
-        of: it.
-        name: what it is called in captions.
-        heads: for each kind layer and head, from 0.
-        places: for each kind the cell that a window must hold.
-        cursor: whether that cell is the cursor's: a batch is translated anew and has none.
+        of: the translation or the sentence of a batch.
+        name: the name of the subject in captions.
+        heads: layer and head (from 0), by kind.
+        places: the cell (row and column, from 0) that a window must contain, by kind.
+        cursor: whether those cells are the cursor's; a batch is translated anew and has no cursor.
     """
 
     of: Translation | BatchEntry
@@ -80,11 +80,11 @@ class Subject:
         return source if kind == "encoder" else target, target if kind == "decoder" else source
 
     def window_note(self, view: HeadView) -> str:
-        """Says which part of the map a view holds; empty where it is all of it."""
+        """Says which part of the map a view holds; empty if it holds the whole map."""
         return captions.window_note(view.window, self.shape(view.kind))
 
     def framed(self, figure: go.Figure, view: HeadView) -> go.Figure:
-        """Frames the row of the cursor, where there is one."""
+        """Frames the row of the cursor, if the subject has a cursor."""
         row = self.places[view.kind][0] - view.window.query_start
         return framed(figure, row) if self.cursor else figure
 
@@ -96,7 +96,7 @@ class Subject:
         return trace.scores(*head), trace.mask(*head), trace.weights(*head)
 
     def rows(self, kind: str) -> tuple[str, ...]:
-        """What labels the rows of the whole map."""
+        """The tokens that label the rows of the whole map."""
         named = {"encoder": self.of.source_tokens, "decoder": self.of.decoder_input_tokens}
         return named.get(kind, self.of.target_tokens)
 
@@ -166,9 +166,10 @@ def _way_picker(way: str) -> None:
 
 
 _SEEING = (
-    "Left: the scores, before any mask. Middle: the mask, a rule that knows places and padding "
-    "only. Right: the weights after mask and softmax. Choose another way of masking to see what it "
-    "would let through: it reworks this head's scores only, and the true map stays beside it."
+    "The left map shows the scores before any mask. The middle map shows the mask, a rule that knows only "
+    "places and padding. The right map shows the weights after mask and softmax. Choose another way of "
+    "masking to see what it would let through. The result uses only this head's scores, and the true map "
+    "stays beside it."
 )
 _FORMULA = (
     r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + M\right),\quad "
@@ -207,7 +208,9 @@ def _found(found: Leak, cells: int) -> str:
         return f"None of the {cells} cells is masked: one sentence alone has no padding."
     unequal = int(found.unequal.sum())
     small = found.zeros - found.cells
-    besides = f" ({small} more of them by rounding: too small for a 32-bit number)" if small else ""
+    besides = (
+        f" ({small} more than are masked: weights too small for a 32-bit number round to 0)" if small else ""
+    )
     return (
         f"**{found.cells} of {cells} cells are masked, and {found.zeros} of {cells} weights are exactly 0**"
         f"{besides}; "
@@ -253,25 +256,25 @@ def _what_if(subject: Subject, view: HeadView, way: Masking, whole: tuple[np.nda
 
 
 def _leaks(found: Leak, rows: tuple[str, ...], cursor: int) -> str:
-    """What a way of masking does to the rows of tokens; rows of `<pad>` do not count."""
+    """Says what a way of masking does to the rows of tokens; rows of `<pad>` do not count."""
     if not found.cells:
-        return "With nothing masked, every way gives the same weights."
+        return "Nothing is masked, so every way of masking gives the same weights."
     tokens = [i for i, token in enumerate(rows) if token != PAD]
     of = f"{len(tokens)} " + ("rows" if len(tokens) == len(rows) else "rows of tokens")
     if short := int(found.unequal[tokens].sum()):
         sums = _of_rows(found.sums, "sums to", rows, tokens, cursor)
         return (
             f"**{short} of {of} no longer sum to 1**: {sums}. "
-            "Nothing leaks, but rows with many masked keys carry less."
+            "Nothing leaks, but rows with many masked keys carry less weight."
         )
     return (
-        f"**{percent(float(found.masked[tokens].mean()))} of the weight leaks** to masked keys, a mean over "
-        f"{of}: {_of_rows(found.masked, 'loses', rows, tokens, cursor)}. Every row still sums to 1."
+        f"**{percent(float(found.masked[tokens].mean()))} of the weight leaks** to masked keys, on average "
+        f"over {of}: {_of_rows(found.masked, 'loses', rows, tokens, cursor)}. Every row still sums to 1."
     )
 
 
 def _of_rows(values: np.ndarray, verb: str, rows: tuple[str, ...], tokens: list[int], cursor: int) -> str:
-    """The values of the first row, the cursor's, and the last."""
+    """The values of the first row, the row of the cursor and the last row, in words."""
     named = {cursor: "the row of the cursor"}
     named |= {tokens[0]: "the first row", tokens[-1]: "the last row"}
     told = [
@@ -328,13 +331,17 @@ def _objects(subject: Subject) -> None:
         if isinstance(subject.of, BatchEntry):
             _combined(subject, subject.of, subject.head("decoder"))
     if subject.cursor:
-        st.caption("Causal and padding combined differ only where there is padding: choose “in a batch”.")
+        st.caption(
+            "If there is padding, a mask can combine both rules, causal and padding. "
+            "Choose “in a batch” to see that mask."
+        )
 
 
 _REASONS = {
-    "encoder": "No token may attend to `<pad>`. One sentence alone has none.",
-    "decoder": "Row *t* may attend to the tokens read up to *t*: what comes later was not written yet.",
-    "cross": "The padding of the source, seen from the decoder. Nothing is causal: all of it is there.",
+    "encoder": "No token may attend to `<pad>`. One sentence alone has no `<pad>`.",
+    "decoder": "Row *t* may attend to the tokens read up to *t*: later tokens are not written yet.",
+    "cross": "No target token may attend to the padding of the source. "
+    "This mask is not causal: the source is complete.",
 }
 
 
@@ -356,13 +363,14 @@ def _object(name: str, title: str, subject: Subject, view: HeadView, reason: str
 
 
 def _combined(subject: Subject, entry: BatchEntry, view: HeadView) -> None:
-    """Causal and padding at once: what many implementations pass, and this decoder can do without."""
+    """Draws the mask that combines both rules; many implementations pass it, this decoder can do without."""
     both = view.mask & entry.target_mask[view.window.keys]
     differ = int((both != view.mask).sum())
     tokens = entry.target_mask[view.window.queries]
     among = int((both != view.mask)[tokens].sum())
     reason = (
-        "Derived, not used by this model: the causal mask alone hides padding at the end from every token. "
-        f"The two differ in {differ} cells, {among} of them in rows of tokens; rows of `<pad>` are ignored."
+        "This mask is derived; the model does not use it. The causal mask alone already hides padding at "
+        f"the end from every token. The two masks differ in {differ} cells, {among} of them in rows of "
+        "tokens; rows of `<pad>` are ignored."
     )
     _object("object.combined", "Causal and padding combined", subject, replace(view, mask=both), reason)
