@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
 from transformer import Transformer, TransformerConfig
-from transformer.model.positions import sinusoidal_table
+from transformer.model.encodings.positions import sinusoidal_table
 from transformer.training import trainer
 from transformer.training.batches import Batch, EncodedPairs, training_batches
 from transformer.training.trainer import Trainer, TrainingOptions

@@ -4,9 +4,9 @@ from transformer.decode.sampling import Sampling
 from transformer.exports.npz import load_trace, save_trace
 from transformer.exports.view import load_view, save_view
 from transformer.model.config import TransformerConfig
-from transformer.model.hooks import Hook
 from transformer.model.sites import AttentionKind
 from transformer.model.transformer import Transformer
+from transformer.model.watching.hooks import Hook
 from transformer.text.vocabulary import Tokenizer
 from transformer.trace.recorder import Capture
 from transformer.trace.records import AttentionTrace

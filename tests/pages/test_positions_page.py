@@ -14,7 +14,7 @@ from twins import write_twins
 
 from figures.pages.positions import twin_name
 from transformer import load_translator
-from transformer.model.positions import REGISTRY, sinusoidal_table
+from transformer.model.encodings.positions import REGISTRY, sinusoidal_table
 from transformer.what_if.rearranged import encode_moved
 from ui.server import catalogue
 from ui.views.positions.tables import turned

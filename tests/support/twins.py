@@ -8,7 +8,7 @@ from corpus import number_pairs, write_pairs
 from random_models import random_config, random_model
 
 from transformer.__main__ import main
-from transformer.model.positions import REGISTRY
+from transformer.model.encodings.positions import REGISTRY
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 

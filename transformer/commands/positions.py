@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.model.positions import REGISTRY
+from transformer.model.encodings.positions import REGISTRY
 from transformer.model.transformer import count_parameters
 from transformer.storage.directory import CONFIG_FILE, WEIGHTS_FILE
 from transformer.storage.files import write_json

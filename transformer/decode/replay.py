@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from transformer.model.cache import KVCache
-from transformer.model.observer import Observer
 from transformer.model.transformer import Transformer
+from transformer.model.watching.observer import Observer
 
 
 @torch.inference_mode()

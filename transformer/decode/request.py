@@ -7,8 +7,8 @@ from torch import Tensor
 
 from transformer.model.cache import KVCache
 from transformer.model.masks import padding_mask
-from transformer.model.observer import Observer
 from transformer.model.transformer import Transformer
+from transformer.model.watching.observer import Observer
 
 
 class Request:

@@ -9,7 +9,7 @@ masks; layers count from 0:
   ``decoder.…`` and ``cross.…``;
 * ``encoder.0.key_padding``: (keys,), True for tokens; absent if nothing is padded. The causal mask is not
   stored: the decoder always has it;
-* ``encoder.0.bias.table``: the table of the bias rule (``transformer.model.biases``);
+* ``encoder.0.bias.table``: the table of the bias rule (``transformer.model.encodings.biases``);
 * ``encoder.0.value_norms``: (heads, keys) ‖v_j W_O^h‖ with this head's rows of W_O. Multiplied by the weight
   w_ij, this norm is exactly what key j contributes to the update at query i, ‖w_ij · v_j W_O^h‖, stored in
   O(n) numbers;
@@ -40,8 +40,8 @@ from transformer.exports.record import (
     write_json,
 )
 from transformer.exports.view import Source, load_view, opened, starts_as_json
-from transformer.model.biases import BiasRule, rule_from
 from transformer.model.config import TransformerConfig
+from transformer.model.encodings.biases import BiasRule, rule_from
 from transformer.model.sites import Place, Side, Site
 from transformer.model.transformer import Transformer
 from transformer.trace.audit import LOG_PROB_LIMIT, audit

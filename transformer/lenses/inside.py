@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.layers import PreNorm, Residual
-from transformer.model.positions import PositionalEncoding
 from transformer.model.sites import AttentionKind
 from transformer.model.transformer import Transformer
 from transformer.trace.audit import OUTPUT_LIMIT, merged

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer.model.biases import BiasRule
 from transformer.model.cache import Cache, KeyValue
 from transformer.model.config import TransformerConfig
-from transformer.model.hooks import Hook
+from transformer.model.encodings.biases import BiasRule
+from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask
-from transformer.model.observer import Observer
-from transformer.model.positions import PositionalEncoding
 from transformer.model.scores import attention_scores, attention_weights
 from transformer.model.sites import AttentionKind
+from transformer.model.watching.hooks import Hook
+from transformer.model.watching.observer import Observer
 
 NO_MASK = AttentionMask()
 

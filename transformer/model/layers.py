@@ -10,10 +10,10 @@ from torch.nn import functional as F
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.cache import KVCache
 from transformer.model.config import TransformerConfig
+from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask
-from transformer.model.observer import Observer
-from transformer.model.positions import PositionalEncoding
 from transformer.model.sites import AttentionKind, Sublayer
+from transformer.model.watching.observer import Observer
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 

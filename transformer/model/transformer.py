@@ -9,12 +9,12 @@ from torch.nn import functional as F
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.cache import KVCache
 from transformer.model.config import TransformerConfig
+from transformer.model.encodings.positions import make_positions
 from transformer.model.layers import DecoderLayer, EncoderLayer, Residual
 from transformer.model.masks import AttentionMask, padding_mask
-from transformer.model.observer import Observer
 from transformer.model.packed import PackedLinear, can_pack, check_bfloat16, joined, pack
-from transformer.model.positions import make_positions
 from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.model.watching.observer import Observer
 
 
 class Encoder(nn.Module):

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transformer.model.positions import Learned
+from transformer.model.encodings.positions import Learned
 from transformer.model.sites import AttentionKind
 from transformer.model.transformer import Transformer
 from transformer.study.bootstrap import Floats, compare, ratio, rounded

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.model.biases import ALL_HEADS
+from transformer.model.encodings.biases import ALL_HEADS
 from transformer.model.sites import Place
 from transformer.trace.records import AttentionTrace, LayerTrace
 from transformer.trace.report import AuditReport, Check

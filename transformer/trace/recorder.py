@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from transformer.model.biases import BiasRule
-from transformer.model.hooks import Hook
+from transformer.model.encodings.biases import BiasRule
 from transformer.model.masks import AttentionMask
-from transformer.model.observer import HookCarrier
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
+from transformer.model.watching.hooks import Hook
+from transformer.model.watching.observer import HookCarrier
 from transformer.trace.records import AttentionTrace, Auditor, EmbeddingTrace, LayerTrace, ResidualTrace
 
 

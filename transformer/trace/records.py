@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.model.biases import ALL_HEADS, BiasRule, Heads
+from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
 from transformer.model.scores import attention_scores, attention_weights
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.trace.report import AuditReport

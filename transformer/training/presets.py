@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from transformer.model.positions import REGISTRY
+from transformer.model.encodings.positions import REGISTRY
 
 TWIN_STEPS = 3000
 LEARNED_POSITIONS = 256

@@ -20,10 +20,10 @@ from transformer.decode.search import decode, most_probable
 from transformer.decode.steps import Decoding, Hypothesis, Limit, Step, alternatives, finish
 from transformer.hub.sources import open_model
 from transformer.model.config import TransformerConfig
-from transformer.model.hooks import Hook, HookFunction, as_hooks, check_places
-from transformer.model.observer import HookCarrier
 from transformer.model.sites import Place
 from transformer.model.transformer import Transformer, convert
+from transformer.model.watching.hooks import Hook, HookFunction, as_hooks, check_places
+from transformer.model.watching.observer import HookCarrier
 from transformer.text.vocabulary import Vocabulary
 from transformer.trace.audit import audit
 from transformer.trace.recorder import Capture, Recorder
@@ -90,7 +90,7 @@ class Translator:
                 they set none, 1.5 × source tokens + 10.
             sample: Draw tokens instead; only with ``beam_size=1``.
             capture: True, False, or a ``Capture`` that says what to record.
-            hooks: Interventions, see ``transformer.model.hooks``.
+            hooks: Interventions, see ``transformer.model.watching.hooks``.
 
         Raises:
             InputError: The text is empty or too long.

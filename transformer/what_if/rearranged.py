@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from transformer.model.biases import ALL_HEADS, BiasRule, Heads
+from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
+from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask
-from transformer.model.positions import PositionalEncoding
 from transformer.text.words import Group, is_punctuation, is_special, reading_groups
 from transformer.trace.audit import audit
 from transformer.trace.recorder import Capture, Recorder

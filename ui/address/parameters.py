@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from figures.base.style import SCALES
-from transformer.model.positions import REGISTRY
+from transformer.model.encodings.positions import REGISTRY
 from ui.address.values import (
     BASES,
     COUNTS,

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from transformer import TransformerConfig, Translator, load_translator
-from transformer.model.positions import REGISTRY
+from transformer.model.encodings.positions import REGISTRY
 from transformer.model.sites import AttentionKind
 from transformer.storage.files import read_json
 from ui.linked_view import Head
@@ -154,8 +154,7 @@ def language_of(name: str, language: str | None) -> str:
 def sizes(name: str) -> dict[str, Head]:
     """Number of layers and heads by kind."""
     config = _config(name)
-    layers = {"encoder": config.n_encoder_layers}
-    return {kind: (layers.get(kind, config.n_decoder_layers), config.n_heads) for kind in KINDS}
+    return {site.kind.value: (site.n_layers, config.n_heads) for site in config.sites.values()}
 
 
 def _config(name: str) -> TransformerConfig:

@@ -91,5 +91,5 @@ def _ends(tokens: Sequence[str], last: int) -> bool:
 
 def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:
     """The step that shows the claim; None if this translation lacks the word."""
-    place = find_word(target_tokens, example.claim.target)
-    return None if place is None else place[0]
+    found = find_word(target_tokens, example.claim.target)
+    return None if found is None else found[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from transformer import Translation
 from ui.server import examples
-from ui.server.runs import Request
+from ui.server.runs import Asked
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Opened:
         example: the example with this sentence, or None.
     """
 
-    asked: Request
+    asked: Asked
     translation: Translation
     example: examples.Example | None
 

@@ -65,7 +65,7 @@ def rearranged(key: Hashable, make: Callable[[], V]) -> V:
 
 
 @dataclass(frozen=True)
-class Request:
+class Asked:
     """What identifies a translation.
 
     Attributes:
@@ -87,13 +87,13 @@ class Request:
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def request(state: State, model: str, text: str) -> Request:
+def request(state: State, model: str, text: str) -> Asked:
     """The translation that a state asks for."""
     target = None if state.target is None else clean(state.target)
-    return Request(model, addressed(model, clean(text), state.language), state.decode, target)
+    return Asked(model, addressed(model, clean(text), state.language), state.decode, target)
 
 
-def translate(asked: Request, progress: Callable[[int, str], None]) -> Translation:
+def translate(asked: Asked, progress: Callable[[int, str], None]) -> Translation:
     """The translation, decoded once and then kept.
 
     Args:
@@ -109,7 +109,7 @@ def translate(asked: Request, progress: Callable[[int, str], None]) -> Translati
     return _store("translations").get((asked, id(model)), lambda: _decode(model, asked, progress))
 
 
-def _decode(model: Translator, asked: Request, progress: Callable[[int, str], None]) -> Translation:
+def _decode(model: Translator, asked: Asked, progress: Callable[[int, str], None]) -> Translation:
     if asked.target is not None:
         return model.force(asked.text, asked.target)
     beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
@@ -123,13 +123,13 @@ def _decode(model: Translator, asked: Request, progress: Callable[[int, str], No
     raise AssertionError("a stream ends with the translation")
 
 
-def traced(asked: Request, translation: Translation) -> Translation:
+def traced(asked: Asked, translation: Translation) -> Translation:
     """The same translation with its residual stream, from a second pass over the translation."""
     model = translator(asked.model)
     return _store("traced").get((asked, id(translation)), lambda: retrace(model, translation))
 
 
-def inside(asked: Request, translation: Translation, kind: str, chosen: Head, row: int) -> InsideHead:
+def inside(asked: Asked, translation: Translation, kind: str, chosen: Head, row: int) -> InsideHead:
     """One query of one head, step by step.
 
     Args:
@@ -143,7 +143,7 @@ def inside(asked: Request, translation: Translation, kind: str, chosen: Head, ro
     return look_inside(translator(asked.model).model, again, (kind, *chosen), row, translation)
 
 
-def untrained(asked: Request, translation: Translation, seed: int) -> Translation:
+def untrained(asked: Asked, translation: Translation, seed: int) -> Translation:
     """The same source and target tokens through a model of the same shape with fresh weights.
 
     Raises:
@@ -187,7 +187,7 @@ def followed(translation: Translation, chosen: Head) -> list[int]:
 
 
 def overview(
-    asked: Request, translation: Translation, what: Hashable, make: Callable[[], list[list[Tile]]]
+    asked: Asked, translation: Translation, what: Hashable, make: Callable[[], list[list[Tile]]]
 ) -> list[list[Tile]]:
     """All heads of a kind, pooled for one tiled map, made once and then kept.
 
@@ -207,7 +207,7 @@ def whole(translation: Translation, kind: str, chosen: Head) -> tuple[np.ndarray
     return trace.weights(kind, *chosen), trace.mask(kind, *chosen)
 
 
-def statistics(asked: Request, translation: Translation, kind: str) -> Grid:
+def statistics(asked: Asked, translation: Translation, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
 
     def make() -> Grid:

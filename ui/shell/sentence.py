@@ -16,7 +16,7 @@ from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
-from ui.server.runs import Request
+from ui.server.runs import Asked
 from ui.shell import fitting
 
 _METHODS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling"}
@@ -128,7 +128,7 @@ def open_sentence(model: str, now: State) -> Opened | None:
     return Opened(asked, translation, example)
 
 
-def _translate(asked: Request) -> Translation:
+def _translate(asked: Asked) -> Translation:
     place = st.empty()
     last = time.monotonic()
 

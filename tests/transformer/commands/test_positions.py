@@ -8,7 +8,7 @@ from random_models import random_config, random_model
 
 from transformer.__main__ import main
 from transformer.commands.positions import RESULTS_FILE
-from transformer.model.positions import REGISTRY
+from transformer.model.encodings.positions import REGISTRY
 from transformer.storage.directory import save_checkpoint
 
 NAMES = ("sinusoidal", "learned", "none")

@@ -13,9 +13,9 @@ from random_models import random_model
 
 from transformer.exports.npz import MOST_ARRAYS, NOTE, RECORDED, load_trace, model_digest, save_trace
 from transformer.exports.record import TraceFileError
-from transformer.model.hooks import Hook
-from transformer.model.positions import REGISTRY
+from transformer.model.encodings.positions import REGISTRY
 from transformer.model.sites import AttentionKind
+from transformer.model.watching.hooks import Hook
 from transformer.translate.translation import NotCapturedError
 from transformer.translate.translator import Translator
 

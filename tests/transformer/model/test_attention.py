@@ -8,10 +8,10 @@ from torch.nn import functional as F
 from torch_reference import copy_attention
 
 from transformer.model.attention import MultiHeadAttention, fused_attention, hooked_attention
-from transformer.model.hooks import Hook
 from transformer.model.masks import AttentionMask
 from transformer.model.scores import attention_scores, attention_weights
 from transformer.model.sites import AttentionKind
+from transformer.model.watching.hooks import Hook
 
 BATCH, HEADS, QUERIES, KEYS, D_HEAD = 2, 3, 5, 7, 8
 

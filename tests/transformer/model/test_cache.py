@@ -4,9 +4,9 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
-from transformer.model.biases import ALL_HEADS, BiasRule
 from transformer.model.cache import FixedCache, GrowingCache, KVCache
-from transformer.model.positions import REGISTRY, PositionalEncoding
+from transformer.model.encodings.biases import ALL_HEADS, BiasRule
+from transformer.model.encodings.positions import REGISTRY, PositionalEncoding
 from transformer.trace.audit import audit_layer
 from transformer.trace.recorder import Capture, Recorder
 

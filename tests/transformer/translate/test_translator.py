@@ -9,7 +9,7 @@ import torch
 from closed_form import CASES, KNOWN
 
 from transformer import AttentionKind, Sampling, Translation, load_translator
-from transformer.model.hooks import Hook
+from transformer.model.watching.hooks import Hook
 from transformer.text.vocabulary import clean
 from transformer.trace.audit import audit_view
 from transformer.translate.batch import run_batch

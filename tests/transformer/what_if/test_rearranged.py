@@ -5,7 +5,7 @@ import pytest
 from random_models import random_model
 
 from transformer import Translator
-from transformer.model.positions import REGISTRY
+from transformer.model.encodings.positions import REGISTRY
 from transformer.translate.translator import InputError
 from transformer.what_if.rearranged import encode_moved, swap_words, swapped_order, words_of
 

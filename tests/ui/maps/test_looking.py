@@ -10,7 +10,7 @@ from ui.linked_view import Cursor
 from ui.maps.looking import Looking, cells_of, looks_of, reading_of
 from ui.server import runs
 from ui.server.opened import Opened
-from ui.server.runs import Request
+from ui.server.runs import Asked
 
 HEADS = State(encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
 
@@ -18,7 +18,7 @@ HEADS = State(encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
 @pytest.fixture
 def opened(solved: Translator) -> Opened:
     text = "one two three"
-    return Opened(Request("solved", text, "greedy", None), solved.translate(text), None)
+    return Opened(Asked("solved", text, "greedy", None), solved.translate(text), None)
 
 
 def test_without_a_chosen_source_token_the_source_follows_cross_attention(opened: Opened):

@@ -83,9 +83,7 @@ class Body:
     def token(self) -> str:
         """The token at that position: a source token, or the one that the decoder reads."""
         run = self.traced
-        return (
-            run.source_tokens[self.source] if self.side == "encoder" else run.decoder_input_tokens[self.step]
-        )
+        return run.labels(self.side).queries[self.position]
 
     @property
     def token_id(self) -> int:
@@ -122,7 +120,7 @@ def look(opened: Opened, now: State) -> Body:
     config = model.config
     known, cells = parts(config), cells_of(opened, now)
     part = now.part if now.part in known else known[0]
-    last = layers_of(config, side_of(part)) - 1
+    last = config.stacks[side_of(part)].n_layers - 1
     return Body(
         opened=opened,
         now=now,
@@ -149,11 +147,6 @@ def _notes(now: State, part: str, last: int) -> tuple[str, ...]:
 def side_of(part: str) -> Side:
     """The stack that a part belongs to."""
     return "encoder" if part.startswith(("encoder", "source")) else "decoder"
-
-
-def layers_of(config: TransformerConfig, side: Side) -> int:
-    """How many layers a stack has."""
-    return config.n_encoder_layers if side == "encoder" else config.n_decoder_layers
 
 
 def boxes(config: TransformerConfig, adds_positions: bool = True) -> tuple[list[Box], list[Box]]:

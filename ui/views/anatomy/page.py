@@ -36,7 +36,6 @@ from ui.views.anatomy.body import (
     boxes,
     chart,
     in_layer,
-    layers_of,
     look,
     part_name,
     parts,
@@ -101,7 +100,7 @@ def _pick(body: Body) -> None:
         with layer:
             st.selectbox(
                 "Layer",
-                range(layers_of(body.traced.config, body.side)),
+                range(body.traced.config.stacks[body.side].n_layers),
                 index=body.layer,
                 format_func=lambda each: f"layer {labels.count(each)}",
                 label_visibility="collapsed",
@@ -178,7 +177,7 @@ def _stream(body: Body) -> None:
     lines = [
         (
             f"{side} at “{captions.quote(token)}”",
-            [_place(point.sublayer) for point in points],
+            [_name(point.sublayer) for point in points],
             np.array([point.norm for point in points]),
         )
         for side, token, (points, _) in zip(("encoder", "decoder"), read, (encoder, decoder), strict=True)
@@ -213,8 +212,8 @@ def _where(body: Body) -> str:
     )
 
 
-def _place(place: Sublayer | None) -> str:
-    return "input" if place is None else f"layer {labels.count(place.layer)}, {_PLACES[place.name]}"
+def _name(sublayer: Sublayer | None) -> str:
+    return "input" if sublayer is None else f"layer {labels.count(sublayer.layer)}, {_PLACES[sublayer.name]}"
 
 
 def _lens(body: Body) -> None:

@@ -133,8 +133,8 @@ def attention(body: Body, to: Drawn) -> None:
     """Draws an attention sub-layer: what its heads add, and the link that opens a head."""
     kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(body.part, "cross")
     chosen = getattr(body.now, kind)[1]
-    place = (body.layer, chosen)
-    inside = runs.inside(body.opened.asked, body.opened.translation, kind, place, body.position)
+    head = (body.layer, chosen)
+    inside = runs.inside(body.opened.asked, body.opened.translation, kind, head, body.position)
     d_model, d_k = inside.w_q.weight.shape
     heads = len(inside.outputs)
     lengths = np.linalg.norm(inside.contributions, axis=1)
@@ -174,7 +174,7 @@ def attention(body: Body, to: Drawn) -> None:
         "pages/inside_a_head.py",
         label=f"Open head {labels.count(chosen)} step by step",
         icon=":material/function:",
-        query_params=link(body.now, **{"kind": None if kind == "cross" else kind, kind: place}),
+        query_params=link(body.now, **{"kind": None if kind == "cross" else kind, kind: head}),
     )
 
 

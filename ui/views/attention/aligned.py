@@ -27,7 +27,7 @@ from ui.server.opened import Opened
 
 LEAST = 0.2
 """The threshold until the visitor chooses another."""
-Place = tuple[int, int | None]
+Aligner = tuple[int, int | None]
 """Layer and head, from 0; None for the mean of the layer's heads."""
 
 
@@ -132,9 +132,9 @@ def align(weights: np.ndarray, text: Text, choice: Choice) -> tuple[np.ndarray, 
     return words, link_words(words.reshape(-1, *words.shape[-2:]), choice.rule, choice.least)
 
 
-def scores(opened: Opened, text: Text, pair: GoldPair, choice: Choice) -> dict[Place, AlignmentScore]:
+def scores(opened: Opened, text: Text, pair: GoldPair, choice: Choice) -> dict[Aligner, AlignmentScore]:
     """The score of every head and of the mean of every layer, by layer and head; a mean has head None."""
-    found: dict[Place, AlignmentScore] = {}
+    found: dict[Aligner, AlignmentScore] = {}
     for layer in range(catalogue.sizes(opened.asked.model)["cross"][0]):
         heads = _weights(opened, layer)
         _, links = align(np.concatenate([heads, heads.mean(0, keepdims=True)]), text, choice)

@@ -136,8 +136,8 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
         )
         return
     found = aligned.scores(opened, text, pair, choice)
-    order = sorted(found, key=lambda place: (found[place].aer, place[0], place[1] is None, place[1] or 0))
-    best = next(place for place in order if place[1] is not None)
+    order = sorted(found, key=lambda each: (found[each].aer, each[0], each[1] is None, each[1] or 0))
+    best = next(each for each in order if each[1] is not None)
     st.markdown(_best(found, best))
     st.button(
         f"open {labels.head_phrase(best[0], best[1] or 0)}",
@@ -148,7 +148,7 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
         key="alignment.best",
     )
     known = catalogue.facts(opened.asked.model).get("heads", {}).get("cross")
-    lines = [_line(place, found[place], known, choice) for place in order]
+    lines = [_line(aligner, found[aligner], known, choice) for aligner in order]
     rates = {
         name: st.column_config.NumberColumn(
             format="%.1f %%", help=catalogue.facts(opened.asked.model).get("data") if name == _MANY else None
@@ -175,7 +175,7 @@ _PLAIN = {"attention", "links"}
 _MANY = "AER, many pairs"
 
 
-def _best(found: dict[aligned.Place, AlignmentScore], best: aligned.Place) -> str:
+def _best(found: dict[aligned.Aligner, AlignmentScore], best: aligned.Aligner) -> str:
     rate = found[best]
     return (
         f"The head with the lowest error is **{labels.head_phrase(best[0], best[1] or 0)}**: "
@@ -184,12 +184,12 @@ def _best(found: dict[aligned.Place, AlignmentScore], best: aligned.Place) -> st
 
 
 def _line(
-    place: aligned.Place,
+    aligner: aligned.Aligner,
     rate: AlignmentScore,
     known: list[list[dict[str, float]]] | None,
     choice: aligned.Choice,
 ) -> dict[str, object]:
-    layer, head = place
+    layer, head = aligner
     name = f"layer {labels.count(layer)}, " + ("mean" if head is None else f"head {labels.count(head)}")
     line = {
         "attention": name,
@@ -204,8 +204,8 @@ def _line(
     return line
 
 
-def _open(place: aligned.Place) -> None:
-    layer, head = place
+def _open(aligner: aligned.Aligner) -> None:
+    layer, head = aligner
     session.change(**({"mean": (layer, layer)} if head is None else {"cross": (layer, head), "mean": None}))
 
 

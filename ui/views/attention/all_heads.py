@@ -88,9 +88,9 @@ def name(statistic: str | None) -> str:
     return f"{_LABELS[statistic or '']} (over {over})"
 
 
-def note(look: Looking, now: State, place: Head) -> str:
+def note(look: Looking, now: State, chosen: Head) -> str:
     """The hover text of a head: its alignment error, the chosen statistics, and its largest mass."""
-    opened, kind, (layer, head) = look.opened, look.kind, place
+    opened, kind, (layer, head) = look.opened, look.kind, chosen
     told = [each for each in (_SAMPLE, now.order, now.color) if each is not None]
     found = runs.statistics(opened.asked, opened.translation, kind)[layer][head]
     masses = [each for each in ORDERS if each.endswith("_mass") and each in found]

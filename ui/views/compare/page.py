@@ -26,7 +26,7 @@ from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import frame
 from ui.views.compare import sides
-from ui.views.compare.sides import Side
+from ui.views.compare.sides import Compared
 
 _SIZE = 330
 _MORE = round((ROOM - labels.ROOM) * 10)
@@ -191,7 +191,7 @@ def _choose(label: str, options: dict[Any, str], value: object, mode: str) -> No
 # --- the pictures -------------------------------------------------------------------------------------------
 
 
-def _sentence(found: Difference, rows: list[str], pair: tuple[Side, Side]) -> str:
+def _sentence(found: Difference, rows: list[str], pair: tuple[Compared, Compared]) -> str:
     cells = int(found.compared.sum())
     if not cells or found.farthest is None:
         return "The two sides have no row and column in common, so nothing can be compared."
@@ -226,7 +226,7 @@ def _row(cursor: int, found: Difference, names: list[list[str]]) -> str:
 
 
 def _pictures(
-    at: tuple[int, int], pair: tuple[Side, Side], found: Difference, names: list[list[str]]
+    at: tuple[int, int], pair: tuple[Compared, Compared], found: Difference, names: list[list[str]]
 ) -> None:
     merged = _merged(found.rows, at[0]), _merged(found.columns, at[1])
     with st.container(horizontal=True, gap="small"):
@@ -237,11 +237,11 @@ def _pictures(
 
 
 def _merged(pairs: tuple[Pair, ...], position: int) -> int:
-    """The place of a token of side A among the aligned tokens."""
-    return next(place for place, (i, _) in enumerate(pairs) if i == position)
+    """The index of a token of side A among the aligned tokens."""
+    return next(index for index, (i, _) in enumerate(pairs) if i == position)
 
 
-def _window(side: Side, found: Difference, merged: tuple[int, int], number: int) -> Window:
+def _window(side: Compared, found: Difference, merged: tuple[int, int], number: int) -> Window:
     """The part of a side that is drawn: a window around the counterpart of the cursor's cell."""
     spans: list[int] = []
     axes = (found.rows, found.columns), merged, (side.rows, side.columns)
@@ -251,12 +251,12 @@ def _window(side: Side, found: Difference, merged: tuple[int, int], number: int)
     return Window(*spans)
 
 
-def _side(letter: str, side: Side, window: Window, row: int | None) -> None:
+def _side(letter: str, side: Compared, window: Window, row: int | None) -> None:
     view = side.view(window)
     phrase = labels.head_phrase(*side.head)
-    place = "" if side.uniform or side.name == phrase else f" · {phrase}"
+    named = "" if side.uniform or side.name == phrase else f" · {phrase}"
     caption = (
-        f"{letter} · {side.name} · {captions.KIND_NAMES[side.kind]}{place} · weights, colour from 0 to 1"
+        f"{letter} · {side.name} · {captions.KIND_NAMES[side.kind]}{named} · weights, colour from 0 to 1"
         f"{captions.window_note(window, (len(side.rows), len(side.columns)))} · {side.translation.model} · "
         f"{side.origin}"
     )
@@ -269,7 +269,7 @@ def _side(letter: str, side: Side, window: Window, row: int | None) -> None:
 
 
 def _difference(
-    pair: tuple[Side, Side], found: Difference, names: list[list[str]], merged: tuple[int, int]
+    pair: tuple[Compared, Compared], found: Difference, names: list[list[str]], merged: tuple[int, int]
 ) -> None:
     rows, columns = (
         slice(*window_around(len(axis), at, _CELLS)) for axis, at in zip(names, merged, strict=True)

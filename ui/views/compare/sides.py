@@ -39,7 +39,7 @@ class FormulaView:
 
 
 @dataclass(frozen=True)
-class Side:
+class Compared:
     """One side of a comparison.
 
     Attributes:
@@ -59,15 +59,13 @@ class Side:
     @property
     def rows(self) -> tuple[str, ...]:
         """The tokens that name the rows: the tokens predicted in cross-attention, else the tokens read."""
-        run = self.translation
-        named = {"encoder": run.source_tokens, "decoder": run.decoder_input_tokens}
-        return named.get(self.kind, run.target_tokens)
+        named = self.translation.labels(self.kind)
+        return named.queries if self.kind == "decoder" else named.predicted or named.queries
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The tokens that name the columns: the keys."""
-        run = self.translation
-        return run.decoder_input_tokens if self.kind == "decoder" else run.source_tokens
+        return self.translation.labels(self.kind).keys
 
     def map(self) -> Map:
         """The whole map."""
@@ -92,14 +90,14 @@ class Side:
         return str(captions.badge(audit)["text"])
 
 
-def sides(opened: Opened, now: State, kind: str) -> tuple[Side, Side]:
+def sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
     """The selection, and the side that a state compares it with.
 
     Raises:
         ValueError: the other side cannot be made; the message says why.
     """
     name, detail = now.against or USUAL
-    own = Side("", opened.translation, kind, getattr(now, kind))
+    own = Compared("", opened.translation, kind, getattr(now, kind))
     phrase = labels.head_phrase(*own.head)
     if name == "uniform":
         return replace(own, name=phrase), replace(own, name="uniform attention", uniform=True)
@@ -114,8 +112,8 @@ def sides(opened: Opened, now: State, kind: str) -> tuple[Side, Side]:
 
 
 def _other_run(
-    opened: Opened, own: Side, text: str | None, name: str, detail: str | None
-) -> tuple[Side, Side]:
+    opened: Opened, own: Compared, text: str | None, name: str, detail: str | None
+) -> tuple[Compared, Compared]:
     """Both sides, if B is another translation: another text, decoding or model, or a given target."""
     asked = opened.asked
     if name == "model":
@@ -134,10 +132,10 @@ def _other_run(
         names = "your sentence", "the other sentence"
     run = runs.translate(asked, lambda count, token: None)
     head = _fitted(asked.model, own.kind, own.head)
-    return replace(own, name=names[0]), Side(names[1], run, own.kind, head)
+    return replace(own, name=names[0]), Compared(names[1], run, own.kind, head)
 
 
-def notes(opened: Opened, now: State, other: Side) -> list[str]:
+def notes(opened: Opened, now: State, other: Compared) -> list[str]:
     """What a reader should know about side B: that its text was cut, or that it shows another head."""
     told = (
         [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]

@@ -140,8 +140,8 @@ def _cells(found: Found) -> list[list[Cell]]:
     def cell(head: Head) -> Cell:
         value, name = found.value(head, statistic), str(names[head])
         text = written(value, statistic)
-        place = f"layer {labels.count(head[0])}, head {labels.count(head[1])}"
-        return Cell(value, text, _SHORT[name], f"{place}\n{statistic.label}: {text}\nrole: {name}")
+        phrase = f"layer {labels.count(head[0])}, head {labels.count(head[1])}"
+        return Cell(value, text, _SHORT[name], f"{phrase}\n{statistic.label}: {text}\nrole: {name}")
 
     return [[cell((layer, head)) for head in range(heads)] for layer in range(layers)]
 
@@ -188,7 +188,7 @@ def _map(found: Found) -> None:
         grid(found, ink()),
         key=key,
         config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, lambda place: session.change(**{kind: tuple(place)})),
+        on_select=lambda: session.on_pick(key, lambda head: session.change(**{kind: tuple(head)})),
         selection_mode="points",
         alt=f"All heads by {statistic.label}; the table below says the same",
     )

@@ -90,8 +90,8 @@ class Look:
         """The kind, layer, head and row of the query."""
         row, view = labels.count(self.inside.row), self.view
         step = f"source token {row}" if self.kind == "encoder" else f"step {row}"
-        place = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
-        return f"{KIND_NAMES[self.kind]} · {place} · {step}"
+        phrase = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
+        return f"{KIND_NAMES[self.kind]} · {phrase} · {step}"
 
     def caption(self, quantity: str) -> str:
         """What a picture shows, and of which model."""

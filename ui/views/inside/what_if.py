@@ -88,8 +88,8 @@ def _number(look: Look, name: str, number: float) -> None:
 
 
 def _partner(look: Look, head: int) -> InsideHead:
-    place = (look.view.layer, head)
-    return runs.inside(look.opened.asked, look.opened.translation, look.kind, place, look.inside.row)
+    chosen = (look.view.layer, head)
+    return runs.inside(look.opened.asked, look.opened.translation, look.kind, chosen, look.inside.row)
 
 
 def _told(look: Look, name: str, outcome: Outcome) -> None:

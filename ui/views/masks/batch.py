@@ -25,7 +25,7 @@ _SHORT = 8
 
 
 def member(opened: Opened, now: State) -> tuple[BatchEntry, int] | None:
-    """Draws the sentences and their rectangle; returns the chosen one and its place, None after an error."""
+    """Draws the sentences and their rectangle; returns the chosen one and its index, None after an error."""
     given = (now.sentences or "").strip()
     text = given or "\n".join((opened.translation.source_text, LONGER, SHORT))
     st.text_area(
@@ -40,10 +40,10 @@ def member(opened: Opened, now: State) -> tuple[BatchEntry, int] | None:
     except ValueError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None
-    place = min(now.member or 0, len(entries) - 1)
-    _rectangle(entries, place)
-    _picker(lines, place)
-    return entries[place], place
+    index = min(now.member or 0, len(entries) - 1)
+    _rectangle(entries, index)
+    _picker(lines, index)
+    return entries[index], index
 
 
 def _take_sentences(text: str) -> None:
@@ -53,7 +53,7 @@ def _take_sentences(text: str) -> None:
     session.change(sentences="\n".join(lines[:MOST_SENTENCES]) or None, member=None)
 
 
-def _rectangle(entries: tuple[BatchEntry, ...], place: int) -> None:
+def _rectangle(entries: tuple[BatchEntry, ...], index: int) -> None:
     mask = np.stack([entry.source_mask for entry in entries])
     padding = int((~mask).sum())
     st.markdown(
@@ -62,7 +62,7 @@ def _rectangle(entries: tuple[BatchEntry, ...], place: int) -> None:
     )
 
     def draw() -> go.Figure:
-        return padding_grid([entry.source_tokens for entry in entries], mask, place)
+        return padding_grid([entry.source_tokens for entry in entries], mask, index)
 
     with st.container(key=f"masks-batch-{'long' if mask.shape[1] > _SHORT else 'short'}"):
         st.plotly_chart(
@@ -75,14 +75,14 @@ def _rectangle(entries: tuple[BatchEntry, ...], place: int) -> None:
     export.picture("batch", draw, caption)
 
 
-def _picker(lines: list[str], place: int) -> None:
+def _picker(lines: list[str], index: int) -> None:
     options = list(range(len(lines)))
     st.segmented_control(
         "Sentence of the batch",
         options,
-        default=place,
+        default=index,
         required=True,
         format_func=lambda i: plain(f"{labels.count(i)} · {labels.shorten(lines[i], 24)}"),
         label_visibility="collapsed",
-        **pickers.control("member", place, lambda i: session.change(member=i or None)),
+        **pickers.control("member", index, lambda i: session.change(member=i or None)),
     )

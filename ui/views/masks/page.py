@@ -124,8 +124,8 @@ def _batch(opened: Opened, now: State) -> Subject | None:
     chosen = batch.member(opened, now)
     if chosen is None:
         return None
-    entry, place = chosen
-    name = f"sentence {labels.count(place)} of the batch"
+    entry, index = chosen
+    name = f"sentence {labels.count(index)} of the batch"
     return Subject(entry, name, _heads(now), dict.fromkeys(catalogue.KINDS, (0, 0)))
 
 
@@ -298,9 +298,9 @@ def _picture(
         return figure if name == "leak" else subject.framed(figure, view)
 
     phrase = labels.head_phrase(view.layer, view.head)
-    place = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
+    where = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
     note = subject.window_note(view)
-    caption = f"{captions.KIND_NAMES[view.kind]} · {place} · {subject.name} · {quantity}{note} · {view.model}"
+    caption = f"{captions.KIND_NAMES[view.kind]} · {where} · {subject.name} · {quantity}{note} · {view.model}"
     badge = captions.badge(view.audit)
     with st.container(width=_SIZE + 10, gap="xsmall"):
         st.markdown(f"**{title}**")

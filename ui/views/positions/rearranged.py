@@ -74,9 +74,9 @@ def swap(opened: Opened, runs: list[Run], asked: tuple[int, int] | None) -> None
         pair[0] = 0 if pair[1] else 1
     left, right = st.columns(2, gap="large")
     with left:
-        for place, column in enumerate(st.columns(2)):
+        for end, column in enumerate(st.columns(2)):
             with column:
-                _word(words, pair, place)
+                _word(words, pair, end)
     with st.spinner("Translating again with every twin"):
         found, refused = _each(runs, lambda name: _swapped(name, opened.asked.text, pair[0], pair[1]))
     _tell(refused)
@@ -113,17 +113,17 @@ def _tell(refused: list[str]) -> None:
         st.info(plain(" ".join(refused)), icon=":material/info:")
 
 
-def _word(words: list[str], pair: list[int], place: int) -> None:
+def _word(words: list[str], pair: list[int], end: int) -> None:
     def take(position: int) -> None:
-        other = pair[1 - place]
-        session.change(swap=(position, other) if place == 0 else (other, position))
+        other = pair[1 - end]
+        session.change(swap=(position, other) if end == 0 else (other, position))
 
     st.selectbox(
-        ("Word", "and word")[place],
+        ("Word", "and word")[end],
         range(len(words)),
-        index=pair[place],
+        index=pair[end],
         format_func=lambda each: f"{labels.count(each)}: {words[each]}",
-        **pickers.control(f"positions.swap.{place}", pair[place], take),
+        **pickers.control(f"positions.swap.{end}", pair[end], take),
     )
 
 

@@ -360,16 +360,16 @@ def _costs(results: Json) -> None:
     found = results["cost"]
     st.markdown("##### Speed and memory")
     sizes = found["lengths"]
-    place = max(
+    column = max(
         i for i in range(len(sizes)) if any(each["megabytes"][i] for each in found["models"].values())
     )
     most = max(
-        (name for name in found["models"] if found["models"][name]["megabytes"][place]),
-        key=lambda name: found["models"][name]["megabytes"][place],
+        (name for name in found["models"] if found["models"][name]["megabytes"][column]),
+        key=lambda name: found["models"][name]["megabytes"][column],
     )
-    peak = found["models"][most]["megabytes"][place]
+    peak = found["models"][most]["megabytes"][column]
     st.markdown(
-        f"A bias needs a matrix of queries × keys while it is added: at {sizes[place]:,} tokens, up to "
+        f"A bias needs a matrix of queries × keys while it is added: at {sizes[column]:,} tokens, up to "
         f"{peak:.0f} MB ({twin_name(most)}). The memory of encodings without a bias grows with the length "
         "only."
     )

@@ -10,8 +10,8 @@ import streamlit as st
 
 from figures.base import labels
 from figures.pages.positions import lines, table_map
-from transformer.model.biases import alibi_slopes
-from transformer.model.positions import rotary_angles, shift_matrix, sinusoidal_table
+from transformer.model.encodings.biases import alibi_slopes
+from transformer.model.encodings.positions import rotary_angles, shift_matrix, sinusoidal_table
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import COUNTS, WIDTHS

@@ -106,13 +106,13 @@ def shaw(now: State) -> None:
     layers, heads = vectors.shape[:2]
     layer, head = fitted_head(now.twin_head or (0, 0), (layers, heads))
     _head_of((layer, head), [(i, j) for i in range(layers) for j in range(heads)])
-    place = f"{side}, {labels.head_phrase(layer, head)} · positions/shaw, as trained"
+    where = f"{side}, {labels.head_phrase(layer, head)} · positions/shaw, as trained"
     left, right = st.columns(2)
     with left:
         draw(
             "vectors",
             lambda: table_map(vectors[layer, head], -reach, "distance", "dimension"),
-            f"Vectors a by distance (key position − query position) · {place}",
+            f"Vectors a by distance (key position − query position) · {where}",
             f"{2 * reach + 1} vectors.",
         )
     with right:

@@ -19,7 +19,7 @@ from ui.controls import pickers
 from ui.linked_view import Head, window_around
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.server.runs import Request, translate
+from ui.server.runs import Asked, translate
 from ui.views.positions.encodings import STACKS, draw, fitted_head
 
 CELLS = 32
@@ -55,7 +55,7 @@ def translations(opened: Opened) -> list[Run]:
     with st.spinner("Translating with every twin"):
         for full in names:
             name = full.partition("/")[2]
-            asked = Request(full, opened.asked.text, "greedy", None)
+            asked = Asked(full, opened.asked.text, "greedy", None)
             try:
                 translation = translate(asked, lambda *_: None)
             except ValueError as error:
@@ -80,7 +80,7 @@ def translations(opened: Opened) -> list[Run]:
 
 def _shape(runs: list[Run], kind: str) -> Head:
     config = runs[0].translation.config
-    return (config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers), config.n_heads
+    return config.sites[AttentionKind(kind)].n_layers, config.n_heads
 
 
 def previous_head(trace: AttentionTrace, kind: str) -> Head:
@@ -166,9 +166,9 @@ def maps(runs: list[Run], kind: Side, asked: Head | None) -> None:
 
 def _verdict(runs: list[Run], kind: str, chosen: dict[str, Head]) -> str:
     """What the audit says of the layers behind a derived figure."""
-    places = [(run, (AttentionKind(kind), chosen[run.name][0])) for run in runs]
+    layers = [(run, (AttentionKind(kind), chosen[run.name][0])) for run in runs]
     return told(
-        [twin_name(run.name) for run, place in places if not _trace(run.translation).audit(place).passed]
+        [twin_name(run.name) for run, site in layers if not _trace(run.translation).audit(site).passed]
     )
 
 
@@ -185,7 +185,7 @@ def profile(trace: AttentionTrace, kind: str, head: Head) -> np.ndarray:
 
 
 def _map(run: Run, kind: str, head: Head) -> None:
-    length = len(run.translation.source_tokens if kind == "encoder" else run.translation.target_tokens)
+    length = len(run.translation.labels(kind).queries)
     span = window_around(length, 0, CELLS)
     view = run.translation.head(kind, *head, window=Window(*span, *span))
     st.markdown(f"**{twin_name(run.name)}** · {labels.head_name(*head)}")

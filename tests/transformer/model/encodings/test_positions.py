@@ -6,7 +6,7 @@ import pytest
 import torch
 from random_models import random_config, random_ids, random_model
 
-from transformer.model.positions import (
+from transformer.model.encodings.positions import (
     REGISTRY,
     Learned,
     PositionalEncoding,

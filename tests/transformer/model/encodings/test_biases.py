@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from transformer.model.biases import (
+from transformer.model.encodings.biases import (
     DistanceRule,
     KeyVectorRule,
     LinearRule,

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from torch import Tensor
 
-from transformer.model.biases import BiasRule
-from transformer.model.hooks import Hook
+from transformer.model.encodings.biases import BiasRule
 from transformer.model.masks import AttentionMask
 from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.model.watching.hooks import Hook
 
 
 class Observer(Protocol):

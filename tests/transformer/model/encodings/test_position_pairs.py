@@ -16,10 +16,10 @@ from transformer.decode.request import Request
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.model.cache import KVCache
-from transformer.model.hooks import Hook
+from transformer.model.encodings.positions import REGISTRY
 from transformer.model.masks import padding_mask
-from transformer.model.positions import REGISTRY
 from transformer.model.sites import AttentionKind
+from transformer.model.watching.hooks import Hook
 from transformer.trace.audit import audit_layer
 from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.view import Window

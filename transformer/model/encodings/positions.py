@@ -16,7 +16,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from transformer.model.biases import (
+from transformer.model.config import TransformerConfig
+from transformer.model.encodings.biases import (
     BiasRule,
     DistanceRule,
     KeyVectorRule,
@@ -24,7 +25,6 @@ from transformer.model.biases import (
     alibi_slopes,
     t5_buckets,
 )
-from transformer.model.config import TransformerConfig
 
 BASE = 10_000.0
 SHAW_REACH = 16

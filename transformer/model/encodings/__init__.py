@@ -1,0 +1,1 @@
+"""How a model knows the order of tokens: tables and rotations of positions, and biases on scores."""
