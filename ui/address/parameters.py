@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from figures.base.style import SCALES
-from transformer.model.encodings.positions import REGISTRY
+from transformer.model.config import ENCODINGS
 from ui.address.values import (
     BASES,
     COUNTS,
@@ -232,7 +232,7 @@ PARAMETERS: dict[str, Parameter] = {
     "what_if": Parameter(read_what_if, write_what_if),
     "part": Parameter(one_of(*PARTS)),
     "layer": _POSITION,
-    "encoding": Parameter(one_of(*REGISTRY)),
+    "encoding": Parameter(one_of(*ENCODINGS)),
     "d_model": Parameter(whole(*WIDTHS, step=2), str),
     "base": Parameter(whole(*BASES), str),
     "positions": Parameter(whole(*COUNTS), str),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from transformer.hub.cache import hub_title
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
-from transformer.hub.sources import hub_title
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls.pickers import control
