@@ -1,7 +1,8 @@
-"""The menu in Chromium: the visitor's place goes along, Back finds every page again, new tabs open the place."""
+"""The menu in Chromium: the place goes along, Back finds every page again, new tabs open the place."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from ui.shell import menu
 from .conftest import Visitor, case_link
 
 CLICKS = ("Cross-attention", "Masks", "Open a file", "Inside a head", "Translate")
+MOST_BYTES = 3_000
+LONG = " ".join(["one two three four five six eight nine ten"] * 7)
 SMALL = {"width": 1280, "height": 720}
 
 
@@ -82,9 +85,24 @@ def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(vi
         assert "step=2" in link.get_attribute("href")
 
 
-def test_the_menu_fits_a_small_screen(newcomer: object) -> None:
+def test_the_menu_fits_a_small_screen(newcomer: Callable[..., Visitor]) -> None:
     visitor = newcomer(viewport=SMALL)
     visitor.open(**case_link("copy"))
     box = entry(visitor, menu.PAGES[-1].label).bounding_box()
     room_for_five_more = 5 * box["height"]
     assert box["y"] + box["height"] + room_for_five_more < SMALL["height"]
+
+
+def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most(newcomer: Callable[..., Visitor]) -> None:
+    visitor, received = newcomer(), []
+    visitor.page.on(
+        "websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data)))
+    )
+    visitor.open(model="random", text=LONG, step="1")
+    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    received.clear()
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("location.search.includes('step=2')")
+    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    assert 0 < sum(received) <= MOST_BYTES
