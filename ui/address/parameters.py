@@ -182,6 +182,8 @@ PAGE_OWN = (
     "twin_head",
 )
 """Values that only one page reads; the links of the menu leave them out."""
+KEEP = {"keep": "session"}
+"""The query of the menu's links: the page opens with the state of this session, which replaces it at once."""
 
 
 @dataclass(frozen=True)
@@ -296,12 +298,17 @@ def as_params(state: State) -> dict[str, str]:
     }
 
 
+def elsewhere(state: State) -> State:
+    """The state with which another page opens: values that one page alone reads are left out."""
+    names = [field.name for field in fields(State) if field.name not in PAGE_OWN]
+    return State(**{name: getattr(state, name) for name in names})
+
+
 def link(state: State, **values: Any) -> dict[str, str]:
-    """The parameters of a link to another page, as in the menu, so that it opens with the same state.
+    """The parameters of a link to another page, so that it opens with the same state.
 
     Args:
-        state: what is shown here; values that one page alone reads are left out.
+        state: what is shown here.
         values: what the other page shows instead.
     """
-    left_out: dict[str, Any] = dict.fromkeys(PAGE_OWN)
-    return as_params(replace(state, **left_out | values))
+    return as_params(replace(elsewhere(state), **values))
