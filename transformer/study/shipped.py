@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
-from transformer.storage.directory import WEIGHTS_FILE
+from transformer.storage.description import WEIGHTS_FILE
 from transformer.study import roles
 from transformer.study.statistics import Floats
 from transformer.study.survey import Example, Line, Survey, as_line
