@@ -11,7 +11,7 @@ from typing import Any
 from transformer.commands.arguments import model_command, open_model, write
 from transformer.lenses.alignment import GoldPair, diagonal, read_gold, score
 from transformer.model.sites import AttentionKind
-from transformer.storage.directory import HEADS_FILE, PROBES_FILE
+from transformer.storage.description import HEADS_FILE, PROBES_FILE
 from transformer.storage.files import write_json
 from transformer.study.facts import CrossAlignments, measure_heads
 from transformer.study.relations import dependencies, pronouns

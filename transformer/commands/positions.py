@@ -14,7 +14,7 @@ import numpy as np
 
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.transformer import count_parameters
-from transformer.storage.directory import CONFIG_FILE, WEIGHTS_FILE
+from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE
 from transformer.storage.files import write_json
 from transformer.study.profiles import attention_profiles, costs, learned_tables
 from transformer.study.twins import (

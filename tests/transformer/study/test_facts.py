@@ -5,7 +5,8 @@ import pytest
 from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
 from transformer.study.facts import CrossAlignments, choose_head, grid, measure_heads
-from transformer.study.statistics import STATISTICS, sentence_totals
+from transformer.study.measures import STATISTICS
+from transformer.study.statistics import sentence_totals
 from transformer.trace.value_norms import output_projections
 from transformer.translate.translator import Translator
 
