@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed import PrefixStore
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
