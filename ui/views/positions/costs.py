@@ -9,7 +9,8 @@ from typing import Any
 import streamlit as st
 
 from figures.pages.positions import Interval, measured_lines, twin_name
-from ui.views.positions.encodings import BIASED, draw
+from ui.controls.formula import BIASED
+from ui.views.positions.encodings import draw
 
 Json = dict[str, Any]
 

@@ -89,8 +89,6 @@ NARROW = 240
 """How many columns of a map a phone has room for."""
 ADDED = ("sinusoidal", "learned")
 """Encodings that are added to the embeddings; the others act inside self-attention."""
-BIASED = ("shaw", "t5", "alibi")
-"""Encodings that change the scores, so that the pass needs a matrix of queries × keys."""
 
 
 def in_cross_attention(name: str) -> str:
