@@ -3,6 +3,7 @@
 from transformer.decode.sampling import Sampling
 from transformer.exports.npz import load_trace, save_trace
 from transformer.exports.view import load_view, save_view
+from transformer.model import interventions
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind
 from transformer.model.transformer import Transformer
@@ -29,6 +30,7 @@ __all__ = [
     "Translation",
     "Translator",
     "Window",
+    "interventions",
     "load_trace",
     "load_translator",
     "load_view",
