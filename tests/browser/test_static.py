@@ -387,6 +387,7 @@ def test_the_folder_is_named_wherever_it_is_loaded() -> None:
         "ui/linked_view/component.py",
         "ui/linked_view/__init__.py",
         "ui/controls/export.py",
+        "ui/shell/menu.py",
         "static/README.md",
     ):
         assert f"{SCRIPTS}/" in (ROOT / path).read_text()

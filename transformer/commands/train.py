@@ -18,7 +18,8 @@ from transformer.commands.arguments import choose_device
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
 from transformer.storage.card import training_card
-from transformer.storage.directory import CARD_FILE, save_checkpoint
+from transformer.storage.description import CARD_FILE
+from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer

@@ -6,9 +6,8 @@ values reproduce the output that the fused kernel returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,24 +16,22 @@ from torch import Tensor
 
 from transformer.model.config import TransformerConfig
 from transformer.model.encodings.biases import ALL_HEADS
-from transformer.model.interventions.acting import HeadChange
 from transformer.model.sites import Place
 from transformer.model.transformer import Transformer
 from transformer.trace.equations import (
     HEADS,
     OUTPUTS,
+    HeadChange,
     masked_textbook,
     put_textbook,
     scored_textbook,
     weighed_textbook,
 )
 from transformer.trace.records import AttentionTrace, LayerTrace
-from transformer.trace.report import AuditReport, Check
+from transformer.trace.report import ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
 from transformer.trace.stream import audit_stream
-from transformer.trace.view import HeadView, Window
+from transformer.trace.view import Array, HeadView, Window
 
-ROW_SUM_LIMIT = 1e-5
-WEIGHT_LIMIT = 1e-4
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
 EMBEDDING_LIMIT = 1e-5
@@ -96,15 +93,23 @@ def audit_layer(layer: LayerTrace, output_limit: float = OUTPUT_LIMIT[torch.floa
 
 def audit_heads(layer: LayerTrace, limit: float) -> list[Check]:
     """Compares what went on to W_O with what the layer's changes make of each head's own output."""
-    changed = {} if layer.changes is None else layer.changes.heads
-    acting = any(each.acts_on == "output" for heads in changed.values() for each, _ in heads)
+    acting = layer.changes is not None and layer.changes.changes_output
     if not acting and layer.own_output is None:
         return []
     if not acting or layer.own_output is None:
         return [Check(HEADS, float("inf"), limit)]
-    expected = [put_textbook(own, 0, changed.get(head, ())) for head, own in enumerate(layer.own_output)]
-    scale = max(float(torch.stack(expected).abs().max()), float(layer.own_output.abs().max()), 1e-30)
-    return [Check(HEADS, _largest(torch.stack(expected) - layer.output) / scale, limit)]
+    own = layer.own_output.numpy()
+    expected = np.stack([put_textbook(each, head_changes(layer, head)) for head, each in enumerate(own)])
+    scale = max(float(np.abs(expected).max()), float(np.abs(own).max()), 1e-30)
+    return [Check(HEADS, float(np.abs(expected - layer.output.numpy()).max()) / scale, limit)]
+
+
+def head_changes(layer: LayerTrace, head: int) -> tuple[HeadChange, ...]:
+    """What is changed in one head, with what the changes put in."""
+    found = () if layer.changes is None else layer.changes.heads.get(head, ())
+    return tuple(
+        (change, None if material is None else material.float().numpy()) for change, material in found
+    )
 
 
 def visible(layer: LayerTrace, rows: slice) -> Tensor:
@@ -112,7 +117,9 @@ def visible(layer: LayerTrace, rows: slice) -> Tensor:
     keys = torch.arange(layer.shape[2]).expand(rows.stop - rows.start, -1)
     mask = keys <= torch.arange(rows.start, rows.stop)[:, None] if layer.causal else keys >= 0
     mask = mask if layer.key_padding is None else mask & layer.key_padding
-    return mask if layer.changes is None else masked_textbook(mask, layer.changes.masks, rows.start)
+    if layer.changes is None:
+        return mask
+    return torch.from_numpy(masked_textbook(mask.numpy(), layer.changes.masks, rows.start))
 
 
 def textbook_scores(layer: LayerTrace, heads: int | slice, rows: slice) -> Tensor:
@@ -123,14 +130,16 @@ def textbook_scores(layer: LayerTrace, heads: int | slice, rows: slice) -> Tenso
     bias = None if layer.bias is None else layer.bias.scores(query, *places, heads)
     scores = products / query.shape[-1] ** 0.5
     scores = scores if bias is None else scores + bias
-    return _by_head(
-        layer,
-        heads,
-        scores,
-        lambda head, _, changes: scored_textbook(
-            _head(products, head), _head(bias, head), layer.bias, query.shape[-1], changes
-        ),
-    )
+    if layer.changes is None:
+        return scores
+    divided = layer.bias is not None and layer.bias.divided
+
+    def changed(head: int, at: At) -> Array:
+        part = None if bias is None else bias[at].numpy()
+        changes = head_changes(layer, head)
+        return scored_textbook(products[at].numpy(), part, divided, query.shape[-1], changes)
+
+    return _by_head(layer, heads, scores, changed)
 
 
 def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: Tensor) -> Tensor:
@@ -147,7 +156,9 @@ def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: T
         layer,
         heads,
         weights,
-        lambda _, own, changes: weighed_textbook(own, mask, rows.start, changes),
+        lambda head, at: weighed_textbook(
+            weights[at].numpy(), mask.numpy(), rows.start, head_changes(layer, head)
+        ),
     )
     if layer.replaced_rows is not None and layer.replaced_weights is not None:
         changed = layer.replaced_rows[heads, rows, None]
@@ -155,24 +166,22 @@ def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: T
     return weights
 
 
-Changed = Callable[[int | None, Tensor, Sequence[HeadChange]], Tensor]
-"""(head in the tensor or None, its part of the tensor, its changes) → that part as changed."""
+At = int | tuple[()]
+"""Where a head stands in a tensor: its index, or the whole tensor."""
 
 
-def _by_head(layer: LayerTrace, heads: int | slice, values: Tensor, changed: Changed) -> Tensor:
-    """``values`` of one head or of all, with each changed head's part replaced."""
+def _by_head(
+    layer: LayerTrace, heads: int | slice, values: Tensor, changed: Callable[[int, At], Array]
+) -> Tensor:
+    """``values`` of one head or of all, with ``changed(head, at)`` in place of each changed head's."""
     if layer.changes is None:
         return values
     if isinstance(heads, int):
-        return changed(None, values, layer.changes.heads.get(heads, ()))
-    values = values.clone()
-    for head, changes in layer.changes.heads.items():
-        values[head] = changed(head, values[head], changes)
-    return values
-
-
-def _head(values: Tensor | None, head: int | None) -> Any:
-    return values if values is None or head is None else values[head]
+        return torch.from_numpy(changed(heads, ()))
+    made = values.clone()
+    for head in layer.changes.heads:
+        made[head] = torch.from_numpy(changed(head, head))
+    return made
 
 
 def audit_embedding(trace: AttentionTrace) -> Check:

@@ -1,7 +1,7 @@
 """What a trace records of each intervention, and the equations that an audit holds against it.
 
 ``EQUATIONS`` is the table. The functions below write the equations out once more, apart from the code that
-applied the changes while the model ran.
+applied the changes while the model ran, and without PyTorch: a file is checked with them too.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from transformer.model import interventions as do
-from transformer.model.encodings.biases import BiasRule
-from transformer.model.interventions.acting import HeadChange
+from transformer.model.interventions.heads import InAttention
 from transformer.model.interventions.masks import Cells, Masking
+from transformer.trace.view import Array, BoolArray
 
 OUTPUTS, HEADS, STREAM, TOKENS = "outputs", "changed heads", "residual stream", "changed tokens"
 
@@ -87,9 +86,13 @@ EQUATIONS: dict[type[do.Intervention], Equation] = {
 """By sort of intervention."""
 
 
-def masked_textbook(own: Tensor, masks: Sequence[Masking], first: int) -> Tensor:
-    """(queries, keys) bool: a mask after its changes, cell by cell."""
-    mask = own.clone()
+HeadChange = tuple[InAttention, Array | None]
+"""A change of one head, and what it puts in."""
+
+
+def masked_textbook(own: BoolArray, masks: Sequence[Masking], first: int) -> BoolArray:
+    """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's position."""
+    mask = own.copy()
     for change in masks:
         if isinstance(change, do.Hide):
             mask[:, change.source_token] = False
@@ -99,109 +102,109 @@ def masked_textbook(own: Tensor, masks: Sequence[Masking], first: int) -> Tensor
     return mask
 
 
-def _cells(cells: Cells, shape: torch.Size, first: int) -> Tensor:
-    """(queries, keys) bool: the cells named."""
-    distance = torch.arange(shape[1])[None, :] - torch.arange(first, first + shape[0])[:, None]
+def _cells(cells: Cells, shape: tuple[int, ...], first: int) -> BoolArray:
+    """(queries, keys): the cells named."""
+    distance = np.arange(shape[1])[None, :] - np.arange(first, first + shape[0])[:, None]
     if isinstance(cells, str):
         named = {
-            "all": distance == distance,
+            "all": np.ones(shape, bool),
             "future": distance > 0,
             "next": distance == 1,
             "self": distance == 0,
             "past": distance < 0,
         }
         return named[cells]
-    found = torch.zeros(shape, dtype=torch.bool)
+    found = np.zeros(shape, bool)
     for query, key in cells:
-        rows = range(shape[0]) if query is None else [query - first]
-        columns = range(shape[1]) if key is None else [key]
-        for row in rows:
-            if 0 <= row < shape[0]:
-                found[row, [column for column in columns if column < shape[1]]] = True
+        rows = slice(None) if query is None else slice(max(0, query - first), max(0, query - first + 1))
+        found[rows, slice(None) if key is None else slice(key, key + 1)] = True
     return found
 
 
 def scored_textbook(
-    products: Tensor, bias: Tensor | None, rule: BiasRule | None, d_head: int, changes: Sequence[HeadChange]
-) -> Tensor:
+    products: Array, bias: Array | None, divided: bool, d_head: int, changes: Sequence[HeadChange]
+) -> Array:
     """(queries, keys): one head's scores after its changes.
 
     Args:
         products: q·k.
         bias: What positions add to q·k / √d_k.
-        rule: Where the bias comes from.
+        divided: Whether the bias is itself divided by √d_k (Shaw et al. 2018, equation 4).
         d_head: d_k.
         changes: What is changed in the head.
     """
     unscaled = any(isinstance(change, do.Unscaled) for change, _ in changes)
     divisor = 1.0 if unscaled else math.sqrt(d_head)
-    scores = products / divisor
-    if rule is not None and bias is not None:
-        scores = scores + (bias * math.sqrt(d_head) / divisor if rule.divided else bias)
+    scores = products / np.float32(divisor)
+    if bias is not None:
+        scores = scores + (bias * np.float32(math.sqrt(d_head) / divisor) if divided else bias)
     heat = [change.temperature for change, _ in changes if isinstance(change, do.Temperature)]
-    return scores / math.prod(heat)
+    found: Array = scores / np.float32(math.prod(heat))
+    return found
 
 
-def weighed_textbook(own: Tensor, mask: Tensor, first: int, changes: Sequence[HeadChange]) -> Tensor:
+def weighed_textbook(own: Array, mask: BoolArray, first: int, changes: Sequence[HeadChange]) -> Array:
     """(queries, keys): one head's weights after its changes, row by row."""
-    weights = own.clone()
+    weights = own.copy()
     for change, _ in changes:
         if isinstance(change, do.Ablate) and change.by in ("uniform", "previous", "first"):
-            for row in range(len(weights)):
-                if change.rows is None or row + first in change.rows:
-                    weights[row] = _pattern(change.by, weights[row], mask[row], row + first)
-        if isinstance(change, do.SetRow) and 0 <= change.query - first < len(weights):
-            row = change.query - first
-            weights[row] = _given(change, weights[row], mask[row])
+            for row in _acted(change.rows, first, len(weights)):
+                weights[row] = _pattern(change.by, weights[row], mask[row], row + first)
+        if isinstance(change, do.SetRow):
+            for row in _acted((change.query,), first, len(weights)):
+                weights[row] = _given(change, weights[row], mask[row])
     return weights
 
 
-def _pattern(by: str, own: Tensor, mask: Tensor, query: int) -> Tensor:
+def _acted(rows: Sequence[int] | None, first: int, count: int) -> list[int]:
+    """The rows of an array from position ``first`` on that a change acts on."""
+    return [row for row in range(count) if rows is None or row + first in rows]
+
+
+def _pattern(by: str, own: Array, mask: BoolArray, query: int) -> Array:
     """(keys,): a row of a fixed pattern; its own weights if the key is hidden or does not exist."""
     if by == "uniform":
-        return mask / max(1, int(mask.sum()))
+        return (mask / max(1, int(mask.sum()))).astype(np.float32)
     key = query - 1 if by == "previous" else 0
     if key < 0 or not mask[key]:
         return own
-    return (torch.arange(len(own)) == key).to(own.dtype)
+    return (np.arange(len(own)) == key).astype(np.float32)
 
 
-def _given(change: do.SetRow, own: Tensor, mask: Tensor) -> Tensor:
+def _given(change: do.SetRow, own: Array, mask: BoolArray) -> Array:
     """(keys,): the weights given, and the rest in the proportions of the head's own."""
     given = dict(change.given)
-    free = torch.tensor([key not in given and bool(mask[key]) for key in range(len(own))])
+    free = np.array([key not in given and bool(mask[key]) for key in range(len(own))])
     left = max(0.0, 1.0 - sum(given.values()))
-    share = own.double() * free
-    share = share if float(share.sum()) > 0 else free.double()
+    share = own.astype(np.float64) * free
+    share = share if share.sum() > 0 else free.astype(np.float64)
     row = share * (left / max(float(share.sum()), 1e-30))
     for key, weight in given.items():
         row[key] = weight
-    return row.to(own.dtype)
+    return row.astype(np.float32)
 
 
-def put_textbook(own: Tensor, first: int, changes: Sequence[HeadChange]) -> Tensor:
-    """(queries, d_head): one head's output after its changes."""
-    output = own.clone()
+def put_textbook(own: Array, changes: Sequence[HeadChange]) -> Array:
+    """(queries, d_head): one head's output after its changes, from row 0 on."""
+    output = own.copy()
     for change, material in changes:
-        rows = getattr(change, "rows", None)
-        acted = [row for row in range(len(output)) if rows is None or row + first in rows]
         match change:
             case do.Ablate(by="zero"):
-                output[acted] = 0.0
+                output[_acted(change.rows, 0, len(output))] = 0.0
             case do.Ablate(by="mean"):
-                output[acted] = torch.full((), math.nan) if material is None else material
+                output[_acted(change.rows, 0, len(output))] = np.nan if material is None else material
             case do.Scale():
-                output[acted] = output[acted] * change.factor
+                output[_acted(change.rows, 0, len(output))] *= np.float32(change.factor)
             case do.Patch():
                 output = patched_textbook(output, change, material)
     return output
 
 
-def patched_textbook(own: Tensor, change: do.Patch, material: Tensor | None) -> Tensor:
+def patched_textbook(own: Array, change: do.Patch, material: Array | None) -> Array:
     """(positions, width): a place after a patch, position by position."""
     if material is None:
-        return torch.full_like(own, math.nan)
-    after = own.clone()
+        return np.full_like(own, np.nan)
+    after = own.copy()
     for row, (here, _) in enumerate(change.pairs(len(material))):
         if here < len(after):
             after[here] = material[row]

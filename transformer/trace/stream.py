@@ -145,7 +145,8 @@ class _Stream:
         expected = used if own is None else own
         for change in patches:
             assert isinstance(change.value, do.Patch)
-            expected = patched_textbook(expected, change.value, change.material)
+            material = None if change.material is None else change.material.float().numpy()
+            expected = torch.from_numpy(patched_textbook(expected.numpy(), change.value, material))
         yield used, expected
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 
-from transformer.storage.files import CheckpointError, serialize_tensors, write_atomically
+from transformer.storage.files import CheckpointError, write_atomically
+from transformer.storage.tensors import serialize_tensors
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.trainer import Trainer, TrainingStep
 

@@ -128,7 +128,7 @@ def _material(equipment: Equipment, value: Intervention, setting: Setting) -> Te
         return equipment.means.of(value.kind, value.layer, value.heads(equipment.config.n_heads))
     if isinstance(value, Patch):
         held = _held(run_again(equipment, value.from_run), value.place)
-        return value.taken(held, setting.whole(value.place.side))
+        return held[list(value.taken(len(held), setting.whole(value.place.side)))]
     return None
 
 

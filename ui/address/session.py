@@ -6,14 +6,14 @@ the address (after a link, the menu, Back); every change writes it once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import streamlit as st
 
-from ui.address.parameters import TEXTS, State, as_params, carried, parse
+from ui.address.parameters import KEEP, TEXTS, State, as_params, carried, elsewhere, parse
 from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
 
 FRESH: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None}
@@ -27,9 +27,16 @@ def current() -> State:
 
 
 def adopt() -> None:
-    """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back."""
+    """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back.
+
+    A link of the menu (`KEEP`) goes on with this session's state; a session that has none reads the address.
+    """
     params = {name: st.query_params.get_all(name) for name in st.query_params}
     if params == st.session_state.get("written"):
+        return
+    by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
+    if by_menu and "state" in st.session_state:
+        _write(elsewhere(current()))
         return
     state, unreadable = parse(params)
     before = current()
@@ -37,6 +44,8 @@ def adopt() -> None:
         state = replace(state, **{name: getattr(before, name) for name in TEXTS})
     st.session_state["state"] = state
     st.session_state["written"] = params
+    if by_menu:
+        _write(state)
     if unreadable:
         names = ", ".join(unreadable)
         notice(
@@ -46,7 +55,10 @@ def adopt() -> None:
 
 def change(**values: Any) -> State:
     """Changes the state and writes the address once, as one entry in the browser's history."""
-    state = replace(current(), **values)
+    return _write(replace(current(), **values))
+
+
+def _write(state: State) -> State:
     st.session_state["state"] = state
     params = as_params(state)
     st.session_state["written"] = {name: [value] for name, value in params.items()}
@@ -94,18 +106,23 @@ def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
     st.session_state["own_sentences"] = (name, lines) if lines else None
 
 
-def control(name: str, value: object) -> str:
+def control(name: str, value: object, texts: Iterable[str] = ()) -> str:
     """The session key of a widget; it is new whenever something other than the widget changed the value.
+
+    It is new, too, if the texts of the options have changed: a browser knows the chosen option by its text,
+    and would report the old text as the visitor's choice.
 
     Args:
         name: the widget.
         value: the value that the widget should show.
+        texts: the texts of its options, if they depend on a sentence or a model.
     """
     shown = st.session_state.setdefault("shown", {})
-    version, before = shown.get(name, (0, value))
-    if before != value:
+    now = value, tuple(texts)
+    version, before = shown.get(name, (0, now))
+    if before != now:
         version += 1
-    shown[name] = (version, value)
+    shown[name] = version, now
     return f"{name}.{version}"
 
 
@@ -117,11 +134,11 @@ def on_control(name: str, key: str, apply: Callable[[Any], object]) -> None:
         key: the key that `control` gave it.
         apply: gets the value.
     """
-    version, _ = st.session_state.setdefault("shown", {}).get(name, (0, None))
+    version, (_, texts) = st.session_state.setdefault("shown", {}).get(name, (0, (None, ())))
     if key != f"{name}.{version}" or key not in st.session_state:
         return
     value = st.session_state[key]
-    st.session_state["shown"][name] = (version, value)
+    st.session_state["shown"][name] = version, (value, texts)
     apply(value)
 
 

@@ -1,6 +1,6 @@
 """A linked view and its feeders: the part that all pages with a cursor share.
 
-The outer fragment holds the head controls and the feeders; the inner fragment holds the view and the menu. A
+The outer fragment holds the head controls and the feeders; the inner fragment holds the view. A
 step runs only the inner fragment. Another head, or a step that leaves the drawn window, runs the outer
 fragment. The outer fragment asks the session once what the visitor looks at, and hands the answer down.
 """
@@ -22,7 +22,6 @@ from ui.linked_view import Feed, Layout, Limits, MapFeed, StripsFeed
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
-from ui.shell import frame
 
 _KEY = "explorer"
 
@@ -97,7 +96,6 @@ def explorer(scene: Scene) -> None:
 def _view(scene: Scene, layout: Layout) -> None:
     key = session.view_key(layout.view)
     linked_view.mount(layout, scene.opened.trace, session.cursor(), key, lambda: _moved(scene, layout))
-    frame.menu(session.current())
 
 
 def _moved(scene: Scene, layout: Layout) -> None:

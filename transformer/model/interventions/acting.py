@@ -14,6 +14,7 @@ from torch import Tensor
 
 from transformer.model.config import TransformerConfig
 from transformer.model.encodings.positions import PositionalEncoding
+from transformer.model.interventions.applied import masked, patched, put_out, scored, weighed
 from transformer.model.interventions.base import Intervention
 from transformer.model.interventions.heads import InAttention, InHeads, Unscaled
 from transformer.model.interventions.masks import Masking
@@ -74,7 +75,7 @@ class LayerChanges(Alteration):
         whole = torch.ones(like.shape[-2:], dtype=torch.bool, device=like.device)
         mask = whole if own is None else own
         for change in self.masks:
-            mask = change.masked(mask, first)
+            mask = masked(change, mask, first)
         return mask
 
     def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
@@ -83,7 +84,7 @@ class LayerChanges(Alteration):
         for head, changes in self.heads.items():
             part = None if bias is None else bias[..., head, :, :]
             for change, _ in changes:
-                made[..., head, :, :] = change.scores(made[..., head, :, :], part, d_head)
+                made[..., head, :, :] = scored(change, made[..., head, :, :], part, d_head)
         return made
 
     def weighed(self, own: Tensor, mask: Tensor | None, first: int) -> Tensor:
@@ -93,7 +94,7 @@ class LayerChanges(Alteration):
             part = made[..., head, :, :]
             visible = torch.ones_like(part, dtype=torch.bool) if mask is None else _of_head(mask, part)
             for change, _ in changes:
-                part = change.weights(part, visible, first)
+                part = weighed(change, part, visible, first)
             made[..., head, :, :] = part
         return made
 
@@ -102,7 +103,7 @@ class LayerChanges(Alteration):
         made = own.clone()
         for head, changes in self.heads.items():
             for change, material in changes:
-                made[..., head, :, :] = change.output(made[..., head, :, :], first, material)
+                made[..., head, :, :] = put_out(change, made[..., head, :, :], first, material)
         return made
 
     @cached_property
@@ -228,7 +229,7 @@ class Changes(HookCarrier):
         for patch, material in self._patches:
             if patch.place == place:
                 assert material is not None
-                own = patch.put(own, first, material)
+                own = patched(patch, own, first, material)
         return own
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
-
-import torch
-from torch import Tensor
 
 from transformer.model.interventions.base import (
     SITES,
@@ -33,24 +29,12 @@ SUM_LIMIT = 1e-6
 
 
 class InAttention:
-    """What a change does to one head; tensors end in (queries, keys) or (queries, d_head)."""
+    """A change inside single heads."""
 
     @property
     def acts_on(self) -> Acts:
         """What it changes."""
         raise NotImplementedError
-
-    def scores(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
-        """The scores that the softmax receives; ``bias`` is what positions add to them undivided by √d_k."""
-        return own
-
-    def weights(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
-        """The weights; ``visible`` (…, queries, keys) is the mask, ``first`` the first query's position."""
-        return own
-
-    def output(self, own: Tensor, first: int, material: Tensor | None) -> Tensor:
-        """The head's output; ``material`` is what the change puts in, if it needs to be computed first."""
-        return own
 
 
 @dataclass(frozen=True)
@@ -110,19 +94,6 @@ class Ablate(InHeads):
         super().check(setting)
         _check_rows(self, self.rows, setting)
 
-    def weights(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
-        if self.by in OUTPUTS:
-            return own
-        made = _pattern(self.by, visible.expand_as(own), first).to(own.dtype)
-        acts = acting(self.rows, own, first) & made.gt(0).any(-1)
-        return torch.where(acts[..., None], made, own)
-
-    def output(self, own: Tensor, first: int, material: Tensor | None) -> Tensor:
-        if self.by not in OUTPUTS:
-            return own
-        made = torch.zeros_like(own) if material is None else material.to(own).expand_as(own)
-        return torch.where(acting(self.rows, own, first)[..., None], made, own)
-
     def __str__(self) -> str:
         what = {
             "zero": "gives no output",
@@ -154,9 +125,6 @@ class Scale(InHeads):
     def check(self, setting: Setting) -> None:
         super().check(setting)
         _check_rows(self, self.rows, setting)
-
-    def output(self, own: Tensor, first: int, material: Tensor | None) -> Tensor:
-        return torch.where(acting(self.rows, own, first)[..., None], own * self.factor, own)
 
     def __str__(self) -> str:
         return f"{self.place} times {self.factor:g}{_in_rows(self.rows)}"
@@ -195,37 +163,6 @@ class SetRow(InHeads):
                     f"Query {self.query + 1} cannot attend to key {key + 1}, which comes after it."
                 )
 
-    def weights(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
-        row = self.query - first
-        if not 0 <= row < own.shape[-2]:
-            return own
-        made = own.clone()
-        made[..., row, :] = self.shared(own[..., row, :], visible.expand_as(own)[..., row, :])
-        return made
-
-    def shared(self, own: Tensor, visible: Tensor) -> Tensor:
-        """The row (…, keys): what is given, and the rest shared by the other visible keys."""
-        keys = torch.tensor([key for key, _ in self.given], device=own.device)
-        weights = torch.tensor([weight for _, weight in self.given], device=own.device, dtype=torch.float64)
-        if bool((weights * ~visible[..., keys]).any()):
-            raise InterventionError(
-                f"Query {self.query + 1} of {SITES[self.kind]} cannot attend to a key that is hidden."
-            )
-        others = visible.clone()
-        others[..., keys] = False
-        left = max(0.0, 1.0 - float(weights.sum()))
-        rest = own.double() * others
-        rest = torch.where(rest.sum(-1, keepdim=True) > 0, rest, others.double())
-        total = rest.sum(-1, keepdim=True)
-        if left > SUM_LIMIT and not bool(total.gt(0).all()):
-            raise InterventionError(
-                f"The weights of query {self.query + 1} sum to {1 - left:g}, "
-                "and no other key can take the rest."
-            )
-        made = rest * (left / total.clamp_min(1e-30))
-        made[..., keys] = weights
-        return made.to(own.dtype)
-
     def __str__(self) -> str:
         given = ", ".join(f"{weight:g} on key {key + 1}" for key, weight in self.given[:4])
         return f"{self.place}, query {self.query + 1}: {given}{' …' * (len(self.given) > 4)}"
@@ -242,9 +179,6 @@ class Temperature(InHeads):
     def acts_on(self) -> Acts:
         return "scores"
 
-    def scores(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
-        return own / self.temperature
-
     def __str__(self) -> str:
         return f"{self.place} with temperature {self.temperature:g}"
 
@@ -258,10 +192,6 @@ class Unscaled(InHeads):
     @property
     def acts_on(self) -> Acts:
         return "scores"
-
-    def scores(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
-        added = torch.zeros_like(own) if bias is None else bias
-        return (own - added) * math.sqrt(d_head) + added
 
     def __str__(self) -> str:
         return f"{self.place} without ÷ √d_k"
@@ -349,22 +279,6 @@ def temperature(
 def unscaled(kind: AttentionKind | str, layer: int, head: int | Iterable[int] | None = None) -> Unscaled:
     """Leaves out the division by √d_k (section 3.2.1)."""
     return Unscaled(*_place(kind, layer, head))
-
-
-def acting(rows: tuple[int, ...] | None, values: Tensor, first: int) -> Tensor:
-    """(queries,) bool: the rows of ``values`` (…, queries, width) that a change acts on."""
-    positions = torch.arange(first, first + values.shape[-2], device=values.device)
-    return positions >= 0 if rows is None else torch.isin(positions, torch.tensor(rows, device=values.device))
-
-
-def _pattern(by: By, visible: Tensor, first: int) -> Tensor:
-    """(…, queries, keys): the weights of a fixed pattern; a row that has no such key is all zeros."""
-    if by == "uniform":
-        return visible / visible.sum(-1, keepdim=True).clamp_min(1)
-    queries, keys = visible.shape[-2:]
-    rows = torch.arange(first, first + queries, device=visible.device)
-    wanted = rows - 1 if by == "previous" else torch.zeros_like(rows)
-    return (wanted[:, None] == torch.arange(keys, device=visible.device)) & visible
 
 
 def _place(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
-
-import torch
-from torch import Tensor
+from typing import Any, ClassVar
 
 from transformer.model.interventions.base import (
     SITES,
@@ -24,14 +21,14 @@ Cell = tuple[int | None, int | None]
 Cells = str | tuple[Cell, ...]
 """The name of a region, or cells one by one."""
 
-REGIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+REGIONS: dict[str, Callable[[Any, Any], Any]] = {
     "all": lambda queries, keys: (queries >= 0) & (keys >= 0),
     "future": lambda queries, keys: keys > queries,
     "next": lambda queries, keys: keys == queries + 1,
     "self": lambda queries, keys: keys == queries,
     "past": lambda queries, keys: keys < queries,
 }
-"""Regions of a map by name, from positions of queries (queries, 1) and keys (keys,)."""
+"""Regions of a map by name, from positions of queries and keys: numbers, or arrays that fit each other."""
 MOST_CELLS = 4096
 
 
@@ -42,8 +39,9 @@ class Masking(Intervention):
         """Whether it acts on this attention of this layer."""
         raise NotImplementedError
 
-    def masked(self, own: Tensor, first: int) -> Tensor:
-        """The mask (…, queries, keys) after the change; ``first`` is the first query's position."""
+    @property
+    def cells(self) -> tuple[Cells, Cells]:
+        """The cells that it allows, and those that it forbids, which win."""
         raise NotImplementedError
 
 
@@ -94,14 +92,14 @@ class Mask(Masking):
 
     def allows(self, query: int, key: int) -> bool:
         """Whether it allows a cell that is hidden without it."""
-        hidden = torch.zeros(1, key + 1, dtype=torch.bool)
-        return bool(self.masked(hidden, query)[0, key])
+        return covers(self.allow, query, key) and not covers(self.forbid, query, key)
 
     def changes(self, kind: AttentionKind, layer: int) -> bool:
         return kind is self.kind and self.layer in (None, layer)
 
-    def masked(self, own: Tensor, first: int) -> Tensor:
-        return (own | _marked(self.allow, own, first)) & ~_marked(self.forbid, own, first)
+    @property
+    def cells(self) -> tuple[Cells, Cells]:
+        return self.allow, self.forbid
 
     def __str__(self) -> str:
         where = SITES[self.kind] + ("" if self.layer is None else f", layer {self.layer + 1}")
@@ -126,8 +124,9 @@ class Hide(Masking):
     def changes(self, kind: AttentionKind, layer: int) -> bool:
         return kind is AttentionKind.CROSS
 
-    def masked(self, own: Tensor, first: int) -> Tensor:
-        return own & (torch.arange(own.shape[-1], device=own.device) != self.source_token)
+    @property
+    def cells(self) -> tuple[Cells, Cells]:
+        return (), ((None, self.source_token),)
 
     def __str__(self) -> str:
         return f"source token {self.source_token + 1} is hidden from cross-attention"
@@ -178,21 +177,11 @@ def _cells(cells: str | Iterable[Cell]) -> Cells:
     return tuple(found)
 
 
-def _marked(cells: Cells, like: Tensor, first: int) -> Tensor:
-    """(queries, keys) bool: where the cells lie in a mask (…, queries, keys)."""
-    queries, keys = like.shape[-2:]
-    rows = torch.arange(first, first + queries, device=like.device)[:, None]
-    columns = torch.arange(keys, device=like.device)
+def covers(cells: Cells, query: int, key: int) -> bool:
+    """Whether a query and a key, from 0, are among cells."""
     if isinstance(cells, str):
-        return REGIONS[cells](rows, columns)
-    marked = torch.zeros(queries, keys, dtype=torch.bool, device=like.device)
-    for query, key in cells:
-        marked |= _on(query, rows) & _on(key, columns)
-    return marked
-
-
-def _on(at: int | None, positions: Tensor) -> Tensor:
-    return positions >= 0 if at is None else positions == at
+        return bool(REGIONS[cells](query, key))
+    return any(row in (None, query) and column in (None, key) for row, column in cells)
 
 
 def _named(cells: Cells) -> str:

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-import torch
-from torch import Tensor
-
 from transformer.model.interventions.base import (
     PARTS,
     SITES,
@@ -167,48 +164,36 @@ class Patch(Intervention, InAttention):
                 "counted from 1."
             )
 
-    def put(self, own: Tensor, first: int, material: Tensor) -> Tensor:
-        """A tensor (…, positions, width) from position ``first`` on, with ``material`` in its places."""
-        here = torch.tensor([here for here, _ in self.pairs(len(material))]) - first
-        inside = (here >= 0) & (here < own.shape[-2])
-        made = own.clone()
-        made[..., here[inside].to(own.device), :] = material[inside].to(own)
-        return made
-
     @property
     def acts_on(self) -> Acts:
         return "output"
-
-    def output(self, own: Tensor, first: int, material: Tensor | None) -> Tensor:
-        assert material is not None
-        return self.put(own, first, material)
 
     def pairs(self, length: int) -> tuple[tuple[int, int], ...]:
         """Pairs of positions here and there, for another run of ``length`` positions."""
         return tuple((at, at) for at in range(length)) if self.positions is None else self.positions
 
-    def taken(self, held: Tensor, length: int | None) -> Tensor:
-        """(positions, width): what the patch puts in, out of all that the other run held there.
+    def taken(self, there: int, here: int | None) -> tuple[int, ...]:
+        """The positions of the other run that the patch takes.
 
         Args:
-            held: (positions there, width).
-            length: Positions of this run, if they are known.
+            there: Positions of the other run.
+            here: Positions of this run, if they are known.
 
         Raises:
             InterventionError: The lengths differ and no positions are named, or a position does not exist.
         """
-        if self.positions is None and length != len(held):
+        if self.positions is None and here != there:
             raise InterventionError(
-                f"The other run has {len(held)} positions in the {self.place.side} and this one {length}; "
+                f"The other run has {there} positions in the {self.place.side} and this one {here}; "
                 "name which position goes where."
             )
-        pairs = self.pairs(len(held))
-        if max(there for _, there in pairs) >= len(held):
+        taken = tuple(there for _, there in self.pairs(there))
+        if max(taken) >= there:
             raise InterventionError(
-                f"The other run has {len(held)} positions in the {self.place.side}, counted from 1; "
-                f"there is no position {max(there for _, there in pairs) + 1}."
+                f"The other run has {there} positions in the {self.place.side}, counted from 1; "
+                f"there is no position {max(taken) + 1}."
             )
-        return held[torch.tensor([there for _, there in pairs])]
+        return taken
 
     def __str__(self) -> str:
         where = ""

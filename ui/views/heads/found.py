@@ -14,8 +14,8 @@ from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Cell, head_grid
 from transformer.model.sites import AttentionKind
+from transformer.study.measures import STATISTICS, Statistic
 from transformer.study.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
-from transformer.study.statistics import STATISTICS, Statistic
 from transformer.study.survey import Example, Survey
 from ui.address import session
 from ui.address.parameters import State, link

@@ -32,7 +32,6 @@ def show() -> None:
     now = session.current()
     run = None if model is None else _open(model, now.language)
     if model is None or run is None:
-        frame.menu(now)
         frame.show_notices(now)
         return
     now = _fitted(model, now)
@@ -45,7 +44,6 @@ def show() -> None:
 def _body(model: str, run: Run, waited: bool) -> None:
     """Draws what depends on the controls; it runs twice a second while the app reads sentences."""
     now = session.current()
-    frame.menu(now)
     if _section(now) == "relations":
         relations.show(model, _kind(now))
         return
@@ -103,7 +101,7 @@ def _controls(model: str, now: State) -> None:
             required=True,
             label_visibility="collapsed",
             width="content",
-            **pickers.control("heads.kind", kind, lambda kind: session.change(kind=kind)),
+            **pickers.control("heads.kind", kind, lambda kind: session.change(kind=kind), _kinds(now)),
         )
         st.segmented_control(
             "Section",

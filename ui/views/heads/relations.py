@@ -13,7 +13,7 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Follower, relation_dots
-from transformer.storage.directory import PROBES_FILE
+from transformer.storage.description import PROBES_FILE
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.server import catalogue
