@@ -25,14 +25,15 @@ _STYLE = """
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }
 .st-key-inside-ledger, .st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
-.st-key-masks-batch-long { overflow-x: auto; }
+.st-key-masks-batch-long, .st-key-alignment-map { overflow-x: auto; }
 .st-key-masks-batch-long > * { min-width: 48rem; }
 .st-key-inside-scores { min-width: 600px; }
 :is([class*="st-key-anatomy-"], [class*="st-key-inside-"])
   :is(.annotation-text, .textpoint text:not([style*="rgb(255, 255, 255)"])) { fill: currentColor !important; }
 .st-key-anatomy-diagram .nsewdrag { cursor: pointer; }
 .st-key-anatomy-lens > *, .st-key-anatomy-paper table { min-width: 620px; }
-.stMainBlockContainer h5 { padding: 0 0 .2rem; }
+.stMainBlockContainer h5 { padding: .9rem 0 .35rem; }
+.stMainBlockContainer h4 { padding: 1.2rem 0 .5rem; }
 .stElementContainer:has(> .stHtml > style:only-child) { display: none; }
 .stSidebar a[href^="encoder_self"] span[data-testid="stIconMaterial"] { color: #0072B2; }
 .stSidebar a[href^="decoder_self"] span[data-testid="stIconMaterial"] { color: #009E73; }
