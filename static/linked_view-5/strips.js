@@ -30,7 +30,7 @@ export class Strips {
     const node = element("button", "lv-chip", undefined, { type: "button", tabindex: "-1" });
     node.append(element("bdi", "lv-word", text));
     if (index) node.firstChild.append(element("sub", "", index));
-    if (gloss) node.append(element("small", "lv-gloss", gloss));
+    if (gloss) node.append(glossed(gloss));
     node.classList.toggle("lv-gap", gap);
     node.classList.toggle("lv-special", special);
     node.addEventListener("click", () => this.view.guard(() => this.clicked(side, first)));
@@ -67,4 +67,13 @@ export class Strips {
       for (const chip of chips) chip.classList.toggle("lv-hovered", under.has(chip));
     }
   }
+}
+
+// A word under a target word. A text comes from the examples; one with an origin says where it comes from.
+function glossed(gloss) {
+  const { text, origin } = typeof gloss === "string" ? { text: gloss } : gloss;
+  const node = element("small", "lv-gloss", text);
+  if (origin) node.title = origin;
+  node.classList.toggle("lv-guessed", Boolean(origin));
+  return node;
 }
