@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from closed_form import CASES, make_tokenizer, write_models
+from headless import CHROMIUM
 from hub_cases import NAME
 from hub_server import HubServer, running_hub
 from huggingface_hub import constants
@@ -38,7 +38,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks the browser tests; without Chromium they are skipped with the reason, but not in CI."""
-    skipped = shutil.which("chromium") is None and not os.environ.get("CI")
+    skipped = CHROMIUM is None and not os.environ.get("CI")
     for item in items:
         if BROWSER in item.path.parents:
             item.add_marker(pytest.mark.browser)

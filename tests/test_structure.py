@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import subprocess
 import sys
@@ -35,6 +36,8 @@ FORBIDDEN = {
     "pages": {"torch"},
     "app.py": {"torch"},
 }
+parse = functools.cache(ast.parse)
+"""Each file is read into a tree once."""
 WRITERS = {"setattr", "delattr", "__setattr__", "__delattr__", "register_buffer", "register_parameter"}
 
 
@@ -45,7 +48,7 @@ def files(folder: str) -> list[Path]:
 
 def imports(source: str, package: str) -> Iterator[str]:
     """Absolute names of all modules that a source imports, those inside functions too."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -126,7 +129,7 @@ def rooms() -> list[Path]:
 
 @pytest.mark.parametrize("room", rooms(), ids=lambda room: module_of(room / "__init__.py"))
 def test_every_room_says_what_it_is_for_and_has_few_files(room):
-    text = ast.get_docstring(ast.parse((room / "__init__.py").read_text()))
+    text = ast.get_docstring(parse((room / "__init__.py").read_text()))
     assert text
     assert len(text.splitlines()[0]) > 10
     assert len([path for path in room.glob("*.py") if path.stem != "__init__"]) <= MOST_FILES
@@ -147,7 +150,7 @@ OTHERS_PRIVATE = {"torch"}
 
 def reached(source: str) -> Iterator[str]:
     """Private names of other files that a source imports or reaches: ``from x import _a``, ``module._a``."""
-    tree = ast.parse(source)
+    tree = parse(source)
     own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     own |= {node.target.id for node in ast.walk(tree) if declared(node)}
     own |= {node.attr for node in ast.walk(tree) if stored(node)}
@@ -183,7 +186,7 @@ def mentions(words: set[str], folders: tuple[str, ...]) -> set[str]:
     """Files in which a name or an attribute is one of the words."""
     found = set()
     for path in (path for folder in folders for path in files(folder)):
-        nodes = ast.walk(ast.parse(path.read_text()))
+        nodes = ast.walk(parse(path.read_text()))
         names = {getattr(node, "id", getattr(node, "attr", "")) for node in nodes}
         if names & words:
             found.add(path.relative_to(ROOT).as_posix())
@@ -202,7 +205,7 @@ def test_only_one_file_knows_the_session():
 
 def forward_classes(source: str) -> list[ast.ClassDef]:
     """Classes with a ``forward``: modules of torch."""
-    classes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+    classes = [node for node in ast.walk(parse(source)) if isinstance(node, ast.ClassDef)]
     return [node for node in classes if any(getattr(part, "name", "") == "forward" for part in node.body)]
 
 

@@ -49,7 +49,8 @@ export class Brief {
     this.data = data;
     const name = element("b", "", data.choice ? data.choice.name : data.title);
     this.title.replaceChildren(name, ...this.heads(data), this.about, ...this.details(data));
-    const under = data.legend ? legend(data.legend) : element("span", "lv-words", data.caption, { title: data.caption });
+    const { caption } = data;
+    const under = data.legend ? legend(data.legend) : element("span", "lv-words", caption, { title: caption });
     this.caption.replaceChildren(under, this.note);
   }
 

@@ -41,9 +41,9 @@ export function sourceAt({ step, source }, follow) {
   return follow.length ? follow[clamp(step, 0, follow.length - 1)] : 0;
 }
 
-// The command of a key, or null. Buttons handle the space bar themselves, lists of choices handle every key.
+// The command of a key, or null. Buttons handle the space bar themselves, lists of choices every key but Escape.
 export function command({ key, altKey, ctrlKey, metaKey }, on = "") {
-  if (altKey || ctrlKey || metaKey || on === "SELECT") return null;
+  if (altKey || ctrlKey || metaKey || (on === "SELECT" && key !== "Escape")) return null;
   if (key === " " && (on === "BUTTON" || on === "SUMMARY")) return null;
   return COMMANDS.get(key) ?? null;
 }

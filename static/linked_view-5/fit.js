@@ -34,7 +34,7 @@ export function fitted(map) {
 // A small map is at most this share as high as the large one.
 const SMALLER = 0.86;
 
-// Bars under the small maps leave less of the window empty than bars beside them, so the small maps may be smaller there.
+// Bars under the small maps leave less of the window empty than bars beside them: the small maps may be smaller there.
 const FULLER = 0.8;
 
 // Every n-th of a list, the first included.
@@ -55,6 +55,8 @@ export function spread({ width, height, main, gap, least, around }) {
   const highest = SMALLER * (height - around);
   const over = Math.min((right - gap) / 2, height - gap - least[1] - around, highest);
   const beside = Math.min((right - least[0] - 2 * gap) / 2, highest);
-  if (over >= FULLER * beside) return { over: true, side: [(right - gap) / 2, over], next: [right, height - gap - over - around] };
+  if (over >= FULLER * beside) {
+    return { over: true, side: [(right - gap) / 2, over], next: [right, height - gap - over - around] };
+  }
   return { over: false, side: [beside, highest], next: [right - 2 * beside - 2 * gap, height] };
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from urllib.parse import urlencode
 import gated_app
 import pytest
 from closed_form import CASES
+from headless import CHROMIUM
 from hub_server import HubServer, running_hub
 
 from transformer.storage.directory import save_checkpoint
@@ -25,7 +25,6 @@ from transformer.translate.translator import Translator
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = shutil.which("chromium")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -38,6 +38,15 @@ def test_a_step_opens_the_next_query_and_hovering_shows_products(visitor: Visito
     assert float(q) * float(k) == pytest.approx(float(number), abs=0.1)
 
 
+def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visitor) -> None:
+    visitor.open(PAGE, **case_link("copy", step="4", kind="decoder", key="1"))
+    for step in (3, 2, 1):
+        visitor.page.click(".lv-button[aria-label='one back']")
+        visitor.until(f"document.querySelector('.lv-count').innerText.includes('step {step} of')")
+        visitor.until(f"document.querySelector('.stMain').innerText.includes('step {step} ·')")
+        assert visitor.page.locator(".stException, .stAlert").count() == 0
+
+
 def test_other_arithmetic_is_called_what_if_and_comes_back_from_its_link(visitor: Visitor) -> None:
     visitor.open(PAGE, **case_link("copy", step="2", kind="decoder", what_if="no-scale"))
     visitor.until("document.querySelector('.stMain').innerText.includes('what if: weight')")

@@ -12,9 +12,11 @@ from hub_server import HubServer, running_hub
 from huggingface_hub import constants
 from marian_models import write_marian
 from streamlit.testing.v1 import AppTest
+from waiting import until as wait_until
 
 from transformer.hub.fetch import find
 from transformer.hub.settings import Hub
+from transformer.study.survey import Line
 from ui.server import catalogue, hub_models, memory, runs
 from ui.server.survey_run import run_of
 
@@ -215,8 +217,11 @@ def test_a_model_of_several_languages_offers_them():
     box.select(">>spa<<").run()
     assert at.query_params["language"] in (">>spa<<", [">>spa<<"])
     assert runs.request(at.session_state["state"], LANGUAGES, TEXT).text == f">>spa<< {TEXT}"
-    survey = run_of(LANGUAGES, None, None)._surveyor
-    assert survey._lines[0].source.startswith(">>fra<< ")
+    survey_run = run_of(LANGUAGES, (Line(TEXT),), None)
+    wait_until(lambda: not survey_run.wait("anyone"))
+    survey = survey_run.survey()
+    assert survey is not None
+    assert survey.lines[0].source.startswith(">>fra<< ")
     at = run(model=LANGUAGES, text=f">>por<< {TEXT}", language="nonsense")
     box = next(each for each in at.selectbox if each.label == "Translate into")
     assert (box.value, box.disabled) == (">>por<<", True)

@@ -6,7 +6,7 @@ the address (after a link, the menu, Back); every change writes it once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -94,18 +94,23 @@ def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
     st.session_state["own_sentences"] = (name, lines) if lines else None
 
 
-def control(name: str, value: object) -> str:
+def control(name: str, value: object, texts: Iterable[str] = ()) -> str:
     """The session key of a widget; it is new whenever something other than the widget changed the value.
+
+    It is new, too, if the texts of the options have changed: a browser knows the chosen option by its text,
+    and would report the old text as the visitor's choice.
 
     Args:
         name: the widget.
         value: the value that the widget should show.
+        texts: the texts of its options, if they depend on a sentence or a model.
     """
     shown = st.session_state.setdefault("shown", {})
-    version, before = shown.get(name, (0, value))
-    if before != value:
+    now = value, tuple(texts)
+    version, before = shown.get(name, (0, now))
+    if before != now:
         version += 1
-    shown[name] = (version, value)
+    shown[name] = version, now
     return f"{name}.{version}"
 
 
@@ -117,11 +122,11 @@ def on_control(name: str, key: str, apply: Callable[[Any], object]) -> None:
         key: the key that `control` gave it.
         apply: gets the value.
     """
-    version, _ = st.session_state.setdefault("shown", {}).get(name, (0, None))
+    version, (_, texts) = st.session_state.setdefault("shown", {}).get(name, (0, (None, ())))
     if key != f"{name}.{version}" or key not in st.session_state:
         return
     value = st.session_state[key]
-    st.session_state["shown"][name] = (version, value)
+    st.session_state["shown"][name] = version, (value, texts)
     apply(value)
 
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import streamlit as st
 
-from figures.base import labels
 from figures.base.captions import KIND_NAMES
 from ui.address import session
+from ui.controls import options
 from ui.linked_view import Head
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 
 
-def control(name: str, value: object, apply: Callable[[Any], object]) -> dict[str, Any]:
-    """Key and callback of a widget, in the form that `ui.address.session` needs."""
-    key = session.control(name, value)
+def control(
+    name: str, value: object, apply: Callable[[Any], object], texts: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Key and callback of a widget, in the form that `ui.address.session` needs.
+
+    Args:
+        name: the widget.
+        value: the value that the widget should show.
+        apply: gets the value that the visitor chose.
+        texts: the texts of its options, if they depend on a sentence or a model.
+    """
+    key = session.control(name, value, texts)
     return {"key": key, "on_change": session.on_control, "args": (name, key, apply)}
 
 
@@ -29,21 +38,14 @@ def head_picker(kind: str, chosen: Head, model: str) -> None:
         chosen: the one that is shown, from 0.
         model: the name of the model.
     """
-    layers, heads = catalogue.sizes(model)[kind]
-    options = [(layer, head) for layer in range(layers) for head in range(heads)]
-    default = runs.default_head(model, kind)
-
-    def name(option: Head) -> str:
-        text = f"layer {labels.count(option[0])}, head {labels.count(option[1])}"
-        return f"{text} (opens first)" if option == default else text
-
+    found = options.heads(catalogue.sizes(model)[kind], runs.default_head(model, kind))
     st.selectbox(
         f"Head of {KIND_NAMES[kind].lower()}",
-        options,
-        index=options.index(chosen),
-        format_func=name,
+        list(found),
+        index=list(found).index(chosen),
+        format_func=found.__getitem__,
         label_visibility="collapsed",
-        **control(f"head.{kind}", chosen, lambda head: session.change(**{kind: tuple(head)})),
+        **control(f"head.{kind}", chosen, lambda head: session.change(**{kind: tuple(head)}), found.values()),
     )
 
 
@@ -81,15 +83,15 @@ def row_picker(opened: Opened, kind: str, row: int) -> None:
         "decoder": (run.decoder_input_tokens, "reads"),
         "cross": (run.target_tokens, "predicts"),
     }[kind]
-    names = [f"{labels.count(i)} · {verb} {labels.display(token)}" for i, token in enumerate(tokens)]
+    names = options.rows(verb, tokens)
     moved = "source" if kind == "encoder" else "step"
     st.selectbox(
         "Row of the cursor",
-        list(range(len(names))),
+        list(names),
         index=row,
         format_func=names.__getitem__,
         label_visibility="collapsed",
-        **control(f"row.{kind}", row, lambda i: session.change(**{moved: i})),
+        **control(f"row.{kind}", row, lambda i: session.change(**{moved: i}), names.values()),
     )
 
 
@@ -101,17 +103,17 @@ def seen(title: str, text: str, formula: str | None = None) -> None:
             st.latex(formula)
 
 
-def variants(options: dict[str, str], now: str | None, sentences: dict[str, str] | None = None) -> None:
+def variants(choices: dict[str, str], now: str | None, sentences: dict[str, str] | None = None) -> None:
     """A switch between the variants of a page, with one sentence about each.
 
     Args:
-        options: labels by the value of `view` in the address; the first is the default, which the address
+        choices: labels by the value of `view` in the address; the first is the default, which the address
             leaves out.
         now: that value.
         sentences: what each variant shows.
     """
-    usual = next(iter(options))
-    value = now if now in options else usual
+    usual = next(iter(choices))
+    value = now if now in choices else usual
 
     def take(chosen: str) -> None:
         session.change(view=None if chosen == usual else chosen)
@@ -119,9 +121,9 @@ def variants(options: dict[str, str], now: str | None, sentences: dict[str, str]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
             "View",
-            list(options),
+            list(choices),
             default=value,
-            format_func=options.__getitem__,
+            format_func=choices.__getitem__,
             required=True,
             label_visibility="collapsed",
             width="content",

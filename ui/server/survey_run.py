@@ -100,6 +100,11 @@ class Run:
                 self._thread.start()
             return True
 
+    @property
+    def running(self) -> bool:
+        """Whether a thread reads sentences, or waits for its turn to."""
+        return self._thread is not None
+
     def leave(self, visitor: str) -> None:
         """Removes a visitor; if nobody waits any more, the run stops after its present sentence."""
         with self._lock:

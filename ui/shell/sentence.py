@@ -11,6 +11,7 @@ from transformer import Translation
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import SAMPLE
+from ui.controls import options
 from ui.controls.pickers import control
 from ui.controls.text import plain
 from ui.linked_view import Head
@@ -19,7 +20,6 @@ from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.shell import fitting
 
-_METHODS = {"greedy": "greedy", "beam-4": "beam, 4 hypotheses", "sample-1": "sampling"}
 _PROGRESS_EVERY = 0.2
 
 
@@ -47,20 +47,14 @@ def sentence_box(now: State) -> None:
 
 
 def _decoding(chosen: str) -> None:
-    options = list(_METHODS) if chosen in _METHODS else [*_METHODS, chosen]
+    ways = options.decodings(chosen)
     st.selectbox(
         "Decoding",
-        options,
-        index=options.index(chosen),
-        format_func=_method_name,
-        **control("decode", chosen, _take_decoding),
+        list(ways),
+        index=list(ways).index(chosen),
+        format_func=ways.__getitem__,
+        **control("decode", chosen, _take_decoding, ways.values()),
     )
-
-
-def _method_name(method: str) -> str:
-    if method in _METHODS:
-        return _METHODS[method]
-    return method.replace("sample-", "sampling, seed ").replace("beam-", "beam, hypotheses: ")
 
 
 def _take_decoding(method: str) -> None:

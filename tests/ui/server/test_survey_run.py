@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
+from waiting import until
 
 from transformer.study.survey import Line
 from transformer.translate.translator import Translator
@@ -16,13 +15,6 @@ LINES = [Line("one two three")] * 40
 @pytest.fixture
 def turns() -> threading.Semaphore:
     return threading.Semaphore(1)
-
-
-def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.01)
 
 
 def test_a_run_is_read_once_for_all_who_wait(translator: Translator, turns: threading.Semaphore) -> None:
@@ -56,7 +48,7 @@ def test_a_stopped_run_goes_on_where_it_stopped(translator: Translator, turns: t
     assert run.wait("a")
     run.leave("a")
     turns.release()
-    until(lambda: run._thread is None)
+    until(lambda: not run.running)
     assert run.read < 40
     assert not run.wait("a")
     run.go_on("a")

@@ -21,7 +21,7 @@ from transformer.storage.card import paragraph, scores
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import PARTS
-from ui.controls import export, pickers
+from ui.controls import export, options, pickers
 from ui.controls.text import plain
 from ui.linked_view import Layout
 from ui.maps.explorer import Scene, explorer, no_more
@@ -94,17 +94,22 @@ def _pick(body: Body) -> None:
             index=known.index(body.part),
             format_func=part_name,
             label_visibility="collapsed",
-            **pickers.control("part", body.part, lambda part: session.change(part=part)),
+            **pickers.control(
+                "part", body.part, lambda part: session.change(part=part), map(part_name, known)
+            ),
         )
     if in_layer(body.part):
         with layer:
+            layers = options.layers(body.traced.config.stacks[body.side].n_layers)
             st.selectbox(
                 "Layer",
-                range(body.traced.config.stacks[body.side].n_layers),
+                list(layers),
                 index=body.layer,
-                format_func=lambda each: f"layer {labels.count(each)}",
+                format_func=layers.__getitem__,
                 label_visibility="collapsed",
-                **pickers.control("layer", body.layer, lambda each: session.change(layer=int(each))),
+                **pickers.control(
+                    "layer", body.layer, lambda each: session.change(layer=int(each)), layers.values()
+                ),
             )
 
 

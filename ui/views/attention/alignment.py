@@ -117,7 +117,7 @@ def _select(name: str, label: str, options: dict[T, str], value: T, take: Callab
         index=list(options).index(value),
         format_func=options.__getitem__,
         label_visibility="collapsed",
-        **pickers.control(f"alignment.{name}", value, take),
+        **pickers.control(f"alignment.{name}", value, take, options.values()),
     )
 
 

@@ -14,6 +14,7 @@ from ui import linked_view
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import ORDERS
+from ui.controls import options
 from ui.controls.pickers import control
 from ui.linked_view import Head, TilesFeed
 from ui.maps.looking import Looking
@@ -119,12 +120,12 @@ def pickers(look: Looking, now: State) -> None:
 
 def _picker(field: str, asked: str | None, what: str, usual: str, known: list[str]) -> None:
     now = asked if asked in known else ""
-    options = ["", *known]
+    offered = options.statistics(what, usual, {each: _LABELS[each] for each in known})
     st.selectbox(
         f"{what.capitalize()} of the heads",
-        options,
-        index=options.index(now),
-        format_func=lambda each: f"{what}: {_LABELS.get(each, usual)}",
+        list(offered),
+        index=list(offered).index(now),
+        format_func=offered.__getitem__,
         label_visibility="collapsed",
-        **control(field, now, lambda each: session.change(**{field: each or None})),
+        **control(field, now, lambda each: session.change(**{field: each or None}), offered.values()),
     )

@@ -10,7 +10,7 @@ from figures.base import labels
 from transformer.lenses.alignment import GoldPair
 from transformer.text.pairs import DataError
 from ui.address import session
-from ui.controls import pickers
+from ui.controls import options, pickers
 from ui.server.gold import LARGEST, parse, sample
 
 
@@ -44,22 +44,19 @@ def _take_file(file: Any) -> None:
 def _choice(origin: str, label: str, pairs: list[GoldPair], now: str | None) -> None:
     if not pairs:
         return
-    options = [None, *range(len(pairs))]
+    offered = options.pairs(pair.source for pair in pairs)
     number = int(now.removeprefix(f"{origin}-")) - 1 if now and now.startswith(f"{origin}-") else None
-    number = number if number in options else None
-
-    def name(i: int | None) -> str:
-        if i is None:
-            return "choose a pair"
-        return f"{labels.count(i)} · {labels.shorten(' '.join(pairs[i].source), 60)}"
-
+    number = number if number in offered else None
     st.selectbox(
         label,
-        options,
-        index=options.index(number),
-        format_func=name,
+        list(offered),
+        index=list(offered).index(number),
+        format_func=offered.__getitem__,
         **pickers.control(
-            f"gold.{origin}", number, lambda i: None if i is None else take(origin, i, pairs[i])
+            f"gold.{origin}",
+            number,
+            lambda i: None if i is None else take(origin, i, pairs[i]),
+            offered.values(),
         ),
     )
 

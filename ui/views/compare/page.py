@@ -18,7 +18,7 @@ from transformer.what_if.difference import Difference, Pair, difference
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import MOST_SEED, Against
-from ui.controls import export, pickers
+from ui.controls import export, options, pickers
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.maps.looking import cells_of
@@ -150,7 +150,8 @@ def _detail(opened: Opened, kind: str, against: Against, other: str | None) -> N
         places = {(i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)}
         _choose("The other head", places, value, mode)
     elif mode == "decode":
-        _choose("The other way of decoding", {value: value, **_DECODINGS}, value, mode)
+        ways = options.decodings(str(value), _DECODINGS)
+        _choose("The other way of decoding", ways, value, mode)
     elif mode == "model":
         _choose("The other model", {name: name for name in catalogue.available()}, value, mode)
     elif mode == "untrained":
@@ -175,16 +176,16 @@ def _detail(opened: Opened, kind: str, against: Against, other: str | None) -> N
         )
 
 
-def _choose(label: str, options: dict[Any, str], value: object, mode: str) -> None:
-    known = list(options)
-    shown = value if value in options else known[0]
+def _choose(label: str, offered: dict[Any, str], value: object, mode: str) -> None:
+    known = list(offered)
+    shown = value if value in offered else known[0]
     st.selectbox(
         label,
         known,
         index=known.index(shown),
-        format_func=options.__getitem__,
+        format_func=offered.__getitem__,
         label_visibility="collapsed",
-        **pickers.control(f"against.{mode}", shown, lambda chosen: _take((mode, chosen))),
+        **pickers.control(f"against.{mode}", shown, lambda chosen: _take((mode, chosen)), offered.values()),
     )
 
 

@@ -103,7 +103,7 @@ def _controls(model: str, now: State) -> None:
             required=True,
             label_visibility="collapsed",
             width="content",
-            **pickers.control("heads.kind", kind, lambda kind: session.change(kind=kind)),
+            **pickers.control("heads.kind", kind, lambda kind: session.change(kind=kind), _kinds(now)),
         )
         st.segmented_control(
             "Section",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from figures.base import labels
 from transformer.lenses.inside import InsideHead
 from ui.address import session
 from ui.address.parameters import State
-from ui.controls import pickers
+from ui.controls import options, pickers
 from ui.linked_view import Layout, window_around
 from ui.maps.explorer import Scene, explorer, no_more
 from ui.maps.looking import Looking, Looks
@@ -76,7 +75,8 @@ def _below(at: Looking, now: State) -> None:
         pickers.head_picker(kind, at.head, opened.asked.model)
     with keys:
         _key_picker(inside, kind, key)
-    with explanation:
+    with explanation, st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"weight {inside.view.weights[0, key]:.2f}", width="content")
         pickers.seen("What am I seeing?", _SEEING, _FORMULA)
     window = window_around(len(inside.view.key_tokens), key)
     look = Look(opened, inside, at.as_recorded(), key, *window)
@@ -100,18 +100,15 @@ def _key(at: Looking, inside: InsideHead, asked: int | None) -> int:
 
 
 def _key_picker(inside: InsideHead, kind: str, key: int) -> None:
-    names = labels.names(inside.view.key_tokens, 20)
-    weights = inside.view.weights[0]
+    names = options.keys(inside.view.key_tokens)
     field = "source" if kind == "cross" else "key"
-
-    def name(position: int) -> str:
-        return f"key {labels.count(position)}: {names[position]} ({weights[position]:.2f})"
-
     st.selectbox(
         "Key",
-        range(len(names)),
+        list(names),
         index=key,
-        format_func=name,
+        format_func=names.__getitem__,
         label_visibility="collapsed",
-        **pickers.control(f"key.{kind}", key, lambda each: session.change(**{field: int(each)})),
+        **pickers.control(
+            f"key.{kind}", key, lambda each: session.change(**{field: int(each)}), names.values()
+        ),
     )

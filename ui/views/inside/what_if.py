@@ -12,7 +12,7 @@ from transformer.lenses.inside import InsideHead
 from transformer.what_if import arithmetic as what_if
 from ui.address import session
 from ui.address.values import WhatIf
-from ui.controls import export, pickers
+from ui.controls import export, options, pickers
 from ui.controls.text import plain
 from ui.server import runs
 from ui.views.inside.arithmetic import ARITHMETIC, BADGE, RADII, TEMPERATURES, Outcome, usual
@@ -67,22 +67,25 @@ def _take(name: str) -> None:
 def _number(look: Look, name: str, number: float) -> None:
     """Draws the control of an arithmetic's number, if it has one."""
     heads = look.sizes[2]
-    options, written = {
+    usual_numbers, written = {
         "temperature": (TEMPERATURES, lambda each: f"T = {each:g}"),
         "local": (RADII, lambda each: f"r = {each:g}"),
         "pair": (range(heads), lambda each: f"with head {labels.count(int(each))}"),
     }.get(name, ((), str))
-    if options:
-        every = sorted({*map(float, options), number})
+    if usual_numbers:
+        offered = options.numbers(usual_numbers, number, written)
         st.selectbox(
             "Number",
-            every,
-            index=every.index(number),
-            format_func=written,
+            list(offered),
+            index=list(offered).index(number),
+            format_func=offered.__getitem__,
             label_visibility="collapsed",
             width=150,
             **pickers.control(
-                f"what_if.{name}", number, lambda each: session.change(what_if=(name, float(each)))
+                f"what_if.{name}",
+                number,
+                lambda each: session.change(what_if=(name, float(each))),
+                offered.values(),
             ),
         )
 

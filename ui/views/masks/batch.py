@@ -6,13 +6,12 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.masks import padding_grid
 from transformer.translate.batch import BatchEntry
 from ui.address import session
 from ui.address.parameters import State
-from ui.controls import export, pickers
+from ui.controls import export, options, pickers
 from ui.controls.text import plain
 from ui.server import runs
 from ui.server.opened import Opened
@@ -76,13 +75,13 @@ def _rectangle(entries: tuple[BatchEntry, ...], index: int) -> None:
 
 
 def _picker(lines: list[str], index: int) -> None:
-    options = list(range(len(lines)))
+    offered = {i: plain(text) for i, text in options.sentences(lines).items()}
     st.segmented_control(
         "Sentence of the batch",
-        options,
+        list(offered),
         default=index,
         required=True,
-        format_func=lambda i: plain(f"{labels.count(i)} · {labels.shorten(lines[i], 24)}"),
+        format_func=offered.__getitem__,
         label_visibility="collapsed",
-        **pickers.control("member", index, lambda i: session.change(member=i or None)),
+        **pickers.control("member", index, lambda i: session.change(member=i or None), offered.values()),
     )

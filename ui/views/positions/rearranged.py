@@ -17,7 +17,7 @@ from transformer.trace.records import AttentionTrace
 from transformer.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
 from ui.address import session
 from ui.address.parameters import State
-from ui.controls import pickers
+from ui.controls import options, pickers
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.server import catalogue
@@ -118,12 +118,13 @@ def _word(words: list[str], pair: list[int], end: int) -> None:
         other = pair[1 - end]
         session.change(swap=(position, other) if end == 0 else (other, position))
 
+    offered = options.words(words)
     st.selectbox(
         ("Word", "and word")[end],
-        range(len(words)),
+        list(offered),
         index=pair[end],
-        format_func=lambda each: f"{labels.count(each)}: {words[each]}",
-        **pickers.control(f"positions.swap.{end}", pair[end], take),
+        format_func=offered.__getitem__,
+        **pickers.control(f"positions.swap.{end}", pair[end], take, offered.values()),
     )
 
 

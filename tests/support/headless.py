@@ -1,0 +1,8 @@
+"""Where the Chromium that the tests drive is."""
+
+from __future__ import annotations
+
+import shutil
+
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+"""The path of the browser, None if there is none. The shell without windows works less for a page."""
