@@ -41,10 +41,16 @@ export function sourceAt({ step, source }, follow) {
   return follow.length ? follow[clamp(step, 0, follow.length - 1)] : 0;
 }
 
-// The command of a key, or null. Buttons handle the space bar themselves, lists of choices every key but Escape.
+// The keys that an element with the focus handles itself: buttons the space bar, lists of choices all but Escape.
+const OWN = {
+  BUTTON: (key) => key === " ",
+  SUMMARY: (key) => key === " ",
+  SELECT: (key) => key !== "Escape",
+};
+
+// The command of a key, or null. `on` is the tag of the element with the focus.
 export function command({ key, altKey, ctrlKey, metaKey }, on = "") {
-  if (altKey || ctrlKey || metaKey || (on === "SELECT" && key !== "Escape")) return null;
-  if (key === " " && (on === "BUTTON" || on === "SUMMARY")) return null;
+  if (altKey || ctrlKey || metaKey || OWN[on]?.(key)) return null;
   return COMMANDS.get(key) ?? null;
 }
 

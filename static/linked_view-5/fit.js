@@ -8,6 +8,12 @@ const [TITLE, AFTER, EDGE] = [18, 5, 4];
 // A label needs this share of its font size along the axis; closer labels would touch, so some are left out.
 const [SPARSE, DENSE] = [0.95, 0.8];
 
+// A small map is at most this share as high as the large one.
+const SMALLER = 0.86;
+
+// Bars under the small maps leave less of the window empty than bars beside them: the small maps may be smaller there.
+const FULLER = 0.8;
+
 // A map's margins, cells and size for one font size. `widest` holds the widest label of each axis in multiples of the
 // font size, `right` the px kept free for row sums.
 function sized(font, { rows, columns, widest, room, right = EDGE, largest = Infinity, factor = 1 }) {
@@ -30,12 +36,6 @@ export function fitted(map) {
   const size = [l + cell * map.columns + r, t + cell * map.rows + b];
   return { ...found, cell, scrolls, size, every: Math.ceil((DENSE * found.font) / cell) };
 }
-
-// A small map is at most this share as high as the large one.
-const SMALLER = 0.86;
-
-// Bars under the small maps leave less of the window empty than bars beside them: the small maps may be smaller there.
-const FULLER = 0.8;
 
 // Every n-th of a list, the first included.
 export const thinned = (list, every) => list.filter((_, i) => i % every === 0);

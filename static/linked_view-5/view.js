@@ -214,7 +214,9 @@ class View {
     this.stage?.arrange();
     const drawn = this.all().map((cell) => cell.refresh(lib));
     this.update();
-    if (drawn.every(Boolean) && this.current("strips")) this.afterPaint("ready", "true");
+    if (!drawn.every(Boolean) || !this.current("strips")) return;
+    this.afterPaint("ready", "true");
+    this.afterPaint("fitted", `${innerWidth}x${innerHeight}`);
   }
 
   // Records a state as a data attribute of the frame, at the next paint.

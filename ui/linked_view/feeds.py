@@ -78,13 +78,16 @@ class Choice(TypedDict):
 
 
 class MapFeed(HeadFeed):
-    """One head as a map; `hover` holds the parts of its hover texts, escaped for plotly.js."""
+    """One head as a map, with a choice of heads if it offers one.
+
+    `hover` holds the parts of its hover texts, escaped for plotly.js.
+    """
 
     figure: str
     hover: dict[str, Any]
     fade: bool
     largest: int
-    choice: NotRequired[Choice]
+    choice: Choice | None
 
 
 class LinesFeed(HeadFeed):
@@ -297,6 +300,7 @@ def map_feed(
         "hover": {side: list(map(labels.escape, each)) for side, each in names.items()} | {"masked": MASKED},
         "fade": view.kind != "encoder",
         "largest": largest,
+        "choice": None,
     }
 
 

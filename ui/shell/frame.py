@@ -50,6 +50,7 @@ _STYLE = """
 .st-key-decoding .stSelectbox { display: flex; align-items: center; gap: .6rem; }
 .st-key-decoding .stSelectbox > :last-child { flex: 1 1 0; min-width: 0; }
 .st-key-decoding label { margin: 0; }
+.stMainBlockContainer:has(.lv-home) { padding-bottom: 0; }
 .headline { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .9rem; }
 .headline h1 { padding: 0 !important; margin: 0; }
 .headline p { margin: 0; opacity: .72; }

@@ -48,7 +48,8 @@ _TOUR = (
 _SEEING = (
     "Three attention maps of one translation. A row is a query, a column is a key. The fuller the colour, "
     "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: a "
-    "ring marks its row, and later rows are faded. Click a cell or a token to move the cursor there."
+    "ring marks its row, and the lines between the tokens show that row of the large map. Later rows are "
+    "faded."
 )
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
 
