@@ -45,7 +45,7 @@ export class MapCell extends Head(PlotCell) {
     layout.margin = { ...found.margin, autoexpand: false };
     for (const [name, { tickvals, ticktext }] of Object.entries(this.ticks)) {
       const labels = { tickvals: thinned(tickvals, found.every), ticktext: thinned(ticktext, found.every) };
-      layout[name] = { ...layout[name], ...labels, tickfont: { size: found.font } };
+      layout[name] = { ...layout[name], ...labels, tickfont: { size: found.font }, ticklabeloverflow: "allow" };
     }
     layout.annotations = this.titles(found, data);
     return found.size;
@@ -60,16 +60,19 @@ export class MapCell extends Head(PlotCell) {
     return fitted({ rows, columns, widest, room, right, ...(this.view.stage?.look(this.name) ?? usual()) });
   }
 
-  // The width of the figure in a room, in px; null as long as there is no figure.
-  widthIn(room) {
+  // How large the map would be in a room; null as long as there is no map.
+  measured(room) {
     const { data } = this;
     if (!data) return null;
     this.take(data);
-    return this.fitting(data, room).size[0];
+    return this.fitting(data, room);
   }
 
+  // The widest label, in multiples of the font size. Small letters are a little wider than large ones.
   widest(axis) {
-    return Math.max(0, ...this.ticks[axis].ticktext.map((text) => this.textWidth(plain(text), 100) / 100));
+    const { ticktext } = this.ticks[axis];
+    const widths = ticktext.flatMap((text) => [8, 14].map((size) => this.textWidth(plain(text), size) / size));
+    return 1.03 * Math.max(0, ...widths);
   }
 
   textWidth(text, size) {

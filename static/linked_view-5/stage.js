@@ -40,9 +40,12 @@ export class Stage {
     return this.view.presenting.on ? LARGER : 1;
   }
 
+  // The cells of a small map are no larger than those of the large one.
   look(name) {
-    const found = look(name === this.view.spec.focus ? 14 : 12, this.factor);
-    return NARROW.matches ? found : { ...found, smallest: 1 };
+    const large = name === this.view.spec.focus;
+    const found = look(large ? 14 : 12, this.factor);
+    if (NARROW.matches) return found;
+    return { ...found, smallest: 1, largest: large ? found.largest : this.cell ?? found.largest };
   }
 
   // Gives every cell its room, before any of them is drawn.
@@ -58,7 +61,9 @@ export class Stage {
     const { gap, around, least, below } = this.factor > 1 ? LARGE : USUAL;
     const height = this.height(below);
     const room = [width * 0.52, height - around];
-    const main = Math.ceil(cells[focus].widthIn?.(room) ?? room[0]);
+    const { size, cell } = cells[focus].measured?.(room) ?? { size: room, cell: null };
+    this.cell = cell;
+    const main = Math.ceil(size[0]);
     const { over, side, next } = spread({ width, height, main, gap, least, around });
     this.rooms = { ...everywhere(cells, side), [focus]: room, next: [next[0], next[1] - around] };
     this.view.grid.classList.toggle("lv-over", over);

@@ -148,7 +148,7 @@ def test_keys_work_without_a_click_into_the_view(visitor: Visitor) -> None:
     visitor.until(f"{COUNT} === 'step 2 of 5'")
     visitor.page.keyboard.press("End")
     visitor.until(f"{COUNT} === 'step 5 of 5'")
-    visitor.page.locator("section.stMain").focus()
+    visitor.page.locator(".headline").click()
     visitor.page.keyboard.press("ArrowLeft")
     visitor.until(f"{COUNT} === 'step 4 of 5'")
     visitor.page.keyboard.press("ArrowDown")
