@@ -15,9 +15,6 @@ if model is not None:
     sentence.below_box(now)
     opened = sentence.open_sentence(model, now)
     now = session.current()
-    if opened is None:
-        frame.menu(now)
-        frame.show_notices(now)
-    else:
-        frame.show_notices(now, opened.translation.notes)
+    frame.show_notices(now, () if opened is None else opened.translation.notes)
+    if opened is not None:
         home.show(opened)

@@ -216,7 +216,7 @@ def compare_steps(
     reference = visit(browser, f"{bare}/?tokens={tokens}")
     reference.wait_for_function(BARE_READY, timeout=60_000)
     report(f"a step to painted, {tokens} source tokens", ours, bare_steps(reference, repeats), "ms", 0.2)
-    print(f"{'':<34} {size:8.0f} bytes received per step, at most 6000", flush=True)
+    print(f"{'':<34} {size:8.0f} bytes received per step, at most 3000", flush=True)
 
 
 def main() -> None:

@@ -13,14 +13,13 @@ from types import SimpleNamespace
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
-import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
 def small_map(seed: int) -> go.Figure:
     """A heat map of 13 tokens."""
-    weights = torch.rand(13, 13, generator=torch.Generator().manual_seed(seed)).numpy()
+    weights = np.random.default_rng(seed).random((13, 13), np.float32)
     return go.Figure(go.Heatmap(z=weights, colorscale="Blues", showscale=False))
 
 
@@ -30,7 +29,7 @@ def app_map(kind: str, tokens: int, step: int) -> go.Figure:
 
     names = tuple(f"▁word{i}" for i in range(tokens))
     mask = np.tri(tokens, dtype=bool) if kind == "decoder" else np.ones((tokens, tokens), bool)
-    weights = torch.rand(tokens, tokens, generator=torch.Generator().manual_seed(1)).numpy() * mask
+    weights = np.random.default_rng(1).random((tokens, tokens), np.float32) * mask
     weights /= weights.sum(1, keepdims=True)
     tokens_of = {"query_tokens": names, "key_tokens": names, "predicted_tokens": names}
     window = SimpleNamespace(query_start=0, query_stop=tokens, key_start=0, key_stop=tokens)

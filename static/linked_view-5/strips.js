@@ -69,11 +69,10 @@ export class Strips {
   }
 }
 
-// A word under a target word. A text comes from the examples; one with an origin says where it comes from.
-function glossed(gloss) {
-  const { text, origin } = typeof gloss === "string" ? { text: gloss } : gloss;
+// A source word under a target word; its origin says whether an example or a head of the model gave it.
+function glossed({ text, origin }) {
   const node = element("small", "lv-gloss", text);
-  if (origin) node.title = origin;
-  node.classList.toggle("lv-guessed", Boolean(origin));
+  if (origin !== "example") node.title = `from the ${origin}`;
+  node.classList.toggle("lv-guessed", origin !== "example");
   return node;
 }

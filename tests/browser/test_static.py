@@ -490,7 +490,7 @@ def test_a_strip_runs_right_to_left_and_marks_whole_characters(
 
 
 def test_a_gloss_says_where_it_comes_from(page: Any) -> None:
-    glosses = ["mice", {"text": "mice", "origin": "from the alignment head"}, None]
+    glosses = [{"text": "mice", "origin": origin} for origin in ("example", "alignment head")] + [None]
     chips = [{"text": "Mäuse", "first": i, "last": i, "gloss": gloss} for i, gloss in enumerate(glosses)]
     script = """({ script, chips }) => import(script).then(({ Strips }) => {
       const strips = new Strips({ spec: { strips: ["target"] } });
@@ -536,6 +536,7 @@ def test_the_folder_is_named_wherever_it_is_loaded() -> None:
         "ui/linked_view/component.py",
         "ui/linked_view/__init__.py",
         "ui/controls/export.py",
+        "ui/shell/menu.py",
         "static/README.md",
     ):
         assert f"{SCRIPTS}/" in (ROOT / path).read_text()

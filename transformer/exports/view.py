@@ -27,9 +27,8 @@ from transformer.exports.record import (
     write_json,
 )
 from transformer.model.sites import AttentionKind, Site
-from transformer.trace.audit import ROW_SUM_LIMIT, WEIGHT_LIMIT
-from transformer.trace.report import AS_RECORDED, AuditReport, Check
-from transformer.trace.view import Array, BoolArray, HeadView, Window
+from transformer.trace.report import AS_RECORDED, ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
+from transformer.trace.view import HeadMap, Window
 from transformer.translate.translation import Translation
 
 FORMAT = "attention-explorer/view"
@@ -57,25 +56,6 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class SavedHead:
-    """One head, or a window of it, from a file; the attributes are those of ``HeadView``."""
-
-    kind: AttentionKind
-    layer: int
-    head: int
-    model: str
-    norm: str
-    query_tokens: tuple[str, ...]
-    predicted_tokens: tuple[str, ...] | None
-    key_tokens: tuple[str, ...]
-    window: Window
-    scores: Array
-    mask: BoolArray
-    weights: Array
-    audit: AuditReport
-
-
-@dataclass(frozen=True, eq=False)
 class SavedView:
     """The content of a JSON file.
 
@@ -87,11 +67,11 @@ class SavedView:
 
     translation: Translation
     selection: Selection
-    head: SavedHead
+    head: HeadMap
 
 
 def save_view(
-    translation: Translation, view: HeadView | SavedHead, target: Path | str | IO[bytes], selection: Selection
+    translation: Translation, view: HeadMap, target: Path | str | IO[bytes], selection: Selection
 ) -> None:
     """Writes a run with one head of it.
 
@@ -127,7 +107,7 @@ def save_view(
         target.write(content)
 
 
-def _view_to_dict(view: HeadView | SavedHead) -> dict[str, Any]:
+def _view_to_dict(view: HeadMap) -> dict[str, Any]:
     window = view.window
     return {
         "kind": str(view.kind),
@@ -195,13 +175,13 @@ def _checked_head(site: Site, layer: Any, head: Any, run: Translation) -> Head:
     return layer, head
 
 
-def _head(values: Any, run: Translation) -> SavedHead:
+def _head(values: Any, run: Translation) -> HeadMap:
     site = run.config.sites[AttentionKind(values["kind"])]
     layer, head = _checked_head(site, values["layer"], values["head"], run)
     labels = run.labels(site.kind)
     window = _window(values["window"], len(labels.queries), len(labels.keys))
     shape = (window.query_stop - window.query_start, window.key_stop - window.key_start)
-    view = SavedHead(
+    view = HeadMap(
         kind=site.kind,
         layer=layer,
         head=head,
@@ -244,7 +224,7 @@ def _matrix(values: Any, shape: tuple[int, int], cell: type = float) -> np.ndarr
         return np.array([[number(value) for value in row] for row in values]).astype(np.float32)
 
 
-def _checks(view: SavedHead, keys: int) -> list[Check]:
+def _checks(view: HeadMap, keys: int) -> list[Check]:
     """The checks that need no model: exact zeros, and whole rows against a softmax of their scores."""
     weights, mask = view.weights.astype(np.float64), view.mask
     checks = [Check("masked weights", float(np.abs(weights[~mask]).max(initial=0.0)), 0.0)]

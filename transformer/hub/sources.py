@@ -6,14 +6,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-from transformer.families.marian.model import is_marian, load_marian
+from transformer.families.marian.config import is_marian
+from transformer.families.marian.model import load_marian
+from transformer.hub.cache import hub_title, in_words_of, verify
+from transformer.hub.settings import HubError
 from transformer.model.config import TransformerConfig
-from transformer.storage.directory import HEADS_FILE, Checkpoint, load_checkpoint
+from transformer.storage.description import HEADS_FILE
+from transformer.storage.directory import Checkpoint, load_checkpoint
 from transformer.storage.files import CheckpointError
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
-_FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)", re.ASCII)
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def open_model(path: str | Path, revision: str | None = None) -> tuple[str, Checkpoint]:
@@ -33,8 +35,6 @@ def open_model(path: str | Path, revision: str | None = None) -> tuple[str, Chec
     name = hub_title(directory)
     if name is None:
         return directory.resolve().name, _read(directory)
-    from transformer.hub.fetch import in_words_of, verify
-
     with in_words_of(name, directory):
         verify(directory)
         return name, _read(directory)
@@ -51,7 +51,6 @@ def _directory(path: str | Path, revision: str | None) -> Path:
 
 def _found(name: str, revision: str | None) -> Path:
     from transformer.hub.fetch import find
-    from transformer.hub.settings import HubError
 
     try:
         return find(name, revision).directory
@@ -61,15 +60,6 @@ def _found(name: str, revision: str | None) -> Path:
             message = f"There is no model directory {name}. As a name on the Hub: {error}"
             raise CheckpointError(message) from error
         raise
-
-
-def hub_title(directory: Path) -> str | None:
-    """Name and commit of a directory in huggingface_hub's cache; None for any other directory."""
-    parts = directory.absolute().parts[-3:]
-    if len(parts) < 3 or parts[1] != "snapshots" or not _COMMIT.fullmatch(parts[2]):
-        return None
-    found = _FOLDER.fullmatch(parts[0])
-    return None if found is None else f"{found[1]}/{found[2]}@{parts[2][:8]}"
 
 
 def _read(directory: Path) -> Checkpoint:

@@ -14,11 +14,9 @@ from torch import Tensor
 from transformer.model.encodings.biases import ALL_HEADS
 from transformer.model.sites import Place
 from transformer.trace.records import AttentionTrace, LayerTrace
-from transformer.trace.report import AuditReport, Check
+from transformer.trace.report import ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
 from transformer.trace.view import HeadView, Window
 
-ROW_SUM_LIMIT = 1e-5
-WEIGHT_LIMIT = 1e-4
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
 EMBEDDING_LIMIT = 1e-5

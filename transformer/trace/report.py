@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ROW_SUM_LIMIT = 1e-5
+WEIGHT_LIMIT = 1e-4
 AS_RECORDED = " (as recorded)"
 """Suffix in the name of a check whose value comes from a file, because repeating it needs the model."""
 

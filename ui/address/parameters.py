@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from figures.base.style import SCALES
-from transformer.model.encodings.positions import REGISTRY
+from transformer.model.config import ENCODINGS
 from ui.address.values import (
     BASES,
     COUNTS,
@@ -185,6 +185,8 @@ PAGE_OWN = (
     "present",
 )
 """Values that only one page reads; the links of the menu leave them out."""
+KEEP = {"keep": "session"}
+"""The query of the menu's links: the page opens with the state of this session, which replaces it at once."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +238,7 @@ PARAMETERS: dict[str, Parameter] = {
     "what_if": Parameter(read_what_if, write_what_if),
     "part": Parameter(one_of(*PARTS)),
     "layer": _POSITION,
-    "encoding": Parameter(one_of(*REGISTRY)),
+    "encoding": Parameter(one_of(*ENCODINGS)),
     "d_model": Parameter(whole(*WIDTHS, step=2), str),
     "base": Parameter(whole(*BASES), str),
     "positions": Parameter(whole(*COUNTS), str),
@@ -301,12 +303,17 @@ def as_params(state: State) -> dict[str, str]:
     }
 
 
+def elsewhere(state: State) -> State:
+    """The state with which another page opens: values that one page alone reads are left out."""
+    names = [field.name for field in fields(State) if field.name not in PAGE_OWN]
+    return State(**{name: getattr(state, name) for name in names})
+
+
 def link(state: State, **values: Any) -> dict[str, str]:
-    """The parameters of a link to another page, as in the menu, so that it opens with the same state.
+    """The parameters of a link to another page, so that it opens with the same state.
 
     Args:
-        state: what is shown here; values that one page alone reads are left out.
+        state: what is shown here.
         values: what the other page shows instead.
     """
-    left_out: dict[str, Any] = dict.fromkeys(PAGE_OWN)
-    return as_params(replace(state, **left_out | values))
+    return as_params(replace(elsewhere(state), **values))

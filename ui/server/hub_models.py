@@ -9,8 +9,8 @@ from pathlib import Path
 import streamlit as st
 from huggingface_hub import constants
 
-from transformer.hub import fetch as hub
-from transformer.hub.fetch import Offer
+from transformer.hub import cache
+from transformer.hub.files import Offer
 from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, StoppedError, UnreachableError, is_name
 
 AT_ONCE = 2
@@ -22,7 +22,7 @@ MOST_ASKED = 1_000
 def cached() -> dict[str, Path]:
     """The models in huggingface_hub's cache that may be opened here, by name."""
     try:
-        return {each.name: each.directory for each in hub.cached_models()}
+        return {each.name: each.directory for each in cache.cached_models()}
     except (HubError, OSError):
         return {}
 
@@ -34,7 +34,7 @@ def cached_model(name: str) -> Path:
         KeyError: the model is not in the cache, or may not be opened here.
     """
     try:
-        found = hub.cached(name) if is_name(name) else None
+        found = cache.cached(name) if is_name(name) else None
     except HubError:
         found = None
     if found is None:
@@ -100,9 +100,11 @@ class Download:
             raise StoppedError("The download was stopped; complete files are kept.")
 
     def _run(self) -> None:
+        from transformer.hub.fetch import fetch
+
         try:
             with self._turns:
-                hub.fetch(self.offer, self._progress)
+                fetch(self.offer, self._progress)
             self.complete = True
         except HubError as error:
             self.failed = str(error)
@@ -140,8 +142,10 @@ class Question:
 
     def ask(self) -> None:
         """Asks the Hub, and blocks until it answers."""
+        from transformer.hub.fetch import look
+
         try:
-            self.offer = hub.look(self.name)
+            self.offer = look(self.name)
         except HubError as error:
             self.problem, self.unreachable = str(error), isinstance(error, UnreachableError)
         except OSError as error:

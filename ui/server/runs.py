@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ import streamlit as st
 from figures import Tile
 from transformer import Sampling, Translation, Translator
 from transformer.lenses.inside import InsideHead, look_inside
+from transformer.lenses.telling import glosses, telling_step
 from transformer.model.sites import AttentionKind
 from transformer.study.facts import Grid, grid
 from transformer.study.first_heads import first_heads
@@ -48,6 +49,7 @@ _STORES: dict[str, tuple[int, Callable[[Translation], int] | None]] = {
     "statistics": (64, None),
     "rearranged": (64, None),
     "first heads": (32, None),
+    "told": (64, None),
     "batches": (6, None),
 }
 """Number of values to keep of each sort, and how to measure their size."""
@@ -184,6 +186,31 @@ def followed(translation: Translation, chosen: Head) -> list[int]:
     weights = translation.attention.weights("cross", *chosen)
     words = weights[:, :-1] if weights.shape[1] > 1 else weights
     return [int(column) for column in np.argmax(words, axis=1)]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the alignment head tells about a translation; positions count from 0.
+
+    Attributes:
+        step: the most telling step.
+        glosses: the source word behind a target word, by the position of the target word's first piece.
+    """
+
+    step: int
+    glosses: Mapping[int, str]
+
+
+def told(asked: Asked, translation: Translation) -> Told:
+    """What the model's alignment head tells, which is the head of cross-attention that opens first."""
+
+    def make() -> Told:
+        assert translation.attention is not None
+        weights = translation.attention.weights("cross", *default_head(asked.model, "cross"))
+        tokens = translation.source_tokens, translation.target_tokens
+        return Told(telling_step(weights, *tokens), glosses(weights, *tokens))
+
+    return _store("told").get((asked, id(translation)), make)
 
 
 def overview(

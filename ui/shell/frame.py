@@ -1,28 +1,16 @@
-"""What every page shares: configuration, menu, notices."""
+"""What every page shares: configuration, style, notices."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import State, carried, link
+from ui.address.parameters import State, carried
 from ui.controls.text import plain
-from ui.server import catalogue
 
-PAGES = (
-    ("app.py", "Translate", ":material/translate:"),
-    ("pages/encoder_self_attention.py", "Encoder self-attention", ":material/input:"),
-    ("pages/decoder_self_attention.py", "Decoder self-attention", ":material/output:"),
-    ("pages/cross_attention.py", "Cross-attention", ":material/compare_arrows:"),
-    ("pages/inside_a_head.py", "Inside a head", ":material/function:"),
-    ("pages/masks.py", "Masks", ":material/grid_off:"),
-    ("pages/positions.py", "Positions", ":material/straighten:"),
-    ("pages/anatomy.py", "Anatomy", ":material/account_tree:"),
-    ("pages/heads.py", "Heads over sentences", ":material/library_books:"),
-    ("pages/compare.py", "Compare", ":material/difference:"),
-    ("pages/open_file.py", "Open a file", ":material/folder_open:"),
-)
-_ICON = catalogue.ROOT / "assets" / "icon.png"
+_ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.png"
 _STYLE = """
 <style>
 .stMainBlockContainer { padding: 1.1rem 2rem 2rem; max-width: 1500px; }
@@ -30,6 +18,10 @@ _STYLE = """
 .stAppHeader { height: 1.6rem; min-height: 1.6rem; background: transparent; }
 .stSidebarHeader { height: 1.2rem; min-height: 1.2rem; padding-bottom: 0; }
 .stSidebar .stVerticalBlock { gap: .35rem; }
+[data-testid="stSidebarContent"] .stSidebarUserContent, .stSidebarUserContent { padding-top: .6rem; }
+.stSidebar .st-key-menu { gap: .1rem; }
+.st-key-menu [data-testid="stCaptionContainer"] { padding-top: .45rem; font-size: .8rem; }
+.stElementContainer:has(> .st-key-menu-addresses), .st-key-menu-addresses { display: none; }
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }
 .st-key-inside-ledger, .st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
@@ -70,14 +62,6 @@ def open_page(title: str) -> State:
     )
     st.html(_STYLE)
     return session.current()
-
-
-def menu(now: State) -> None:
-    """Draws the menu in the sidebar. Its links carry the state, so a change of state must draw it again."""
-    links = link(now)
-    with st.sidebar:
-        for path, label, icon in PAGES:
-            st.page_link(path, label=label, icon=icon, query_params=links, width="stretch")
 
 
 def show_notices(now: State, notes: tuple[str, ...] = ()) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from transformer.hub.cache import hub_title
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
-from transformer.hub.sources import hub_title
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls.pickers import control
@@ -14,7 +14,7 @@ from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, imported, memory, runs
 from ui.server.hub_models import desk
-from ui.shell import hub_picker
+from ui.shell import hub_picker, menu
 from ui.shell.fitting import fit_model
 
 LARGE = 100_000_000
@@ -22,7 +22,14 @@ LARGE = 100_000_000
 
 
 def pick_model(now: State) -> str | None:
-    """Draws the model picker in the sidebar and returns the chosen name; None if there are no models."""
+    """Draws the sidebar, with the model picker above the menu.
+
+    Returns:
+        The name of the chosen model; None if there are no models.
+    """
+    with st.sidebar:
+        place = st.container()
+        menu.draw()
     names = [*catalogue.available(), *imported.traces()]
     if not names:
         st.error(
@@ -31,7 +38,7 @@ def pick_model(now: State) -> str | None:
         )
         return None
     name = _fitted(names, now.model)
-    with st.sidebar:
+    with place:
         st.selectbox(
             "Model",
             names,
@@ -40,7 +47,7 @@ def pick_model(now: State) -> str | None:
             **control("model", name, _take_model),
         )
     _load(name)
-    with st.sidebar:
+    with place:
         _pick_language(name, now)
         hub_picker.draw(_take_model)
     return name

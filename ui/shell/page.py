@@ -34,11 +34,7 @@ def open_sentence_page(title: str, controls: Callable[[State], None] | None = No
             controls(now)
         opened = sentence.open_sentence(model, now)
     now = session.current()
-    if opened is None:
-        frame.menu(now)
-        frame.show_notices(now)
-    else:
-        frame.show_notices(now, opened.translation.notes)
+    frame.show_notices(now, () if opened is None else opened.translation.notes)
     return opened
 
 
@@ -52,5 +48,4 @@ def with_model(opened: Opened, show: Callable[[Opened], None]) -> None:
     if catalogue.has_model(opened.asked.model):
         show(opened)
     else:
-        frame.menu(session.current())
         st.info(catalogue.NEEDS_MODEL, icon=":material/info:")

@@ -21,7 +21,6 @@ from ui.controls.text import plain
 from ui.linked_view import window_around
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import frame
 from ui.views.attention import aligned, gold
 
 T = TypeVar("T")
@@ -58,7 +57,6 @@ def show(opened: Opened) -> None:
 @st.fragment
 def _section(opened: Opened) -> None:
     now = session.current()
-    frame.menu(now)
     choice = aligned.Choice.of(opened, now)
     _controls(opened, now, choice)
     text = aligned.Text.of(opened, now.gold)

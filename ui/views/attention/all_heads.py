@@ -9,7 +9,7 @@ import streamlit as st
 from figures import overview_spec
 from figures.base.bars import percent
 from figures.maps.overview import Measure
-from transformer.study.statistics import STATISTICS
+from transformer.study.measures import STATISTICS
 from ui import linked_view
 from ui.address import session
 from ui.address.parameters import State

@@ -24,7 +24,6 @@ from ui.linked_view import Head, window_around
 from ui.maps.looking import cells_of
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import frame
 from ui.views.compare import sides
 from ui.views.compare.sides import Compared
 
@@ -60,7 +59,6 @@ def show(opened: Opened) -> None:
 @st.fragment
 def _page(opened: Opened) -> None:
     now = session.current()
-    frame.menu(now)
     kind = now.kind or "cross"
     cell = cells_of(opened, now)[kind]
     _controls(opened, now, kind, cell[0])

@@ -27,7 +27,6 @@ from ui.linked_view import Head, window_around
 from ui.maps.looking import cells_of
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import frame
 from ui.views.masks import batch
 
 WHAT_IF = "what if, not the model's computation"
@@ -109,7 +108,6 @@ def show(opened: Opened) -> None:
 @st.fragment
 def _page(opened: Opened) -> None:
     now = session.current()
-    frame.menu(now)
     batched, way = now.view == "batch", now.mask or ""
     subject = _batch(opened, now) if batched else _alone(opened, now)
     if subject is None:

@@ -41,7 +41,6 @@ def show() -> None:
             "assets/models/positions --data FILE --train FILE` writes what is shown here.",
             icon=":material/info:",
         )
-        frame.menu(now)
         return
     notices = st.empty()
     st.caption(
@@ -64,7 +63,6 @@ def show() -> None:
         _tables(results)
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
         st.code(results["command"], language="sh", wrap_lines=True)
-    frame.menu(now)
     with notices:
         frame.show_notices(now)
 

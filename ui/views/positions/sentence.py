@@ -27,7 +27,6 @@ _PARTS = ("token embedding × √d_model", "encoding", "their sum")
 def show(opened: Opened) -> None:
     """Draws the part."""
     now = session.current()
-    frame.menu(now)
     notices = st.empty()
     _input(opened, stack_of(now))
     st.divider()

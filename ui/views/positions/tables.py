@@ -46,7 +46,6 @@ def show() -> None:
     with formula:
         st.latex(shown.formula)
     _PARTS[name](now)
-    frame.menu(now)
     with notices:
         frame.show_notices(now)
 
