@@ -6,11 +6,11 @@ import { FONTS, spread } from "./fit.js";
 
 // Px: between cells; titles and colours over and under a picture; least width and height of the bars with all about
 // them; what lies under the view. In large type, all of them are larger.
-const USUAL = { gap: 18, around: 70, least: [180, 216], below: 68 };
+const USUAL = { gap: 18, around: 70, least: [180, 216], below: 74 };
 const LARGE = { gap: 26, around: 100, least: [280, 320], below: 20 };
 const LARGER = 1.5;
 // The least height of the maps, below which the page scrolls.
-const LEAST = 280;
+const LEAST = 260;
 const NARROW = matchMedia("(max-width: 900px)");
 const TOUCH = matchMedia("(hover: none)");
 
