@@ -9,7 +9,7 @@ import streamlit as st
 
 from ui.linked_view.events import Cursor
 
-_SCRIPT = 'import(new URL("app/static/linked_view-4/view.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/linked_view-5/view.js", document.baseURI))'
 # Streamlit mistakes a one-line script for a path, so each script has a line break.
 _view = st.components.v2.component(
     "linked_view", js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);", isolate_styles=False
@@ -47,7 +47,14 @@ def feed(layout: Layout, name: str, payload: Mapping[str, object]) -> None:
     _feeder(key=f"feed.{layout.view}.{name}", data={"view": layout.view, "name": name, **payload})
 
 
-def mount(layout: Layout, trace: str, cursor: Cursor, key: str, on_event: Callable[[], None]) -> None:
+def mount(
+    layout: Layout,
+    trace: str,
+    cursor: Cursor,
+    key: str,
+    on_event: Callable[[], None],
+    present: bool = False,
+) -> None:
     """Draws the view and tells it where the cursor is.
 
     Args:
@@ -56,8 +63,9 @@ def mount(layout: Layout, trace: str, cursor: Cursor, key: str, on_event: Callab
         cursor: the visitor's cursor, with the number of the last event accepted.
         key: session key under which the event arrives as `at`.
         on_event: called when the browser has sent an event.
+        present: whether the view fills the window in large type.
     """
-    data = {
+    data: dict[str, object] = {
         "view": layout.view,
         "layout": layout.style,
         "strips": layout.strips,
@@ -69,4 +77,6 @@ def mount(layout: Layout, trace: str, cursor: Cursor, key: str, on_event: Callab
         "source": cursor.source,
         "ack": cursor.ack,
     }
+    if present:
+        data["present"] = True
     _view(key=key, data=data, on_at_change=on_event)
