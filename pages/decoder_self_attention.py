@@ -5,7 +5,10 @@ from __future__ import annotations
 from ui.address import session
 from ui.controls import pickers
 from ui.shell.page import open_sentence_page
-from ui.views.attention import page
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Masked decoder self-attention"):
+    from ui.views.attention import page
 
 PAGE = page.KindPage(
     kind="decoder",

@@ -47,7 +47,14 @@ def feed(layout: Layout, name: str, payload: Mapping[str, object]) -> None:
     _feeder(key=f"feed.{layout.view}.{name}", data={"view": layout.view, "name": name, **payload})
 
 
-def mount(layout: Layout, trace: str, cursor: Cursor, key: str, on_event: Callable[[], None]) -> None:
+def mount(
+    layout: Layout,
+    trace: str,
+    cursor: Cursor,
+    key: str,
+    on_event: Callable[[], None],
+    on_painted: Callable[[], None] | None = None,
+) -> None:
     """Draws the view and tells it where the cursor is.
 
     Args:
@@ -56,6 +63,7 @@ def mount(layout: Layout, trace: str, cursor: Cursor, key: str, on_event: Callab
         cursor: the visitor's cursor, with the number of the last event accepted.
         key: session key under which the event arrives as `at`.
         on_event: called when the browser has sent an event.
+        on_painted: called once the view is painted; None if nobody waits for that.
     """
     data = {
         "view": layout.view,
@@ -68,5 +76,10 @@ def mount(layout: Layout, trace: str, cursor: Cursor, key: str, on_event: Callab
         "step": cursor.step,
         "source": cursor.source,
         "ack": cursor.ack,
+        "awaited": on_painted is not None,
     }
-    _view(key=key, data=data, on_at_change=on_event)
+    _view(key=key, data=data, on_at_change=on_event, on_painted_change=on_painted or _nothing)
+
+
+def _nothing() -> None:
+    """Nobody waits for the paint."""

@@ -94,8 +94,15 @@ def explorer(scene: Scene) -> None:
 
 @st.fragment
 def _view(scene: Scene, layout: Layout) -> None:
-    key = session.view_key(layout.view)
-    linked_view.mount(layout, scene.opened.trace, session.cursor(), key, lambda: _moved(scene, layout))
+    key, loading = session.view_key(layout.view), catalogue.loading()
+    linked_view.mount(
+        layout,
+        scene.opened.trace,
+        session.cursor(),
+        key,
+        lambda: _moved(scene, layout),
+        on_painted=None if loading.begun else loading.begin,
+    )
 
 
 def _moved(scene: Scene, layout: Layout) -> None:
