@@ -107,6 +107,21 @@ class Survey:
     gold_errors: Floats
     skipped: int = 0
 
+    @property
+    def sentences(self) -> int:
+        """Number of sentences read."""
+        return len(self.lines)
+
+    @property
+    def forced(self) -> int:
+        """Number of sentences whose translation was given."""
+        return sum(line.target is not None for line in self.lines)
+
+    @property
+    def pairs(self) -> int:
+        """Number of gold pairs."""
+        return len(self.gold)
+
     def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
         """The role of every head (layers, heads)."""
         return roles.assign(self.means[kind], kind)
