@@ -30,7 +30,7 @@ export class Strips {
     const node = element("button", "lv-chip", undefined, { type: "button", tabindex: "-1" });
     node.append(element("bdi", "lv-word", text));
     if (index) node.firstChild.append(element("sub", "", index));
-    if (gloss) node.append(element("small", "lv-gloss", gloss));
+    if (gloss) node.append(glossed(gloss));
     node.classList.toggle("lv-gap", gap);
     node.classList.toggle("lv-special", special);
     node.addEventListener("click", () => this.view.guard(() => this.clicked(side, first)));
@@ -67,4 +67,12 @@ export class Strips {
       for (const chip of chips) chip.classList.toggle("lv-hovered", under.has(chip));
     }
   }
+}
+
+// A source word under a target word; its origin says whether an example or a head of the model gave it.
+function glossed({ text, origin }) {
+  const node = element("small", "lv-gloss", text);
+  if (origin !== "example") node.title = `from the ${origin}`;
+  node.classList.toggle("lv-guessed", origin !== "example");
+  return node;
 }

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind, Side
-from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES
+from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
 from transformer.text.vocabulary import EOS
 from transformer.text.words import is_punctuation, is_special, readable, reading_groups
 from transformer.trace.value_norms import Projections
@@ -92,8 +92,7 @@ def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> Boo
     """(tokens,) True for pieces of words that have a letter or digit and are not function words."""
     content = np.zeros(len(tokens), dtype=bool)
     for group in reading_groups(tokens):
-        word = group.text.replace("’", "'").lower()
-        if any(map(str.isalnum, word)) and word not in function_words and not is_special(word):
+        if is_content(group.text, function_words) and not is_special(group.text):
             content[group.start : group.stop] = True
     return content
 

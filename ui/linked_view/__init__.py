@@ -9,8 +9,11 @@ from __future__ import annotations
 from ui.linked_view.component import Layout, feed, mount
 from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
 from ui.linked_view.feeds import (
+    ALIGNMENT_HEAD,
+    EXAMPLE,
     BarsFeed,
     Feed,
+    Gloss,
     LinesFeed,
     MapFeed,
     StripsFeed,
@@ -27,9 +30,12 @@ from ui.linked_view.feeds import (
 )
 
 __all__ = [
+    "ALIGNMENT_HEAD",
+    "EXAMPLE",
     "BarsFeed",
     "Cursor",
     "Feed",
+    "Gloss",
     "Head",
     "Layout",
     "Limits",

@@ -10,13 +10,16 @@ import streamlit as st
 from ui.linked_view.events import Cursor
 
 _SCRIPT = 'import(new URL("app/static/linked_view-4/view.js", document.baseURI))'
+# Data travel as a list of one: among the values of a dictionary Streamlit looks for tables, and imports pandas.
 # Streamlit mistakes a one-line script for a path, so each script has a line break.
 _view = st.components.v2.component(
-    "linked_view", js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);", isolate_styles=False
+    "linked_view",
+    js=f"export default async (part) =>\n  (await {_SCRIPT}).show({{ ...part, data: part.data[0] }});",
+    isolate_styles=False,
 )
 _feeder = st.components.v2.component(
     "linked_view_feeder",
-    js=f"export default async (part) => {{\n  (await {_SCRIPT}).feed(part);\n}};",
+    js=f"export default async ({{ data }}) => {{\n  (await {_SCRIPT}).feed({{ data: data[0] }});\n}};",
     isolate_styles=False,
 )
 
@@ -44,7 +47,7 @@ class Layout:
 
 def feed(layout: Layout, name: str, payload: Mapping[str, object]) -> None:
     """Sends one figure or the strips to the browser; Streamlit sends them again only if they changed."""
-    _feeder(key=f"feed.{layout.view}.{name}", data={"view": layout.view, "name": name, **payload})
+    _feeder(key=f"feed.{layout.view}.{name}", data=[{"view": layout.view, "name": name, **payload}])
 
 
 def mount(
@@ -78,7 +81,7 @@ def mount(
         "ack": cursor.ack,
         "awaited": on_painted is not None,
     }
-    _view(key=key, data=data, on_at_change=on_event, on_painted_change=on_painted or _nothing)
+    _view(key=key, data=[data], on_at_change=on_event, on_painted_change=on_painted or _nothing)
 
 
 def _nothing() -> None:

@@ -25,6 +25,17 @@ Sides = dict[str, list[str]]
 Spans = list[tuple[int, int]]
 
 
+class Gloss(TypedDict):
+    """A source word under a target word, and where it comes from: one of ``ORIGINS``."""
+
+    text: str
+    origin: str
+
+
+EXAMPLE, ALIGNMENT_HEAD = ORIGINS = "example", "alignment head"
+"""Where a gloss comes from: written for an example, or read from the attention of the alignment head."""
+
+
 class StripsFeed(TypedDict):
     """The token strips, and the names of tokens in titles."""
 
@@ -150,10 +161,9 @@ def direction(tokens: Sequence[str]) -> str:
     return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
 
 
-def chips(tokens: Sequence[str], glosses: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> list[dict[str, Any]]:
     """Turns tokens into chips: text, positions, gap before a word, index of a repeated token, gloss."""
     groups = words.character_groups(tokens)
-    first_of_word = {group.start: group.text for group in words.word_groups(tokens)}
     texts = [tokens[group.start] if len(group.indices) == 1 else group.text for group in groups]
     numbers = labels.occurrences(texts)
     return [
@@ -164,7 +174,7 @@ def chips(tokens: Sequence[str], glosses: Mapping[str, str] | None = None) -> li
             "gap": words.starts_word(tokens[group.start]) or words.is_special(tokens[group.start]),
             "special": words.is_special(tokens[group.start]),
             "index": number,
-            "gloss": (glosses or {}).get(first_of_word.get(group.start, "").rstrip(".,!?")),
+            "gloss": (glosses or {}).get(group.start),
         }
         for group, text, number in zip(groups, texts, numbers, strict=True)
     ]
@@ -176,7 +186,7 @@ def strips_feed(
     reads: Sequence[str],
     predicts: Sequence[str],
     follow: Sequence[int] = (),
-    glosses: Mapping[str, str] | None = None,
+    glosses: Mapping[int, Gloss] | None = None,
     tour: Sequence[Mapping[str, Any]] = (),
     claim: Mapping[str, Any] | None = None,
 ) -> StripsFeed:
@@ -188,7 +198,7 @@ def strips_feed(
         reads: decoder input tokens.
         predicts: target tokens.
         follow: for each step, the source token that the step attends to most, from 0.
-        glosses: English words under target words.
+        glosses: source words under target words, by the position of the target word's first piece.
         tour: stops of the tour: `{"plot", "text", "step"}`.
         claim: what an example shows, and at which step: `{"step", "text"}`.
     """

@@ -163,7 +163,7 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
     """Draws a button that opens the numbers of the maps; the numbers are read and sent only then."""
     with st.popover("table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
         if place.open:
-            with waiting.told():
+            with waiting.while_loading():
                 catalogue.loading().wait()  # with PyTorch comes pandas
             shown = views()
             names = [KIND_NAMES[view.kind] for view in shown]

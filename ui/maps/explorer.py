@@ -13,14 +13,13 @@ from typing import Any
 
 import streamlit as st
 
-from figures.base.labels import is_special
 from transformer.lenses.reading import Reading, read_view
 from ui import linked_view
 from ui.address import session
 from ui.address.parameters import State
 from ui.linked_view import Feed, Layout, Limits, MapFeed, StripsFeed
 from ui.maps.looking import Looking, Looks, looks_of
-from ui.server import catalogue, examples, runs
+from ui.server import catalogue, runs
 from ui.server.opened import Opened
 
 _KEY = "explorer"
@@ -138,23 +137,14 @@ def _strips(scene: Scene, looks: Looks) -> StripsFeed:
         translation.decoder_input_tokens,
         translation.target_tokens,
         follow=runs.followed(translation, looks["cross"].head),
-        glosses=opened.example.gloss if opened.example else None,
+        glosses=opened.glosses,
         tour=_tour(scene),
         claim=_claim(scene),
     )
 
 
-def _claimed_step(opened: Opened) -> int | None:
-    if opened.example is None:
-        return None
-    return examples.claim_step(opened.example, opened.translation.target_tokens)
-
-
 def _tour(scene: Scene) -> list[dict[str, Any]]:
-    step = _claimed_step(scene.opened)
-    if step is None:
-        text = [i for i, token in enumerate(scene.opened.translation.target_tokens) if not is_special(token)]
-        step = text[len(text) // 2] if text else 0
+    step = scene.opened.first_step
     return [
         {"plot": plot, "text": text, "step": None if i == 0 else step}
         for i, (plot, text) in enumerate(scene.tour)
@@ -162,8 +152,7 @@ def _tour(scene: Scene) -> list[dict[str, Any]]:
 
 
 def _claim(scene: Scene) -> dict[str, Any] | None:
-    opened = scene.opened
-    step = _claimed_step(opened)
+    opened, step = scene.opened, scene.opened.claimed_step
     if opened.example is None or step is None or "cross" not in scene.kinds:
         return None
     return {"step": step, "text": opened.example.claim.text}

@@ -39,7 +39,7 @@ def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] |
     """
     with popover(KEY, 350) as opened:
         if opened:
-            with waiting.told():
+            with waiting.while_loading():
                 scene = replace(scene, opened=scene.opened.traced())
             now = session.current()
             looks = looks_of(scene.opened, now)

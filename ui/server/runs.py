@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 
 import transformer
 from figures import Tile
+from transformer.lenses.telling import glosses, telling_step
 from transformer.text.vocabulary import clean
 from transformer.translate.translation import Translation
 from ui.address.parameters import State
@@ -151,6 +152,30 @@ def followed(translation: Translation, chosen: Head) -> list[int]:
     weights = translation.weights("cross", *chosen)
     words = weights[:, :-1] if weights.shape[1] > 1 else weights
     return [int(column) for column in np.argmax(words, axis=1)]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the alignment head tells about a translation; positions count from 0.
+
+    Attributes:
+        step: the most telling step.
+        glosses: the source word behind a target word, by the position of the target word's first piece.
+    """
+
+    step: int
+    glosses: Mapping[int, str]
+
+
+def told(asked: Asked, translation: Translation) -> Told:
+    """What the model's alignment head tells, which is the head of cross-attention that opens first."""
+
+    def make() -> Told:
+        weights = translation.weights("cross", *default_head(asked.model, "cross"))
+        tokens = translation.source_tokens, translation.target_tokens
+        return Told(telling_step(weights, *tokens), glosses(weights, *tokens))
+
+    return kept("told").get((asked, id(translation)), make)
 
 
 def overview(

@@ -92,6 +92,7 @@ _KEPT: dict[str, tuple[int, Callable[[Translation], int] | None]] = {
     "statistics": (64, None),
     "rearranged": (64, None),
     "first heads": (32, None),
+    "told": (64, None),
     "batches": (6, None),
 }
 """Number of values to keep of each sort, and how to measure their size."""
@@ -118,7 +119,8 @@ class Residents:
     """
 
     def __init__(self, most: int) -> None:
-        self._most, self._kept = most, OrderedDict[Key, transformer.Translator]()
+        self._most = most
+        self._kept: OrderedDict[Key, transformer.Translator] = OrderedDict()
         self._alive: WeakValueDictionary[Key, transformer.Translator] = WeakValueDictionary()
         self._lock, self._loading = threading.Lock(), threading.Lock()
 

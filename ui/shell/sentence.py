@@ -118,11 +118,12 @@ def open_sentence(model: str, now: State) -> Opened | None:
         st.error(plain(str(error)), icon=":material/error:")
         return None
     example = examples.example_of(text) if asked.target is None else None
-    _fit(now, translation, example, sizes, defaults)
-    return Opened(asked, translation, example)
+    opened = Opened(asked, translation, example)
+    _fit(now, opened, sizes, defaults)
+    return opened
 
 
-class _Told:
+class _Teller:
     """Tells the visitor at one place of the page how a translation gets on."""
 
     def __init__(self, name: str) -> None:
@@ -144,27 +145,25 @@ class _Told:
 
 
 def _translate(asked: Asked) -> Translation:
-    told = _Told(asked.model)
-    translation = runs.translate(asked, told)
-    told.end()
+    teller = _Teller(asked.model)
+    translation = runs.translate(asked, teller)
+    teller.end()
     return translation
 
 
 def _fit(
     now: State,
-    translation: Translation,
-    example: examples.Example | None,
+    opened: Opened,
     sizes: dict[str, Head],
     defaults: dict[str, Head],
 ) -> None:
+    translation, example = opened.translation, opened.example
     if example is not None and translation.model == catalogue.DEFAULT:
         defaults = {**defaults, "cross": (example.claim.layer, example.claim.head)}
     heads, notes = fitting.fit_heads(now, sizes, defaults)
     step, more = fitting.fit_position("step", now.step, len(translation.target_tokens))
     source, yet_more = fitting.fit_position("source token", now.source, len(translation.source_tokens))
-    if step is None:
-        claimed = None if example is None else examples.claim_step(example, translation.target_tokens)
-        step = fitting.default_step(translation.target_tokens) if claimed is None else claimed
+    step = opened.first_step if step is None else step
     for note in (*notes, *more, *yet_more):
         session.notice(note)
     session.resolve(step=step, source=source, **heads)

@@ -24,7 +24,7 @@ def loads(name: str) -> str:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def while_loading() -> Iterator[None]:
     """Says why it takes so long while what is inside waits for PyTorch."""
     if catalogue.loading().done:
         yield
@@ -42,7 +42,7 @@ def for_pytorch(title: str) -> Iterator[None]:
     """
     if not catalogue.loading().done:
         frame.open_page(title)
-        with told():
+        with while_loading():
             catalogue.loading().wait()
         st.rerun()
     yield
