@@ -48,7 +48,9 @@ def translations(opened: Opened) -> list[Run]:
     st.markdown("##### The same sentence through the twins")
     names = list(catalogue.twins())
     if not names:
-        st.info("No twins are here yet. They belong in assets/models/positions.", icon=":material/info:")
+        st.info(
+            "No twins are here yet. The README of the project says how to train them.", icon=":material/info:"
+        )
         return []
     runs, rows = [], []
     results = catalogue.position_results() or {"scores": {}}
