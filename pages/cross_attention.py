@@ -5,7 +5,10 @@ from __future__ import annotations
 from ui.address import session
 from ui.controls import pickers
 from ui.shell.page import open_sentence_page
-from ui.views.attention import alignment, page
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Cross-attention"):
+    from ui.views.attention import alignment, page
 
 PAGE = page.KindPage(
     kind="cross",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from ui.shell.page import open_sentence_page
-from ui.views.attention import decoder
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Masked decoder self-attention"):
+    from ui.views.attention import decoder
 
 opened = open_sentence_page("Masked decoder self-attention", decoder.controls)
 if opened is not None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from ui.address import session
 from ui.controls import pickers
 from ui.shell.page import open_sentence_page
-from ui.views.attention import page
-from ui.views.masks import padded
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Encoder self-attention"):
+    from ui.views.attention import page
+    from ui.views.masks import padded
 
 PAGE = page.KindPage(
     kind="encoder",
