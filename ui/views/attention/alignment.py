@@ -223,7 +223,8 @@ def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned
     at = _cursor_word(text.target, now.step or 0)
     if max(len(text.source), len(text.target)) > _SHOWN:
         _move(opened, now)
-    columns = window_around(len(text.source), _partner(found, at), _SHOWN)
+    partner = _partner(found, at) if now.source is None else _cursor_word(text.source, now.source)
+    columns = window_around(len(text.source), partner, _SHOWN)
     rows = window_around(len(text.target), at, _SHOWN)
     quantity = _quantity(choice, pair, now.gold, _part(rows, columns, text))
     caption = f"Cross-attention between words · {name} · {quantity} · {opened.asked.model}"
@@ -312,9 +313,13 @@ def _trust(opened: Opened, choice: aligned.Choice) -> str:
 
 
 def _move(opened: Opened, now: State) -> None:
-    """Moves the window of a very long text: it follows the row of the cursor."""
-    with st.container(width=320):
-        pickers.row_picker(opened, "cross", now.step or 0)
+    """Moves the window of a very long text along both sides."""
+    run = opened.translation
+    with st.container(horizontal=True, gap="small"):
+        with st.container(width=260):
+            pickers.row_picker(opened, "cross", min(now.step or 0, len(run.target_tokens) - 1))
+        with st.container(width=260):
+            pickers.row_picker(opened, "encoder", min(now.source or 0, len(run.source_tokens) - 1))
 
 
 def _listed(text: aligned.Text, found: Links, most: int) -> str:
