@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from transformer.commands import attention, heads, hub, positions, train, use
+from transformer.commands import attention, familiarity, heads, hub, positions, train, use
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     use.add_commands(subparsers)
     attention.add_command(subparsers)
     heads.add_commands(subparsers)
+    familiarity.add_command(subparsers)
     positions.add_command(subparsers)
     hub.add_commands(subparsers)
     return parser
