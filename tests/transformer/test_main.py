@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 from corpus import number_pairs, write_pairs
 
+from transformer import interventions as do
+from transformer import load_translator
 from transformer.__main__ import main
 from transformer.storage.directory import load_checkpoint
 from transformer.training.progress import Progress
@@ -355,3 +358,14 @@ def test_ctrl_c_while_the_program_still_loads_is_one_line(tmp_path: Path) -> Non
         text=True,
     )
     assert (process.returncode, process.stdout, process.stderr) == (130, "", "Interrupted.\n")
+
+
+def test_mean_outputs_are_measured_and_used(model, files, tmp_path):
+    folder = tmp_path / "numbers"
+    shutil.copytree(model, folder)
+    assert main(["means", "--model", str(folder), "--data", files["valid"]]) == 0
+    translator = load_translator(folder)
+    assert translator.means is not None
+    assert translator.means.about["data"].startswith("30 pairs of ")
+    change = do.ablate("cross", 0, None, by="mean")
+    assert translator.translate("one", interventions=[change]).attention.audit().passed
