@@ -84,7 +84,10 @@ def _traits(translator: Translator, texts: Sequence[str]) -> list[Traits]:
     """The traits of the texts that the model can read; others are left out."""
     readable = [text for text in texts if _is_readable(translator, text)]
     found = greedy_log_probs(translator, readable)
-    return [traits_of(translator, text, log_probs) for text, log_probs in zip(readable, found, strict=True)]
+    return [
+        traits_of(text, translator.source_pieces(translator.ids(text)), log_probs)
+        for text, log_probs in zip(readable, found, strict=True)
+    ]
 
 
 def _is_readable(translator: Translator, text: str) -> bool:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,6 @@ from transformer.storage.description import FAMILIARITY_FILE
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.vocabulary import UNK
 from transformer.text.words import byte_of
-
-if TYPE_CHECKING:
-    from transformer.translate.translator import Translator
 
 ALLOWED = 0.04
 """Share of the known texts above the threshold; below 5 %, so that other texts of the kind keep to 5 %."""
@@ -103,15 +100,32 @@ class Measure:
         return WEIGHTED[int(np.argmax(against))]
 
 
-def traits_of(translator: Translator, text: str, log_probs: Sequence[float]) -> Traits:
+@dataclass(frozen=True)
+class Unfamiliar:
+    """A text that is unlike the training texts.
+
+    Attributes:
+        traits: What was measured on it.
+        measure: How the model judges.
+    """
+
+    traits: Traits
+    measure: Measure
+
+    @property
+    def reason(self) -> str:
+        """The name of the trait that speaks most against the text."""
+        return self.measure.reason(self.traits)
+
+
+def traits_of(text: str, pieces: Sequence[str], log_probs: Sequence[float]) -> Traits:
     """The traits of a text.
 
     Args:
-        translator: The model.
         text: The source text.
-        log_probs: Log-probabilities of the tokens of the text's greedy translation.
+        pieces: Its source pieces, without `</s>`.
+        log_probs: Log-probabilities of the tokens of its greedy translation.
     """
-    pieces = translator.source_pieces(translator.ids(text))
     unknown = sum(piece == UNK or byte_of(piece) is not None for piece in pieces)
     words = max(1, len(text.split()))
     return Traits(sum(log_probs) / max(1, len(log_probs)), len(pieces), len(pieces) / words, unknown)

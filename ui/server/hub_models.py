@@ -56,6 +56,17 @@ def closed() -> str | None:
     return None
 
 
+def may_be_fetched(name: str) -> bool:
+    """Whether this installation may fetch a model."""
+    if closed() is not None:
+        return False
+    try:
+        Hub.from_environment().check_allowed(name)
+    except HubError:
+        return False
+    return True
+
+
 def allowed() -> tuple[str, ...] | None:
     """Patterns of the model names that may be opened here; None allows all."""
     return Hub.from_environment().allowed

@@ -6,11 +6,11 @@ import math
 
 import streamlit as st
 
+from transformer.lenses.familiarity import Unfamiliar
 from ui.address import session
 from ui.controls.text import plain
-from ui.server import familiar
-from ui.server.familiar import Unfamiliar
-from ui.server.hub_models import desk
+from ui.server import catalogue, runs
+from ui.server.hub_models import desk, may_be_fetched
 from ui.server.opened import Opened
 from ui.shell.model_picker import take_model
 
@@ -20,7 +20,7 @@ _FAMILY = "Helsinki-NLP/opus-mt"
 def tell(opened: Opened) -> None:
     """Draws the line for a text that is unlike the training texts; draws nothing for any other text."""
     try:
-        found = familiar.judge(opened.asked, opened.translation)
+        found = runs.unfamiliar(opened.asked, opened.translation)
     except (ValueError, OSError) as error:
         st.caption(plain(str(error)))
         return
@@ -64,10 +64,10 @@ def _reason(found: Unfamiliar) -> str:
 def _offer(name: str, nbytes: int) -> None:
     """Draws the button that opens the other model, if it is here or may be fetched."""
     shown = "OPUS-MT" if name.startswith(_FAMILY) else name
-    if familiar.is_here(name):
+    if name in catalogue.available():
         st.button(f"Open {shown} for text like this", type="tertiary", on_click=take_model, args=(name,))
         return
-    if not familiar.may_be_fetched(name):
+    if not may_be_fetched(name):
         return
     question = desk().question(session.visitor())
     asked = question if question is not None and question.name == name else None

@@ -116,9 +116,10 @@ def test_one_text_of_a_kind_is_too_few():
 
 
 def test_traits_count_tokens_words_and_bytes(translator: Translator):
-    traits = traits_of(translator, "one two 猫", (-1.0, -3.0))
+    pieces = translator.source_pieces(translator.ids("one two 猫"))
+    traits = traits_of("one two 猫", pieces, (-1.0, -3.0))
     assert traits.log_prob == -2
-    assert traits.tokens == len(translator.ids("one two 猫"))
+    assert traits.tokens == len(pieces)
     assert traits.tokens_per_word == pytest.approx(traits.tokens / 3)
     assert traits.unknown == 3
 
@@ -139,7 +140,8 @@ def test_the_bundled_model_tells_everyday_sentences_from_others():
     assert found is not None
 
     def unlike(text: str) -> bool:
-        return found.is_unlike(traits_of(model, text, model.translate(text, capture=False).log_probs))
+        run = model.translate(text, capture=False)
+        return found.is_unlike(traits_of(text, run.source_tokens[:-1], run.log_probs))
 
     assert [text for text in (*NEWS, *OTHER) if not unlike(text)] == []
     assert [text for text in PLAIN if unlike(text)] == []
