@@ -104,7 +104,7 @@ def seconds_to(browser: Browser, url: str, ready: str) -> float:
 def first_pictures(
     browser: Browser, script: str, models: Path | None, ready: str, *arguments: str
 ) -> tuple[float, float]:
-    """Seconds to the first picture: for a cold server's visitor, and for one after the model is loaded."""
+    """Seconds to the picture: for the first visitor of a cold server, and once it has the model."""
     with server(script, models, *arguments) as url:
         first = seconds_to(browser, url, ready)
         seconds_to(browser, f"{url}/{OWN_TEXT}", ready)

@@ -1,9 +1,9 @@
 """A run with the maps of all its heads as one small file, which is read without PyTorch.
 
 Layout, version 1. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the SHA-256 of each
-file of the model that decides a run, and the checks of every head. By kind of attention there are three more
-arrays: ``encoder.weights`` and ``encoder.scores``, (layers, heads, queries, keys) float32, and
-``encoder.mask``, (queries, keys) bool, True = may attend; also ``decoder.…`` and ``cross.…``.
+file of the model that decides a run, and the checks of every head. The other arrays are, by kind,
+``encoder.weights`` and ``encoder.scores``, (layers, heads, queries, keys) float32, and ``encoder.mask``,
+(queries, keys) bool, True = may attend; also ``decoder.…`` and ``cross.…``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ TOKENIZER_FILE = "tokenizer.model"
 CARD_FILE = "README.md"
 HEADS_FILE = "heads.json"
 PROBES_FILE = "probes.json"
+MEANS_FILE = "means.safetensors"
 MAX_PARAMETERS = 2_000_000_000
 MAX_CARD_BYTES = 2**18
 
@@ -50,6 +52,12 @@ def read_heads(directory: Path) -> dict[str, Any] | None:
         CheckpointError: The file is not a JSON object.
     """
     return read_json(directory / HEADS_FILE) if (directory / HEADS_FILE).exists() else None
+
+
+def weights_hash(directory: Path) -> str:
+    """A hash of a model's weights, by which a file says that it belongs to them."""
+    with (directory / WEIGHTS_FILE).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def read_card(directory: Path) -> str:

@@ -181,6 +181,19 @@ class Translator:
         ]
         return run.translation(hypothesis, self._path(steps, hypothesis), "forced")
 
+    def with_means(self, means: HeadMeans) -> Translator:
+        """The same translator with mean outputs of its heads, such as ``what_if.averages`` measures."""
+        return Translator(
+            self.model,
+            self.tokenizer,
+            name=self.name,
+            heads=self.heads,
+            card=self.card,
+            rules=self.rules,
+            notes=self.notes,
+            means=means,
+        )
+
     def translate_all(
         self, texts: Sequence[str], beam_size: int | None = None, max_length: int | None = None
     ) -> list[str]:
@@ -308,6 +321,7 @@ def load_translator(
         card=checkpoint.card,
         rules=checkpoint.rules,
         notes=checkpoint.notes,
+        means=checkpoint.means,
     )
 
 

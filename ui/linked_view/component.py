@@ -9,7 +9,7 @@ import streamlit as st
 
 from ui.linked_view.events import Cursor
 
-_SCRIPT = 'import(new URL("app/static/linked_view-4/view.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/linked_view-5/view.js", document.baseURI))'
 # Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with pandas.
 # Streamlit mistakes a one-line script for a path, so each script has a line break.
 _view = st.components.v2.component(
@@ -56,6 +56,7 @@ def mount(
     cursor: Cursor,
     key: str,
     on_event: Callable[[], None],
+    present: bool = False,
     on_painted: Callable[[], None] | None = None,
 ) -> None:
     """Draws the view and tells it where the cursor is.
@@ -66,9 +67,10 @@ def mount(
         cursor: the visitor's cursor, with the number of the last event accepted.
         key: session key under which the event arrives as `at`.
         on_event: called when the browser has sent an event.
+        present: whether the view fills the window in large type.
         on_painted: called once the view is painted; None if nobody waits for that.
     """
-    data = {
+    data: dict[str, object] = {
         "view": layout.view,
         "layout": layout.style,
         "strips": layout.strips,
@@ -81,6 +83,8 @@ def mount(
         "ack": cursor.ack,
         "awaited": on_painted is not None,
     }
+    if present:
+        data["present"] = True
     _view(key=key, data=[data], on_at_change=on_event, on_painted_change=on_painted or _nothing)
 
 

@@ -39,6 +39,13 @@ _STYLE = """
 .stSidebar a[href^="cross_"] span[data-testid="stIconMaterial"] { color: #D55E00; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
+.st-key-decoding .stSelectbox { display: flex; align-items: center; gap: .6rem; }
+.st-key-decoding .stSelectbox > :last-child { flex: 1 1 0; min-width: 0; }
+.st-key-decoding label { margin: 0; }
+.stMainBlockContainer:has(.lv-home) { padding-bottom: 0; }
+.headline { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .9rem; }
+.headline h1 { padding: 0 !important; margin: 0; }
+.headline p { margin: 0; opacity: .72; }
 @media (max-width: 640px) { .stMainBlockContainer { padding: 1.6rem .9rem 2rem; } }
 </style>
 """

@@ -43,7 +43,6 @@ def pick_model(now: State) -> str | None:
             names,
             index=names.index(name),
             format_func=_label,
-            label_visibility="collapsed",
             **control("model", name, _take_model),
         )
     _load(name)

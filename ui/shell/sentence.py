@@ -31,7 +31,7 @@ def new_text(text: str) -> None:
 def sentence_box(now: State) -> None:
     """Draws the input box for the sentence, the way of decoding, and the button."""
     text = examples.examples()[0].text if now.text is None else now.text
-    box, way, button = st.columns([7, 1.8, 1], vertical_alignment="bottom")
+    box, way, button = st.columns([6.2, 2.6, 1], vertical_alignment="bottom")
     with box:
         st.text_input(
             "Sentence to translate",
@@ -40,7 +40,7 @@ def sentence_box(now: State) -> None:
             placeholder="Type a sentence and press Enter",
             **control("text", text, new_text),
         )
-    with way:
+    with way, st.container(key="decoding"):
         _decoding(now.decode)
     with button:
         st.button("Translate", type="primary", width="stretch")
@@ -52,7 +52,6 @@ def _decoding(chosen: str) -> None:
         "Decoding",
         list(ways),
         index=list(ways).index(chosen),
-        label_visibility="collapsed",
         format_func=ways.__getitem__,
         **control("decode", chosen, _take_decoding, ways.values()),
     )
