@@ -8,6 +8,7 @@ from ui.shell.model_picker import pick_model
 from ui.views import home
 
 now = frame.open_page("Translate")
+home.headline()
 model = pick_model(now)
 if model is not None:
     sentence.sentence_box(now)

@@ -103,6 +103,7 @@ class State:
         offset: by how many positions the sentence, or the table, is shifted.
         swap: the two words (from 0) that swap places.
         twin_head: the head shown for all twins; None for each twin's own previous-token head.
+        present: whether the linked view of the home page fills the window, in large type.
     """
 
     text: str | None = None
@@ -151,6 +152,7 @@ class State:
     offset: int = 10
     swap: Head | None = None
     twin_head: Head | None = None
+    present: bool = False
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other")
@@ -180,6 +182,7 @@ PAGE_OWN = (
     "offset",
     "swap",
     "twin_head",
+    "present",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 KEEP = {"keep": "session"}
@@ -196,6 +199,7 @@ class Parameter:
 
 _POSITION = Parameter(read_position, lambda value: str(value + 1))
 _HEAD = Parameter(read_head, write_head)
+_YES = Parameter(lambda value: one_of("yes", "no")(value) == "yes", lambda value: "yes")
 PARAMETERS: dict[str, Parameter] = {
     "text": Parameter(),
     "model": Parameter(),
@@ -210,7 +214,7 @@ PARAMETERS: dict[str, Parameter] = {
     "target": Parameter(),
     "batch": Parameter(),
     "order": Parameter(one_of(*ORDERS)),
-    "words": Parameter(lambda value: one_of("yes", "no")(value) == "yes", lambda value: "yes"),
+    "words": _YES,
     "hide": Parameter(read_hide, ".".join),
     "rows": Parameter(one_of("read", "predicted")),
     "scale": Parameter(one_of(*SCALES)),
@@ -243,6 +247,7 @@ PARAMETERS: dict[str, Parameter] = {
     "offset": Parameter(whole(*OFFSETS), str),
     "swap": _HEAD,
     "twin_head": _HEAD,
+    "present": _YES,
 }
 
 

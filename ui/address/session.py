@@ -14,7 +14,7 @@ from uuid import uuid4
 import streamlit as st
 
 from ui.address.parameters import KEEP, TEXTS, State, as_params, carried, elsewhere, parse
-from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
+from ui.linked_view.events import Cursor, Head, Limits, picked_head, presented, reduce
 
 FRESH: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None}
 """Values that belong to one translation; a new translation starts without them."""
@@ -189,4 +189,5 @@ def on_linked_view(view: str, limits: Limits, sizes: Mapping[str, Head]) -> None
     after = reduce(before, event, limits)
     st.session_state["ack"] = after.ack
     if after.ack != before.ack:
-        change(step=after.step, source=after.source, **picked_head(event, limits, sizes))
+        asked = picked_head(event, limits, sizes) | presented(event)
+        change(step=after.step, source=after.source, **asked)

@@ -18,7 +18,7 @@ from transformer.lenses.reading import Axis, ReadView
 from transformer.text import words
 from transformer.text.words import Group
 
-Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars"]
+Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars", "race"]
 """How a feed is drawn; the scripts have one class for each."""
 Sides = dict[str, list[str]]
 """Names of `rows` and `columns`."""
@@ -78,13 +78,27 @@ class HeadFeed(CellFeed):
     legend: dict[str, Any] | None
 
 
+class Choice(TypedDict):
+    """A choice of heads over a map: how many layers and heads, which is drawn, and which opens first."""
+
+    name: str
+    label: str
+    size: tuple[int, int]
+    head: tuple[int, int]
+    first: str
+
+
 class MapFeed(HeadFeed):
-    """One head as a map; `hover` holds the parts of its hover texts, escaped for plotly.js."""
+    """One head as a map, with a choice of heads if it offers one.
+
+    `hover` holds the parts of its hover texts, escaped for plotly.js.
+    """
 
     figure: str
     hover: dict[str, Any]
     fade: bool
     largest: int
+    choice: Choice | None
 
 
 class LinesFeed(HeadFeed):
@@ -296,6 +310,26 @@ def map_feed(
         "hover": {side: list(map(labels.escape, each)) for side, each in names.items()} | {"masked": MASKED},
         "fade": view.kind != "encoder",
         "largest": largest,
+        "choice": None,
+    }
+
+
+def choice(kind: str, head: tuple[int, int], size: tuple[int, int], first: tuple[int, int]) -> Choice:
+    """A choice of heads over a map.
+
+    Args:
+        kind: encoder, decoder or cross.
+        head: the head on the screen, from 0.
+        size: number of layers and of heads.
+        first: the head that opens first.
+    """
+    opens = "This head" if head == first else labels.head_phrase(*first).capitalize()
+    return {
+        "name": captions.KIND_NAMES[kind] if kind == "cross" else SHORT_NAMES[kind],
+        "label": f"Head of {captions.KIND_NAMES[kind].lower()}",
+        "size": size,
+        "head": head,
+        "first": f"{opens} opens first with this model.",
     }
 
 
@@ -413,6 +447,7 @@ def bars_feed(
     caption: str,
     height: int | None = None,
     places: Sequence[Group] | None = None,
+    draw: Draw = "bars",
 ) -> BarsFeed:
     """Bars whose frames follow the step or the source token.
 
@@ -425,9 +460,10 @@ def bars_feed(
         caption: what the figure shows.
         height: in px; None for the same as the width.
         places: the tokens that each frame stands for; None if each frame stands for one token.
+        draw: `bars` as Python drew them; `race` for candidates whose bars run when the cursor moves.
     """
     return {
-        "draw": "bars",
+        "draw": draw,
         "trace": trace,
         "figure": to_json(figure),
         "follows": follows,

@@ -93,8 +93,17 @@ def explorer(scene: Scene) -> None:
 
 @st.fragment
 def _view(scene: Scene, layout: Layout) -> None:
-    key = session.view_key(layout.view)
-    linked_view.mount(layout, scene.opened.trace, session.cursor(), key, lambda: _moved(scene, layout))
+    key, loading = session.view_key(layout.view), catalogue.loading()
+    present = session.current().present and layout.style == "home"
+    linked_view.mount(
+        layout,
+        scene.opened.trace,
+        session.cursor(),
+        key,
+        lambda: _moved(scene, layout),
+        present,
+        None if loading.begun else loading.begin,
+    )
 
 
 def _moved(scene: Scene, layout: Layout) -> None:
@@ -119,6 +128,10 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
         scene.opened.trace, view, scene.largest, look.scale, look.lengths, sums=layout.style == "page"
     )
     payload["fade"] = scene.fade and look.kind != "encoder"
+    if layout.style == "home":
+        model = scene.opened.asked.model
+        size, first = catalogue.sizes(model)[look.kind], runs.default_head(model, look.kind)
+        payload["choice"] = linked_view.choice(look.kind, look.head, size, first)
     return payload
 
 

@@ -46,6 +46,13 @@ _STYLE = """
 :is([data-testid="stPopoverButton"], [data-testid="stBaseButton-tertiary"])[data-testid]:hover {
   color: inherit; text-decoration: underline; text-underline-offset: .2em;
 }
+.st-key-decoding .stSelectbox { display: flex; align-items: center; gap: .6rem; }
+.st-key-decoding .stSelectbox > :last-child { flex: 1 1 0; min-width: 0; }
+.st-key-decoding label { margin: 0; }
+.stMainBlockContainer:has(.lv-home) { padding-bottom: 0; }
+.headline { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .9rem; }
+.headline h1 { padding: 0 !important; margin: 0; }
+.headline p { margin: 0; opacity: .72; }
 @media (max-width: 640px) { .stMainBlockContainer { padding: 1.6rem .9rem 2rem; } }
 </style>
 """

@@ -2,7 +2,7 @@
 
 Streamlit opens a page with the query that the server sent with the link, whatever its `href` says. So the
 query is constant, and means "keep this session's state" (`ui/address/session.py`): a step of the cursor
-sends no link again. `static/linked_view-4/menu.js` writes the full address into the `href`, for new tabs and
+sends no link again. `static/linked_view-5/menu.js` writes the full address into the `href`, for new tabs and
 copies.
 """
 
@@ -46,10 +46,10 @@ GROUPS: dict[str, tuple[Page, ...]] = {
 """The pages under their headings, in the order of the menu."""
 PAGES = tuple(page for pages in GROUPS.values() for page in pages)
 
-_SCRIPT = 'import(new URL("app/static/linked_view-4/menu.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/linked_view-5/menu.js", document.baseURI))'
 _addresses = st.components.v2.component(
     "menu_addresses",
-    js=f"export default async (part) => {{\n  (await {_SCRIPT}).keep(part);\n}};",
+    js=f"export default async ({{ data }}) => {{\n  (await {_SCRIPT}).keep({{ data: data[0] }});\n}};",
     isolate_styles=False,
 )
 
@@ -62,4 +62,4 @@ def draw() -> None:
                 st.caption(heading)
             for page in pages:
                 st.page_link(page.path, label=page.label, icon=page.icon, query_params=KEEP, width="stretch")
-        _addresses(key="menu-addresses", data={"query": KEEP, "own": PAGE_OWN})
+        _addresses(key="menu-addresses", data=[{"query": KEEP, "own": PAGE_OWN}])

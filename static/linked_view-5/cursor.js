@@ -12,6 +12,8 @@ const COMMANDS = new Map([
   ["ArrowDown", "key on"],
   ["Escape", "release"],
   [" ", "play"],
+  ["p", "present"],
+  ["?", "keys"],
 ]);
 
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
@@ -39,9 +41,16 @@ export function sourceAt({ step, source }, follow) {
   return follow.length ? follow[clamp(step, 0, follow.length - 1)] : 0;
 }
 
-// The command of a key, or null. Buttons handle the space bar themselves.
-export function command({ key, altKey, ctrlKey, metaKey }, onButton = false) {
-  if (altKey || ctrlKey || metaKey || (key === " " && onButton)) return null;
+// The keys that an element with the focus handles itself: buttons the space bar, lists of choices all but Escape.
+const OWN = {
+  BUTTON: (key) => key === " ",
+  SUMMARY: (key) => key === " ",
+  SELECT: (key) => key !== "Escape",
+};
+
+// The command of a key, or null. `on` is the tag of the element with the focus.
+export function command({ key, altKey, ctrlKey, metaKey }, on = "") {
+  if (altKey || ctrlKey || metaKey || OWN[on]?.(key)) return null;
   return COMMANDS.get(key) ?? null;
 }
 
@@ -56,8 +65,8 @@ export function nextColumn(column, by, count) {
   return by > 0 ? 0 : count - 1;
 }
 
-// The next position while playing; after the last position, playing starts again.
-export const playFrom = (cursor, last) => (cursor >= last ? 0 : cursor + 1);
+// Where playing begins: at the first position, or after the one at which it was stopped if the cursor is still there.
+export const playFrom = (cursor, stopped, last) => (cursor === stopped && cursor < last ? cursor + 1 : 0);
 
 // The cursor's change after a row and column (spans, or null) were picked; the cursor stays if the span already
 // contains it. `here` is its position on the axis of the rows.

@@ -6,8 +6,6 @@
 import { clamp } from "./cursor.js";
 import { holding, whole } from "./spans.js";
 
-export const SMALLEST_CELL = 10;
-
 // Both axes of a layout: the start of each in the figure, its length, and the values at its two ends.
 export function axesOf({ width, height, margin, xaxis, yaxis }) {
   const [left, right] = xaxis.range;
@@ -36,14 +34,6 @@ export const within = (axis, value) => axis.offset + along(axis, value);
 export function box({ across, down }, [left, right], [top, bottom]) {
   const [x, y] = [along(across, left), along(down, top)];
   return { left: x, top: y, width: along(across, right) - x, height: along(down, bottom) - y };
-}
-
-// The size of a map, and whether it scrolls in its frame: it does if its cells would be too small to tell apart.
-export function mapSize(margin, rows, columns, side) {
-  const [beside, above] = [margin.l + margin.r, margin.t + margin.b];
-  const scrolls = side < SMALLEST_CELL * Math.max(rows, columns) + beside;
-  if (!scrolls) return { scrolls, size: [side, side] };
-  return { scrolls, size: [SMALLEST_CELL * columns + beside, SMALLEST_CELL * rows + above] };
 }
 
 // How far to scroll a frame to show a place: not at all if the place is visible, else until it is in the middle.

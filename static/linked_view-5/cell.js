@@ -1,18 +1,17 @@
 // Base of all cells of the linked view. A cell draws when its feed arrives, and then follows the cursor without
 // drawing again.
 
+import { Brief, Full } from "./captions.js";
 import { element } from "./dom.js";
 import { holding, marked } from "./spans.js";
-import { filled } from "./text.js";
 
 export class Cell {
   constructor(view, name) {
-    Object.assign(this, { view, name, drawn: null, width: 0 });
+    Object.assign(this, { view, name, drawn: null, size: "" });
     this.root = element("figure", `lv-cell lv-${name}`, undefined, { "data-plot": name });
-    this.title = element("div", "lv-title");
     this.body = element("div", "lv-body");
-    this.caption = element("figcaption", "lv-caption");
-    this.root.append(this.title, this.body, this.caption);
+    this.text = view.stage ? new Brief(this) : new Full(this);
+    this.root.append(this.text.title, this.body, this.text.caption);
   }
 
   // The feed, if it belongs to the translation on the screen.
@@ -22,15 +21,19 @@ export class Cell {
 
   // Draws if there is something new, and returns whether the cell is up to date.
   refresh(lib) {
-    const [data, width] = [this.data, this.root.clientWidth];
-    if (!data || !width) return false;
-    if (this.drawn === data && this.width === width) return true;
+    const [data, room] = [this.data, this.room()];
+    if (!data || !room[0]) return false;
+    if (this.drawn === data && this.size === `${room}`) return true;
     this.root.dataset.hue = data.hue || "";
-    const fresh = this.drawn !== data;
-    Object.assign(this, { drawn: data, width });
-    this.draw(lib, data, width, fresh);
+    Object.assign(this, { drawn: data, size: `${room}` });
+    this.draw(lib, data, room);
     if (data.alt) this.describe(data.alt);
     return true;
+  }
+
+  // The largest width and height that the picture may have, in px; the height is null if the page is as long as it is.
+  room() {
+    return this.view.stage?.rooms[this.name] ?? [this.root.clientWidth, null];
   }
 
   describe(text) {
@@ -51,6 +54,11 @@ export class Cell {
     return [];
   }
 
+  // What there is to note about the row of the cursor.
+  noted() {
+    return this.data?.notes?.[this.row()] ?? "";
+  }
+
   says() {
     return "";
   }
@@ -62,35 +70,8 @@ export class Cell {
   // Title and caption, which follow the cursor.
   words(strips) {
     const data = this.data;
-    if (!data) return;
-    const at = this.view.position(data.rows || data.follows) ?? 0;
-    const about = filled(data.about || "", strips.names, at);
-    this.title.replaceChildren(element("b", "", data.title), element("span", "lv-about", about));
-    const step = data.rows === "step" ? ` · step ${at + 1} of ${strips.steps}` : "";
-    this.caption.replaceChildren(element("span", "", data.caption.replace("{step}", step)));
-    if (data.badge) this.caption.append(" · ", badge(data.badge));
-    const note = data.notes && data.notes[this.row()];
-    if (note) this.caption.append(element("span", "lv-note", ` · ${note}`));
-    if (data.legend) this.caption.append(legend(data.legend));
+    if (data) this.text.follow(data, strips, this.view.position(data.rows || data.follows) ?? 0);
   }
-}
-
-function badge({ passed, text, title }) {
-  return element("span", passed ? "lv-badge" : "lv-badge lv-failed", text, { title, tabindex: "0" });
-}
-
-function legend({ title, marks }) {
-  const texts = marks.map(([text]) => text).join(", ");
-  const line = element("span", "lv-legend", undefined, { role: "img", "aria-label": `${title}: ${texts}` });
-  line.append(title);
-  for (const [text, color] of marks) {
-    const sample = element("i");
-    sample.style.background = color;
-    const mark = element("span", "lv-mark", text);
-    mark.prepend(sample);
-    line.append(mark);
-  }
-  return line;
 }
 
 // Rows and columns of a head, and the cursor's place among them; shared by three ways of drawing.

@@ -3,19 +3,28 @@
 
 import { Cell } from "./cell.js";
 import { Controls } from "./controls.js";
-import { command, destination, clamp, heard, moved, nextColumn, picked, sameCursor, sourceAt } from "./cursor.js";
+import { heard, moved, picked, sameCursor, sourceAt } from "./cursor.js";
 import { element } from "./dom.js";
+import { Flow } from "./flow.js";
+import { Focus } from "./focus.js";
+import { Keys } from "./keys.js";
 import { fetchPlotly } from "./library.js";
 import { LinesCell, StrongestCell } from "./links.js";
-import { BarsCell, MapCell, TilesCell, WholeCell } from "./plots.js";
+import { MapCell } from "./map.js";
+import { BarsCell, TilesCell, WholeCell } from "./plots.js";
+import { Presenting } from "./present.js";
+import { RaceCell } from "./race.js";
 import { pointed } from "./spans.js";
+import { Stage } from "./stage.js";
 import { Strips } from "./strips.js";
 import { placeName } from "./text.js";
 import { Tour } from "./tour.js";
 
 const STYLE = new URL("view.css", import.meta.url);
 const TELL_AFTER = 80;
-const LABEL = "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays.";
+const LABEL =
+  "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays, " +
+  "question mark lists the keys.";
 const NO_PLOTLY =
   "The maps could not be loaded, because plotly.js did not arrive. " +
   "The strips and the cursor still work; reload the page to try again.";
@@ -27,6 +36,7 @@ const CLASSES = {
   tiles: TilesCell,
   whole: WholeCell,
   bars: BarsCell,
+  race: RaceCell,
 };
 const views = new Map();
 
@@ -37,6 +47,7 @@ plotly.catch(() => {});
 class View {
   constructor(name) {
     Object.assign(this, { name, feeds: {}, cells: {}, picks: {}, seq: 0, trace: null, telling: null });
+    Object.assign(this, { presenting: new Presenting(this), focused: new Focus() });
     this.at = { step: 0, source: null };
   }
 
@@ -48,8 +59,9 @@ class View {
     this.draw();
   }
 
-  show({ data, parentElement, setStateValue }) {
+  show({ data, parentElement, setStateValue, setTriggerValue }) {
     this.send = setStateValue;
+    this.trigger = setTriggerValue;
     const elsewhere = this.host !== parentElement;
     if (elsewhere) this.trace = null;
     const rebuilt = elsewhere || `${this.spec.plots}` !== `${data.plots}`;
@@ -63,6 +75,8 @@ class View {
 
   // Takes the server's cursor, and returns whether there is something to draw.
   hear(data) {
+    const news = data.ack >= this.seq || data.trace !== this.trace;
+    if (data.ack >= this.asked?.seq || data.trace !== this.trace) this.asked = null;
     this.seq = Math.max(this.seq, data.ack);
     const busy = Boolean(this.controls.playing || this.telling);
     const { at, changed } = heard({ at: this.at, seq: this.seq, trace: this.trace, busy }, data);
@@ -72,6 +86,7 @@ class View {
       this.trace = data.trace;
     }
     this.at = at;
+    if (news) this.presenting.show(Boolean(data.present));
     return changed;
   }
 
@@ -89,7 +104,7 @@ class View {
   leave() {
     this.controls.stop();
     this.observer.disconnect();
-    for (const cell of this.all()) cell.leave();
+    for (const part of [...this.all(), this.keys, this.stage]) part?.leave();
     this.host.replaceChildren();
     Object.assign(this, { host: null, root: null, cells: {} });
   }
@@ -103,15 +118,21 @@ class View {
     this.buildParts(data);
     this.root = this.buildRoot(data);
     host.replaceChildren(this.root);
-    this.observer = new ResizeObserver(() => this.redraw());
-    this.observer.observe(this.grid);
+    this.observer = new ResizeObserver(() => this.resized());
+    for (const part of [this.grid, this.strips.root]) this.observer.observe(part);
+    this.focused.restore(this.root);
     plotly.catch(() => this.say(NO_PLOTLY));
   }
 
   buildParts(data) {
+    this.stage = data.layout === "home" ? new Stage(this) : null;
     this.strips = new Strips(this);
+    this.flow = this.stage && new Flow(this);
+    this.top = element("div", "lv-top");
+    this.top.append(...[this.flow?.root, this.strips.root].filter(Boolean));
     this.controls = new Controls(this);
     this.tour = new Tour(this);
+    this.keys = new Keys(this);
     this.sentence = element("p", "lv-sentence");
     this.grid = element("div", "lv-grid");
     this.live = element("div", "lv-live", undefined, { "aria-live": "polite" });
@@ -141,9 +162,10 @@ class View {
   buildRoot(data) {
     const look = { tabindex: "0", role: "group", "data-view": this.name, "aria-label": LABEL };
     const root = element("div", `lv lv-${data.layout}`, undefined, look);
-    const { strips, controls, tour, sentence, grid, problem, live } = this;
-    root.append(strips.root, controls.root, tour.root, sentence, grid, problem, live);
-    root.addEventListener("keydown", (event) => this.guard(() => this.press(event)));
+    const { top, controls, tour, sentence, grid, problem, live, keys } = this;
+    root.append(top, controls.root, tour.root, sentence, grid, problem, live, keys.root);
+    root.addEventListener("keydown", (event) => this.guard(() => keys.press(event)));
+    this.focused.watch(root);
     return root;
   }
 
@@ -176,6 +198,11 @@ class View {
     return data && data.trace === this.trace ? data : null;
   }
 
+  resized() {
+    this.flow?.forget();
+    this.redraw();
+  }
+
   redraw() {
     plotly.then(
       (lib) => this.guard(() => this.drawPlots(lib)),
@@ -185,9 +212,19 @@ class View {
 
   drawPlots(lib) {
     if (!this.root) return;
+    this.stage?.arrange();
     const drawn = this.all().map((cell) => cell.refresh(lib));
     this.update();
-    if (drawn.every(Boolean) && this.current("strips")) this.afterPaint("ready", "true");
+    if (!drawn.every(Boolean) || !this.current("strips")) return;
+    this.afterPaint("ready", "true");
+    this.afterPaint("fitted", `${innerWidth}x${innerHeight}`);
+    if (this.spec.awaited) this.tellPainted();
+  }
+
+  // Says once that the picture is there, after its frame: the server then loads what the picture did not need.
+  tellPainted() {
+    this.spec = { ...this.spec, awaited: false };
+    requestAnimationFrame(() => setTimeout(() => this.root && this.trigger("painted", true)));
   }
 
   // Records a state as a data attribute of the frame, at the next paint.
@@ -236,14 +273,16 @@ class View {
     this.controls.follow(this.cursor(), this.length());
     this.strips.follow();
     for (const cell of this.all()) cell.follow();
+    this.flow?.follow();
     this.updateWords(strips);
     this.afterPaint("painted", `${this.cursor()}`);
   }
 
   updateWords(strips) {
     if (this.focus.data) this.sentence.replaceChildren(...rich(this.focus.sentence()));
-    const { claim } = strips;
-    if (claim && claim.step === this.at.step) this.sentence.append(element("span", "lv-claim", claim.text));
+    const claim = strips.claim?.step === this.at.step ? strips.claim.text : "";
+    const noted = this.stage ? this.focus.noted() : "";
+    for (const text of [noted, claim]) if (text) this.sentence.append(element("span", "lv-claim", text));
     for (const cell of this.all()) cell.words(strips);
   }
 
@@ -276,12 +315,16 @@ class View {
     this.telling = setTimeout(() => this.guard(() => this.tell()), TELL_AFTER);
   }
 
-  tell(more = {}) {
+  // A chosen head is told until the server has heard of it, because a later message may overtake an earlier one.
+  tell(head = null) {
     clearTimeout(this.telling);
     this.telling = null;
     if (!this.root) return;
     this.seq += 1;
-    this.send("at", { ...this.at, seq: this.seq, trace: this.trace, pick: this.lastPick || null, ...more });
+    const { seq, trace, lastPick } = this;
+    if (head) this.asked = { head, seq };
+    const shown = { ...(this.stage && { present: this.presenting.on }), ...(this.asked && { head: this.asked.head }) };
+    this.send("at", { ...this.at, seq, trace, pick: lastPick || null, ...shown });
   }
 
   announce() {
@@ -311,39 +354,6 @@ class View {
       const own = cell === from;
       if (cell.drawn) cell.ring(from && (own ? { row, column } : found), own);
     }
-  }
-
-  press(event) {
-    const asked = command(event, event.target.tagName === "BUTTON");
-    if (!asked || !this.length()) return;
-    event.preventDefault();
-    this.obey(asked);
-  }
-
-  obey(asked) {
-    if (asked === "play") this.controls.toggle();
-    else if (asked === "release") this.release();
-    else if (asked === "key back") this.moveKey(-1);
-    else if (asked === "key on") this.moveKey(1);
-    else this.moveCursor(destination(asked, this.cursor(), this.length()));
-  }
-
-  // Ends the tour, or lets the source token follow the step again.
-  release() {
-    if (this.tour.running) this.tour.end();
-    else this.move({ source: this.bySteps ? null : this.at.source });
-  }
-
-  // In self-attention the key stops at the edge of the figure; in cross-attention the cursor moves on beyond the edge.
-  moveKey(by) {
-    const data = this.focus.data;
-    if (!data) return;
-    const { columns } = data.spans;
-    const last = columns.length - 1;
-    const next = nextColumn(this.key(data) === null ? null : this.focus.column(), by, columns.length);
-    const nearest = clamp(next, 0, last);
-    if (next === nearest || data.columns === data.rows) this.pick(data, null, columns[nearest]);
-    else this.move({ [data.columns]: this.position(data.columns) + by });
   }
 
   // --- when something goes wrong -----------------------------------------------------------------------------
