@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from transformer.decode.sampling import Sampling
     from transformer.exports.npz import load_trace, save_trace
     from transformer.exports.view import load_view, save_view
+    from transformer.model import interventions
     from transformer.model.config import TransformerConfig
     from transformer.model.sites import AttentionKind
     from transformer.model.transformer import Transformer
@@ -38,6 +39,7 @@ __all__ = [
     "Translation",
     "Translator",
     "Window",
+    "interventions",
     "load_trace",
     "load_translator",
     "load_view",
@@ -64,10 +66,12 @@ _HOMES = {
     "save_trace": "exports.npz",
     "save_view": "exports.view",
 }
-"""The module of each name of ``__all__``."""
+"""The module of each name of ``__all__``; ``interventions`` is a module itself."""
 
 
 def __getattr__(name: str) -> object:
+    if name == "interventions":
+        return import_module(f"{__name__}.model.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

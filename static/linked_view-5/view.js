@@ -59,8 +59,9 @@ class View {
     this.draw();
   }
 
-  show({ data, parentElement, setStateValue }) {
+  show({ data, parentElement, setStateValue, setTriggerValue }) {
     this.send = setStateValue;
+    this.trigger = setTriggerValue;
     const elsewhere = this.host !== parentElement;
     if (elsewhere) this.trace = null;
     const rebuilt = elsewhere || `${this.spec.plots}` !== `${data.plots}`;
@@ -217,6 +218,13 @@ class View {
     if (!drawn.every(Boolean) || !this.current("strips")) return;
     this.afterPaint("ready", "true");
     this.afterPaint("fitted", `${innerWidth}x${innerHeight}`);
+    if (this.spec.awaited) this.tellPainted();
+  }
+
+  // Says once that the picture is there, after its frame: the server then loads what the picture did not need.
+  tellPainted() {
+    this.spec = { ...this.spec, awaited: false };
+    requestAnimationFrame(() => setTimeout(() => this.root && this.trigger("painted", true)));
   }
 
   // Records a state as a data attribute of the frame, at the next paint.

@@ -68,14 +68,18 @@ def click_menu(at: AppTest, page: str) -> AppTest:
 
 def view(at: AppTest) -> dict[str, object]:
     """What the linked view was told."""
-    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
-    return next(data for data in told if "ack" in data)
+    return next(data for data in _told(at) if "ack" in data)
 
 
 def feeds(at: AppTest) -> dict[str, dict[str, object]]:
     """What the feeders carry, by name."""
+    return {data["name"]: data for data in _told(at) if "name" in data}
+
+
+def _told(at: AppTest) -> list[dict[str, object]]:
+    """The data of the components of this app, which travel as lists of one."""
     told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
-    return {data["name"]: data for data in told if "name" in data}
+    return [data[0] for data in told if isinstance(data, list)]
 
 
 def said(at: AppTest) -> str:

@@ -1,4 +1,4 @@
-"""`python -m transformer align`, `heads`, `survey` and `probes`: measurements of every head."""
+"""`python -m transformer align`, `heads`, `survey`, `probes` and `means`: measurements of every head."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from typing import Any
 from transformer.commands.arguments import model_command, open_model, write
 from transformer.lenses.alignment import GoldPair, diagonal, read_gold, score
 from transformer.model.sites import AttentionKind
-from transformer.storage.description import HEADS_FILE, PROBES_FILE
+from transformer.storage.description import HEADS_FILE, MEANS_FILE, PROBES_FILE, weights_hash
 from transformer.storage.files import read_json, write_json
+from transformer.storage.means import write_means
 from transformer.study.facts import CrossAlignments, measure_heads
 from transformer.study.meanings import ANTONYMS, meanings
 from transformer.study.relations import dependencies, pronouns
-from transformer.study.shipped import SURVEY_FILE, as_json, weights_hash
+from transformer.study.shipped import SURVEY_FILE, as_json
 from transformer.study.survey import Line, Surveyor
 from transformer.study.treebanks import read_pronouns, read_trees
 from transformer.text.pairs import read_pairs
 from transformer.trace.value_norms import output_projections
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
+from transformer.what_if.averages import Averager
 
 PROBES = ("encoder", "decoder", "pronouns", "meanings")
 """What `probes` measures, in the order of `probes.json`."""
@@ -68,6 +70,15 @@ def add_commands(commands: Any) -> None:
     )
     probes.add_argument(
         "--texts", metavar="FILE", help="source<TAB>target lines; sources with antonyms are read too"
+    )
+    means = model_command(
+        commands,
+        "means",
+        save_means,
+        "measure every head's mean output and write the model's means.safetensors, for ablations",
+    )
+    means.add_argument(
+        "--data", required=True, metavar="FILE", help="source<TAB>target lines; targets are forced"
     )
     probes.add_argument(
         "--only", choices=PROBES, help="measure this part again and keep the rest of probes.json"
@@ -159,6 +170,24 @@ def write_survey(arguments: argparse.Namespace) -> int:
     } | as_json(surveyor.survey(), lines, gold)
     write_json(directory / SURVEY_FILE, values)
     write(arguments, values, f"Wrote {directory / SURVEY_FILE}.")
+    return 0
+
+
+def save_means(arguments: argparse.Namespace) -> int:
+    """`means`: averages the output of every head, and writes `means.safetensors`."""
+    _check_directory(arguments)
+    directory = Path(arguments.model)
+    pairs = [(pair.source, pair.target) for pair in read_pairs(arguments.data)]
+    averager = Averager(open_model(arguments), pairs)
+    for _ in averager.run():
+        pass
+    about = {
+        "data": f"{averager.read} pairs of {_shown(arguments.data)}, given targets forced",
+        "command": f"python -m transformer means --model {arguments.model} --data {arguments.data}",
+        "date": date.today().isoformat(),
+    }
+    write_means(directory, averager.means(about))
+    write(arguments, about, f"Wrote {directory / MEANS_FILE}.")
     return 0
 
 

@@ -143,6 +143,8 @@ def _meta(translation: Translation) -> dict[str, Any]:
         raise TraceFileError(
             "Hooks changed this translation, so it cannot be saved as a trace; translate without hooks."
         )
+    if trace.changes:
+        raise TraceFileError("Runs with interventions cannot be saved yet.")
     first = {str(kind): records[0].bias for kind, records in trace.layers.items()}
     return {
         "version": VERSION,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from transformer.families.marian.config import is_marian
 from transformer.families.marian.model import load_marian
 from transformer.hub.cache import hub_title, in_words_of, verify
 from transformer.hub.settings import HubError
-from transformer.model.config import TransformerConfig
-from transformer.storage.description import HEADS_FILE
+from transformer.storage.description import check_heads
 from transformer.storage.directory import Checkpoint, load_checkpoint
 from transformer.storage.files import CheckpointError
 
@@ -64,36 +62,5 @@ def _found(name: str, revision: str | None) -> Path:
 
 def _read(directory: Path) -> Checkpoint:
     checkpoint = load_marian(directory) if is_marian(directory) else load_checkpoint(directory)
-    if not _fits(checkpoint.heads or {}, checkpoint.config):
-        raise CheckpointError(
-            f"{directory / HEADS_FILE} is damaged or describes the heads of another model; remove it."
-        )
+    check_heads(directory, checkpoint.heads, checkpoint.config)
     return checkpoint
-
-
-def _fits(heads: dict[str, Any], config: TransformerConfig) -> bool:
-    """Whether `heads.json` has the shape that its readers rely on and names only heads of the model."""
-    default, grids = heads.get("default", {}), heads.get("heads", {})
-    layers = {str(kind): site.n_layers for kind, site in config.sites.items()}
-    if not (isinstance(default, dict) and isinstance(grids, dict) and {*default, *grids} <= set(layers)):
-        return False
-    return all(_is_place(place, layers[kind], config.n_heads) for kind, place in default.items()) and all(
-        _is_grid(grid, layers[kind], config.n_heads) for kind, grid in grids.items()
-    )
-
-
-def _is_place(place: Any, layers: int, heads: int) -> bool:
-    if not (isinstance(place, list) and len(place) == 2 and all(type(number) is int for number in place)):
-        return False
-    return 0 <= place[0] < layers and 0 <= place[1] < heads
-
-
-def _is_grid(grid: Any, layers: int, heads: int) -> bool:
-    rows = grid if isinstance(grid, list) else []
-    return len(rows) == layers and all(
-        isinstance(row, list) and len(row) == heads and all(map(_is_statistics, row)) for row in rows
-    )
-
-
-def _is_statistics(found: Any) -> bool:
-    return isinstance(found, dict) and all(type(value) in (int, float) for value in found.values())

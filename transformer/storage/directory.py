@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from transformer.decode.rules import FREE, SearchRules
 from transformer.model.config import TransformerConfig
+from transformer.model.interventions.means import HeadMeans
 from transformer.model.transformer import Transformer
 from transformer.storage.description import (
     CARD_FILE,
@@ -28,6 +29,7 @@ from transformer.storage.description import (
     read_heads,
 )
 from transformer.storage.files import CheckpointError, write_atomically, write_json
+from transformer.storage.means import read_means
 from transformer.storage.tensors import serialize_tensors
 from transformer.text.vocabulary import Tokenizer, TokenizerError, Vocabulary
 
@@ -48,6 +50,7 @@ class Checkpoint:
         card: Text of the model card; empty if there is none.
         rules: Search settings that the model asks for.
         notes: Sentences to show beside every translation.
+        means: Mean outputs of the heads (`means.safetensors`), or None.
     """
 
     config: TransformerConfig
@@ -57,6 +60,7 @@ class Checkpoint:
     card: str
     rules: SearchRules = FREE
     notes: tuple[str, ...] = ()
+    means: HeadMeans | None = None
 
 
 def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -124,7 +128,8 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     config = read_config(directory)
     tokenizer = _read_tokenizer(directory, config)
     model = _read_weights(directory, config)
-    return Checkpoint(config, model, tokenizer, read_heads(directory), read_card(directory))
+    heads, means = read_heads(directory), read_means(directory, config)
+    return Checkpoint(config, model, tokenizer, heads, read_card(directory), means=means)
 
 
 def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:

@@ -18,7 +18,8 @@ from transformer.model.sites import AttentionKind
 from transformer.study.relations import OFFSETS, Hits, compare, encode, rounded, word_maps
 from transformer.study.statistics import Floats
 from transformer.study.treebanks import Tree, piece_words, split_words
-from transformer.translate.translator import InputError, Translator
+from transformer.translate.translator import Translator
+from transformer.translate.wording import InputError
 
 AGAIN, OTHER_FORM, ANTONYM = "the same word again", "the same word in another form", "antonym"
 DIRECTIONS = ("later to earlier", "earlier to later")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 
 from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
-from transformer.storage.description import WEIGHTS_FILE
 from transformer.study import roles
 from transformer.study.statistics import Floats
 from transformer.study.survey import Example, Line, Survey, as_line
@@ -109,12 +107,6 @@ def fingerprint(lines: Sequence[Line], gold: Sequence[GoldPair]) -> str:
     texts = [f"{line.source}\t{line.target}" for line in (*lines, *map(as_line, gold))]
     links = [str((sorted(pair.sure), sorted(pair.possible))) for pair in gold]
     return hashlib.sha256("\n".join((*texts, *links)).encode()).hexdigest()[:16]
-
-
-def weights_hash(directory: Path) -> str:
-    """A hash of a model's weights."""
-    with (directory / WEIGHTS_FILE).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def as_json(survey: Survey, lines: Sequence[Line], gold: Sequence[GoldPair]) -> Json:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,11 @@ from transformer.model.sites import AttentionKind, Side
 from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
 from transformer.text.vocabulary import EOS
 from transformer.text.words import is_punctuation, is_special, readable, reading_groups
-from transformer.trace.records import AttentionTrace
 from transformer.trace.value_norms import Projections
 from transformer.trace.view import HeadLabels
+
+if TYPE_CHECKING:
+    from transformer.trace.records import AttentionTrace
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]

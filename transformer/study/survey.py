@@ -16,7 +16,8 @@ from transformer.study.facts import CrossAlignments
 from transformer.study.statistics import Floats, Totals, sentence_totals
 from transformer.text.pairs import DataError
 from transformer.trace.value_norms import output_projections
-from transformer.translate.translator import InputError, Translator
+from transformer.translate.translator import Translator
+from transformer.translate.wording import InputError
 
 MOST_SENTENCES = 500
 MOST_TOKENS = 64

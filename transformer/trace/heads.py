@@ -53,8 +53,9 @@ def head_view(
         output=read_only(record.output[head, rows]),
         audit=AuditReport(()),
     )
-    proof = trace.audit((kind, layer)).checks + audit_view(view, record).checks
-    return replace(view, audit=AuditReport(proof))
+    found = trace.audit((kind, layer))
+    proof = found.checks + audit_view(view, record).checks
+    return replace(view, audit=AuditReport(proof, found.changes))
 
 
 def _checked(window: Window, whole: Window) -> Window:

@@ -26,9 +26,15 @@ class Check:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """The checks that were run on a trace."""
+    """The checks that were run on a trace.
+
+    Attributes:
+        checks: The checks.
+        changes: What was changed in the run, one sentence each; the checks hold for the changed run.
+    """
 
     checks: tuple[Check, ...]
+    changes: tuple[str, ...] = ()
 
     @property
     def imported(self) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from transformer.model.config import TransformerConfig
+from transformer.model.interventions import Intervention
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.trace.view import (
     Array,
@@ -19,6 +21,8 @@ from transformer.trace.view import (
 )
 
 if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
+    from torch import Tensor
+
     from transformer.trace.records import AttentionTrace, ResidualTrace
 
 
@@ -47,8 +51,8 @@ class DecodeStep:
         log_prob: Its log-probability under the model, in nats, no matter how the token was chosen.
         alternatives: The most probable tokens at this step, best first.
         parent: Index, from 0, of the hypothesis in the beam that this step extends; 0 without a beam.
-        forced: Whether the model's search rules forbade its most probable token; ``log_prob`` and
-            ``alternatives`` are still the model's own.
+        forced: Whether the model's search rules, or an intervention, forbade its most probable token;
+            ``log_prob`` and ``alternatives`` are still the model's own.
     """
 
     token: str
@@ -81,6 +85,9 @@ class Translation:
         notes: Sentences for the reader, such as that the text is longer than training texts.
         attention: The trace; None with ``capture=False``.
         model_sha256: Digest of the model's weights, if the run was opened from a file that gives it.
+        interventions: What was changed in the model while it ran.
+        distributions: Runs source and output through the model once more, with the same changes, and returns
+            (target, pieces) log-probabilities; None if the run was opened from a file.
     """
 
     source_text: str
@@ -96,6 +103,13 @@ class Translation:
     notes: tuple[str, ...] = ()
     attention: AttentionTrace | None = None
     model_sha256: str | None = None
+    interventions: tuple[Intervention, ...] = ()
+    distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
+
+    @property
+    def target_ids(self) -> tuple[int, ...]:
+        """Ids of the target tokens."""
+        return tuple(step.token_id for step in self.steps)
 
     def head(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None

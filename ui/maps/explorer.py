@@ -93,13 +93,17 @@ def explorer(scene: Scene) -> None:
 
 @st.fragment
 def _view(scene: Scene, layout: Layout) -> None:
-    key = session.view_key(layout.view)
+    key, loading = session.view_key(layout.view), catalogue.loading()
     present = session.current().present and layout.style == "home"
-
-    def moved() -> None:
-        _moved(scene, layout)
-
-    linked_view.mount(layout, scene.opened.trace, session.cursor(), key, moved, present)
+    linked_view.mount(
+        layout,
+        scene.opened.trace,
+        session.cursor(),
+        key,
+        lambda: _moved(scene, layout),
+        present,
+        None if loading.begun else loading.begin,
+    )
 
 
 def _moved(scene: Scene, layout: Layout) -> None:

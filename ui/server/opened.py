@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from transformer import Translation
 from transformer.lenses.telling import text_words
+from transformer.translate.translation import Translation
 from ui.linked_view import ALIGNMENT_HEAD, EXAMPLE, Gloss
 from ui.server import examples, runs
 from ui.server.runs import Asked
@@ -29,6 +29,10 @@ class Opened:
     def trace(self) -> str:
         """The short name on which figures, events and the view agree."""
         return self.asked.trace
+
+    def traced(self) -> Opened:
+        """The same sentence with the whole trace of its translation; waits for the model."""
+        return replace(self, translation=runs.traced(self.asked, runs.Untold()))
 
     @property
     def first_step(self) -> int:

@@ -49,7 +49,7 @@ PAGES = tuple(page for pages in GROUPS.values() for page in pages)
 _SCRIPT = 'import(new URL("app/static/linked_view-5/menu.js", document.baseURI))'
 _addresses = st.components.v2.component(
     "menu_addresses",
-    js=f"export default async (part) => {{\n  (await {_SCRIPT}).keep(part);\n}};",
+    js=f"export default async ({{ data }}) => {{\n  (await {_SCRIPT}).keep({{ data: data[0] }});\n}};",
     isolate_styles=False,
 )
 
@@ -62,4 +62,4 @@ def draw() -> None:
                 st.caption(heading)
             for page in pages:
                 st.page_link(page.path, label=page.label, icon=page.icon, query_params=KEEP, width="stretch")
-        _addresses(key="menu-addresses", data={"query": KEEP, "own": PAGE_OWN})
+        _addresses(key="menu-addresses", data=[{"query": KEEP, "own": PAGE_OWN}])

@@ -10,11 +10,10 @@ from transformer.hub.settings import is_name
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls.pickers import control
-from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, imported, memory, runs
 from ui.server.hub_models import desk
-from ui.shell import hub_picker, menu
+from ui.shell import hub_picker, menu, waiting
 from ui.shell.fitting import fit_model
 
 LARGE = 100_000_000
@@ -98,13 +97,12 @@ def _chosen(now: State, kind: str) -> Head | None:
 
 
 def _load(name: str) -> None:
-    """Loads a model and finds the heads to open first, unless that was done; errors are reported later."""
+    """Loads a model whose files alone do not say which languages it knows; errors are reported later."""
     if not catalogue.has_model(name):
         return
     try:
-        if not catalogue.is_resident(name):
-            needed, free = memory.of_model(catalogue.directory(name)), memory.available()
-            with st.spinner(f"Loading {plain(name)}: {size(needed)} of memory, {size(free)} are free"):
+        if catalogue.described(name) is None and not catalogue.is_resident(name):
+            with st.spinner(waiting.loads(name)):
                 runs.first_choice(name)
     except (KeyError, ValueError, OSError):
         return

@@ -7,7 +7,7 @@ import time
 import streamlit as st
 
 from figures.base import labels
-from transformer import Translation
+from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import SAMPLE
@@ -18,7 +18,7 @@ from ui.linked_view import Head
 from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
-from ui.shell import fitting
+from ui.shell import fitting, waiting
 
 _PROGRESS_EVERY = 0.2
 
@@ -122,21 +122,31 @@ def open_sentence(model: str, now: State) -> Opened | None:
     return opened
 
 
-def _translate(asked: Asked) -> Translation:
-    place = st.empty()
-    last = time.monotonic()
+class _Teller:
+    """Tells the visitor at one place of the page how a translation gets on."""
 
-    def progress(count: int, token: str) -> None:
-        nonlocal last
-        if time.monotonic() - last > _PROGRESS_EVERY:
-            last = time.monotonic()
+    def __init__(self, name: str) -> None:
+        self._name, self._place, self._last = name, st.empty(), time.monotonic()
+
+    def loads(self) -> None:
+        self._place.progress(0, waiting.loads(self._name))
+
+    def wrote(self, count: int, token: str) -> None:
+        if time.monotonic() - self._last > _PROGRESS_EVERY:
+            self._last = time.monotonic()
             word = plain(labels.display(token))
-            place.progress(
-                min(0.98, 1 - 0.98**count), f"Translating: {count} tokens so far, the last one {word}"
-            )
+            text = f"Translating: {count} tokens so far, the last one {word}"
+            self._place.progress(min(0.98, 1 - 0.98**count), text)
 
-    translation = runs.translate(asked, progress)
-    place.empty()
+    def end(self) -> None:
+        """Clears the place."""
+        self._place.empty()
+
+
+def _translate(asked: Asked) -> Translation:
+    teller = _Teller(asked.model)
+    translation = runs.translate(asked, teller)
+    teller.end()
     return translation
 
 

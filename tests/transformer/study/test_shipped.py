@@ -10,7 +10,8 @@ from closed_form import CASES
 from transformer.__main__ import main
 from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
-from transformer.study.shipped import as_json, fingerprint, read_survey, weights_hash
+from transformer.storage.description import weights_hash
+from transformer.study.shipped import as_json, fingerprint, read_survey
 from transformer.study.survey import Line, Survey, Surveyor
 from transformer.translate.translator import Translator
 

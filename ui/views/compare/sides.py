@@ -13,7 +13,7 @@ from transformer.what_if.difference import Map, uniform_weights
 from ui.address.parameters import State
 from ui.address.values import Against
 from ui.linked_view import Head
-from ui.server import catalogue, runs
+from ui.server import catalogue, computed, runs
 from ui.server.opened import Opened
 from ui.shell import fitting
 
@@ -105,7 +105,7 @@ def sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
         other = _fitted(opened.asked.model, kind, detail)
         return replace(own, name=phrase), replace(own, name=labels.head_phrase(*other), head=other)
     if name == "untrained":
-        twin = runs.untrained(opened.asked, opened.translation, detail)
+        twin = computed.untrained(opened.asked, opened.translation, detail)
         named = f"untrained twin, seed {detail}"
         return replace(own, name=f"{opened.asked.model}, trained"), replace(own, name=named, translation=twin)
     return _other_run(opened, own, now.other, name, detail)
@@ -130,7 +130,7 @@ def _other_run(
     else:
         asked = replace(asked, text=clean(text or OTHER_SENTENCE), target=None)
         names = "your sentence", "the other sentence"
-    run = runs.translate(asked, lambda count, token: None)
+    run = runs.translate(asked, runs.Untold())
     head = _fitted(asked.model, own.kind, own.head)
     return replace(own, name=names[0]), Compared(names[1], run, own.kind, head)
 

@@ -12,7 +12,7 @@ import streamlit as st
 from figures.base import captions, labels
 from figures.base.captions import KIND_NAMES
 from transformer.lenses.inside import InsideHead
-from transformer.trace.view import HeadView
+from transformer.trace.view import HeadMap, HeadView
 from ui.controls import export
 from ui.controls.text import plain
 from ui.server.opened import Opened
@@ -35,7 +35,7 @@ class Look:
 
     opened: Opened
     inside: InsideHead
-    map: HeadView
+    map: HeadMap
     key: int
     start: int
     stop: int

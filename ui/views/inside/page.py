@@ -12,7 +12,7 @@ from ui.controls import options, pickers
 from ui.linked_view import Layout, window_around
 from ui.maps.explorer import Scene, explorer, no_more
 from ui.maps.looking import Looking, Looks
-from ui.server import runs
+from ui.server import computed
 from ui.server.opened import Opened
 from ui.views.inside import sections, what_if
 from ui.views.inside.look import Look
@@ -68,7 +68,7 @@ def show(opened: Opened) -> None:
 
 def _below(at: Looking, now: State) -> None:
     opened, kind = at.opened, at.kind
-    inside = runs.inside(opened.asked, opened.translation, kind, at.head, at.cell[0])
+    inside = computed.inside(opened.asked, opened.translation, kind, at.head, at.cell[0])
     key = _key(at, inside, now.key)
     heads, keys, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
     with heads:

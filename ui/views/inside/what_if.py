@@ -14,7 +14,7 @@ from ui.address import session
 from ui.address.values import WhatIf
 from ui.controls import export, options, pickers
 from ui.controls.text import plain
-from ui.server import runs
+from ui.server import computed
 from ui.views.inside.arithmetic import ARITHMETIC, BADGE, RADII, TEMPERATURES, Outcome, usual
 from ui.views.inside.look import CONFIG, Look
 
@@ -92,7 +92,7 @@ def _number(look: Look, name: str, number: float) -> None:
 
 def _partner(look: Look, head: int) -> InsideHead:
     chosen = (look.view.layer, head)
-    return runs.inside(look.opened.asked, look.opened.translation, look.kind, chosen, look.inside.row)
+    return computed.inside(look.opened.asked, look.opened.translation, look.kind, chosen, look.inside.row)
 
 
 def _told(look: Look, name: str, outcome: Outcome) -> None:
