@@ -20,6 +20,8 @@ from ui.shell import fitting
 OTHER_SENTENCE = "The man who wrote the letter is my brother."
 USUAL: Against = ("uniform", None)
 """The comparison that opens first: uniform attention, the control that uses no model."""
+_TRIED = ("beam-4", "greedy", *(f"sample-{seed}" for seed in range(1, 6)))
+"""Ways of decoding, in the order in which they are tried until one writes something else."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,26 @@ def sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
     return _other_run(opened, own, now.other, name, detail)
 
 
+def other_decoding(opened: Opened) -> str:
+    """A way of decoding that writes another translation; if none of those tried does, merely another way."""
+    ways = [way for way in _TRIED if way != opened.asked.decode]
+    return next((way for way in ways if _decoded(opened, way) != opened.translation.text), ways[0])
+
+
+def other_text(opened: Opened) -> str:
+    """Another translation of the sentence to start from: as another way of decoding writes it."""
+    return _decoded(opened, other_decoding(opened))
+
+
+def _decoded(opened: Opened, way: str) -> str:
+    """What a way of decoding writes; the translation on the screen if this run cannot be decoded again."""
+    try:
+        run = runs.translate(replace(opened.asked, decode=way, target=None), lambda count, token: None)
+    except ValueError:
+        return opened.translation.text
+    return run.text
+
+
 def _other_run(
     opened: Opened, own: Compared, text: str | None, name: str, detail: str | None
 ) -> tuple[Compared, Compared]:
@@ -125,7 +147,7 @@ def _other_run(
         asked = replace(asked, decode=str(detail), target=None)
         names = opened.translation.method, asked.decode
     elif name == "forced":
-        asked = replace(asked, target=clean(text or opened.translation.text))
+        asked = replace(asked, target=clean(text or other_text(opened)))
         names = opened.translation.method, "your translation"
     else:
         asked = replace(asked, text=clean(text or OTHER_SENTENCE), target=None)
@@ -136,11 +158,13 @@ def _other_run(
 
 
 def notes(opened: Opened, now: State, other: Compared) -> list[str]:
-    """What a reader should know about side B: that its text was cut, or that it shows another head."""
+    """What a reader should know about side B: a cut, the same text as A, another head than asked for."""
     told = (
         [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
     )
     mode, detail = now.against or USUAL
+    if mode in {"decode", "forced"} and other.translation.text == opened.translation.text:
+        told.append("A and B are the same translation.")
     if mode == "head":
         size = catalogue.sizes(opened.asked.model)[other.kind]
         told += [f"B: {each}" for each in fitting.fit_head(other.kind, detail, size, detail)[1]]
