@@ -127,7 +127,7 @@ def other_text(opened: Opened) -> str:
 def _decoded(opened: Opened, way: str) -> str:
     """What a way of decoding writes; the translation on the screen if this run cannot be decoded again."""
     try:
-        run = runs.translate(replace(opened.asked, decode=way, target=None), lambda count, token: None)
+        run = runs.translate(replace(opened.asked, decode=way, target=None), runs.Untold())
     except ValueError:
         return opened.translation.text
     return run.text
