@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ui.address import session
-from ui.shell import frame, sentence
+from ui.shell import frame, sentence, unfamiliar
 from ui.shell.model_picker import pick_model
 from ui.views import home
 
@@ -17,4 +17,5 @@ if model is not None:
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     if opened is not None:
+        unfamiliar.tell(opened)
         home.show(opened)

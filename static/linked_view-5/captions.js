@@ -28,9 +28,13 @@ export class Brief {
     this.cell = cell;
     this.title = element("div", "lv-title lv-brief");
     this.caption = element("figcaption", "lv-foot");
+    this.name = element("b");
     this.about = element("span", "lv-about");
     this.note = element("span", "lv-note");
+    this.summary = element("summary", "lv-badge");
     this.proof = element("div", "lv-proof-text lv-caption");
+    this.details = closing(element("details", "lv-proof"));
+    this.details.append(this.summary, this.proof);
   }
 
   follow(data, strips, at) {
@@ -44,24 +48,25 @@ export class Brief {
     this.note.title = this.note.textContent;
   }
 
-  // What stays the same while the cursor moves.
+  // What stays the same while the cursor moves. The choice of heads stays in its place, so that it keeps the focus.
   write(data) {
     this.data = data;
-    const name = element("b", "", data.choice ? data.choice.name : data.title);
-    this.title.replaceChildren(name, ...this.heads(data), this.about, ...this.details(data));
+    this.name.textContent = data.choice ? data.choice.name : data.title;
+    const heads = data.choice ? [this.heads(data)] : [];
+    const parts = [this.name, ...heads, this.about, ...(data.badge ? [this.details] : [])];
+    if (parts.some((part, i) => this.title.children[i] !== part)) this.title.replaceChildren(...parts);
+    if (data.badge) this.mark(data.badge);
     const { caption } = data;
     const under = data.legend ? legend(data.legend) : element("span", "lv-words", caption, { title: caption });
     this.caption.replaceChildren(under, this.note);
   }
 
-  // The choice of heads stays the same element, so that it keeps the focus.
   heads({ kind, choice }) {
-    if (!choice) return [];
     const { label, size, head } = choice;
     if (this.size !== `${size}`) this.choice = this.select(kind, label, size);
     this.size = `${size}`;
     this.choice.value = head.join(".");
-    return [this.choice];
+    return this.choice;
   }
 
   select(kind, label, [layers, heads]) {
@@ -79,23 +84,26 @@ export class Brief {
     return choice;
   }
 
-  details(data) {
-    if (!data.badge) return [];
-    const { passed, text, title } = data.badge;
-    const [mark, ...words] = text.split(" ");
-    const summary = element("summary", passed ? "lv-badge" : "lv-badge lv-failed", mark, { title, "aria-label": text });
-    summary.append(element("span", "lv-words", ` ${words.join(" ")}`));
-    const details = element("details", "lv-proof");
-    details.append(summary, this.proof);
-    details.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && details.open) event.stopPropagation();
-      if (event.key === "Escape") details.open = false;
-    });
-    details.addEventListener("focusout", ({ relatedTarget }) => {
-      if (!details.contains(relatedTarget)) details.open = false;
-    });
-    return [details];
+  mark({ passed, text, title }) {
+    const [sign, ...words] = text.split(" ");
+    this.summary.replaceChildren(sign, element("span", "lv-words", ` ${words.join(" ")}`));
+    this.summary.title = title;
+    this.summary.setAttribute("aria-label", text);
+    this.summary.classList.toggle("lv-failed", !passed);
   }
+}
+
+// Details that close on Escape and when the focus leaves them.
+function closing(details) {
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    details.open = false;
+    event.stopPropagation();
+  });
+  details.addEventListener("focusout", ({ relatedTarget }) => {
+    if (!details.contains(relatedTarget)) details.open = false;
+  });
+  return details;
 }
 
 const about = (data, strips, at) => filled(data.about || "", strips.names, at);

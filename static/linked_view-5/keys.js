@@ -32,7 +32,7 @@ export class Keys {
     this.root = element("div", "lv-keys", undefined, look);
     const close = element("button", "lv-button", "close", { type: "button" });
     close.addEventListener("click", () => view.guard(() => this.toggle()));
-    this.root.append(element("b", "", "Keys"), list(), close);
+    this.root.append(element("div", "lv-keys-title", "Keys"), list(), close);
     this.pressed = (event) => view.guard(() => this.outside(event));
     document.addEventListener("keydown", this.pressed);
   }

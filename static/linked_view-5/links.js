@@ -20,7 +20,7 @@ function drawing(width, largest, tokens) {
 
 // Queries on the left, keys on the right, a line for each link; pointing at a token shows only its own lines.
 export class LinesCell extends Head(Cell) {
-  draw(lib, data, width) {
+  draw(lib, data, [width]) {
     this.values = decode(data.values);
     this.channels = 1;
     const { rows, columns } = data.names;

@@ -124,7 +124,7 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
     visitor.until("location.search.includes('step=3')")
     visitor.page.keyboard.press("Escape")
     visitor.until("!location.search.includes('present')")
-    assert visitor.page.get_by_label("Sentence to translate").is_visible()
+    visitor.page.get_by_label("Sentence to translate").wait_for(timeout=PATIENCE)
     other = newcomer()
     other.page.goto(link)
     other.ready()

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import torch
+from random_models import random_model
+
 from transformer import interventions as do
+from transformer.model.interventions.means import HeadMeans
+from transformer.text.vocabulary import Tokenizer
+from transformer.translate.translator import Translator
 
 OTHER = do.run("five six eight nine", [40, 41, 42, 43, 44, 45], [do.scale("encoder", 0, 1, 0.5)])
 """As many source tokens as ``TEXT`` has, and six output tokens."""
@@ -42,3 +48,14 @@ INSIDE = {
 }
 """What acts inside the model, while decoding as in a forced pass."""
 EVERY = {**TOKENS, **INSIDE}
+
+
+def changeable(tokenizer: Tokenizer, **config: object) -> Translator:
+    """A small random translator that has mean outputs, so that it takes every change."""
+    model = random_model(vocab_size=tokenizer.vocab_size, tied_embeddings=False, **config)
+    generator = torch.Generator().manual_seed(5)
+    outputs = {
+        kind: torch.randn(site.n_layers, 4, 8, generator=generator)
+        for kind, site in model.config.sites.items()
+    }
+    return Translator(model, tokenizer, name="changeable", means=HeadMeans(outputs, {}))

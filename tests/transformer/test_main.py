@@ -346,6 +346,20 @@ def test_a_killed_run_leaves_a_model_that_loads_and_a_run_that_continues(
     assert log_of(output)[-1]["step"] == steps + 3
 
 
+def test_ctrl_c_while_the_program_still_loads_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    interrupted = "import signal\nsignal.raise_signal(signal.SIGINT)\n"
+    (tmp_path / "torch" / "__init__.py").write_text(interrupted, encoding="utf-8")
+    process = subprocess.run(
+        [sys.executable, "-m", "transformer", "translate", "--model", "none", "one"],
+        cwd=REPOSITORY,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", "Interrupted.\n")
+
+
 def test_mean_outputs_are_measured_and_used(model, files, tmp_path):
     folder = tmp_path / "numbers"
     shutil.copytree(model, folder)

@@ -22,6 +22,7 @@ from transformer.model.config import TransformerConfig
 from transformer.storage.description import (
     CARD_FILE,
     CONFIG_FILE,
+    FAMILIARITY_FILE,
     HEADS_FILE,
     TOKENIZER_FILE,
     WEIGHTS_FILE,
@@ -33,7 +34,7 @@ from transformer.storage.files import MAX_JSON_BYTES, MAX_SHARDS, PYTORCH, SAFET
 OWN = (CONFIG_FILE, TOKENIZER_FILE)
 MARIAN = (CONFIG_FILE, SOURCE_FILE, TARGET_FILE, VOCABULARY_FILE)
 """Required files, besides the weights."""
-WELCOME = (CARD_FILE, HEADS_FILE)
+WELCOME = (CARD_FILE, HEADS_FILE, FAMILIARITY_FILE)
 """Optional files, downloaded if they exist."""
 WELCOME_TO_MARIAN = (*WELCOME, TARGET_VOCABULARY_FILE, SETTINGS_FILE, GENERATION_FILE)
 MAX_SMALL_BYTES = MAX_JSON_BYTES

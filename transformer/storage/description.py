@@ -16,6 +16,7 @@ TOKENIZER_FILE = "tokenizer.model"
 CARD_FILE = "README.md"
 HEADS_FILE = "heads.json"
 PROBES_FILE = "probes.json"
+FAMILIARITY_FILE = "familiarity.json"
 MEANS_FILE = "means.safetensors"
 MAX_PARAMETERS = 2_000_000_000
 MAX_CARD_BYTES = 2**18

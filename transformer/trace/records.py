@@ -262,10 +262,12 @@ class AttentionTrace:
     ) -> Array | None:
         """(queries, keys) ‖w_ij · v_j W_O^h‖: each key's share in the update (Kobayashi et al. 2020).
 
-        None if the trace lacks the norms, which come only with a file that was saved together with its model.
+        None if the trace lacks the norms, which come only with a file that was saved together with its model,
+        or if an intervention changed the head's output after it was computed.
         """
         trace = self.layer(kind, layer, head)
-        if trace.value_norms is None:
+        changed = () if trace.changes is None else trace.changes.heads.get(head, ())
+        if trace.value_norms is None or any(change.acts_on == "output" for change, _ in changed):
             return None
         keys = (window or trace.window()).keys
         contributions: Array = (trace.weights(head, window) * trace.value_norms[head, keys]).numpy()

@@ -1,4 +1,4 @@
-"""The audit of a changed run's residual stream: what entered, was read, added and left each sub-layer.
+"""The audit of a run's residual stream: what entered, was read, added and left each sub-layer.
 
 Without the model, a file's stream is checked wherever no LayerNorm and no projection stands between two
 recorded tensors; with the model, everywhere.
@@ -23,6 +23,10 @@ from transformer.trace.equations import STREAM, patched_textbook
 from transformer.trace.records import AttentionTrace, ResidualTrace
 from transformer.trace.report import Check
 
+ADDED = ("sinusoidal", "learned")
+"""Encodings that are added to the embeddings."""
+BIASED = ("shaw", "t5", "alibi")
+"""Encodings that add a bias to the scores."""
 SMALLEST_SCALE = 1e-2
 """Differences are divided by the largest number, or by this value if it is larger."""
 
@@ -31,7 +35,7 @@ Pair = tuple[Tensor | None, Tensor | None]
 
 
 def audit_stream(trace: AttentionTrace, basis: Transformer | TransformerConfig, limit: float) -> list[Check]:
-    """Compares the stream of a changed run with the equations of its changes.
+    """Compares a recorded stream with the model's equations, and with those of the run's changes.
 
     Args:
         trace: What was recorded.
@@ -39,12 +43,11 @@ def audit_stream(trace: AttentionTrace, basis: Transformer | TransformerConfig, 
         limit: Largest difference, as a share of the largest number.
 
     Returns:
-        One check; none if nothing was changed that the stream must show.
+        One check; none if the stream was not recorded, and nothing was changed that it must show.
     """
-    if not any(value.needs_stream for value in trace.interventions) and not _marked(trace):
-        return []
     if not trace.residuals or trace.memory is None:
-        return [Check(STREAM, math.inf, limit)]
+        needed = any(value.needs_stream for value in trace.interventions) or _marked(trace)
+        return [Check(STREAM, math.inf, limit)] if needed else []
     worst = [_difference(*pair) for pair in _Stream(trace, basis).pairs()]
     return [Check(STREAM, math.nan if any(value != value for value in worst) else max(worst), limit)]
 
@@ -83,13 +86,14 @@ class _Stream:
     def _entering(self, side: Side) -> Iterator[Pair]:
         embedding = self.trace.embeddings[side]
         yield from self._patched(do.Embeddings(side), embedding.own_input, embedding.input)
+        added = self.config.positions in ADDED and side not in self.bare
+        yield _present(added), _present(embedding.positions is not None)
         if side not in self.bare:
             return
-        yield embedding.positions, None
         for kind, site in self.config.sites.items():
             if site.own_keys and site.query_side == side:
                 for layer, record in enumerate(self.trace.layers[kind]):
-                    yield (None if record.bias is None else record.query), None
+                    yield _present(record.bias is not None), None
                     yield from self._unrotated(site.sublayer(layer), record.query)
 
     def _unrotated(self, sublayer: Sublayer, query: Tensor) -> Iterator[Pair]:
@@ -161,6 +165,11 @@ def textbook_norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
     spread = (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt()
     weight, bias = (part.detach().double().cpu() for part in (norm.weight, norm.bias))
     return weight * centred / spread + bias
+
+
+def _present(there: bool) -> Tensor | None:
+    """Stands for something that is there, or not."""
+    return torch.zeros(1) if there else None
 
 
 def _difference(found: Tensor | None, expected: Tensor | None) -> float:

@@ -10,8 +10,9 @@ import streamlit as st
 from huggingface_hub import constants
 
 from transformer.hub import cache
-from transformer.hub.files import Offer
+from transformer.hub.files import Offer, size
 from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, StoppedError, UnreachableError, is_name
+from ui.server import memory
 
 AT_ONCE = 2
 """Most downloads that run at the same time; others wait for their turn."""
@@ -53,6 +54,17 @@ def closed() -> str | None:
     if constants.is_offline_mode():
         return "The network is switched off here (HF_HUB_OFFLINE); models in the cache are in the list above."
     return None
+
+
+def may_be_fetched(name: str) -> bool:
+    """Whether this installation may fetch a model."""
+    if closed() is not None:
+        return False
+    try:
+        Hub.from_environment().check_allowed(name)
+    except HubError:
+        return False
+    return True
 
 
 def allowed() -> tuple[str, ...] | None:
@@ -198,6 +210,20 @@ class Desk:
             download = self._downloads.setdefault(key, Download(question.offer, self._turns))
         question.download = download
         download.wait(visitor)
+
+    def fetch_at_once(self, visitor: str, name: str) -> None:
+        """Asks the Hub for a model, and fetches it if it fits into memory; blocks until the Hub answers."""
+        self.ask(visitor, name)
+        question = self._questions[visitor]
+        if question.is_open:
+            question.ask()
+        if question.offer is None or question.problem:
+            return
+        needed, free = question.offer.loaded_nbytes, memory.available()
+        if needed > free:
+            question.problem = f"{name} needs {size(needed)} of memory, and {size(free)} is free here."
+        else:
+            self.fetch(visitor)
 
 
 @st.cache_resource(show_spinner=False)

@@ -11,6 +11,7 @@ import numpy as np
 
 import transformer
 from figures import Tile
+from transformer.lenses.familiarity import Unfamiliar, read_measure, traits_of
 from transformer.lenses.telling import glosses, telling_step
 from transformer.text.vocabulary import clean
 from transformer.translate.translation import Translation
@@ -176,6 +177,28 @@ def told(asked: Asked, translation: Translation) -> Told:
         return Told(telling_step(weights, *tokens), glosses(weights, *tokens))
 
     return kept("told").get((asked, id(translation)), make)
+
+
+def unfamiliar(asked: Asked, translation: Translation) -> Unfamiliar | None:
+    """What speaks against a text; None if nothing does, or if nothing is known of the model's training texts.
+
+    Raises:
+        ValueError: the model's file is damaged.
+    """
+    if not has_model(asked.model):
+        return None
+    return kept("unfamiliar").get((asked, id(translation)), lambda: _unfamiliar(asked, translation))
+
+
+def _unfamiliar(asked: Asked, translation: Translation) -> Unfamiliar | None:
+    measure = read_measure(catalogue.directory(asked.model))
+    if measure is None:
+        return None
+    log_probs = translation.log_probs
+    if translation.method != "greedy":
+        log_probs = translator(asked.model).translate(asked.text, beam_size=1, capture=False).log_probs
+    traits = traits_of(asked.text, translation.source_tokens[:-1], log_probs)
+    return Unfamiliar(traits, measure) if measure.is_unlike(traits) else None
 
 
 def overview(

@@ -93,6 +93,7 @@ _KEPT: dict[str, tuple[int, Callable[[Translation], int] | None]] = {
     "rearranged": (64, None),
     "first heads": (32, None),
     "told": (64, None),
+    "unfamiliar": (256, None),
     "batches": (6, None),
 }
 """Number of values to keep of each sort, and how to measure their size."""

@@ -18,8 +18,7 @@ _STYLE = """
 .stAppHeader { height: 1.6rem; min-height: 1.6rem; background: transparent; }
 .stSidebarHeader { height: 1.2rem; min-height: 1.2rem; padding-bottom: 0; }
 .stSidebar .stVerticalBlock { gap: .35rem; }
-[data-testid="stSidebarContent"] .stSidebarUserContent, .stSidebarUserContent { padding-top: .6rem; }
-.stSidebar .st-key-menu { gap: .1rem; }
+.stSidebar .st-key-menu { gap: .25rem; }
 .st-key-menu [data-testid="stCaptionContainer"] { padding-top: .45rem; font-size: .8rem; }
 .stElementContainer:has(> .st-key-menu-addresses), .st-key-menu-addresses { display: none; }
 .st-key-feeders { display: none; }
@@ -40,6 +39,14 @@ _STYLE = """
 .stSidebar a[href^="cross_"] span[data-testid="stIconMaterial"] { color: #D55E00; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
+[data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
+[data-testid="stBaseButton-primary"][data-testid]:not(:disabled) {
+  --letters: clamp(0, 999 * (128 - r), 255);
+  color: rgb(from currentcolor var(--letters) var(--letters) var(--letters));
+}
+:is([data-testid="stPopoverButton"], [data-testid="stBaseButton-tertiary"])[data-testid]:hover {
+  color: inherit; text-decoration: underline; text-underline-offset: .2em;
+}
 .st-key-decoding .stSelectbox { display: flex; align-items: center; gap: .6rem; }
 .st-key-decoding .stSelectbox > :last-child { flex: 1 1 0; min-width: 0; }
 .st-key-decoding label { margin: 0; }

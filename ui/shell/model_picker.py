@@ -43,12 +43,12 @@ def pick_model(now: State) -> str | None:
             names,
             index=names.index(name),
             format_func=_label,
-            **control("model", name, _take_model),
+            **control("model", name, take_model),
         )
     _load(name)
     with place:
         _pick_language(name, now)
-        hub_picker.draw(_take_model)
+        hub_picker.draw(take_model)
     return name
 
 
@@ -74,7 +74,7 @@ def _label(name: str) -> str:
     return " · ".join(filter(None, (model, size(needed) if needed >= LARGE else "", owner)))
 
 
-def _take_model(name: str) -> None:
+def take_model(name: str) -> None:
     """Opens another model; keeps the sentence, the step, the view, and heads that the visitor chose."""
     if imported.is_imported(name):
         run = imported.find(name).selection

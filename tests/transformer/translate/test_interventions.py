@@ -5,35 +5,21 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from changes import EVERY, INSIDE, TEXT, TOKENS
+from changes import EVERY, INSIDE, TEXT, TOKENS, changeable
 from closed_form import CASES
-from random_models import random_model
 from torch.nn import functional as F
 
 from transformer import Sampling, load_translator
 from transformer import interventions as do
 from transformer.model.encodings.positions import REGISTRY
-from transformer.model.interventions.means import HeadMeans
 from transformer.translate.retrace import retrace
-from transformer.translate.translator import Translator
 
 LENGTH = 7
 
 
-def made(tokenizer, **config):
-    """A small random translator that has mean outputs."""
-    model = random_model(vocab_size=tokenizer.vocab_size, tied_embeddings=False, **config)
-    generator = torch.Generator().manual_seed(5)
-    outputs = {
-        kind: torch.randn(site.n_layers, 4, 8, generator=generator)
-        for kind, site in model.config.sites.items()
-    }
-    return Translator(model, tokenizer, means=HeadMeans(outputs, {}))
-
-
 @pytest.fixture(scope="module", params=["pre", "post"])
 def ready(request, tokenizer):
-    return made(tokenizer, norm=request.param)
+    return changeable(tokenizer, norm=request.param)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -63,7 +49,7 @@ def test_a_model_s_own_run_is_not_touched_by_the_changes_of_others(ready):
 
 @pytest.mark.parametrize("positions", REGISTRY)
 def test_every_change_is_the_same_with_and_without_a_cache_for_every_encoding(tokenizer, positions):
-    translator = made(tokenizer, positions=positions)
+    translator = changeable(tokenizer, positions=positions)
     for name, change in INSIDE.items():
         if positions == "none" and isinstance(change, do.NoPositions):
             continue
@@ -304,7 +290,7 @@ def test_a_change_of_a_row_that_the_output_never_reached_is_said(ready):
 def test_what_a_model_does_not_have_is_refused_with_a_sentence(translator, tokenizer):
     with pytest.raises(do.InterventionError, match="ships no mean outputs"):
         translator.translate("one", interventions=[do.ablate("cross", 0, 0, by="mean")])
-    bare = made(tokenizer, positions="none", norm="post")
+    bare = changeable(tokenizer, positions="none", norm="post")
     with pytest.raises(do.InterventionError, match="no positions"):
         bare.translate("one", interventions=[do.no_positions("encoder")])
     with pytest.raises(do.InterventionError, match="post-norm"):
@@ -320,7 +306,7 @@ def test_a_forced_pass_refuses_tokens_that_contradict_its_output(ready):
 
 
 def test_the_last_layer_norms_can_be_left_out(tokenizer):
-    translator = made(tokenizer, norm="pre")
+    translator = changeable(tokenizer, norm="pre")
     for side in ("encoder", "decoder"):
         changed = translator.translate(TEXT, max_length=4, interventions=[do.drop_norm(side)])
         assert changed.attention.audit().passed

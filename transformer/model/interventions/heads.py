@@ -55,6 +55,10 @@ class InHeads(Intervention, InAttention):
         """The heads that it changes."""
         return tuple(range(n_heads)) if self.head is None else self.head
 
+    def in_head(self, kind: AttentionKind, layer: int, head: int) -> bool:
+        """Whether it changes this head."""
+        return (self.kind, self.layer) == (kind, layer) and (self.head is None or head in self.head)
+
     def check(self, setting: Setting) -> None:
         setting.site(self.kind, self.layer)
         n_heads = setting.config.n_heads
