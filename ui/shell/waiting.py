@@ -12,7 +12,7 @@ from ui.controls.text import plain
 from ui.server import catalogue, memory
 from ui.shell import frame
 
-_STARTING = "PyTorch and the model are loading, as once after every start of the server."
+_STARTING = "PyTorch and the model are still loading, because the server has just started."
 
 
 def loads(name: str) -> str:
