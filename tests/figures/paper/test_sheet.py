@@ -105,7 +105,7 @@ def test_no_room_for_maps_is_told() -> None:
 
 @pytest.mark.parametrize("wrong", [{"width": 0}, {"letters": 99}, {"columns": 0}, {"file": "exe"}])
 def test_forms_outside_their_range_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="must be from|no format"):
+    with pytest.raises(ValueError, match=r"must be from|no format"):
         Form(**wrong)  # type: ignore[arg-type]
 
 
