@@ -1,10 +1,10 @@
-"""The parts of a sheet, drawn with matplotlib: maps, letters, legend; in pt from the upper left corner."""
+"""The parts of a sheet, drawn with matplotlib: maps and letters; in pt from the upper left corner."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from figures.base import style
 from figures.base.shape import HeadLike
 from figures.maps.heatmap import masked_blocks
 from figures.paper.form import POINTS
-from figures.paper.layout import GAP, LINE, SHORT, Layout, Panel
+from figures.paper.layout import GAP, SHORT, Layout, Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,8 @@ _HAIR = 0.4
 """Thickness of lines in pt."""
 _SEAM = 0.1
 """Outline of a cell in pt, in its own colour: without it, readers of PDF show white lines between cells."""
+_MIDDLE = 0.35
+"""How far a line of text stands below the middle of its row, in multiples of the letters."""
 
 
 def colours(weights: np.ndarray, kind: str, scale: str = "linear") -> np.ndarray:
@@ -56,9 +58,9 @@ def text_width(text: str, letters: float) -> float:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    canvas = FigureCanvasAgg(Figure(dpi=POINTS))
+    canvas: Any = FigureCanvasAgg(Figure(dpi=POINTS))
     written = canvas.figure.text(0, 0, text or " ", fontsize=letters, parse_math=False)
-    return float(written.get_window_extent(canvas.get_renderer()).width)
+    return cast(float, written.get_window_extent(canvas.get_renderer()).width)
 
 
 @dataclass(frozen=True)
@@ -77,44 +79,53 @@ class Pen:
 
     def write(self, x: float, y: float, text: str, **look: Any) -> None:
         """Writes a text as it is: a dollar sign does not begin a formula."""
-        usual = {"color": INK, "fontsize": self.letters}
+        usual: dict[str, Any] = {"color": INK, "fontsize": self.letters, "rotation_mode": "anchor"}
         self.axes.text(x, y, text, parse_math=False, **usual | look)
 
     def box(self, x: float, y: float, width: float, height: float, **look: Any) -> None:
         """A rectangle with a thin outline."""
         from matplotlib.patches import Rectangle
 
-        usual = {"facecolor": "none", "edgecolor": GREY, "linewidth": _HAIR}
+        usual: dict[str, Any] = {"facecolor": "none", "edgecolor": GREY, "linewidth": _HAIR}
         self.axes.add_patch(Rectangle((x, y), width, height, **usual | look))
 
     def hatched(self, x: float, y: float, width: float, height: float) -> None:
         """A rectangle that is masked."""
         self.box(x, y, width, height, hatch="/////", linewidth=0)
 
-    def head(self, panel: Panel, corner: tuple[float, float], laid: Layout) -> None:
-        """A map with its labels and titles."""
+    def head(self, laid: Layout, place: int) -> None:
+        """The map at a place of the sheet, with its labels and titles."""
+        panel, corner = laid.panels[place], laid.corners[place]
         x, y = corner
         rows, keys = panel.view.weights.shape
         down, across = rows * laid.cell, keys * laid.cell
         self._cells(panel.view, corner, laid.cell)
         self.box(x, y, across, down)
         self._labels(panel, corner, laid)
-        top, left = y - panel.top, x - panel.left
-        self.write(left, top, panel.title, va="top")
-        up = top + LINE * self.letters * bool(panel.title)
-        quiet = {"color": GREY}
-        self.write(x + across / 2, up, panel.titles[1], ha="center", va="top", **quiet)
-        rotated = panel.titles[0] if text_width(panel.titles[0], self.letters) <= down else SHORT
-        self.write(left, y + down / 2, rotated, va="center", rotation=90, **quiet)
+        if panel.title:
+            self.write(
+                x - panel.left, y - panel.top + self.letters, self._fitting(panel.title, laid.rooms[place])
+            )
+        quiet = {"color": GREY, "ha": "center"}
+        self.write(x + across / 2, y - panel.above + self.letters, panel.titles[1], **quiet)
+        beside = self._fitting((panel.titles[0], SHORT), down)
+        self.write(x - panel.left + self.letters, y + down / 2, beside, rotation=90, **quiet)
+
+    def _fitting(self, texts: Sequence[str], room: float) -> str:
+        """The first text that fits into a width in pt; if none does, the last."""
+        return next((text for text in texts if text_width(text, self.letters) <= room), texts[-1])
 
     def _labels(self, panel: Panel, corner: tuple[float, float], laid: Layout) -> None:
-        (x, y), near, cell = corner, GAP * self.letters, laid.cell
+        (x, y), near = corner, GAP * self.letters
+        look = {"fontsize": laid.letters}
+
+        def along(i: int) -> float:
+            return (i + 0.5) * laid.cell + _MIDDLE * laid.letters
+
         for i in range(0, len(panel.rows), laid.step):
-            at = y + (i + 0.5) * cell
-            self.write(x - near, at, panel.rows[i], ha="right", va="center_baseline")
+            self.write(x - near, y + along(i), panel.rows[i], ha="right", **look)
         for j in range(0, len(panel.columns), laid.step):
-            at = x + (j + 0.5) * cell
-            self.write(at, y - near, panel.columns[j], ha="center", va="bottom", rotation=90)
+            self.write(x + along(j), y - near, panel.columns[j], rotation=90, **look)
 
     def _cells(self, view: HeadLike, corner: tuple[float, float], cell: float) -> None:
         """Every visible cell as a square of its own; masked cells are hatched."""
@@ -130,21 +141,3 @@ class Pen:
         for top, bottom, left, right in masked_blocks(view.mask):
             place = corner[0] + cell * left, corner[1] + cell * top
             self.hatched(*place, cell * (right - left), cell * (bottom - top))
-
-    def legend(self, kinds: Sequence[str], masked: bool, y: float) -> None:
-        """One line that says what the colours of each kind mean, and the hatching."""
-        x, side = self._named(0, y, "weight"), 0.9 * self.letters
-        for text, share in style.stops(self.scale):
-            for kind in kinds:
-                self.box(x, y, side, side, facecolor=colours(np.array(share), kind))
-                x += side
-            x = self._named(x + 0.3 * side, y, text)
-        if masked:
-            self.hatched(x, y, side, side)
-            self.box(x, y, side, side)
-            self._named(x + 1.3 * side, y, "masked")
-
-    def _named(self, x: float, y: float, text: str) -> float:
-        """Writes a word of the legend, and returns where the next thing begins."""
-        self.write(x, y + self.letters / 2, text, va="center_baseline", color=GREY)
-        return x + text_width(text, self.letters) + 0.6 * self.letters

@@ -17,6 +17,8 @@ _NEXT = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans", "Noto", "")
 _PLAIN = {"style": ("normal",), "weight": (400, "normal", "regular", "book")}
 _TRUETYPE = {b"\x00\x01\x00\x00", b"true"}
 """How a TrueType file begins; all others (CFF outlines, collections) cannot be embedded as TrueType."""
+_PLACEHOLDERS = "Last Resort"
+"""How the names of fonts begin that draw a frame for every letter there is, and no letter itself."""
 _VARIANTS = range(0xFE00, 0xFE10)
 """Marks that choose between two drawings of the letter before them; they have no drawing themselves."""
 
@@ -43,9 +45,9 @@ def families(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(chosen), tuple(sorted(missing))
 
 
-def are_truetype(names: Iterable[str]) -> bool:
-    """Whether all of these families have TrueType outlines, which journals prefer inside a PDF."""
-    return all(_begins(_entries()[name].fname) in _TRUETYPE for name in names)
+def without_truetype(names: Iterable[str]) -> tuple[str, ...]:
+    """The families that have no TrueType outlines, which publishers prefer inside a PDF."""
+    return tuple(name for name in names if _begins(_entries()[name].fname) not in _TRUETYPE)
 
 
 def _begins(path: str) -> bytes:
@@ -72,7 +74,9 @@ def _entries() -> dict[str, FontEntry]:
     return {
         entry.name: entry
         for entry in reversed(fontManager.ttflist)
-        if entry.style in _PLAIN["style"] and entry.weight in _PLAIN["weight"]
+        if entry.style in _PLAIN["style"]
+        and entry.weight in _PLAIN["weight"]
+        and not entry.name.startswith(_PLACEHOLDERS)
     }
 
 

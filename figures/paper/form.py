@@ -15,6 +15,11 @@ MOST_HEADS = 12
 """Most heads on one sheet."""
 INCH = 2.54
 POINTS = 72.0
+_ONE_COLUMN, _TWO_COLUMNS = 8.5, 17.0
+"""Usual widths in cm of a figure in one column of a journal, and across two."""
+_MOST_IN_COLUMN = 30
+"""Most tokens on a side of a map that fits into one column with all its labels."""
+_DRAFT_DPI = 192
 
 
 @dataclass(frozen=True)
@@ -29,18 +34,20 @@ class Form:
         scale: how weights become colours, one of `style.SCALES`.
         footnote: whether what the figure shows and where it comes from is printed under it.
         dpi: dots per inch of a PNG.
+        draft: whether a small PNG is made that shows how the file will look, with what is to know about it.
 
     Raises:
         ValueError: a number is outside its range.
     """
 
     file: File = "pdf"
-    width: float = 8.5
+    width: float = _ONE_COLUMN
     letters: float = 8.0
     columns: int = 3
     scale: str = "linear"
     footnote: bool = False
     dpi: int = 300
+    draft: bool = False
 
     def __post_init__(self) -> None:
         for name, value, (low, high) in (
@@ -52,6 +59,16 @@ class Form:
                 raise ValueError(f"The {name.format(value)}; it must be from {low:g} to {high:g}.")
         if self.file not in FILES:
             raise ValueError(f"There is no format {self.file!r}; there are {', '.join(FILES)}.")
+
+    @staticmethod
+    def usual_for(maps: int, longest: int) -> Form:
+        """The form for some maps of up to `longest` tokens on a side, if nothing else is chosen."""
+        return Form(width=_ONE_COLUMN if maps == 1 and longest <= _MOST_IN_COLUMN else _TWO_COLUMNS)
+
+    @property
+    def saved(self) -> tuple[File, int]:
+        """The format of the bytes, and the dots per inch."""
+        return ("png", _DRAFT_DPI) if self.draft else (self.file, self.dpi)
 
     @property
     def points(self) -> float:

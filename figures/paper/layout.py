@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,10 @@ _TALLEST = 680.0
 """Greatest height of a sheet in pt: a page of a journal."""
 _LETTERS_EACH = 0.95
 """Least distance of two labels, in multiples of the letters."""
+_LEAST = 5.0
+"""Smallest letters of a label in pt: before they get smaller, labels are left out."""
+_AIR = 1.5
+"""Space between two maps, in multiples of the letters."""
 
 
 @dataclass(frozen=True)
@@ -32,30 +37,32 @@ class Panel:
 
     Attributes:
         view: the head.
-        title: what stands above the map; empty if the sheet holds one map.
+        title: what may stand above the map, the longest first; nothing if the sheet holds one map.
         titles: the titles of the rows and of the columns.
         rows: the labels from top to bottom.
         columns: the labels from left to right.
         left: room in pt to the left of the map.
+        above: height in pt of the labels and the title of the columns.
         top: room in pt above the map; in a layout the same for all maps of a row.
     """
 
     view: HeadLike
-    title: str
+    title: tuple[str, ...]
     titles: tuple[str, str]
     rows: list[str]
     columns: list[str]
     left: float
+    above: float
     top: float
 
     @staticmethod
-    def of(view: HeadLike, title: str, form: Form, measure: Measure) -> Panel:
+    def of(view: HeadLike, title: tuple[str, ...], form: Form, measure: Measure) -> Panel:
         """Measures the labels of a head."""
         rows, columns = labels.names(row_tokens(view), _ROOM), labels.names(view.key_tokens, _ROOM)
         side, line = (1 + GAP) * form.letters, LINE * form.letters
         left = side + max(map(measure, rows)) + GAP * form.letters
-        top = side + max(map(measure, columns)) + GAP * form.letters + line * bool(title)
-        return Panel(view, title, _axis_titles(view), rows, columns, left, top)
+        above = side + max(map(measure, columns)) + GAP * form.letters
+        return Panel(view, title, _axis_titles(view), rows, columns, left, above, above + line * bool(title))
 
 
 def _axis_titles(view: HeadLike) -> tuple[str, str]:
@@ -70,14 +77,18 @@ class Layout:
     Attributes:
         panels: the maps, row by row.
         corners: the upper left corner of each map's first cell.
+        rooms: the width in pt for what stands above each map.
         cell: side of a cell.
+        letters: size of the labels in pt.
         step: every how many tokens a label is written, so that labels do not overlap.
         bottom: where the maps end.
     """
 
     panels: tuple[Panel, ...]
     corners: tuple[tuple[float, float], ...]
+    rooms: tuple[float, ...]
     cell: float
+    letters: float
     step: int
     bottom: float
 
@@ -95,7 +106,7 @@ def lay_out(panels: Sequence[Panel], form: Form) -> Layout:
     tops = [max(panel.top for panel in row) for row in grid]
     wide = [max(panel.view.weights.shape[1] for panel in column) for column in across]
     tall = [max(panel.view.weights.shape[0] for panel in row) for row in grid]
-    gap = 1.5 * form.letters
+    gap = _AIR * form.letters
     cell = min(
         (form.points - sum(lefts) - gap * (count - 1) - 1) / sum(wide),
         (_TALLEST - sum(tops) - gap * (len(grid) - 1)) / sum(tall),
@@ -109,8 +120,32 @@ def lay_out(panels: Sequence[Panel], form: Form) -> Layout:
     ys = _starts(tops, [cell * each for each in tall], gap)
     corners = tuple((xs[i % count], ys[i // count]) for i in range(len(panels)))
     level = tuple(replace(panel, top=tops[i // count]) for i, panel in enumerate(panels))
-    step = max(1, -int(-_LETTERS_EACH * form.letters // cell))
-    return Layout(level, corners, cell, step, ys[-1] + cell * tall[-1])
+    rooms = tuple(panel.left + cell * wide[i % count] for i, panel in enumerate(panels))
+    return Layout(level, corners, rooms, cell, *_fitting(cell, form.letters), ys[-1] + cell * tall[-1])
+
+
+def _fitting(cell: float, letters: float) -> tuple[float, int]:
+    """The size of labels in pt, and every how many tokens one is written.
+
+    Labels become smaller than the other letters if that leaves room for all of them.
+    """
+    small = cell / _LETTERS_EACH
+    if small >= min(letters, _LEAST):
+        return min(letters, small), 1
+    return letters, math.ceil(_LETTERS_EACH * letters / cell)
+
+
+def flowing(widths: Sequence[float], room: float, gap: float) -> list[list[int]]:
+    """Breaks things that stand beside one another into rows no wider than `room`; a row has at least one."""
+    rows: list[list[int]] = []
+    end = math.inf
+    for i, width in enumerate(widths):
+        if end + gap + width > room:
+            rows.append([])
+            end = -gap
+        rows[-1].append(i)
+        end += gap + width
+    return rows
 
 
 def _starts(before: Sequence[float], sizes: Sequence[float], gap: float) -> list[float]:

@@ -18,9 +18,10 @@ from figures.base.shape import HeadLike
 from figures.maps.export import plain, wrapped
 from figures.maps.heatmap import check
 from figures.paper import draw
-from figures.paper.fonts import are_truetype, families
+from figures.paper.fonts import families, without_truetype
 from figures.paper.form import INCH, MOST_HEADS, POINTS, Form, Paper
 from figures.paper.layout import LINE, Layout, Measure, Panel, lay_out
+from figures.paper.legend import Legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,19 +64,22 @@ def _words(views: Sequence[HeadLike], form: Form) -> list[str]:
         side for view in views for side in (view.query_tokens, view.predicted_tokens or (), view.key_tokens)
     ]
     tokens = [name for side in sides for name in labels.names(side)]
-    return [*tokens, *_titles(views), *(text for text, _ in style.stops(form.scale)), "…"]
+    titles = [text for title in _titles(views) for text in title]
+    return [*tokens, *titles, *(text for text, _ in style.stops(form.scale)), "…"]
 
 
-def _titles(views: Sequence[HeadLike]) -> list[str]:
-    """The title of each map; a single map has none, since the paper's own caption names it."""
+def _titles(views: Sequence[HeadLike]) -> list[tuple[str, ...]]:
+    """What may stand above each map; nothing above a single map, since the paper's own caption names it."""
     if len(views) == 1:
-        return [""]
+        return [()]
     mixed = len({view.kind for view in views}) > 1
-    return [
-        f"({chr(ord('a') + i)}) {f'{view.kind}, ' * mixed}"
-        f"layer {labels.count(view.layer)}, head {labels.count(view.head)}"
-        for i, view in enumerate(views)
-    ]
+    return [_title(f"({chr(ord('a') + i)})", view, mixed) for i, view in enumerate(views)]
+
+
+def _title(letter: str, view: HeadLike, mixed: bool) -> tuple[str, ...]:
+    kind = f"{view.kind}, " * mixed
+    long = f"{letter} {kind}layer {labels.count(view.layer)}, head {labels.count(view.head)}"
+    return long, f"{letter} {kind}{labels.head_name(view.layer, view.head)}", letter
 
 
 def _drawn(
@@ -83,36 +87,39 @@ def _drawn(
 ) -> Paper:
     import matplotlib
 
-    settings: dict[str, Any] = {
-        "font.family": list(fonts),
+    settings: Any = {
+        "font.family": [*fonts, "sans-serif"],  # an SVG names them all
+        "font.sans-serif": fonts[:1],
         "hatch.linewidth": 0.4,
-        "pdf.fonttype": 42 if are_truetype(fonts) else 3,
-        "svg.fonttype": "path",
+        "pdf.fonttype": 3 if without_truetype(fonts) else 42,
+        "svg.fonttype": "none",  # text stays text
         "svg.hashsalt": _MAKER,
     }
     with matplotlib.rc_context(settings):
         measure = lru_cache(lambda text: draw.text_width(text, form.letters))
         panels = [Panel.of(*each, form, measure) for each in zip(views, _titles(views), strict=True)]
         laid = lay_out(panels, form)
-        figure, height = _figure(laid, form, _broken(about, form, measure) if form.footnote else [])
-        data = _saved(figure, form, _title(views), about)
-    return Paper(data, form.width, height / POINTS * INCH, _notes(laid, form, missing))
+        figure, height = _figure(laid, form, _broken(about, form, measure) if form.footnote else [], measure)
+        data = _saved(figure, form, _named(views), about)
+    return Paper(data, form.width, height / POINTS * INCH, _notes(laid, form, fonts, missing))
 
 
-def _figure(laid: Layout, form: Form, footnote: Sequence[str]) -> tuple[Figure, float]:
+def _figure(laid: Layout, form: Form, footnote: Sequence[str], measure: Measure) -> tuple[Figure, float]:
     """Draws everything, and returns the height in pt too."""
-    line, small = LINE * form.letters, LINE * _SMALL * form.letters
-    height = laid.bottom + 2.2 * line + small * len(footnote)
-    figure, axes = draw.blank(form.points, height)
-    pen = draw.Pen(axes, form.letters, form.scale)
-    for panel, corner in zip(laid.panels, laid.corners, strict=True):
-        pen.head(panel, corner, laid)
     views = [panel.view for panel in laid.panels]
     kinds = list(dict.fromkeys(view.kind for view in views))
-    pen.legend(kinds, any(not view.mask.all() for view in views), laid.bottom + 0.8 * line)
+    masked = any(not view.mask.all() for view in views)
+    legend = Legend(kinds, masked, form.scale, form.letters, form.points, measure)
+    small, below = LINE * _SMALL * form.letters, laid.bottom + 0.8 * LINE * form.letters
+    height = below + legend.height + small * len(footnote)
+    figure, axes = draw.blank(form.points, height)
+    pen = draw.Pen(axes, form.letters, form.scale)
+    for place in range(len(views)):
+        pen.head(laid, place)
+    legend.draw(pen, below)
     for i, text in enumerate(footnote):
-        look = {"va": "top", "fontsize": _SMALL * form.letters, "color": draw.GREY}
-        pen.write(0, laid.bottom + 2 * line + i * small, text, **look)
+        look = {"fontsize": _SMALL * form.letters, "color": draw.GREY}
+        pen.write(0, below + legend.height + (i + 0.75) * small, text, **look)
     return figure, height
 
 
@@ -123,7 +130,7 @@ def _broken(about: Sequence[str], form: Form, measure: Measure) -> list[str]:
     return [line for each in about for line in wrapped(each, int(fitting))]
 
 
-def _title(views: Sequence[HeadLike]) -> str:
+def _named(views: Sequence[HeadLike]) -> str:
     """What the sheet shows, for the metadata."""
     named = [f"{KIND_NAMES[view.kind]}, {labels.head_phrase(view.layer, view.head)}" for view in views]
     return "; ".join(dict.fromkeys(named))
@@ -138,11 +145,12 @@ def _saved(figure: Figure, form: Form, title: str, about: Sequence[str]) -> byte
         "png": {"Title": title, "Description": text, "Software": _MAKER},
     }
     file = io.BytesIO()
-    figure.savefig(file, format=form.file, dpi=form.dpi, metadata=facts[form.file])
+    kind, dpi = form.saved
+    figure.savefig(file, format=kind, dpi=dpi, metadata=facts[kind])
     return file.getvalue()
 
 
-def _notes(laid: Layout, form: Form, missing: Sequence[str]) -> tuple[str, ...]:
+def _notes(laid: Layout, form: Form, fonts: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
     """What the visitor should know about the figure."""
     notes = []
     if laid.step > 1:
@@ -154,5 +162,10 @@ def _notes(laid: Layout, form: Form, missing: Sequence[str]) -> tuple[str, ...]:
         shown = " ".join(missing[:12]) + " …" * (len(missing) > 12)
         notes.append(
             f"No font on this machine has {shown}, so boxes stand there: install the Noto font of the script."
+        )
+    if form.file == "pdf" and (outlined := without_truetype(fonts)):
+        notes.append(
+            f"Some publishers refuse Type 3 fonts, which this PDF holds, because {' and '.join(outlined)} "
+            "has no TrueType form."
         )
     return tuple(notes)

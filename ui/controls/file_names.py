@@ -5,8 +5,10 @@ from __future__ import annotations
 import unicodedata
 
 _LONGEST = 40
-"""Most letters that each part of a name keeps; a letter takes at most four of a name's 255 bytes."""
-_TAKEN = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(1, 10))}
+"""Most letters that each part of a name keeps."""
+_MOST_BYTES = 200
+"""Most bytes of a name without its ending; file systems take 255."""
+_TAKEN = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in "0123456789¹²³")}
 """Names that Windows keeps for itself."""
 
 
@@ -17,6 +19,7 @@ def file_name(*parts: str) -> str:
         parts: what the name says, the sentence first; each is cut after a word, and an empty one is left out.
     """
     name = "-".join(filter(None, map(_part, parts)))
+    name = name.encode()[:_MOST_BYTES].decode(errors="ignore").rstrip("-")
     if not name:
         return "figure"
     return f"figure-{name}" if name in _TAKEN else name

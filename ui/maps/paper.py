@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
 
 import streamlit as st
 
 from figures.base import captions, labels, style
-from figures.paper.form import FILES, LETTERS, MOST_HEADS, WIDTHS, File, Form, Paper
+from figures.paper.form import FILES, INCH, LETTERS, MOST_HEADS, WIDTHS, Form, Paper
 from figures.paper.sheet import sheet
 from transformer.lenses.reading import ReadView
 from ui.address import session
@@ -26,7 +25,8 @@ from ui.server import catalogue
 Chosen = tuple[str, int, int]
 """Kind, layer and head, from 0."""
 _KEY = "export.paper"
-_PREVIEW_DPI = 120
+_SCREEN = 96
+"""Px of a page in an inch."""
 _MIME = {"pdf": "application/pdf", "svg": "image/svg+xml", "png": "image/png"}
 
 
@@ -41,8 +41,8 @@ def heads_of(kinds: Sequence[str], model: str) -> dict[Chosen, str]:
     }
 
 
-def about(views: Sequence[ReadView], looks: Looks, now: State) -> tuple[str, str]:
-    """What a sheet shows, and where it comes from."""
+def about(views: Sequence[ReadView], looks: Looks, now: State) -> tuple[str, str, str]:
+    """What a sheet shows, of which sentence, and where it comes from."""
     places: dict[str, list[str]] = {}
     for view in views:
         places.setdefault(captions.KIND_NAMES[view.kind], []).append(
@@ -55,28 +55,30 @@ def about(views: Sequence[ReadView], looks: Looks, now: State) -> tuple[str, str
     badges = dict.fromkeys(str(captions.badge(view.audit, view.derived)["text"]) for view in views)
     what = f"{captions.quantity_name(first)}, {colour}{''.join(notes)}"
     model = f"{first.model} ({captions.norm_name(first.norm)})"
-    return f"{named} · {what} · {model} · {', '.join(badges)}", provenance(now)
+    run = looks[first.kind].translation
+    sentence = f"“{run.source_text}” → “{run.text}” ({run.method})"
+    return f"{named} · {what} · {model} · {', '.join(badges)}", sentence, provenance(now)
 
 
 def offer(kinds: Sequence[str], looks: Looks, now: State) -> None:
-    """Draws the choices, the figure as it will look, and the button that saves it."""
+    """Draws the choices, the button that saves the figure, and the figure as it will look."""
     look = looks[kinds[-1]]
     heads = heads_of(kinds, look.opened.asked.model)
-    chosen = _choose_heads(heads, (look.kind, *look.head))
-    form = _choose_form(look.scale, len(chosen))
-    if not chosen:
-        st.caption("Choose at least one head.")
-        return
-    views = [looks[kind].read((layer, head)) for kind, layer, head in chosen]
-    texts = about(views, looks, now)
-    with st.spinner("Drawing the figure"):
-        paper = _draft(views, form, texts)
-    if paper is None:
-        return
-    st.image(paper.data, width="stretch")
-    size = f"{paper.width:g} × {paper.height:.1f} cm"
-    st.caption(plain(" ".join((f"{size}, without cursor and fading.", *paper.notes))))
-    name = file_name(sentence_of(now), " ".join(heads[each] for each in chosen))
+    choices, picture = st.columns(2, gap="medium")
+    with choices:
+        chosen = _choose_heads(heads, (look.kind, *look.head))
+        views = [looks[kind].read((layer, head)) for kind, layer, head in chosen]
+        form = _choose_form(look.scale, views)
+        if not views:
+            st.caption("Choose at least one head.")
+            return
+        texts = about(views, looks, now)
+        _save(views, form, texts, file_name(sentence_of(now), " ".join(heads[each] for each in chosen)))
+    with picture:
+        _show(views, form, texts)
+
+
+def _save(views: Sequence[ReadView], form: Form, texts: Sequence[str], name: str) -> None:
     st.download_button(
         f"Save {form.file.upper()}",
         lambda: sheet(views, form, texts).data,
@@ -85,6 +87,20 @@ def offer(kinds: Sequence[str], looks: Looks, now: State) -> None:
         key=f"{_KEY}.save",
         on_click="ignore",
     )
+
+
+def _show(views: Sequence[ReadView], form: Form, texts: Sequence[str]) -> None:
+    """The figure in the size that it has on paper, its caption, and what is to know about it."""
+    with st.spinner("Drawing the figure"):
+        paper = _draft(views, form, texts)
+    if paper is None:
+        return
+    alt = " ".join(map(captions.summary, views))
+    st.image(paper.data, width=round(paper.width / INCH * _SCREEN), alt=alt)
+    st.caption(plain(f"{texts[0]} · {texts[1]}"))
+    size = f"{paper.width:g} × {paper.height:.1f} cm"
+    told = f"{size}, without cursor and fading. The file's metadata holds this caption and the link."
+    st.caption(plain(" ".join((told, *paper.notes))))
 
 
 def _choose_heads(heads: Mapping[Chosen, str], shown: Chosen) -> list[Chosen]:
@@ -98,33 +114,31 @@ def _choose_heads(heads: Mapping[Chosen, str], shown: Chosen) -> list[Chosen]:
     )
 
 
-def _choose_form(scale: str, count: int) -> Form:
-    file, width, letters, beside = st.columns([1.5, 1, 1, 1], vertical_alignment="bottom")
-    with file:
-        chosen = st.segmented_control(
-            "File", FILES, default=FILES[0], format_func=str.upper, required=True, key=f"{_KEY}.file"
-        )
-    usual = Form()
+def _choose_form(scale: str, views: Sequence[ReadView]) -> Form:
+    usual = Form.usual_for(len(views), max((max(view.weights.shape) for view in views), default=0))
+    file = st.segmented_control(
+        "File", FILES, default=FILES[0], format_func=str.upper, required=True, key=f"{_KEY}.file"
+    )
+    width, letters, beside = st.columns(3)
     with width:
-        centimetres = st.number_input(
-            "Width, cm", *WIDTHS, usual.width, 0.5, format="%g", key=f"{_KEY}.width"
-        )
+        key = session.control(f"{_KEY}.width", usual.width)
+        centimetres = st.number_input("Width, cm", *WIDTHS, usual.width, 0.5, format="%g", key=key)
     with letters:
         points = st.number_input(
             "Letters, pt", *LETTERS, usual.letters, 0.5, format="%g", key=f"{_KEY}.letters"
         )
     with beside:
         columns = st.number_input(
-            "Maps in a row", 1, MOST_HEADS, usual.columns, disabled=count < 2, key=f"{_KEY}.columns"
+            "Per row", 1, MOST_HEADS, usual.columns, disabled=len(views) < 2, key=f"{_KEY}.columns"
         )
-    footnote = st.checkbox("Print model, date and link under the figure", key=f"{_KEY}.footnote")
-    return Form(cast(File, chosen), centimetres, points, columns, scale, footnote)
+    footnote = st.checkbox("Print caption, date and link under the figure", key=f"{_KEY}.footnote")
+    return Form(file, centimetres, points, columns, scale, footnote)
 
 
 def _draft(views: Sequence[ReadView], form: Form, texts: Sequence[str]) -> Paper | None:
     """The figure as an image for the page; None if it cannot be drawn, and the page has said why."""
     try:
-        return sheet(views, replace(form, file="png", dpi=_PREVIEW_DPI), texts)
+        return sheet(views, replace(form, draft=True), texts)
     except ValueError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None

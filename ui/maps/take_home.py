@@ -29,7 +29,7 @@ from ui.server import catalogue
 from ui.shell import waiting
 
 KEY = "export.run"
-_SEEN, _PAPER = "the view as seen", "a figure for a paper"
+_SEEN, PAPER = "the view as seen", "a figure for a paper"
 
 
 @st.fragment
@@ -56,9 +56,9 @@ def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] |
 
 def _for_paper() -> bool:
     """Whether the visitor wants a figure for a paper, and not the view as it is seen."""
-    ways = (_SEEN, _PAPER)
+    ways = (_SEEN, PAPER)
     way = st.segmented_control("What to save", ways, default=_SEEN, required=True, key=f"{KEY}.way")
-    return way == _PAPER
+    return way == PAPER
 
 
 def _maps(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:

@@ -6,6 +6,7 @@ import io
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from head_views import View, decoder_view, view
 from PIL import Image
 
 from figures.base import style
+from figures.paper import sheet as drawing
+from figures.paper.draw import text_width
 from figures.paper.form import FILES, INCH, MOST_HEADS, POINTS, Form
 from figures.paper.sheet import sheet
 
@@ -80,16 +83,70 @@ def test_hostile_tokens_are_text(file: str) -> None:
     assert sheet([view("encoder", tokens, tokens)], Form(file)).data  # type: ignore[arg-type]
 
 
-def test_letters_that_no_font_has_are_told_in_one_sentence() -> None:
-    tokens = ("▁a", "▁\U0001fbfa")  # a block that no font covers yet
-    (note,) = sheet([view("encoder", tokens, tokens)], Form("svg")).notes
-    assert "\U0001fbfa" in note
+@pytest.mark.parametrize("file", FILES)
+def test_letters_that_no_font_has_are_told_in_one_sentence(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "families", lambda texts: (("DejaVu Sans",), ("猫",)))
+    tokens = ("▁a", "▁猫")
+    (note,) = sheet([view("encoder", tokens, tokens)], Form(file)).notes  # type: ignore[arg-type]
+    assert "猫" in note
     assert note.count(".") == 1
 
 
 def test_labels_without_room_are_left_out_and_told() -> None:
     assert "label" in sheet([decoder_view(64)], Form("svg", width=5)).notes[0]
     assert not sheet([decoder_view(6)], Form("svg", width=17)).notes
+
+
+def labels_of(svg: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+def test_sixty_tokens_keep_all_their_labels_at_the_usual_width() -> None:
+    head = decoder_view(60)
+    written = labels_of(sheet([head], replace(Form.usual_for(1, 60), file="svg")).data.decode())
+    assert {f"w{i}" for i in range(59)} <= set(written)
+
+
+def test_letters_are_text_in_an_svg_and_truetype_in_a_pdf() -> None:
+    tokens = ("▁müde", "▁<b>")
+    head = view("encoder", tokens, tokens)
+    assert labels_of(sheet([head], Form("svg")).data.decode()).count("müde") == 2
+    pdf = sheet([head], Form("pdf")).data
+    assert b"/CIDFontType2" in pdf
+    assert b"/FontFile2" in pdf
+    assert b"/Type3" not in pdf
+
+
+def test_a_pdf_with_fonts_that_publishers_refuse_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "without_truetype", lambda names: ("Some CFF",))
+    made = sheet([cross()], Form("pdf"))
+    assert b"/Type3" in made.data
+    assert "Some CFF" in made.notes[0]
+    assert "Some CFF" in sheet([cross()], Form("pdf", draft=True)).notes[0]
+    assert not sheet([cross()], Form("png")).notes
+
+
+def test_a_draft_is_a_png_of_the_same_size() -> None:
+    draft, saved = (sheet([cross()], Form("pdf", draft=each)) for each in (True, False))
+    assert draft.data.startswith(b"\x89PNG")
+    assert saved.data.startswith(b"%PDF")
+    assert (draft.width, draft.height, draft.notes) == (saved.width, saved.height, saved.notes)
+
+
+def right_ends(svg: str, letters: float) -> list[float]:
+    """Where the texts that begin at the left of an SVG end."""
+    placed = re.findall(r'<text [^>]*anchor: start[^>]* x="([\d.]+)"[^>]*rotate\(-0[^>]*>([^<]*)<', svg)
+    return [float(x) + text_width(text, letters) for x, text in placed]
+
+
+def test_titles_and_legend_stay_inside_a_narrow_sheet() -> None:
+    heads = [view(kind, ("▁a", "▁b"), ("▁a", "▁b")) for kind in style.HUES]
+    form = Form("svg", width=8.5, columns=3)
+    ends = right_ends(sheet(heads, form).data.decode(), form.letters)
+    assert len(ends) > 6
+    assert max(ends) < form.points + 0.1 * form.letters
 
 
 @pytest.mark.parametrize("heads", [[], [cross()] * (MOST_HEADS + 1)])

@@ -26,8 +26,9 @@ TEXTS = (
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_every_file_system_accepts_the_name(text: str) -> None:
-    name = file_name(text, "cross L2 H6")
+@pytest.mark.parametrize("figure", ["cross L2 H6", "𝔸" * 80])
+def test_every_file_system_accepts_the_name(text: str, figure: str) -> None:
+    name = file_name(text, figure)
     assert 0 < len(f"{name}.json".encode()) <= 255
     assert {unicodedata.category(letter)[0] for letter in name.replace("-", "")} <= set("LMN")
     assert not name.startswith("-")
@@ -42,7 +43,7 @@ def test_the_name_says_the_sentence_and_the_figure_in_whole_words() -> None:
     assert file_name("", "next") == "next"
 
 
-@pytest.mark.parametrize("text", ["con", "NUL", "Com1", " aux. "])
+@pytest.mark.parametrize("text", ["con", "NUL", "Com1", " aux. ", "COM¹", "lpt9"])
 def test_names_that_windows_keeps_for_itself_are_changed(text: str) -> None:
     assert file_name(text).startswith("figure-")
 
