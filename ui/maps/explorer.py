@@ -37,11 +37,12 @@ class Scene:
         kinds: the kinds of attention whose chosen head is drawn as a map.
         extra: returns the payloads of the other figures, by name.
         below: draws the controls under the view.
-        above: draws the controls over the view.
         tour: the stops of the tour, each a part of the view and its text.
         fade: whether the rows of later steps are faded.
         largest: the longest side that a map may have, in px.
         follows: whether the part below the view shows the cursor's place, and is redrawn when that changes.
+        above: draws the controls over the view.
+        beside: draws what follows every step together with the view.
     """
 
     layout: Layout | Callable[[State, Looks], Layout]
@@ -54,6 +55,7 @@ class Scene:
     largest: int = 360
     follows: bool = False
     above: Callable[[State, Looks], None] | None = None
+    beside: Callable[[State, Looks], None] | None = None
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
         """The contents of the view for a state."""
@@ -97,7 +99,10 @@ def explorer(scene: Scene) -> None:
 def _view(scene: Scene, layout: Layout) -> None:
     key = session.view_key(layout.view)
     linked_view.mount(layout, scene.opened.trace, session.cursor(), key, lambda: _moved(scene, layout))
-    frame.menu(session.current())
+    now = session.current()
+    frame.menu(now)
+    if scene.beside is not None:
+        scene.beside(now, looks_of(scene.opened, now))
 
 
 def _moved(scene: Scene, layout: Layout) -> None:

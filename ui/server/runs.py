@@ -12,8 +12,9 @@ import streamlit as st
 
 from figures import Tile
 from transformer import Sampling, Translation, Translator
+from transformer.lenses.block import Block, open_block
 from transformer.lenses.inside import InsideHead, look_inside
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Side
 from transformer.study.facts import Grid, grid
 from transformer.study.first_heads import first_heads
 from transformer.study.statistics import sentence_totals
@@ -141,6 +142,11 @@ def inside(asked: Asked, translation: Translation, kind: str, chosen: Head, row:
     """
     again = traced(asked, translation)
     return look_inside(translator(asked.model).model, again, (kind, *chosen), row, translation)
+
+
+def block(asked: Asked, translation: Translation, side: Side, layer: int, position: int) -> Block:
+    """One layer (from 0) of a stack at one token (from 0), sub-layer by sub-layer."""
+    return open_block(translator(asked.model).model, traced(asked, translation), side, layer, position)
 
 
 def untrained(asked: Asked, translation: Translation, seed: int) -> Translation:
