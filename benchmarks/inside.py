@@ -1,6 +1,6 @@
 """Measures a step of the cursor on the page "Inside a head": the time until its last section shows the step.
 
-    python benchmarks/inside.py [--models DIR] [--tokens 13] [--repeats 12] [--against seconds.json]
+    python benchmarks/inside.py [--models DIR] [--tokens 13] [--repeats 8]
 
 One visitor presses the right arrow key; the clock runs in the browser, from the key press to the first frame
 in which the figure of the last section holds other numbers than before. A step is also taken on the bare page
@@ -79,7 +79,7 @@ def _compare(browser: Browser, url: str, bare: str, kind: str, options: argparse
     received.clear()
     ours = steps(page, options.repeats)
     size = sum(received) / options.repeats
-    theirs = bare_steps(reference, options.repeats) if False else []
+    theirs = bare_steps(reference, options.repeats)
     _report(f"{kind}, {options.tokens} source tokens", ours, theirs, size)
     page.context.close()
     reference.context.close()
@@ -98,7 +98,8 @@ def steps(page: Page, count: int) -> list[float]:
 
 
 def _report(what: str, ours: list[float], theirs: list[float], size: float) -> None:
-    print(what, [round(x) for x in ours], statistics.median(ours), size)
+    a, b = statistics.median(ours), statistics.median(theirs)
+    print(f"{what:<30} {a:8.0f} ms  bare page {b:8.0f} ms  ratio {a / b:5.2f}  {size:8.0f} bytes", flush=True)
 
 
 if __name__ == "__main__":

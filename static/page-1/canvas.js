@@ -1,5 +1,5 @@
-// Draws the figures of a page on a canvas, from the values that Python wrote for plotly.js: cells, hatched areas, lines,
-// numbers and frames. Labels lie over the canvas as HTML. A page of figures is drawn anew in one frame.
+// Draws the figures of a page on a canvas, from the values that Python wrote for plotly.js: cells, hatched areas,
+// lines, numbers and frames. Labels lie over the canvas as HTML. A page of figures is drawn anew in one frame.
 
 import { element, place } from "../linked_view-4/dom.js";
 import { axesOf } from "./axes.js";
