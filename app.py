@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from ui.address import session
-from ui.shell import frame, sentence
+from ui.shell import frame, sentence, unfamiliar
 from ui.shell.model_picker import pick_model
 from ui.views import home
 
 now = frame.open_page("Translate")
+home.headline()
 model = pick_model(now)
 if model is not None:
     sentence.sentence_box(now)
     sentence.below_box(now)
     opened = sentence.open_sentence(model, now)
     now = session.current()
-    if opened is None:
-        frame.menu(now)
-        frame.show_notices(now)
-    else:
-        frame.show_notices(now, opened.translation.notes)
+    frame.show_notices(now, () if opened is None else opened.translation.notes)
+    if opened is not None:
+        unfamiliar.tell(opened)
         home.show(opened)

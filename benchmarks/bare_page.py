@@ -1,11 +1,13 @@
-"""The reference for `benchmarks/app.py`: a bare Streamlit page with a text input and three small heat maps.
+"""The reference for `benchmarks/app.py`: a bare Streamlit page with a text input and the app's three maps.
 
-With `?tokens=32`, the maps are those of the app at that length, with labels, mask and hover texts. The button
-redraws them one step later with `st.plotly_chart`, as a page without a linked view must.
+It imports PyTorch only if it is told so: `streamlit run benchmarks/bare_page.py -- torch`. With `?tokens=32`,
+the maps are those of the app at that length, with labels, mask and hover texts. The button redraws them one
+step later with `st.plotly_chart`, as a page without a linked view must.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,15 +15,26 @@ from types import SimpleNamespace
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
-import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+AXES = {
+    "encoder": ("source_tokens", "source_tokens"),
+    "decoder": ("decoder_input_tokens", "decoder_input_tokens"),
+    "cross": ("target_tokens", "source_tokens"),
+}
 
 
-def small_map(seed: int) -> go.Figure:
-    """A heat map of 13 tokens."""
-    weights = torch.rand(13, 13, generator=torch.Generator().manual_seed(seed)).numpy()
-    return go.Figure(go.Heatmap(z=weights, colorscale="Blues", showscale=False))
+def first_map(kind: str, moved: int) -> go.Figure:
+    """A map of the example that the app opens with; another text moves its columns."""
+    layer, head = json.loads((ROOT / "assets/models/en-de/heads.json").read_text())["default"][kind]
+    with np.load(ROOT / "assets" / "first.npz") as file:
+        run, weights = json.loads(file["meta"].tobytes())["run"], file[f"{kind}.weights"][layer, head]
+    rows, columns = (run[name] for name in AXES[kind])
+    figure = go.Figure(go.Heatmap(z=np.roll(weights, moved, 1), colorscale="Blues", showscale=False))
+    figure.update_xaxes(tickvals=list(range(len(columns))), ticktext=columns, side="top", tickangle=-90)
+    figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=rows, autorange="reversed")
+    return figure
 
 
 def app_map(kind: str, tokens: int, step: int) -> go.Figure:
@@ -30,7 +43,7 @@ def app_map(kind: str, tokens: int, step: int) -> go.Figure:
 
     names = tuple(f"▁word{i}" for i in range(tokens))
     mask = np.tri(tokens, dtype=bool) if kind == "decoder" else np.ones((tokens, tokens), bool)
-    weights = torch.rand(tokens, tokens, generator=torch.Generator().manual_seed(1)).numpy() * mask
+    weights = np.random.default_rng(1).random((tokens, tokens), np.float32) * mask
     weights /= weights.sum(1, keepdims=True)
     tokens_of = {"query_tokens": names, "key_tokens": names, "predicted_tokens": names}
     window = SimpleNamespace(query_start=0, query_stop=tokens, key_start=0, key_stop=tokens)
@@ -51,11 +64,13 @@ def maps(text: str, tokens: int | None) -> None:
     if st.button("next"):
         st.session_state["step"] = step = step + 1
     for kind, column in zip(("encoder", "decoder", "cross"), st.columns(3), strict=True):
-        figure = small_map(len(text)) if tokens is None else app_map(kind, tokens, step)
+        figure = first_map(kind, len(text)) if tokens is None else app_map(kind, tokens, step)
         figure.update_layout(title=f"{text} {step}", height=330)
         column.plotly_chart(figure, key=kind)
 
 
+if "torch" in sys.argv[1:]:
+    import torch  # noqa: F401
 st.set_page_config(layout="wide")
 given = st.query_params.get("tokens")
 maps(st.text_input("Sentence", "one"), int(given) if given else None)

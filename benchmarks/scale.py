@@ -267,7 +267,7 @@ def print_memory(model: Translator, sizes: tuple[int, ...]) -> None:
 def main() -> None:
     """Runs all measurements."""
     from transformer import load_translator
-    from ui.shell.frame import PAGES
+    from ui.shell.menu import PAGES
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -280,7 +280,9 @@ def main() -> None:
     folder = options.models or ROOT / "assets" / "models"
     path = next(each for each in sorted(folder.iterdir()) if (each / "config.json").is_file())
     model = load_translator(path)
-    pages = [page for page, *_ in PAGES if not options.pages or any(word in page for word in options.pages)]
+    pages = [page.path for page in PAGES]
+    if options.pages:
+        pages = [page for page in pages if any(word in page for word in options.pages)]
     long, short, longest = (
         {"model": path.name, "text": text_of(model, SOURCE, n), "target": text_of(model, TARGET, n)}
         for n in (256, 32, 1024)

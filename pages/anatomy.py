@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from ui.shell.page import open_sentence_page, with_model
-from ui.views.anatomy import page
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Anatomy"):
+    from ui.views.anatomy import page
 
 opened = open_sentence_page("Anatomy")
 if opened is not None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from ui.shell.page import open_sentence_page
-from ui.views.compare import page
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Compare"):
+    from ui.views.compare import page
 
 opened = open_sentence_page("Compare")
 if opened is not None:

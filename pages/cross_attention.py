@@ -5,24 +5,27 @@ from __future__ import annotations
 from ui.address import session
 from ui.controls import pickers
 from ui.shell.page import open_sentence_page
-from ui.views.attention import alignment, page
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Cross-attention"):
+    from ui.views.attention import alignment, page
 
 PAGE = page.KindPage(
     kind="cross",
     strips=("source", "target"),
     cursor="step",
-    note="**What to notice.** Self-attention looks inside its own sequence; here the queries come "
-    "from the decoder and "
-    "the keys and values from the encoder's output. This is the only way in which the source reaches "
-    "the translation. "
-    "A map of words that move looks like a diagonal with crossings.",
-    seeing="The decoder's state at each step makes a query and compares it with the keys of all "
-    "source tokens, which "
-    "the encoder computed once. A row is labelled by the token it predicts; hovering also names the "
-    "token it reads. "
-    "Nothing is masked: the whole source is there from the start.",
-    formula=r"\mathrm{softmax}\!\left(\frac{Q_{\text{decoder}}K_{\text{encoder}}^{\top}}{\sqrt{d_k}}\right)"
-    r"V_{\text{encoder}}",
+    note="**What to notice.** Self-attention looks inside its own sequence. Here the queries come from the "
+    "decoder, and the keys and values from the encoder's output. In no other way does the source reach the "
+    "translation. If both languages put the words in the same order, the dark cells lie near the diagonal; a "
+    "word that moves leaves it.\n\n"
+    "**A weight says how much was read, not what it mattered.** What the translation needs shows only when "
+    "something is changed: without this head, the translation may well stay the same.\n\n"
+    "The same attention serves whenever one text reads another: in reading comprehension, for example, the "
+    "words of a question attend to the words of a text.",
+    seeing="The decoder's state at each step makes a query and compares it with the keys of all source "
+    "tokens, which the encoder computed once. A row is labelled by the token it predicts; hovering also "
+    "names the token it reads. No mask hides source tokens, because the whole source is there from the "
+    "start; in a batch, padding is masked.",
 )
 
 _VARIANTS = {"attention": "attention", "alignment": "word alignment"}

@@ -5,22 +5,22 @@ from __future__ import annotations
 from ui.address import session
 from ui.controls import pickers
 from ui.shell.page import open_sentence_page
-from ui.views.attention import page
-from ui.views.masks import padded
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Encoder self-attention"):
+    from ui.views.attention import page
+    from ui.views.masks import padded
 
 PAGE = page.KindPage(
     kind="encoder",
     strips=("source",),
     cursor="source",
-    note="**What to notice.** Rows and columns are the same tokens, and nothing is masked: the "
-    "encoder sees the whole "
-    "sentence at once. It runs once, before step 1, so no decode step belongs to it.",
-    seeing="Every source token makes a query and compares it with the keys of all source tokens. The "
-    "weights of a row "
-    "say how much of each token's value it takes up; a row sums to 1. The grid shows all heads: rows "
-    "are layers, "
-    "columns are heads.",
-    formula=r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V",
+    note="**What to notice.** Rows and columns are the same tokens, and every token may read every other, "
+    "before it and after it: the encoder has no causal mask, and one sentence alone has no padding to mask. "
+    "The encoder runs once, before step 1, so no decode step belongs to it.",
+    seeing="Every source token makes a query and compares it with the keys of all source tokens. The weights "
+    "of a row say how much of each token's value it takes up; they are positive, and a row sums to 1. The "
+    "grid shows all heads: rows are layers, columns are heads.",
 )
 
 _VARIANTS = {"alone": "this sentence", "batch": "put it in a batch"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from ui.views.heads import page
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Heads over many sentences"):
+    from ui.views.heads import page
 
 page.show()

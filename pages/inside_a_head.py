@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from ui.shell.page import open_sentence_page, with_model
-from ui.views.inside import page
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Inside a head"):
+    from ui.views.inside import page
 
 opened = open_sentence_page("Inside a head", page.controls)
 if opened is not None:

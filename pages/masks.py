@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ui.controls import pickers
 from ui.shell.page import open_sentence_page
-from ui.views.masks import page
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Masks"):
+    from ui.views.masks import page
 
 _VARIANTS = {"alone": "your sentence alone", "batch": "in a batch"}
 

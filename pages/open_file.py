@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from ui.views import open_file
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Open a file"):
+    from ui.views import open_file
 
 open_file.show()

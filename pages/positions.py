@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from ui.views.positions import page
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Positions"):
+    from ui.views.positions import page
 
 page.show()

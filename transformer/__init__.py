@@ -1,18 +1,28 @@
-"""The Transformer of "Attention Is All You Need", with every attention head open to inspection."""
+"""The Transformer of "Attention Is All You Need", with every attention head open to inspection.
 
-from transformer.decode.sampling import Sampling
-from transformer.exports.npz import load_trace, save_trace
-from transformer.exports.view import load_view, save_view
-from transformer.model.config import TransformerConfig
-from transformer.model.sites import AttentionKind
-from transformer.model.transformer import Transformer
-from transformer.model.watching.hooks import Hook
-from transformer.text.vocabulary import Tokenizer
-from transformer.trace.recorder import Capture
-from transformer.trace.records import AttentionTrace
-from transformer.trace.view import HeadView, Window
-from transformer.translate.translation import Translation
-from transformer.translate.translator import Translator, load_translator
+A name is imported when it is first asked for (PEP 562), so that what needs no PyTorch does not wait for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformer.decode.sampling import Sampling
+    from transformer.exports.npz import load_trace, save_trace
+    from transformer.exports.view import load_view, save_view
+    from transformer.model import interventions
+    from transformer.model.config import TransformerConfig
+    from transformer.model.sites import AttentionKind
+    from transformer.model.transformer import Transformer
+    from transformer.model.watching.hooks import Hook
+    from transformer.text.vocabulary import Tokenizer
+    from transformer.trace.recorder import Capture
+    from transformer.trace.records import AttentionTrace
+    from transformer.trace.view import HeadView, Window
+    from transformer.translate.translation import Translation
+    from transformer.translate.translator import Translator, load_translator
 
 __version__ = "0.1.0"
 
@@ -29,9 +39,44 @@ __all__ = [
     "Translation",
     "Translator",
     "Window",
+    "interventions",
     "load_trace",
     "load_translator",
     "load_view",
     "save_trace",
     "save_view",
 ]
+
+_HOMES = {
+    "AttentionKind": "model.sites",
+    "AttentionTrace": "trace.records",
+    "Capture": "trace.recorder",
+    "HeadView": "trace.view",
+    "Hook": "model.watching.hooks",
+    "Sampling": "decode.sampling",
+    "Tokenizer": "text.vocabulary",
+    "Transformer": "model.transformer",
+    "TransformerConfig": "model.config",
+    "Translation": "translate.translation",
+    "Translator": "translate.translator",
+    "Window": "trace.view",
+    "load_trace": "exports.npz",
+    "load_translator": "translate.translator",
+    "load_view": "exports.view",
+    "save_trace": "exports.npz",
+    "save_view": "exports.view",
+}
+"""The module of each name of ``__all__``; ``interventions`` is a module itself."""
+
+
+def __getattr__(name: str) -> object:
+    if name == "interventions":
+        return import_module(f"{__name__}.model.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from transformer.commands import attention, heads, hub, positions, train, use
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
@@ -16,13 +14,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0 for success, 2 for bad input (one sentence on standard error), 130 if interrupted.
     """
-    arguments = _parser().parse_args(argv)
     try:
+        arguments = _parser().parse_args(argv)
         return int(arguments.run(arguments))
     except BrokenPipeError:
         sys.stderr.close()
         return 1
     except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
         return 130
     except (ValueError, OSError) as error:
         print(_sentence(error), file=sys.stderr)
@@ -44,6 +43,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    """The parser of all commands. They are imported only here: that takes seconds, and Ctrl-C may come."""
+    from transformer.commands import attention, familiarity, heads, hub, positions, train, use
+
     parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     training = subparsers.add_parser("train", help="train a model on parallel text")
@@ -52,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     use.add_commands(subparsers)
     attention.add_command(subparsers)
     heads.add_commands(subparsers)
+    familiarity.add_command(subparsers)
     positions.add_command(subparsers)
     hub.add_commands(subparsers)
     return parser

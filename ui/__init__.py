@@ -7,8 +7,3 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 """One computing thread for each visitor, set before torch is imported. With two on two cores, Enter to
 painted takes 1.4 times as long (``benchmarks/app.py``): threads wait for each other and for the browser."""
-
-import pandas  # type: ignore[import-untyped]  # noqa: E402, F401
-
-"""Imported whole before any page draws: plotly uses the pandas that it finds loaded, even one that another
-visitor's thread is still importing."""

@@ -16,6 +16,8 @@ STRONGEST = 0.6
 """Opacity of the largest value; text in its cell stays readable."""
 WIDEST_ROLES = 10
 """Most heads per layer for which each cell has room for a role."""
+_LEGEND = 34
+"""Px for the colour bar under the map of heads."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ def head_grid(
 ) -> go.Figure:
     """Draws the heads of a kind (rows are layers, columns are heads) and frames the selected head.
 
-    Colours run from the smallest value to the largest. A click on a cell gives a point whose `customdata` is
-    (layer, head), from 0.
+    Colours run from the smallest value to the largest, which the bar under the map names. A click on a cell
+    gives a point whose `customdata` is (layer, head), from 0.
 
     Args:
         cells: by layer and head.
@@ -61,8 +63,8 @@ def head_grid(
             | {"line": {"color": style.HUES[kind], "width": 2.5}}
         ],
         "annotations": [_text(cells[i][j], (i, j), n_heads, ink) for i, j in places],
-        "height": 34 + rows * n_layers,
-        "margin": {"l": 30, "t": 28, "r": 4, "b": 4},
+        "height": 34 + rows * n_layers + _LEGEND,
+        "margin": {"l": 30, "t": 28, "r": 4, "b": 4 + _LEGEND},
         "dragmode": False,
         "clickmode": "event+select",
         "hovermode": "closest",
@@ -77,7 +79,7 @@ def _colours(cells: Sequence[Sequence[Cell]], kind: str) -> dict[str, Any]:
     )
     hue = style.HUES[kind]
     low, high = (float(np.nanmin(values)), float(np.nanmax(values))) if not np.isnan(values).all() else (0, 1)
-    return {
+    found = {
         "type": "heatmap",
         "z": values,
         "zmin": low,
@@ -88,6 +90,29 @@ def _colours(cells: Sequence[Sequence[Cell]], kind: str) -> dict[str, Any]:
         "showscale": False,
         "hoverinfo": "skip",
     }
+    return found | (_scale(cells, low, high) if high > low else {})
+
+
+def _scale(cells: Sequence[Sequence[Cell]], low: float, high: float) -> dict[str, Any]:
+    """A colour bar under the map, with the texts of the smallest and the largest value."""
+    texts = {each.value: each.text for row in cells for each in row if each.value is not None}
+    ends = [texts[min(texts)], texts[max(texts)]]
+    bar = {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "y": 0,
+        "yanchor": "top",
+        "xpad": 0,
+        "ypad": 8,
+        "len": 0.4,
+        "thickness": 8,
+        "outlinewidth": 0,
+        "tickvals": [low, high],
+        "ticktext": [labels.escape(end) for end in ends],
+        "tickfont": {"size": 10},
+    }
+    return {"showscale": True, "colorbar": bar}
 
 
 def _targets(cells: Sequence[Sequence[Cell]], places: Sequence[tuple[int, int]]) -> dict[str, Any]:
@@ -149,7 +174,7 @@ class Follower:
 
 
 def relation_dots(found: Sequence[Follower], kind: str) -> go.Figure:
-    """Draws, for each relation, a dot for the head, a bar for the rule, and a line between the two.
+    """Draws, for each relation, a dot for the best head, a bar for the best rule, and a line between the two.
 
     Args:
         found: the relations, from top to bottom.
@@ -165,16 +190,19 @@ def relation_dots(found: Sequence[Follower], kind: str) -> go.Figure:
         "y": [place for place in places for _ in range(3)],
         "line": {"color": style.NEUTRAL, "width": 1.5},
         "hoverinfo": "skip",
+        "showlegend": False,
     }
     points: dict[str, Any] = {"type": "scatter", "mode": "markers", "y": places, "hovertext": notes}
     points |= {"hovertemplate": "%{hovertext}<extra></extra>"}
-    rule = points | {"name": "rule", "x": [each.rule for each in found]}
+    rule = points | {"name": "best fixed offset", "x": [each.rule for each in found]}
     rule |= {"marker": {"symbol": "line-ns", "size": 12, "line": {"width": 2.5, "color": style.CHOSEN}}}
-    heads = points | {"name": "head", "x": [each.share for each in found]}
+    heads = points | {"name": "best head", "x": [each.share for each in found]}
     heads |= {"marker": {"symbol": "circle", "size": 10, "color": style.HUES[kind]}}
     across = _axis([percent(share) for share in (0, 0.25, 0.5, 0.75, 1)], "top")
     across |= {"tickvals": [0, 0.25, 0.5, 0.75, 1], "range": [-0.02, 1.03], "showgrid": True}
     down = _axis(names, "left") | {"range": [len(found) - 0.4, -0.6]}
     layout = {"xaxis": across | {"gridcolor": "rgba(128,128,128,.25)"}, "yaxis": down, "dragmode": False}
-    layout |= {"height": 40 + 20 * len(found), "margin": {"l": 210, "t": 26, "r": 20, "b": 6}}
+    layout |= {"height": 66 + 20 * len(found), "margin": {"l": 210, "t": 52, "r": 20, "b": 6}}
+    place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "top", "yref": "container"}
+    layout |= {"showlegend": True, "legend": place | {"font": {"size": 11}, "itemclick": False}}
     return style.figure(style.spec([between, rule, heads], layout | {"hovermode": "closest"}))

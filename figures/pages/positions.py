@@ -37,6 +37,7 @@ _EDGE = {"color": _GRID, "width": 1, "dash": "dot"}
 _SMALL = {"size": 11}
 _NEVER = 0.2
 """Place of a count of 0 on a logarithmic axis."""
+_LEFT = 66
 _POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
 """Ticks of a logarithmic axis: powers of ten, written out."""
 
@@ -61,6 +62,11 @@ class Interval:
     high: float
 
 
+def margin(top: int) -> dict[str, int]:
+    """Px around a plot: on the left, there is room for a tick label and, beside it, the title of the axis."""
+    return {"l": _LEFT, "t": top, "r": 12, "b": 42}
+
+
 def _axis(title: str, **more: Any) -> dict[str, Any]:
     return {
         "title": {"text": title, "font": _SMALL, "standoff": 6},
@@ -74,8 +80,7 @@ def _axis(title: str, **more: Any) -> dict[str, Any]:
 
 
 def _plot(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], **layout: Any) -> go.Figure:
-    margin = {"l": 52, "t": 8, "r": 12, "b": 42}
-    values: dict[str, Any] = {"xaxis": x, "yaxis": y, "height": 280, "margin": margin, "dragmode": False}
+    values: dict[str, Any] = {"xaxis": x, "yaxis": y, "height": 280, "margin": margin(8), "dragmode": False}
     return style.figure(style.spec(data, values | layout))
 
 
@@ -146,7 +151,7 @@ def lines(
                 "hovertemplate": "%{x:g}: %{y:.3f}",
             }
         )
-    more = _legend(len(series)) | {"margin": {"l": 52, "t": 30 if len(series) > 1 else 8, "r": 12, "b": 42}}
+    more = _legend(len(series)) | {"margin": margin(30 if len(series) > 1 else 8)}
     return _plot(data, _axis(titles[0]), _axis(titles[1]), **more | {"hovermode": "closest"} | layout)
 
 
@@ -235,7 +240,7 @@ def _places(names: Sequence[str]) -> dict[str, Any]:
 
 
 def _measured_layout(twins: int) -> dict[str, Any]:
-    return _legend(twins) | {"margin": {"l": 52, "t": 44, "r": 12, "b": 42}, "hovermode": "closest"}
+    return _legend(twins) | {"margin": margin(44), "hovermode": "closest"}
 
 
 def _error(cells: Sequence[Interval]) -> dict[str, Any]:
@@ -295,8 +300,8 @@ def dots(values: Mapping[str, Interval], title: str, digits: int = 1, unit: str 
         "", tickvals=list(range(len(names))), ticktext=shown, range=[len(names) - 0.5, -0.5], showgrid=False
     )
     x = _axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
-    margin = {"l": 122, "t": 6, "r": 12, "b": 42}
-    return _plot([dot, written], x, y, height=62 + 26 * len(names), margin=margin)
+    around = margin(6) | {"l": 122}
+    return _plot([dot, written], x, y, height=62 + 26 * len(names), margin=around)
 
 
 def token_norms(tokens: Sequence[str], norms: Mapping[str, np.ndarray], title: str) -> go.Figure:
@@ -304,9 +309,7 @@ def token_norms(tokens: Sequence[str], norms: Mapping[str, np.ndarray], title: s
     axis = style.token_axis(labels.ticks(tokens)) | {"tickangle": -60, "automargin": False}
     figure = lines(list(range(len(tokens))), norms, ("", title), height=270)
     figure.update_traces(mode="lines+markers", marker={"size": 5}, hovertemplate="%{y:.2f}")
-    figure.update_layout(
-        xaxis=axis, yaxis={"rangemode": "tozero"}, margin={"l": 52, "t": 30, "r": 12, "b": 70}
-    )
+    figure.update_layout(xaxis=axis, yaxis={"rangemode": "tozero"}, margin=margin(30) | {"b": 70})
     return figure
 
 
@@ -361,7 +364,7 @@ def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence
     right = _axis("training sentences", overlaying="y", side="right", type="log", showgrid=False, **ticks)
     figure.update_layout(
         yaxis2=right,
-        margin={"l": 52, "t": 44, "r": 74, "b": 42},
+        margin=margin(44) | {"r": 74},
         xaxis={"range": [0, min(len(x), 2 * longest)]},
         yaxis={"rangemode": "tozero"},
         **_legend(2),

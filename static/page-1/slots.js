@@ -1,7 +1,7 @@
 // Slots of a page and the feeds that fill them. A slot shows what was fed last, whichever of the two came first; what
 // has not changed is not drawn again.
 
-import { element } from "../linked_view-4/dom.js";
+import { element } from "../linked_view-5/dom.js";
 import { Picture } from "./picture.js";
 import { fill } from "./rich.js";
 

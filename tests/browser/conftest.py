@@ -215,7 +215,7 @@ def newcomer(app: str, chromium: object) -> Iterator[Callable[..., Visitor]]:
     contexts, visitors = [], []
 
     def make(**options: object) -> Visitor:
-        contexts.append(chromium.new_context(viewport=VIEWPORT, **options))  # type: ignore[attr-defined]
+        contexts.append(chromium.new_context(**{"viewport": VIEWPORT, **options}))  # type: ignore[attr-defined]
         visitors.append(Visitor(contexts[-1].new_page(), app))
         return visitors[-1]
 

@@ -9,6 +9,7 @@ def open_heads(visitor: Visitor, **params: str) -> None:
     visitor.page.goto(
         f"{visitor.base}/heads?" + "&".join(f"{name}={value}" for name, value in params.items())
     )
+    visitor.page.get_by_role("button", name="sentences here").click(timeout=PATIENCE)
     visitor.page.wait_for_selector("text=The roles", timeout=PATIENCE)
     visitor.until("document.querySelectorAll('.stPlotlyChart .nsewdrag').length === 1")
 

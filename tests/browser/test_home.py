@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
@@ -26,13 +27,15 @@ def test_a_bare_address_opens_on_a_translated_sentence(visitor: Visitor) -> None
     assert visitor.page.inner_text(".lv-sentence")
 
 
-def test_at_1400_by_900_everything_is_above_the_fold(visitor: Visitor) -> None:
+def test_the_page_says_what_it_is_and_names_its_choices(visitor: Visitor) -> None:
     visitor.open(**case_link("copy"))
-    bottom, width = visitor.page.evaluate(
-        "[document.querySelector('.lv').getBoundingClientRect().bottom, document.documentElement.scrollWidth]"
-    )
-    assert bottom <= 900
-    assert width <= 1400
+    assert visitor.page.locator("h1").all_inner_texts() == ["Attention explorer"]
+    assert "Transformer" in visitor.page.inner_text(".headline p")
+    for label in ("Model", "Decoding"):
+        named = visitor.page.locator("[data-testid=stWidgetLabel]", has_text=re.compile(f"^{label}$"))
+        assert named.is_visible()
+    line = "A weight says how much was read, not what it mattered."
+    assert visitor.page.get_by_text(line).is_visible()
 
 
 def test_on_a_phone_nothing_is_wider_than_the_page(newcomer: Callable[..., Visitor]) -> None:
@@ -152,15 +155,26 @@ def test_a_masked_cell_says_so(visitor: Visitor) -> None:
 
 def test_another_head_sends_one_picture_and_keeps_the_step(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="3"))
-    _choose(visitor, "Head of cross-attention", "layer 1, head 2")
-    visitor.until("document.querySelector('[data-plot=cross] .lv-title').textContent.includes('L1 H2')")
+    head = visitor.page.get_by_label("Head of cross-attention")
+    head.focus()
+    head.select_option(label="L1 H2")
+    visitor.until("document.querySelector('[data-plot=cross] .lv-caption').textContent.includes('head 2')")
     visitor.until("location.search.includes('cross=1.2')")
     assert visitor.count() == "step 3 of 5"
+    assert head.evaluate("node => node === document.activeElement && node.value") == "0.1"
 
 
-def _choose(visitor: Visitor, label: str, option: str) -> None:
-    visitor.page.get_by_label(label).click()
-    visitor.page.get_by_role("option", name=option).click()
+def test_provenance_and_the_head_that_opens_first_are_behind_the_badge(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy"), cross="1.1")
+    details = visitor.page.locator("[data-plot=cross] .lv-proof-text")
+    assert details.is_hidden()
+    visitor.page.locator("[data-plot=cross] .lv-proof summary").click()
+    told = details.inner_text()
+    assert "Cross-attention · layer 1 · head 1 · step" in told
+    assert "Largest row-sum error" in told
+    assert "opens first with this model" in told
+    visitor.page.keyboard.press("Escape")
+    assert details.is_hidden()
 
 
 def test_a_link_reopens_the_same_view(newcomer: Callable[..., Visitor]) -> None:
@@ -200,15 +214,6 @@ def test_the_menu_keeps_the_state_on_every_page(visitor: Visitor) -> None:
     visitor.until("document.title.startsWith('Cross')")
     visitor.ready()
     assert visitor.count() == "step 2 of 5"
-
-
-def test_play_runs_to_the_end_and_writes_the_address_once(visitor: Visitor) -> None:
-    visitor.open(**case_link("copy", step="3"))
-    before = visitor.page.evaluate("history.length")
-    visitor.page.get_by_label("play", exact=True).click()
-    visitor.until("document.querySelector('.lv-count').textContent === 'step 5 of 5'")
-    visitor.until("location.search.includes('step=5')")
-    assert visitor.page.evaluate("history.length") == before + 1
 
 
 def test_the_tour_takes_five_clicks(visitor: Visitor) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui.shell import frame
+from ui.shell import menu
 
 from .conftest import PATIENCE, Visitor
 
@@ -69,4 +69,4 @@ def test_texts_that_cannot_be_translated_get_a_sentence(visitor: Visitor, text: 
     assert sentence in visitor.page.inner_text("[data-testid=stAlert]")
     assert visitor.page.locator(".stException").count() == 0
     links = "document.querySelectorAll('[data-testid=stSidebar] a').length"
-    visitor.until(f"{links} === {len(frame.PAGES)}")
+    visitor.until(f"{links} === {len(menu.PAGES)}")

@@ -64,7 +64,7 @@ def test_decoding_fades_later_rows_and_training_does_not(visitor: Visitor) -> No
     visitor.open("decoder_self_attention", **case_link("copy", step="2"))
     assert visitor.page.locator("[data-plot=decoder] .lv-fade").is_visible()
     visitor.page.get_by_role("radio", name="as trained").click()
-    visitor.until("document.querySelector('[data-plot=decoder] .lv-fade').hidden")
+    visitor.until("document.querySelector('[data-plot=decoder] .lv-fade')?.hidden")
     visitor.until("location.search.includes('view=trained')")
     assert "teacher forcing" in visitor.page.inner_text(".stMain")
 

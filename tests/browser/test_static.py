@@ -103,6 +103,8 @@ def test_the_source_follows_the_step_until_one_is_chosen(call: Call) -> None:
         ("ArrowDown", "key on"),
         ("Escape", "release"),
         (" ", "play"),
+        ("p", "present"),
+        ("?", "keys"),
         ("a", None),
         ("Tab", None),
         ("constructor", None),
@@ -112,7 +114,9 @@ def test_keys_ask_for_what_the_label_of_the_view_says(call: Call, key: str, aske
     assert call("cursor.command", {"key": key}) == asked
     for modifier in ("altKey", "ctrlKey", "metaKey"):
         assert call("cursor.command", {"key": key, modifier: True}) is None
-    assert call("cursor.command", {"key": key}, True) == (None if key == " " else asked)
+    for button in ("BUTTON", "SUMMARY"):
+        assert call("cursor.command", {"key": key}, button) == (None if key == " " else asked)
+    assert call("cursor.command", {"key": key}, "SELECT") == (asked if key == "Escape" else None)
 
 
 def test_a_command_leads_to_a_position(call: Call) -> None:
@@ -129,9 +133,10 @@ def test_an_arrow_enters_the_keys_at_the_near_end(call: Call) -> None:
     assert call("cursor.nextColumn", 0, -1, 6) == -1
 
 
-def test_play_begins_again_after_the_last_step(call: Call) -> None:
-    assert [call("cursor.playFrom", step, 4) for step in (0, 3, 4, 5)] == [1, 4, 0, 0]
-    assert call("cursor.playFrom", 0, 0) == 0
+def test_play_begins_at_the_first_step_unless_it_was_stopped_here(call: Call) -> None:
+    assert [call("cursor.playFrom", step, None, 4) for step in (0, 3, 4)] == [0, 0, 0]
+    assert [call("cursor.playFrom", step, 3, 4) for step in (2, 3, 4)] == [0, 4, 0]
+    assert [call("cursor.playFrom", 4, 4, 4), call("cursor.playFrom", 0, 0, 0)] == [0, 0]
 
 
 def test_a_picked_cell_moves_only_what_lies_outside_it(call: Call) -> None:
@@ -280,22 +285,6 @@ def test_cells_of_a_map_are_square(call: Call, rows: int, columns: int) -> None:
     assert math.isclose(axes["down"]["length"], side * rows)
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "scrolls", "size"),
-    [
-        (1, 1, False, [360, 360]),
-        (26, 26, False, [360, 360]),
-        (27, 27, True, [362, 362]),
-        (3, 64, True, [732, 122]),
-    ],
-)
-def test_a_map_scrolls_if_its_cells_were_too_small(
-    call: Call, rows: int, columns: int, scrolls: bool, size: list[int]
-) -> None:
-    margin = {"l": 88, "t": 88, "r": 4, "b": 4}
-    assert call("frame.mapSize", margin, rows, columns, 360) == {"scrolls": scrolls, "size": size}
-
-
 def test_a_frame_scrolls_only_to_what_it_does_not_show(call: Call) -> None:
     assert [call("frame.scrolled", place, 50, 100) for place in (50, 150)] == [50, 50]
     assert [call("frame.scrolled", place, 50, 100) for place in (0, 49, 60.5, 151)] == [0, 0, 50, 101]
@@ -317,6 +306,162 @@ def test_the_frame_on_the_whole_matrix_holds_the_window(call: Call) -> None:
     words = [[0, 2], [2, 3], [3, 7]]
     assert call("frame.shownPart", words, words[1:]) == [1.5, 3.5]
     assert [call("frame.spanAt", words, at) for at in (-3, 0.6, 2.4, 9)] == [[0, 2], [0, 2], [2, 3], [3, 7]]
+
+
+# --- fit.js -------------------------------------------------------------------------------------------------
+
+LABELS = {"rows": 4.0, "columns": 3.0}
+"""Widths of the widest labels, in multiples of the font size."""
+
+
+def fitted(call: Call, rows: int, columns: int, room: tuple[float, float], **more: object) -> dict[str, Any]:
+    given = {"rows": rows, "columns": columns, "widest": LABELS, "room": room, "smallest": 1, **more}
+    return call("fit.fitted", given)
+
+
+@pytest.mark.parametrize("room", [(200, 160), (300, 500), (700, 650)], ids=str)
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (6, 8), (25, 21), (64, 64), (3, 64)])
+def test_a_map_fits_its_room_and_its_labels_do_not_touch(
+    call: Call, rows: int, columns: int, room: tuple[int, int]
+) -> None:
+    found = fitted(call, rows, columns, room)
+    assert not found["scrolls"]
+    assert found["size"][0] <= room[0] + 1e-6
+    assert found["size"][1] <= room[1] + 1e-6
+    assert found["cell"] * found["every"] >= 0.8 * found["font"] - 1e-6
+    assert found["margin"]["l"] > LABELS["rows"] * found["font"]
+    assert found["margin"]["t"] > LABELS["columns"] * found["font"]
+
+
+def test_cells_shrink_before_labels_are_left_out_and_scroll_last(call: Call) -> None:
+    sizes = [fitted(call, count, count, (360, 360), smallest=6) for count in (6, 13, 20, 25, 40, 64)]
+    cells, fonts = [each["cell"] for each in sizes], [each["font"] for each in sizes]
+    assert cells == sorted(cells, reverse=True)
+    assert fonts == sorted(fonts, reverse=True)
+    assert [each["scrolls"] for each in sizes] == [False] * 5 + [True]
+    assert [each["every"] for each in sizes[:4]] == [1] * 4
+    assert sizes[-1]["cell"] == 6
+    assert sizes[-1]["size"][0] > 360
+
+
+def test_cells_are_no_larger_than_asked_and_sums_keep_their_room(call: Call) -> None:
+    assert fitted(call, 2, 2, (900, 900), largest=84)["cell"] == 84
+    assert fitted(call, 9, 9, (400, 400), right=76)["margin"]["r"] == 76
+
+
+def test_some_labels_are_left_out_evenly(call: Call) -> None:
+    assert call("fit.thinned", list("abcdefg"), 3) == ["a", "d", "g"]
+    assert call("fit.thinned", list("abc"), 1) == list("abc")
+
+
+def test_a_title_is_shortened_at_its_seams(page: Any) -> None:
+    title = "queries: decoder, layer 2 (token predicted)"
+    script = f"""([title, room]) => import('/{SCRIPTS}/fit.js')
+      .then(fit => fit.titleFor(title, room, (text) => text.length))"""
+    found = {room: page.evaluate(script, [title, room]) for room in (99, len(title), 30, 10, 2)}
+    assert found == {
+        99: title,
+        len(title): title,
+        30: "queries: decoder, layer 2",
+        10: "queries",
+        2: "queries",
+    }
+
+
+@pytest.mark.parametrize(("width", "height"), [(980, 380), (1100, 540), (1440, 740), (1440, 400), (700, 330)])
+@pytest.mark.parametrize("main", [0.3, 0.5])
+def test_the_small_maps_and_the_bars_fill_what_the_large_map_leaves(
+    call: Call, width: int, height: int, main: float
+) -> None:
+    given = {
+        "width": width,
+        "height": height,
+        "main": main * width,
+        "gap": 18,
+        "least": [180, 216],
+        "around": 70,
+    }
+    found = call("fit.spread", given)
+    (side, high), (bars, tall) = found["side"], found["next"]
+    across = [main * width, side, side] + ([] if found["over"] else [bars])
+    assert sum(across) + 18 * (len(across) - 1) <= width + 1e-6
+    assert high + 70 + (18 + tall if found["over"] else 0) <= height + 1e-6
+    assert high < height - 70, "the large map is the largest"
+    assert bars >= 180
+    assert tall >= 216
+
+
+# --- flow.js, race.js, keys.js ------------------------------------------------------------------------------
+
+
+def test_a_link_leaves_downwards_and_arrives_from_above(call: Call) -> None:
+    assert call("flow.curve", [10, 20], [50, 60]) == "M10 20C10 40 50 40 50 60"
+
+
+def test_candidates_are_read_from_the_figure_of_their_step(call: Call) -> None:
+    bars = {
+        "x": [0.5, 0.25],
+        "customdata": [-0.69, -1.39],
+        "text": ["50 %", "25 %"],
+        "hovertext": ["&lt;/s&gt;", "Haus"],
+    }
+    frame = {"data": [bars], "layout": {"yaxis": {"ticktext": ["<b>&lt;/s&gt;</b>", "Haus"]}}}
+    first, second = call("race.runners", frame)
+    end = {"label": "</s>", "name": "</s>", "chosen": True, "text": "50 %", "share": 0.5, "log": -0.69}
+    assert first == end
+    assert (second["label"], second["chosen"]) == ("Haus", False)
+
+
+@pytest.mark.parametrize(
+    ("asked", "usual", "scrolling"),
+    [
+        ("back", True, True),
+        ("on", True, True),
+        ("keys", True, True),
+        ("present", True, True),
+        ("key on", True, False),
+        ("first", True, False),
+        ("play", True, False),
+        ("release", False, False),
+    ],
+)
+def test_keys_pressed_elsewhere_move_the_view_if_nothing_else_uses_them(
+    call: Call, asked: str, usual: bool, scrolling: bool
+) -> None:
+    assert call("keys.free", asked, {"own": None, "scrolls": False}) == usual
+    assert call("keys.free", asked, {"own": None, "scrolls": True}) == scrolling
+    assert call("keys.free", asked, {"own": {}, "scrolls": False}) is False
+
+
+# --- view.js ------------------------------------------------------------------------------------------------
+
+REBUILT = """async ({ script, elsewhere }) => {
+  const { show } = await import(script);
+  const data = { view: elsewhere, layout: "page", strips: [], plots: [], focus: "cross", cursor: "step",
+                 trace: "abc", step: 0, source: null, ack: 0 };
+  const host = () => document.body.appendChild(document.createElement("div"));
+  const [first, second, box] = [host(), host(), host().appendChild(document.createElement("input"))];
+  const leave = show({ data, parentElement: first, setStateValue() {} });
+  first.querySelector(".lv").focus();
+  if (elsewhere === "typing") box.focus();
+  await new Promise((done) => setTimeout(done, 20));
+  first.remove();
+  leave();
+  await new Promise((done) => setTimeout(done, 20));
+  show({ data, parentElement: second, setStateValue() {} });
+  const now = document.activeElement;
+  const found = now === box ? "box" : second.contains(now) ? "view" : now.tagName;
+  document.body.replaceChildren();
+  return found;
+}"""
+
+
+@pytest.mark.parametrize(("elsewhere", "focused"), [("nowhere", "view"), ("typing", "box")])
+def test_a_view_that_is_built_anew_takes_the_focus_that_the_old_one_had(
+    page: Any, elsewhere: str, focused: str
+) -> None:
+    given = {"script": f"/{SCRIPTS}/view.js", "elsewhere": elsewhere}
+    assert page.evaluate(REBUILT, given) == focused
 
 
 # --- strips.js ----------------------------------------------------------------------------------------------
@@ -344,6 +489,19 @@ def test_a_strip_runs_right_to_left_and_marks_whole_characters(
     assert page.evaluate(STRIP, given) == ["rtl", ["שלום", "", "€"], ["€"], marked]
 
 
+def test_a_gloss_says_where_it_comes_from(page: Any) -> None:
+    glosses = [{"text": "mice", "origin": origin} for origin in ("example", "alignment head")] + [None]
+    chips = [{"text": "Mäuse", "first": i, "last": i, "gloss": gloss} for i, gloss in enumerate(glosses)]
+    script = """({ script, chips }) => import(script).then(({ Strips }) => {
+      const strips = new Strips({ spec: { strips: ["target"] } });
+      strips.draw({ direction: { target: "ltr" }, target: chips });
+      return [...strips.root.querySelectorAll(".lv-gloss")].map((e) => [e.textContent, e.title, e.className]);
+    })"""
+    own, guessed = page.evaluate(script, {"script": f"/{SCRIPTS}/strips.js", "chips": chips})
+    assert own == ["mice", "", "lv-gloss"]
+    assert guessed == ["mice", "from the alignment head", "lv-gloss lv-guessed"]
+
+
 # --- in the app ---------------------------------------------------------------------------------------------
 
 OVERLAYS = """() => [...document.querySelectorAll(".lv-overlay")].map(overlay => {
@@ -351,12 +509,6 @@ OVERLAYS = """() => [...document.querySelectorAll(".lv-overlay")].map(overlay =>
   const box = overlay.getBoundingClientRect();
   return ["left", "top", "width", "height"].map(name => Math.abs(box[name] - plot[name]));
 })"""
-TICKS = """plot => {
-  const axis = [...document.querySelectorAll(`[data-plot=${plot}] .ytick text`)];
-  const ends = [...document.querySelectorAll(`[data-plot=${plot}] .lv-ends span`)];
-  const middle = (node) => node.getBoundingClientRect().top + node.getBoundingClientRect().height / 2;
-  return ends.map((end, i) => Math.abs(middle(end) - middle(axis[i])));
-}"""
 
 
 @pytest.mark.parametrize("text", ["one two", "one two three four five six eight nine ten", LONG])
@@ -365,9 +517,6 @@ def test_overlays_lie_where_plotly_draws(visitor: Visitor, text: str) -> None:
     offsets = visitor.page.evaluate(OVERLAYS)
     assert len(offsets) == 3
     assert max(max(each) for each in offsets) < 1
-    ends = visitor.page.evaluate(TICKS, "next")
-    assert len(ends) == 10
-    assert max(ends) < 4
 
 
 # --- every script -------------------------------------------------------------------------------------------
@@ -387,6 +536,7 @@ def test_the_folder_is_named_wherever_it_is_loaded() -> None:
         "ui/linked_view/component.py",
         "ui/linked_view/__init__.py",
         "ui/controls/export.py",
+        "ui/shell/menu.py",
         "static/README.md",
     ):
         assert f"{SCRIPTS}/" in (ROOT / path).read_text()

@@ -171,7 +171,8 @@ def test_hostile_tokens_are_text_in_every_way_of_drawing(visitor: Visitor) -> No
         visitor.page.get_by_role("radio", name=name).click()
         visitor.until(f"document.querySelector('[data-plot={drawn}]')")
         visitor.ready()
-        assert visitor.page.locator(".lv img, .lv script, .lv b:not(.lv-title b)").count() == 0
+        hostile = visitor.page.locator(".lv img, .lv script, .lv b:not(.lv-title b)")
+        assert [each.evaluate("node => node.outerHTML") for each in hostile.all()] == []
         whole(visitor)
 
 

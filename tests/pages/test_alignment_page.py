@@ -5,17 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
+from itertools import cycle, islice
 
 import pytest
 from app_pages import run, words
 from closed_form import CASES
 
+from figures.base.bars import percent
 from transformer.lenses.alignment import read_gold
 from transformer.text.pairs import DataError
-from ui.server import gold
+from ui.server import catalogue, gold
 from ui.views.attention import gold as gold_picker
 
 PAGE = "pages/cross_attention.py"
+NUMBERS = ("one", "two", "three", "four", "five", "six", "eight", "nine", "ten")
 
 
 def known(name: str) -> str:
@@ -159,12 +162,50 @@ def test_a_gold_file_is_parsed_once_and_not_at_every_run(monkeypatch: pytest.Mon
     assert any("pairs of your file" in each.label for each in at.selectbox)
 
 
-def test_a_long_text_is_drawn_in_a_window_that_says_so():
+@pytest.mark.parametrize("length", [1, 41, 70])
+def test_no_word_is_dropped(length: int):
+    text = " ".join(
+        list(islice(cycle(["one", "two", "three", "four", "five", "six", "eight", "nine", "ten"]), length))
+    )
+    at = align(model="random", text=text)
+    assert not at.exception
+    layout = chart(at)["layout"]
+    assert len(layout["xaxis"]["ticktext"]) == length
+    assert layout["xaxis"]["ticktext"][0].startswith("one")
+    assert " · target words" not in words(at)
+
+
+def test_a_very_long_text_is_drawn_in_a_window_that_says_so_and_can_be_moved():
     text = " ".join(["one two three four five six eight nine ten"] * 12)
     at = align(model="random", text=text, step="90", pairs="1-1")
     assert not at.exception
-    assert "target words" in words(at)
-    assert len(json.dumps(chart(at))) < 300_000
+    assert "source words 9–108" in words(at)
+    assert len(json.dumps(chart(at))) < 700_000
+    _, source = (each for each in at.selectbox if each.label == "Row of the cursor")
+    source.select_index(2).run()
+    assert not at.exception
+    assert "source words 1–100" in words(at)
+
+
+def test_links_are_told_as_suggestions_with_the_error_of_the_head():
+    at = align(model="en-de", text="The dog sleeps.")
+    known = catalogue.facts("en-de")["heads"]["cross"][1][5]
+    assert "Head 6 of layer 2 suggests" in words(at)
+    assert "suggestions of attention, not facts" in words(at)
+    assert f"this head on 100 pairs of alignments (europarl-en-de) is **{percent(known['aer'])}**" in words(
+        at
+    ).replace("\\", "")
+    assert f"the diagonal would have {percent(known['aer_diagonal'])}" in words(at)
+    assert "how much was read, not what it mattered" in words(at)
+    read = align(model="en-de", text="The dog sleeps.", rows="read")
+    assert f"is **{percent(known['aer_read'])}**" in words(read)
+
+
+@pytest.mark.parametrize("choice", [{"mean": "1-2"}, {"rule": "mutual"}, {"model": "copy"}], ids=str)
+def test_without_a_measured_error_the_page_claims_none(choice: dict[str, str]):
+    at = align(**{"model": "en-de", "text": "one two", **choice})
+    assert "show how many are right" in words(at)
+    assert "of this head" not in words(at)
 
 
 @pytest.mark.parametrize(

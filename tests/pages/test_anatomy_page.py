@@ -8,15 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from app_pages import HOSTILE, array, run, said, strip, words
+from app_pages import HOSTILE, array, click_menu, run, said, strip, words
 from closed_form import CASES
 from random_models import random_model
 
 from transformer.model.config import TransformerConfig
+from transformer.storage.card import Score, scores
 from transformer.storage.directory import save_checkpoint
 from transformer.translate.translator import Translator, load_translator
 from ui.address.values import PARTS
-from ui.views.anatomy import page
+from ui.server import catalogue
+from ui.views.anatomy import page, paper
 from ui.views.anatomy.body import boxes, parts
 
 PAGE = "pages/anatomy.py"
@@ -103,6 +105,72 @@ def test_the_paper_stands_beside_this_model():
     assert "not stated in its card" in told
 
 
+def test_the_test_of_the_paper_has_a_row_of_its_own():
+    told = words(run(PAGE, model="en-de", text="The dog sleeps."))
+    known = scores((catalogue.BUNDLED / "en-de" / "README.md").read_text())
+    shared = next(each.value for each in known if "newstest2014" in each.dataset)
+    tatoeba = next(each.value for each in known if "Tatoeba" in each.dataset)
+    rows = {line.split("|")[1].strip(): line for line in told.splitlines() if line.startswith("| ")}
+    assert f"| {shared:g} | 27.3" in rows["BLEU on newstest2014"]
+    assert f"{tatoeba:g} on Tatoeba" in rows["BLEU on other tests"]
+    assert str(tatoeba) not in rows["BLEU on newstest2014"]
+    assert "Only scores on one test can be compared" in told
+
+
+def test_a_card_states_scores_by_test():
+    card = [
+        Score("newstest2014", "bleu", 3.5, ""),
+        Score("FLORES", "bleu", 3.6, ""),
+        Score("a", "chrf", 9, ""),
+    ]
+    assert paper.bleu(card) == ("3.5", "3.6 on FLORES")
+    assert paper.bleu([]) == ("", "")
+
+
+@pytest.mark.parametrize(("model", "norm"), [("random", "pre"), ("copy", "post")])
+def test_a_block_is_a_chain_in_the_order_that_runs(model: str, norm: str):
+    at = run(PAGE, model=model)
+    chains = [each.value for each in at.latex if "MultiHead" in each.value]
+    assert len(chains) == 1
+    assert (r"x + \mathrm{MultiHead}(\mathrm{LN}(x))" in chains[0].replace("{x}", "x")) == (norm == "pre")
+    assert "unchanged" not in words(at)
+    assert ("there is a path that meets no LayerNorm" in words(at)) == (norm == "pre")
+    other = "post" if norm == "pre" else "pre"
+    link = next(each.proto for each in at.get("page_link") if f"{other}-norm twin" in each.proto.label)
+    twin = {"post": "postnorm", "pre": "sinusoidal"}[other]
+    assert f"model=positions%2F{twin}" in link.query_string
+    assert "step=" not in link.query_string
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ("source-embedding", "the encoder could not tell word orders apart"),
+        ("target-embedding", "the decoder would know the order from its mask alone"),
+    ],
+)
+def test_only_the_encoder_would_lose_the_order_of_words(part: str, told: str):
+    assert told in words(run(PAGE, model="random", part=part))
+
+
+def test_a_position_is_said_as_people_count_and_as_the_formula_does():
+    assert "for token 2, the formula takes 1, because" in words(
+        run(PAGE, model="random", source="2", part="source-embedding")
+    )
+
+
+def test_a_feed_forward_network_is_said_to_treat_each_position_alone():
+    told = words(run(PAGE, model="random", part="decoder-forward"))
+    assert "a non-linear function (relu) acts on each position alone" in told
+
+
+def test_what_to_read_next_names_titles_authors_and_years():
+    told = words(run(PAGE, model="random"))
+    for works in paper.READING.values():
+        for title, authors, year in works:
+            assert f"*{title}*, {authors}, {year}" in told
+
+
 def test_a_click_on_a_box_opens_its_part_and_an_empty_one_changes_nothing(monkeypatch: pytest.MonkeyPatch):
     opened: list[str] = []
     monkeypatch.setattr(page.session, "change", lambda **values: opened.append(values["part"]))
@@ -123,10 +191,8 @@ def test_the_lists_choose_the_same_parts_and_go_into_the_address():
     next(each for each in at.selectbox if each.label == "Layer").select(2).run()
     assert not at.exception
     assert (at.query_params["part"], at.query_params["layer"]) == ("decoder-cross", "3")
-    links = [
-        each.proto.query_string for each in at.get("page_link") if "kind=" not in each.proto.query_string
-    ]
-    assert not any("part=" in link or "layer=" in link for link in links)
+    at = click_menu(at, "app.py")
+    assert not {"part", "layer"} & set(at.query_params)
 
 
 @pytest.mark.parametrize(

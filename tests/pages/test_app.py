@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from app_pages import HEADS, LINKED, PAGES, feeds, run, said, view
+from app_pages import HEADS, LINKED, PAGES, ROOT, SENTENCE, click_menu, feeds, run, said, view
 from closed_form import CASES
+from streamlit.testing.v1 import AppTest
 
 from transformer.translate.translator import Translator
-from ui.shell import frame
+from ui.address.parameters import KEEP
+from ui.shell import menu
 
 
 @pytest.mark.parametrize("page", LINKED)
@@ -147,8 +149,8 @@ def test_a_translation_is_made_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Translator, "stream", counted)
     text = "nine ten eight stop"
     at = run(text=text)
-    head = next(each for each in at.selectbox if "cross" in each.label)
-    head.select((0, 1)).run()
+    at.query_params["cross"] = "1.2"
+    at.run()
     at.run()
     assert calls.count(text) == 1
     assert feeds(at)["cross"]["title"] == "Cross L1 H2"
@@ -179,11 +181,44 @@ def test_back_restores_the_earlier_state():
     assert feeds(at)["strips"]["source"][0]["text"] == CASES["copy"].source_tokens[0].removeprefix("▁")
 
 
-def test_links_of_the_menu_carry_the_state():
-    at = run(step="2", decoder="1.2")
-    queries = [each.proto.query_string for each in at.get("page_link")]
-    assert len(queries) == len(frame.PAGES)
-    assert all("step=2" in query and "decoder=1.2" in query for query in queries)
+def test_the_menu_is_the_same_whatever_the_visitor_looks_at():
+    links = [[each.proto for each in run(step=step).get("page_link")] for step in ("1", "2")]
+    assert links[0] == links[1]
+    assert len(links[0]) == len(menu.PAGES)
+
+
+def test_a_page_of_the_menu_opens_with_the_state_of_the_session():
+    at = click_menu(run(step="2", decoder="1.2"), "pages/decoder_self_attention.py")
+    assert view(at)["step"] == 1
+    held = {name: at.query_params[name] for name in at.query_params}
+    assert held == {"model": "copy", "text": SENTENCE, "step": "2", "decoder": "1.2"} | {
+        name: held[name] for name in ("encoder", "cross")
+    }
+    assert view(click_menu(at, "app.py"))["step"] == 1
+
+
+def test_a_text_too_long_for_an_address_goes_with_the_visitor():
+    text = " ".join(["one two"] * 600)
+    at = run()
+    at.text_input[0].set_value(text).run()
+    at = click_menu(at, "pages/open_file.py")
+    assert "text" not in at.query_params
+    assert at.session_state["state"].text == text
+
+
+def test_a_link_of_the_menu_without_a_session_opens_what_the_app_chooses():
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params.update(KEEP)
+    at.run()
+    assert not at.exception
+    assert not at.query_params
+    assert view(at)["step"] is not None
+
+
+def test_every_entry_stands_under_one_heading_and_has_a_page():
+    assert len({page.path for page in menu.PAGES}) == len(menu.PAGES)
+    found = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")} | {"app.py"}
+    assert {page.path for page in menu.PAGES} == found
 
 
 def test_a_batch_shows_both_sentences():

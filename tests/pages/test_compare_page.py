@@ -134,6 +134,22 @@ def test_a_translation_against_itself_does_not_differ():
     assert "no difference" in words(at)
 
 
+@pytest.mark.parametrize("mode", ["decode", "forced"])
+def test_every_way_of_comparing_opens_on_something_that_differs(mode: str):
+    at = run(PAGE, model="random", text="one two three")
+    next(each for each in at.selectbox if each.label == "Compare with").select(mode).run()
+    assert not at.exception
+    assert "no difference" not in words(at)
+    assert "A and B are the same translation" not in words(at)
+    lines = next(each.value for each in at.markdown if each.value.startswith("A: ")).splitlines()
+    assert lines[0].removeprefix("A: ").strip() != lines[1].removeprefix("B: ").strip()
+
+
+def test_a_model_that_always_writes_the_same_is_said_to():
+    at = run(PAGE, against="decode-beam-4")
+    assert "A and B are the same translation" in words(at)
+
+
 def test_a_translation_of_your_own_is_forced():
     at = run(PAGE, against="forced", other="vier drei")
     assert not at.exception

@@ -7,14 +7,18 @@ import time
 from collections.abc import Callable
 
 import pytest
-from app_pages import run
+from app_pages import array, run
 from closed_form import CASES
 from streamlit.testing.v1 import AppTest
 
+from figures.base.bars import percent
+from transformer.model.sites import AttentionKind
 from transformer.study.survey import Line
-from ui.server import survey_run
+from ui.server import catalogue, survey_run
+from ui.views.heads import relations
 
 PAGE = "pages/heads.py"
+SAMPLE = survey_run.sample
 LINES = tuple(Line(CASES["copy"].sentence) for _ in range(3))
 
 
@@ -34,9 +38,15 @@ def until(at: AppTest, done: Callable[[AppTest], bool]) -> AppTest:
     return at
 
 
+def ask(at: AppTest) -> AppTest:
+    """Presses the button that reads the sentences, if they were not read yet."""
+    buttons = [each for each in at.button if "sentences here" in each.label]
+    return buttons[0].click().run() if buttons else at
+
+
 def read(**params: str) -> AppTest:
     """The page once all sentences are read."""
-    return until(run(PAGE, **params), lambda at: any("The roles" in each.value for each in at.markdown))
+    return until(ask(run(PAGE, **params)), lambda at: any("The roles" in each.value for each in at.markdown))
 
 
 def told(at: AppTest) -> str:
@@ -48,6 +58,38 @@ def figure(at: AppTest) -> dict[str, object]:
     """The map of all heads."""
     values: dict[str, object] = json.loads(at.get("plotly_chart")[0].proto.spec)
     return values
+
+
+def test_the_survey_that_came_with_a_model_is_shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey_run, "sample", SAMPLE)
+    at = run(PAGE, model="en-de", kind="cross")
+    assert not at.exception
+    found = survey_run.shipped("en-de")
+    assert found is not None
+    assert f"Over {found.sentences} sentences" in told(at)
+    assert "The roles" in told(at)
+    assert "came with the model" in told(at)
+    expected = found.means[AttentionKind.CROSS]["aer"]
+    drawn = array(figure(at)["data"][0]["z"])
+    assert drawn == pytest.approx(expected, abs=1e-6)
+    assert [each.label for each in at.button if "here" in each.label] == [
+        f"Read the {found.sentences + found.pairs} sentences here"
+    ]
+
+
+def test_every_bundled_model_comes_with_a_survey_of_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey_run, "sample", SAMPLE)
+    bundled = [name for name, path in catalogue.available().items() if catalogue.BUNDLED in path.parents]
+    assert len(bundled) > 8
+    for name in bundled:
+        assert survey_run.shipped(name) is not None, name
+
+
+def test_without_a_survey_nothing_is_read_until_somebody_asks() -> None:
+    at = run(PAGE, kind="encoder")
+    assert "No statistics came with this model" in told(at)
+    assert "The roles" not in told(at)
+    assert not at.get("plotly_chart")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -66,7 +108,7 @@ def test_the_page_leads_with_one_sentence_of_its_numbers() -> None:
         "Over 3 sentences, the 2 heads of encoder self-attention show: **1 next token, 1 previous token**"
         in told(at)
     )
-    assert "3 sentences (Tatoeba" in told(at).replace("\\", "")
+    assert "3 sentences (sample of Tatoeba)" in told(at).replace("\\", "")
 
 
 def test_statistic_kind_and_head_are_in_the_address() -> None:
@@ -107,7 +149,7 @@ def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPat
     turns = survey_run.turns()
     for _ in range(survey_run.AT_ONCE):
         turns.acquire()
-    at = run(PAGE, kind="encoder")
+    at = ask(run(PAGE, kind="encoder"))
     next(each for each in at.button if each.label == "Stop").click().run()
     turns.release(survey_run.AT_ONCE)
     assert "Stopped after 0 of" in told(at)
@@ -154,8 +196,14 @@ def test_a_hostile_sentence_stays_text() -> None:
 
 def test_relations_are_shown_where_they_were_measured() -> None:
     at = run(PAGE, model="en-de", view="relations", kind="encoder")
-    assert "position explains the arcs" in told(at)
+    assert "none is clearly better than position" in told(at)
     assert "nearest person" in told(at)
     assert not at.exception
+    found = relations.probes("en-de")["meanings"]["relations"]
+    assert {each["relation"] for each in found} == {"antonym", "the same word again"}
+    for each in found:
+        line = f"finds **{percent(each['share'])}** of {each['count']:,}"
+        assert line in told(at)
+    assert "../" not in " ".join((told(at), *(each.value for each in at.code)))
     at = run(PAGE, view="relations")
     assert "Nothing was measured for this model" in told(at)

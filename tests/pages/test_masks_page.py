@@ -137,3 +137,17 @@ def test_hostile_sentences_are_shown_as_text(text: str):
     assert not at.exception
     for spec in charts(at).values():
         assert "<script" not in json.dumps(spec)
+
+
+def test_both_conventions_of_the_triangle_and_the_shift_are_told():
+    told = words(run(PAGE))
+    assert "*j* > *i* are masked: the upper triangle" in told
+    assert "*i* > *j* are masked: the lower triangle" in told
+    assert "*shifted right*" in told
+
+
+def test_the_upper_triangle_is_masked_as_the_text_says():
+    drawn = charts(run(PAGE))
+    mask = cells(next(spec for alt, spec in drawn.items() if alt.endswith(": mask")), "z")
+    assert (mask[np.triu_indices(len(mask), 1)] == 0).all()
+    assert (mask[np.tril_indices(len(mask))] > 0).all()

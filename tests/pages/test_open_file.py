@@ -18,7 +18,7 @@ from transformer.exports.view import Selection
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
 from ui.maps.take_home import trace_file, view_file
-from ui.shell import frame
+from ui.shell import menu
 
 PAGE = "pages/open_file.py"
 HOSTILE = "<script>alert(1)</script> </s> <b>one</b> \u202etwo\u202c $x$ [a](javascript:alert(1)) #000001"
@@ -72,7 +72,7 @@ def test_the_views_of_an_imported_run_work_without_its_model(
     assert "Imported file" in said(at)
 
 
-@pytest.mark.parametrize("page", [page for page, *_ in frame.PAGES])
+@pytest.mark.parametrize("page", [page.path for page in menu.PAGES])
 @pytest.mark.parametrize("view", [None, "batch"])
 def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_the_model(
     translation: Translation,

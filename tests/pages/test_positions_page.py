@@ -12,11 +12,14 @@ from app_pages import LINKED, run, view
 from closed_form import CASES
 from twins import write_twins
 
+from figures.base.bars import percent
 from figures.pages.positions import twin_name
 from transformer import load_translator
 from transformer.model.encodings.positions import REGISTRY, sinusoidal_table
 from transformer.what_if.rearranged import encode_moved
+from ui.controls import text
 from ui.server import catalogue
+from ui.views.positions import costs
 from ui.views.positions.tables import turned
 
 PAGE = "pages/positions.py"
@@ -62,8 +65,29 @@ def test_every_encoding_is_explained_with_its_formula(name):
     at = run(PAGE, encoding=name)
     assert not at.exception
     assert at.latex
-    assert "Cross-attention carries none" in words(at)
+    assert "positions reach" in words(at).lower() or "applies no positions" in words(at)
+    probe = catalogue.position_results()["probe"]["models"][name]["value"]
+    assert f"R² = {probe:.2f}" in words(at)
     assert (len(charts(at)) == 0) == (name == "none")
+
+
+@pytest.mark.parametrize(("name", "told"), [("learned", True), ("sinusoidal", True), ("rotary", False)])
+def test_only_added_positions_are_said_to_travel_in_the_stream(name, told):
+    assert ("travels on in the stream" in words(run(PAGE, encoding=name))) == told
+
+
+def test_how_often_heads_look_back_is_said_as_it_was_measured():
+    models = catalogue.position_results()["attention"]["models"]
+    told = words(run(PAGE))
+    shares = {name: each["encoder"]["previous"]["accuracy"]["value"] for name, each in models.items()}
+    assert f"on the token before in {percent(shares['sinusoidal'])} of the rows" in told
+    for name, share in shares.items():
+        better = share > shares["sinusoidal"]
+        assert (f"{percent(share)} with {twin_name(name)}" in told) == better
+
+
+def test_the_price_of_concatenating_follows_the_width():
+    assert "from 4 · 12² = 576 numbers to 4 · 24² = 2,304" in words(run(PAGE, d_model="12"))
 
 
 def test_the_table_on_screen_is_the_formula_s():
@@ -234,7 +258,33 @@ def test_results_are_drawn_as_they_were_measured():
     place = mass["previous"]
     curve = next(trace for trace in drawn["profile"]["data"] if trace["name"] == "rotary")
     np.testing.assert_allclose(array(curve["y"]), mass["mass"][place["layer"]][place["head"]], atol=1e-6)
-    assert results["command"] in at.code[0].value
+    assert text.command(results["command"]) in at.code[0].value
+
+
+def test_the_probe_is_drawn_and_the_growth_of_costs_is_computed():
+    at = run(PAGE, view="results")
+    results = catalogue.position_results()
+    assert bars(charts(at)["probe"]) == {
+        twin_name(name): each["value"] for name, each in results["probe"]["models"].items()
+    }
+    cost = results["cost"]
+    assert f"From {cost['lengths'][-2]} to {cost['lengths'][-1]} tokens" in words(at)
+    assert costs.sentence(results) in words(at)
+
+
+def test_powers_of_the_length_are_those_of_the_last_doubling():
+    assert costs.exponent([1, 10, 20], [5, 3, 12]) == pytest.approx(2)
+    assert costs.exponent([10, 20], [3, None]) is None
+    doubled = {"milliseconds": [1, 4], "megabytes": [1, 2]}
+    squared = {"milliseconds": [1, 8], "megabytes": [1, 4]}
+    results = {
+        "models": {"rotary": {"positions": "rotary"}, "t5": {"positions": "t5"}},
+        "cost": {"lengths": [512, 1024], "models": {"rotary": doubled, "t5": squared}},
+    }
+    told = costs.sentence(results)
+    assert "grows like $n^{2.0}$ without a bias, and like $n^{3.0}$ with one" in told
+    assert "the memory grows like $n^{1.0}$" in told
+    assert "its memory grows like $n^{2.0}$, up to 4 MB (T5 buckets)" in told
 
 
 def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):

@@ -39,7 +39,11 @@ def opened(page: str = "app.py", **params: str) -> AppTest:
 def figures(at: AppTest) -> list[go.Figure]:
     """The figures that the export buttons carry."""
     told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
-    return [go.Figure(json.loads(data["figure"])) for data in told if set(data) == {"figure", "name"}]
+    return [
+        go.Figure(json.loads(data["figure"]))
+        for data in told
+        if isinstance(data, dict) and set(data) == {"figure", "name"}
+    ]
 
 
 def caption(figure: go.Figure) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import array, feeds, run, said, view
+from app_pages import array, feeds, run, said, view, words
 from closed_form import CASES, KNOWN
 from streamlit.testing.v1 import AppTest
 
@@ -196,3 +196,32 @@ def opened_tables(at: AppTest) -> int:
 
 def test_tables_are_sent_only_when_asked_for():
     assert opened_tables(run(PAGES["cross"])) == 0
+
+
+def test_as_trained_the_page_says_whose_translation_stands_for_the_reference():
+    at = run(PAGES["decoder"], view="trained")
+    assert "the model's own translation stands in for it" in words(at)
+    assert "do not exist yet" not in words(at)
+    assert "shifted right" in words(at)
+    box = next(each for each in at.text_input if each.label == "Your translation")
+    box.set_value("eins zwei").run()
+    assert at.query_params["target"] in ("eins zwei", ["eins zwei"])
+    assert "your own translation is the reference" in words(at)
+    assert "stands in for it" not in words(at)
+
+
+def test_as_decoded_later_tokens_do_not_exist_and_a_given_translation_is_named():
+    at = run(PAGES["decoder"])
+    assert "later ones do not exist yet" in words(at)
+    assert "as if the model had chosen it" not in words(at)
+    assert "as if the model had chosen it" in words(run(PAGES["decoder"], target="eins zwei"))
+
+
+def test_cross_attention_says_that_a_weight_is_no_effect():
+    assert "how much was read, not what it mattered" in words(run(PAGES["cross"]))
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_the_formula_has_the_mask_of_the_decoder_alone(kind: str):
+    at = run(PAGES[kind])
+    assert any(("+ M" in each.value) == (kind == "decoder") for each in at.latex)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import numpy as np
 from closed_form import CASES
@@ -12,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from transformer.storage.directory import save_checkpoint
 from transformer.translate.translator import Translator
-from ui.shell import frame
+from ui.shell import menu
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKED = (
@@ -24,7 +25,7 @@ LINKED = (
     "pages/anatomy.py",
 )
 """Pages with a linked view."""
-PAGES = tuple(path for path, *_ in frame.PAGES)
+PAGES = tuple(page.path for page in menu.PAGES)
 SENTENCE = CASES["copy"].sentence
 HOSTILE = "<script>alert(1)</script> #000001 </b> {x} %{z} **one** \u202eabc two"
 HEADS = {
@@ -56,16 +57,29 @@ def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
     return at.run()
 
 
+def click_menu(at: AppTest, page: str) -> AppTest:
+    """Opens a page as its entry in the menu does: with the query that the server sent with the link."""
+    script = Path(page).stem
+    entry = next(each.proto for each in at.get("page_link") if each.proto.page == script.removeprefix("app"))
+    at.query_params.clear()
+    at.query_params.update(parse_qsl(entry.query_string))
+    return at.switch_page(page).run()
+
+
 def view(at: AppTest) -> dict[str, object]:
     """What the linked view was told."""
-    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
-    return next(data for data in told if "ack" in data)
+    return next(data for data in _told(at) if "ack" in data)
 
 
 def feeds(at: AppTest) -> dict[str, dict[str, object]]:
     """What the feeders carry, by name."""
+    return {data["name"]: data for data in _told(at) if "name" in data}
+
+
+def _told(at: AppTest) -> list[dict[str, object]]:
+    """The data of the components of this app, which travel as lists of one."""
     told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
-    return {data["name"]: data for data in told if "name" in data}
+    return [data[0] for data in told if isinstance(data, list)]
 
 
 def said(at: AppTest) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 from corpus import number_pairs, write_pairs
 
+from transformer import interventions as do
+from transformer import load_translator
 from transformer.__main__ import main
 from transformer.storage.directory import load_checkpoint
 from transformer.training.progress import Progress
@@ -341,3 +344,28 @@ def test_a_killed_run_leaves_a_model_that_loads_and_a_run_that_continues(
     assert load_checkpoint(output).config.d_model == 32
     assert train(files, output, "--steps", str(steps + 3), "--resume") == 0
     assert log_of(output)[-1]["step"] == steps + 3
+
+
+def test_ctrl_c_while_the_program_still_loads_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    interrupted = "import signal\nsignal.raise_signal(signal.SIGINT)\n"
+    (tmp_path / "torch" / "__init__.py").write_text(interrupted, encoding="utf-8")
+    process = subprocess.run(
+        [sys.executable, "-m", "transformer", "translate", "--model", "none", "one"],
+        cwd=REPOSITORY,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", "Interrupted.\n")
+
+
+def test_mean_outputs_are_measured_and_used(model, files, tmp_path):
+    folder = tmp_path / "numbers"
+    shutil.copytree(model, folder)
+    assert main(["means", "--model", str(folder), "--data", files["valid"]]) == 0
+    translator = load_translator(folder)
+    assert translator.means is not None
+    assert translator.means.about["data"].startswith("30 pairs of ")
+    change = do.ablate("cross", 0, None, by="mean")
+    assert translator.translate("one", interventions=[change]).attention.audit().passed

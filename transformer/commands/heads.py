@@ -1,9 +1,9 @@
-"""`python -m transformer align`, `heads` and `probes`: measurements of every head."""
+"""`python -m transformer align`, `heads`, `survey`, `probes` and `means`: measurements of every head."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,23 @@ from typing import Any
 from transformer.commands.arguments import model_command, open_model, write
 from transformer.lenses.alignment import GoldPair, diagonal, read_gold, score
 from transformer.model.sites import AttentionKind
-from transformer.storage.directory import HEADS_FILE, PROBES_FILE
-from transformer.storage.files import write_json
+from transformer.storage.description import HEADS_FILE, MEANS_FILE, PROBES_FILE, weights_hash
+from transformer.storage.files import read_json, write_json
+from transformer.storage.means import write_means
 from transformer.study.facts import CrossAlignments, measure_heads
+from transformer.study.meanings import ANTONYMS, meanings
 from transformer.study.relations import dependencies, pronouns
+from transformer.study.shipped import SURVEY_FILE, as_json
+from transformer.study.survey import Line, Surveyor
 from transformer.study.treebanks import read_pronouns, read_trees
 from transformer.text.pairs import read_pairs
 from transformer.trace.value_norms import output_projections
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
+from transformer.what_if.averages import Averager
+
+PROBES = ("encoder", "decoder", "pronouns", "meanings")
+"""What `probes` measures, in the order of `probes.json`."""
 
 
 def add_commands(commands: Any) -> None:
@@ -36,6 +44,18 @@ def add_commands(commands: Any) -> None:
         "--alignments", metavar="FILE", help="source<TAB>target<TAB>links lines, to measure alignment errors"
     )
     heads.add_argument("--sentences", type=int, default=500, help="use the first N pairs of --data")
+    survey = model_command(
+        commands,
+        "survey",
+        write_survey,
+        "read sentences and write the model's survey.json, which the page Heads shows at once",
+    )
+    survey.add_argument(
+        "--data", required=True, metavar="FILE", help="source<TAB>target lines; targets are forced"
+    )
+    survey.add_argument(
+        "--alignments", required=True, metavar="FILE", help="source<TAB>target<TAB>links lines"
+    )
     probes = model_command(
         commands,
         "probes",
@@ -47,6 +67,21 @@ def add_commands(commands: Any) -> None:
         required=True,
         metavar="DIR",
         help="folder with pud-en.conllu.gz, pud-de.conllu.gz, winomt-en.tsv.gz",
+    )
+    probes.add_argument(
+        "--texts", metavar="FILE", help="source<TAB>target lines; sources with antonyms are read too"
+    )
+    means = model_command(
+        commands,
+        "means",
+        save_means,
+        "measure every head's mean output and write the model's means.safetensors, for ablations",
+    )
+    means.add_argument(
+        "--data", required=True, metavar="FILE", help="source<TAB>target lines; targets are forced"
+    )
+    probes.add_argument(
+        "--only", choices=PROBES, help="measure this part again and keep the rest of probes.json"
     )
 
 
@@ -117,28 +152,87 @@ def write_heads(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def write_probes(arguments: argparse.Namespace) -> int:
-    """`probes`: measures which arcs and antecedents heads follow, and writes `probes.json`."""
+def write_survey(arguments: argparse.Namespace) -> int:
+    """`survey`: reads all sentences, as the page Heads does when asked, and writes `survey.json`."""
     _check_directory(arguments)
+    directory, translator = Path(arguments.model), open_model(arguments)
+    lines = [Line(pair.source, pair.target) for pair in read_pairs(arguments.data)]
+    gold = read_gold(arguments.alignments)
+    surveyor = Surveyor(translator, lines, gold)
+    for _ in surveyor.run():
+        pass
+    values = {
+        "model": translator.name,
+        "command": f"python -m transformer survey --model {arguments.model} --data {arguments.data} "
+        f"--alignments {arguments.alignments}",
+        "date": date.today().isoformat(),
+        "weights": weights_hash(directory),
+    } | as_json(surveyor.survey(), lines, gold)
+    write_json(directory / SURVEY_FILE, values)
+    write(arguments, values, f"Wrote {directory / SURVEY_FILE}.")
+    return 0
+
+
+def save_means(arguments: argparse.Namespace) -> int:
+    """`means`: averages the output of every head, and writes `means.safetensors`."""
+    _check_directory(arguments)
+    directory = Path(arguments.model)
+    pairs = [(pair.source, pair.target) for pair in read_pairs(arguments.data)]
+    averager = Averager(open_model(arguments), pairs)
+    for _ in averager.run():
+        pass
+    about = {
+        "data": f"{averager.read} pairs of {_shown(arguments.data)}, given targets forced",
+        "command": f"python -m transformer means --model {arguments.model} --data {arguments.data}",
+        "date": date.today().isoformat(),
+    }
+    write_means(directory, averager.means(about))
+    write(arguments, about, f"Wrote {directory / MEANS_FILE}.")
+    return 0
+
+
+def write_probes(arguments: argparse.Namespace) -> int:
+    """`probes`: measures which arcs, antecedents and meanings heads follow, and writes `probes.json`."""
+    _check_directory(arguments)
+    path = Path(arguments.model) / PROBES_FILE
+    command = f"python -m transformer probes --model {arguments.model} --probes {arguments.probes}"
+    for name in ("texts", "only"):
+        value = getattr(arguments, name)
+        command += "" if value is None else f" --{name} {value}"
+    when = {"command": command, "date": date.today().isoformat()}
+    data, parts = _probes(arguments, translator := open_model(arguments))
+    if arguments.only is None:
+        values = {"model": translator.name, "data": data} | when | {name: parts[name]() for name in PROBES}
+    else:
+        known = read_json(path)
+        again = known.get("again", {}) | {arguments.only: when}
+        values = known | {arguments.only: parts[arguments.only](), "again": again}
+    write_json(path, values)
+    write(arguments, values, f"Wrote {path}.")
+    return 0
+
+
+def _probes(
+    arguments: argparse.Namespace, translator: Translator
+) -> tuple[str, dict[str, Callable[[], dict[str, Any]]]]:
+    """What the data are, and the experiments of `PROBES`; each runs when it is called."""
     folder = Path(arguments.probes)
     english, german = (read_trees(folder / f"pud-{language}.conllu.gz") for language in ("en", "de"))
     cases, left_out = read_pronouns(folder / "winomt-en.tsv.gz")
-    translator = open_model(arguments)
-    found = {
-        "encoder": dependencies(translator, english, AttentionKind.ENCODER),
-        "decoder": dependencies(translator, german, AttentionKind.DECODER),
-        "pronouns": pronouns(translator, cases, left_out),
+    texts = [] if arguments.texts is None else [pair.source for pair in read_pairs(arguments.texts)]
+    data = (
+        f"encoder: {len(english):,} English sentences of PUD; decoder: the German ones, forced as "
+        f"translations of the English ones; pronouns: {len(cases) + left_out:,} sentences of WinoMT"
+    )
+    words = f"{len(english):,} English sentences of PUD"
+    if texts:
+        words += f"; antonyms: {len(ANTONYMS)} pairs of words in {_shown(arguments.texts)}"
+    return data, {
+        "encoder": lambda: dependencies(translator, english, AttentionKind.ENCODER),
+        "decoder": lambda: dependencies(translator, german, AttentionKind.DECODER),
+        "pronouns": lambda: pronouns(translator, cases, left_out),
+        "meanings": lambda: {"data": words} | meanings(translator, english, texts),
     }
-    values = {
-        "model": translator.name,
-        "data": f"encoder: {len(english):,} English sentences of PUD; decoder: the German ones, forced as "
-        f"translations of the English ones; pronouns: {len(cases) + left_out:,} sentences of WinoMT",
-        "command": f"python -m transformer probes --model {arguments.model} --probes {arguments.probes}",
-        "date": date.today().isoformat(),
-    } | found
-    write_json(Path(arguments.model) / PROBES_FILE, values)
-    write(arguments, values, f"Wrote {Path(arguments.model) / PROBES_FILE}.")
-    return 0
 
 
 def _shown(path: str) -> str:

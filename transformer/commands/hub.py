@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from transformer.storage.files import CheckpointError
 
 if TYPE_CHECKING:
-    from transformer.hub.fetch import Snapshot
+    from transformer.hub.cache import Snapshot
 
 _EVERY = 0.2
 """Seconds between two progress reports of a download."""

@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 import time
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import numpy as np
 
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.transformer import count_parameters
-from transformer.storage.directory import CONFIG_FILE, WEIGHTS_FILE
-from transformer.storage.files import write_json
-from transformer.study.profiles import attention_profiles, costs, learned_tables
+from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE
+from transformer.storage.files import read_json, write_json
+from transformer.study.profiles import attention_profiles, costs, learned_tables, position_probes
 from transformer.study.twins import (
     BASELINE,
     Twins,
@@ -28,11 +29,15 @@ from transformer.study.twins import (
     summary,
     target_lengths,
 )
-from transformer.text.pairs import DataError, read_pairs
+from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.translate.translator import Translator, load_translator
 
 RESULTS_FILE = "results.json"
 VERSION = 1
+PROBED = 1_000
+"""Most pairs whose positions a linear probe reads."""
+PARTS = ("attention", "probe", "table", "cost")
+"""Experiments that `--only` measures again; the others share their translations of the test data."""
 
 
 def add_command(commands: Any) -> None:
@@ -54,6 +59,9 @@ def add_command(commands: Any) -> None:
         help="number of pairs whose attention is summed by distance",
     )
     parser.add_argument(
+        "--only", choices=PARTS, help="measure this experiment again and keep the rest of the result file"
+    )
+    parser.add_argument(
         "--output", type=Path, metavar="FILE", help=f"result file; by default {RESULTS_FILE} in --models"
     )
     parser.set_defaults(run=run)
@@ -71,8 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
     check_seeds(twins, seeds)
     check_same_vocabulary(twins | seeds)
     started = time.perf_counter()
-    values = measure(arguments, twins, seeds)
     output = arguments.output or arguments.models / RESULTS_FILE
+    if arguments.only is None:
+        values = measure(arguments, twins, seeds)
+    else:
+        values = measure_again(arguments, twins, read_json(output))
     write_json(output, values)
     print(f"Wrote {output} in {time.perf_counter() - started:.0f} s.", file=sys.stderr)
     return 0
@@ -122,18 +133,14 @@ def _vocabulary(twin: Translator) -> tuple[str, ...]:
 
 def measure(arguments: argparse.Namespace, twins: Twins, seeds: Twins) -> dict[str, Any]:
     """Results of all experiments as JSON values."""
-    pairs = read_pairs(arguments.data)[: arguments.sentences]
-    if len(pairs) < 2:
-        raise DataError(f"{arguments.data}: the experiments need at least two pairs.")
+    pairs = _test_pairs(arguments)
     training, some, everyone = read_pairs(arguments.train), next(iter(twins.values())), twins | seeds
-    sources, targets = source_lengths(some, training), target_lengths(some, training)
-    trained_length = int(np.percentile(sources, 99))
+    trained_length = int(np.percentile(source_lengths(some, training), 99))
     scored = {name: score_pairs(twin, pairs) for name, twin in everyone.items()}
     report("translated the test pairs")
     values = {
         "version": VERSION,
-        "command": shlex.join(["python", "-m", "transformer", *sys.argv[1:]]),
-        "date": date.today().isoformat(),
+        **_when(),
         "baseline": BASELINE,
         "sentences": len(pairs),
         "models": {name: describe(twin) | {"other_seed": name in seeds} for name, twin in everyone.items()},
@@ -143,10 +150,41 @@ def measure(arguments: argparse.Namespace, twins: Twins, seeds: Twins) -> dict[s
         "shuffled": shuffled_sources(everyone, scored, pairs),
     }
     report("translated long and shuffled texts")
-    values["attention"] = attention_profiles(twins, pairs[: arguments.profiled])
-    values["table"] = learned_tables(twins, sources, targets)
-    values["cost"] = costs(twins)
-    return values
+    return values | {name: make() for name, make in _parts(arguments, twins, pairs, training).items()}
+
+
+def measure_again(arguments: argparse.Namespace, twins: Twins, values: dict[str, Any]) -> dict[str, Any]:
+    """The values with one experiment measured again; `again` says when and by which command."""
+    name = arguments.only
+    part = _parts(arguments, twins, _test_pairs(arguments), read_pairs(arguments.train))[name]
+    return values | {name: part(), "again": values.get("again", {}) | {name: _when()}}
+
+
+def _test_pairs(arguments: argparse.Namespace) -> list[SentencePair]:
+    pairs = read_pairs(arguments.data)[: arguments.sentences]
+    if len(pairs) < 2:
+        raise DataError(f"{arguments.data}: the experiments need at least two pairs.")
+    return pairs
+
+
+def _when() -> dict[str, str]:
+    command = shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
+    return {"command": command, "date": date.today().isoformat()}
+
+
+def _parts(
+    arguments: argparse.Namespace, twins: Twins, pairs: list[SentencePair], training: Sequence[SentencePair]
+) -> dict[str, Callable[[], Any]]:
+    """The experiments of `PARTS`; each runs when it is called."""
+    some = next(iter(twins.values()))
+    return {
+        "attention": lambda: attention_profiles(twins, pairs[: arguments.profiled]),
+        "probe": lambda: position_probes(twins, pairs[:PROBED]),
+        "table": lambda: learned_tables(
+            twins, source_lengths(some, training), target_lengths(some, training)
+        ),
+        "cost": lambda: costs(twins),
+    }
 
 
 def report(done: str) -> None:

@@ -7,6 +7,8 @@ import hashlib
 import shlex
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from types import FrameType
@@ -18,12 +20,15 @@ from transformer.commands.arguments import choose_device
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
 from transformer.storage.card import training_card
-from transformer.storage.directory import CARD_FILE, save_checkpoint
+from transformer.storage.description import CARD_FILE
+from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
+from transformer.training.cost import peak
+from transformer.training.distributed import Workers, joined
 from transformer.training.presets import PRESETS, Preset
 from transformer.training.progress import Progress
 from transformer.training.run_files import (
@@ -92,6 +97,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--resume", action="store_true", help="resume the run in DIR exactly where it was saved"
     )
     parser.add_argument(
+        "--resume-if-present",
+        action="store_true",
+        help="resume the run in DIR if there is one, otherwise begin: for torchrun --max-restarts",
+    )
+    parser.add_argument(
         "--new-data", action="store_true", help="with --resume: continue with other training data"
     )
     parser.add_argument(
@@ -133,24 +143,34 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ValueError: The data, options or output directory cannot be used.
     """
-    device = choose_device(arguments.device)
+    with joined(choose_device(arguments.device)) as (workers, device):
+        return _run(arguments, workers, device)
+
+
+def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) -> int:
     preset = PRESETS[arguments.preset]
     options = TrainingOptions(**preset.options | _given(arguments, [f.name for f in fields(TrainingOptions)]))
     config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
-    _check_output(arguments.output, arguments.resume)
+    resume = workers.agree(lambda: _resumes(arguments))
     torch.manual_seed(options.seed)
-    exported, data, valid = _data(arguments, preset, config, options.seed)
+    exported, data, valid = _data(arguments, preset, config, options.seed, resume, workers)
     config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
-    trainer = Trainer(Transformer(config).to(device), data, options)
+    trainer = Trainer(Transformer(config).to(device), data, options, workers)
     exported.card = exported.card or _card(arguments, trainer.model)
     run_directory = RunDirectory(arguments.output, trainer, exported, _fingerprint(data))
-    run_directory.begin(arguments.resume, arguments.new_data)
-    _report_start(trainer, arguments.output)
+    run_directory.begin(resume, arguments.new_data)
+    if workers.first:
+        _report_start(trainer, arguments.output)
     return _steps(trainer, valid, run_directory)
 
 
 def _data(
-    arguments: argparse.Namespace, preset: Preset, config: TransformerConfig, seed: int
+    arguments: argparse.Namespace,
+    preset: Preset,
+    config: TransformerConfig,
+    seed: int,
+    resume: bool,
+    workers: Workers,
 ) -> tuple[Exported, EncodedPairs, EncodedPairs]:
     """Reads and checks the parts to export besides the weights, the training and the validation pairs."""
     if not 2 <= arguments.max_length <= config.max_positions:
@@ -158,13 +178,13 @@ def _data(
     shares = preset.shares | _given(arguments, list(MAKERS))
     train_pairs, weights = _mixture(arguments.train, shares, seed)
     valid_pairs = [pair for path in arguments.valid for pair in read_pairs(path)]
-    exported = _exported(arguments, train_pairs, config.vocab_size)
+    exported = workers.agree(lambda: _exported(arguments, train_pairs, config.vocab_size, resume))
     tokenizer = exported.tokenizer
     data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
         raise DataError(f"No pair has at most {arguments.max_length} tokens per side; raise --max-length.")
-    if len(data) < len(train_pairs):
+    if workers.first and len(data) < len(train_pairs):
         left_out = len(train_pairs) - len(data)
         print(
             f"Left out {left_out:,} pairs with more than {arguments.max_length} tokens on a side.",
@@ -189,13 +209,14 @@ class RunDirectory:
 
     def begin(self, resume: bool, new_data: bool) -> None:
         """Loads the saved state (for the same data, unless `new_data`), or saves the untrained model."""
-        self._path.mkdir(parents=True, exist_ok=True)
-        for file in self._path.glob(UNFINISHED):
-            file.unlink()
+        if self._trainer.workers.first:
+            self._path.mkdir(parents=True, exist_ok=True)
+            for file in self._path.glob(UNFINISHED):
+                file.unlink()
         if not resume:
             return self.save()
         changed = load_state(self._path, self._trainer, None if new_data else self._fingerprint)
-        if changed:
+        if changed and self._trainer.workers.first:
             print(f"Resuming with changed options: {', '.join(changed)}.", file=sys.stderr)
         return self._export()
 
@@ -209,44 +230,56 @@ class RunDirectory:
             self._exported.averaged = done.valid_loss_average < done.valid_loss
 
     def save(self) -> None:
-        """Writes the state, then the model exported from it."""
+        """Writes the state, then the model exported from it; a call for all processes."""
         if self._saved_step != self._trainer.step:
             save_state(self._path, self._trainer, self._fingerprint, self._exported)
             self._export()
 
     def _export(self) -> None:
         """Writes the model files from the state, with the averaged weights if they did better."""
+        self._saved_step = step = self._trainer.step
+        if not self._trainer.workers.first:
+            return
         averaged = self._exported.averaged and self._trainer.average
         weights = self._trainer.average if averaged else self._trainer.model.state_dict()
         card = "" if (self._path / CARD_FILE).exists() else self._exported.card
-        config, step = self._trainer.model.config, self._trainer.step
+        config = self._trainer.model.config
         save_checkpoint(self._path, config, weights, self._exported.tokenizer, card=card, step=step)
-        self._saved_step = step
 
 
 def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory) -> int:
-    log, progress = run_directory.log(), Progress(trainer.options.steps)
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with ExitStack() as stack:
+        for number, handler in handlers.items():
+            stack.callback(signal.signal, number, handler)
+        stack.callback(_STOP_REQUESTED.clear)
+        tell = _reporters(trainer, run_directory, stack) if trainer.workers.first else []
         for done in train(trainer, valid):
-            log.write(done)
-            progress.show(done)
+            for each in tell:
+                each(done)
             run_directory.choose(done)
             if done.step % trainer.options.checkpoint_every == 0:
                 run_directory.save()
-            if _STOP_REQUESTED:
+            if any(trainer.workers.sum(len(_STOP_REQUESTED))):
                 break
         run_directory.save()
-    finally:
-        _STOP_REQUESTED.clear()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        log.close()
-        progress.close()
-    if trainer.step < trainer.options.steps:
+    if trainer.step == trainer.options.steps:
+        return 0
+    if trainer.workers.first:
         print(f"Stopped after step {trainer.step:,}; add --resume to continue.", file=sys.stderr)
-        return 130
-    return 0
+    return 130
+
+
+def _reporters(
+    trainer: Trainer, run_directory: RunDirectory, stack: ExitStack
+) -> list[Callable[[TrainingStep], None]]:
+    """What records a step: the log, and the line of progress; the stack closes them."""
+    speed, source = peak(trainer.device, trainer.dtype)
+    log = run_directory.log()
+    progress = Progress(trainer.options.steps, speed * trainer.workers.world, source)
+    stack.callback(log.close)
+    stack.callback(progress.close)
+    return [log.write, progress.show]
 
 
 _STOP_REQUESTED: list[int] = []
@@ -255,6 +288,15 @@ _STOP_REQUESTED: list[int] = []
 def _stop(number: int, frame: FrameType | None) -> None:
     """Lets the current step finish, so that the saved state lies between two steps."""
     _STOP_REQUESTED.append(number)
+
+
+def _resumes(arguments: argparse.Namespace) -> bool:
+    """Whether a saved run goes on; the output directory must fit."""
+    path, resume = arguments.output, arguments.resume
+    if arguments.resume_if_present:
+        resume = resume or (path / STATE_FILE).is_file()
+    _check_output(path, resume)
+    return bool(resume)
 
 
 def _check_output(path: Path, resume: bool) -> None:
@@ -301,9 +343,11 @@ def _weighted(file: str) -> tuple[str, float]:
     return path, weight
 
 
-def _exported(arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int) -> Exported:
+def _exported(
+    arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int, resume: bool
+) -> Exported:
     """The vocabulary, the card and the choice of weights: those of the saved run, or new ones."""
-    if arguments.resume:
+    if resume:
         return load_exported(arguments.output)
     if arguments.tokenizer is not None:
         return Exported(Tokenizer.load(arguments.tokenizer))

@@ -14,7 +14,8 @@ from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
 from transformer.training.trainer import evaluate_loss
 from transformer.translate.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
-from transformer.translate.translator import InputError, Translator
+from transformer.translate.translator import Translator
+from transformer.translate.wording import InputError
 
 
 def add_commands(commands: Any) -> None:

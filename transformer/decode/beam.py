@@ -76,14 +76,15 @@ class _Beam:
 
         Args:
             candidates: Total, log-probability of the new token, and the token's place in (row, token)
-                flattened; rows after the running ones only fill the beam's width.
+                flattened; rows after the running ones only fill the beam's width, and a forbidden token has
+                a total of -inf.
             vocab_size: Length of a row.
             last: Whether the length limit ends every continuation.
         """
         before, self.running = self.running, []
         for rank, (total, log_prob, place) in enumerate(candidates):
             row, token_id = divmod(place, vocab_size)
-            if row >= len(before):
+            if row >= len(before) or total == -math.inf:
                 continue
             parent = before[row]
             node = _Node(token_id, log_prob, row, total, parent.length + 1, parent)
@@ -129,7 +130,7 @@ def beam_search(request: Request, max_length: Limit, beam_size: int, rules: Sear
         width, vocab_size = len(distribution) // request.sentences, distribution.shape[-1]
         endings = [ending for beam in beams for ending in beam.endings(width)]
         last = [length >= beam.limit for beam in beams for _ in range(width)]
-        allowed = rules.allowed(distribution, endings, last)
+        allowed = rules.allowed(distribution, endings, last, length - 1)
         sums = (allowed.view(request.sentences, -1, vocab_size) + totals[:, :, None]).flatten(1)
         best, places = largest(sums, min(2 * beam_size, sums.shape[1]))
         chosen = distribution.view_as(sums).gather(1, places)

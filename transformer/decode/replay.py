@@ -9,7 +9,7 @@ from torch import Tensor
 
 from transformer.model.cache import KVCache
 from transformer.model.transformer import Transformer
-from transformer.model.watching.observer import Observer
+from transformer.model.watching.observer import UNWATCHED, Observer
 
 
 @torch.inference_mode()
@@ -19,7 +19,7 @@ def replay(
     token_ids: Sequence[int],
     *,
     cache: KVCache | None = None,
-    observer: Observer | None = None,
+    observer: Observer = UNWATCHED,
 ) -> Tensor:
     """(target, vocab_size) log-probabilities at every position of a given output; arguments as ``reread``."""
     features = reread(model, memory, token_ids, cache=cache, observer=observer)
@@ -33,7 +33,7 @@ def reread(
     token_ids: Sequence[int],
     *,
     cache: KVCache | None = None,
-    observer: Observer | None = None,
+    observer: Observer = UNWATCHED,
 ) -> Tensor:
     """Runs a given output through the decoder in one teacher-forced pass.
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from transformer.model.cache import KVCache
 from transformer.model.masks import padding_mask
 from transformer.model.transformer import Transformer
-from transformer.model.watching.observer import Observer
+from transformer.model.watching.observer import UNWATCHED, Observer
 
 
 class Request:
@@ -25,8 +25,8 @@ class Request:
         self,
         model: Transformer,
         src_ids: Tensor,
-        observer: Observer | None = None,
-        step_observer: Observer | None = None,
+        observer: Observer = UNWATCHED,
+        step_observer: Observer = UNWATCHED,
     ) -> None:
         self.model, self.config = model, model.config
         self.step_observer = step_observer

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 EarlyStopping = bool | Literal["never"]
 
@@ -45,13 +46,16 @@ class SearchRules:
         """How many past output tokens decide which token is forbidden next."""
         return max((len(sequence) - 1 for sequence in self.forbidden), default=0)
 
-    def allowed(self, log_probs: Tensor, endings: Sequence[Sequence[int]], last: Sequence[bool]) -> Tensor:
+    def allowed(
+        self, log_probs: Tensor, endings: Sequence[Sequence[int]], last: Sequence[bool], step: int = 0
+    ) -> Tensor:
         """The distribution that a search chooses from.
 
         Args:
             log_probs: (rows, pieces) the model's own log-probabilities.
             endings: The last tokens of each row's output: at least ``lookback``, or all if there are fewer.
             last: For each row, whether the limit leaves room for only one token.
+            step: The step of the output, from 0.
 
         Returns:
             (rows, pieces): -inf for every forbidden token; ``log_probs`` itself if no rule applies.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from torch import Tensor
@@ -47,11 +48,14 @@ def decode(
     def is_open(row: int) -> bool:
         return len(ids[row]) < limits[row] and request.config.eos_id not in ids[row][-1:]
 
-    while open_rows := [row for row in range(len(ids)) if is_open(row)]:
+    for count in itertools.count():
+        open_rows = [row for row in range(len(ids)) if is_open(row)]
+        if not open_rows:
+            break
         distribution = request.log_probs(tokens)
         endings = [(request.config.bos_id, *row) for row in ids]
         last = [len(row) + 1 >= limit for row, limit in zip(ids, limits, strict=True)]
-        allowed = rules.allowed(distribution, endings, last)
+        allowed = rules.allowed(distribution, endings, last, count)
         tokens = choose(allowed)
         step = _step(distribution, allowed, tokens)
         for row in open_rows:

@@ -1,6 +1,6 @@
 """Saves and opens a run with its whole trace as one NPZ file, which needs no model to be opened.
 
-Layout, version 2. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the type that the
+Layout, version 3. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the type that the
 model computed in, the largest difference between the log-probabilities of the decode and of its replay, and
 for each kind the name of the rule that adds a bias to the scores. Every other array is float32, or bool for
 masks; layers count from 0:
@@ -14,13 +14,25 @@ masks; layers count from 0:
   w_ij, this norm is exactly what key j contributes to the update at query i, ‖w_ij · v_j W_O^h‖, stored in
   O(n) numbers;
 * ``embeddings.encoder.tokens``, ``.positions``, ``.input``: (length, d_model); also ``embeddings.decoder.…``.
+
+What interventions changed is in the run's JSON, counted from 0 (``transformer.model.interventions.written``);
+all maps are derived from it. A changed run also has, as far as it concerns it:
+
+* ``cross.0.own_output``, ``embeddings.encoder.own_input``: ``output`` and ``input`` before a change;
+* ``change.0``: what the run's first change put in, (heads, d_head) mean outputs or (positions, width) of
+  another run;
+* ``stream.encoder.0.self_attention.stream``, ``.read``, ``.update``, ``.output``: (length, d_model) around
+  every sub-layer, with ``.own_update`` and ``.own_output`` before a change; ``memory.used`` and
+  ``memory.own``: the encoder's output. They are stored if only the stream shows what was changed.
+
+Version 2 is the same without changes, and opens too.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -30,6 +42,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer.exports.changes import change_arrays, check_positions, read_changes, read_residuals
 from transformer.exports.record import (
     TraceFileError,
     in_one_sentence,
@@ -42,15 +55,18 @@ from transformer.exports.record import (
 from transformer.exports.view import Source, load_view, opened, starts_as_json
 from transformer.model.config import TransformerConfig
 from transformer.model.encodings.biases import BiasRule, rule_from
-from transformer.model.sites import Place, Side, Site
+from transformer.model.sites import AttentionKind, Place, Side, Site
 from transformer.model.transformer import Transformer
 from transformer.trace.audit import LOG_PROB_LIMIT, audit
+from transformer.trace.equations import TOKENS, audited_tokens
+from transformer.trace.recorder import changed
 from transformer.trace.records import AttentionTrace, EmbeddingTrace, LayerTrace
 from transformer.trace.report import AS_RECORDED, AuditReport, Check
 from transformer.trace.value_norms import output_projections
 from transformer.translate.translation import NotCapturedError, Translation
 
-VERSION = 2
+VERSION = 3
+READABLE = (2, 3)
 MAX_BYTES = 256 * 2**20
 """Most bytes that a file may unpack to."""
 MOST_ARRAYS = 4_096
@@ -75,7 +91,7 @@ def save_trace(
     """Writes a translation with everything that was recorded.
 
     Args:
-        translation: Made with ``capture=True`` and without hooks.
+        translation: Made with ``capture=True`` and without hooks; with any interventions.
         target: A path, or an open binary file.
         model: The file gets the model's digest, and the norms of the values after its W_O. Without a model,
             the file gets only what an earlier file held.
@@ -96,6 +112,7 @@ def save_trace(
     for side, embedding in trace.embeddings.items():
         parts = {name: getattr(embedding, name) for name in ("tokens", "positions", "input")}
         arrays |= {f"embeddings.{side}.{name}": part for name, part in _present(parts).items()}
+    arrays |= change_arrays(trace)
     np.savez_compressed(target, allow_pickle=False, **arrays)
 
 
@@ -130,9 +147,9 @@ def load_trace(source: Source) -> Translation:
             return load_view(file).translation
         arrays = _read(file)
         meta = read_json(arrays.pop("meta").tobytes())
-        if meta["version"] != VERSION:
-            version = str(meta["version"])[:12]
-            raise TraceFileError(f"The file has version {version!r}; this package reads version {VERSION}.")
+        if meta["version"] not in READABLE:
+            version, known = str(meta["version"])[:12], " and ".join(map(str, READABLE))
+            raise TraceFileError(f"The file has version {version!r}; this package reads versions {known}.")
         return _translation(meta, arrays)
 
 
@@ -207,11 +224,38 @@ def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
     recorded = Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])
 
-    def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
-        return AuditReport((*audit(trace, places).checks, recorded))
+    check_positions(run, embeddings, _biased(run, layers))
+    written = [(step.token, step.token_id) for step in run.steps]
+    kept = Check(TOKENS, float(not audited_tokens(run.interventions, run.source_tokens, written)), 0.0)
+    others = (kept, recorded) if run.interventions else (recorded,)
 
-    trace = AttentionTrace(layers, embeddings, {}, dtype, auditor)
+    def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+        found = audit(trace, places, basis=run.config)
+        return AuditReport((*found.checks, *others), found.changes)
+
+    def read(name: str, shape: tuple[int, ...]) -> Tensor:
+        return _tensor(arrays, name, shape)
+
+    residuals, memory = read_residuals(run, arrays, read)
+    trace = AttentionTrace(layers, embeddings, residuals, dtype, auditor, memory=memory)
+    trace = changed(trace, read_changes(run, arrays, read))
     return replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))), attention=trace)
+
+
+def _biased(run: Translation, layers: Mapping[AttentionKind, Sequence[LayerTrace]]) -> set[Side]:
+    """The sides whose self-attention has a bias in every layer.
+
+    Raises:
+        TraceFileError: Only some layers have one.
+    """
+    found = set[Side]()
+    for kind, records in layers.items():
+        have = [record.bias is not None for record in records]
+        if any(have) != all(have):
+            raise TraceFileError(f"The file has a bias in some layers of the {kind} attention only.")
+        if all(have):
+            found.add(run.config.sites[kind].query_side)
+    return found
 
 
 def _layers(site: Site, run: Translation, arrays: Arrays, biases: dict[str, str]) -> tuple[LayerTrace, ...]:
@@ -229,9 +273,8 @@ def _layers(site: Site, run: Translation, arrays: Arrays, biases: dict[str, str]
             key_padding=_padding(arrays, f"{kind}.{layer}.key_padding", keys),
             causal=site.causal,
             bias=_bias(arrays, f"{kind}.{layer}.bias", biases.get(str(kind)), config),
-            value_norms=_tensor(arrays, f"{kind}.{layer}.value_norms", columns[:2])
-            if f"{kind}.{layer}.value_norms" in arrays
-            else None,
+            value_norms=_optional(arrays, f"{kind}.{layer}.value_norms", columns[:2]),
+            own_output=_optional(arrays, f"{kind}.{layer}.own_output", rows),
         )
         for layer in range(site.n_layers)
     )
@@ -253,10 +296,16 @@ def _bias(arrays: Arrays, prefix: str, name: Any, config: TransformerConfig) -> 
 
 def _embedding(side: Side, shape: tuple[int, int], arrays: Arrays) -> EmbeddingTrace:
     name = f"embeddings.{side}"
-    positions = _tensor(arrays, f"{name}.positions", shape) if f"{name}.positions" in arrays else None
     return EmbeddingTrace(
-        _tensor(arrays, f"{name}.tokens", shape), positions, _tensor(arrays, f"{name}.input", shape)
+        tokens=_tensor(arrays, f"{name}.tokens", shape),
+        positions=_optional(arrays, f"{name}.positions", shape),
+        input=_tensor(arrays, f"{name}.input", shape),
+        own_input=_optional(arrays, f"{name}.own_input", shape),
     )
+
+
+def _optional(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Tensor | None:
+    return _tensor(arrays, name, shape) if name in arrays else None
 
 
 def _tensor(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Tensor:

@@ -12,6 +12,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from transformer.model.config import TransformerConfig
+from transformer.model.interventions import (
+    DropSource,
+    Intervention,
+    InterventionError,
+    Setting,
+    from_json,
+    to_json,
+)
+from transformer.model.interventions.checking import check
 from transformer.translate.translation import Alternative, DecodeStep, Translation
 
 MOST_JSON = 4 * 2**20
@@ -108,6 +117,7 @@ def run_to_dict(translation: Translation) -> dict[str, Any]:
         "model_sha256": translation.model_sha256,
         "config": translation.config.to_dict(),
         "notes": list(translation.notes),
+        "interventions": to_json(translation.interventions),
     }
 
 
@@ -142,6 +152,7 @@ def run_from_dict(values: Any) -> Translation:
         raise TraceFileError("The file names a way of decoding that does not exist.")
     if digest is not None and not _DIGEST.fullmatch(text(digest, 64)):
         raise TraceFileError("The file's digest of the model is not a valid digest.")
+    config = TransformerConfig.from_dict(values["config"])
     return Translation(
         source_text=text(values["source_text"], LONGEST_TEXT),
         text=text(values["text"], LONGEST_TEXT),
@@ -153,9 +164,26 @@ def run_from_dict(values: Any) -> Translation:
         method=method,
         model=text(values["model"], LONGEST_NAME),
         model_sha256=digest,
-        config=TransformerConfig.from_dict(values["config"]),
+        config=config,
         notes=tuple(text(note, LONGEST_TEXT) for note in _list(values["notes"], MOST_ALTERNATIVES)),
+        interventions=_interventions(values.get("interventions", []), config, method, (source, target)),
     )
+
+
+def _interventions(
+    values: Any, config: TransformerConfig, method: str, sides: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[Intervention, ...]:
+    """The changes of a run of a method over source and target tokens."""
+    source, target = sides
+    try:
+        found = from_json(values)
+        left_out = sum(isinstance(each, DropSource) for each in found)
+        given = len(target) if method == "forced" else None
+        most = max(config.max_positions, len(target))
+        check(found, Setting(config, len(source) + left_out, len(source), most, given))
+    except InterventionError as error:
+        raise TraceFileError(f"The file's changes do not fit its run: {error}") from error
+    return found
 
 
 def _step(values: Any) -> DecodeStep:

@@ -1,11 +1,11 @@
 """A visitor's view as one JSON file: the run, the selection, and the matrix on the screen.
 
-``assets/trace.schema.json`` is the schema, version 1. Positions, layers and heads count from 0.
+``assets/trace.schema.json`` is the schema, version 2. Positions, layers and heads count from 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,14 +26,19 @@ from transformer.exports.record import (
     whole,
     write_json,
 )
+from transformer.model.interventions import Intervention
+from transformer.model.interventions.heads import InHeads
+from transformer.model.interventions.masks import Masking
 from transformer.model.sites import AttentionKind, Site
-from transformer.trace.audit import ROW_SUM_LIMIT, WEIGHT_LIMIT
-from transformer.trace.report import AS_RECORDED, AuditReport, Check
-from transformer.trace.view import Array, BoolArray, HeadView, Window
+from transformer.trace.equations import masked_textbook, weighed_textbook
+from transformer.trace.report import AS_RECORDED, ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
+from transformer.trace.view import BoolArray, HeadMap, Window
 from transformer.translate.translation import Translation
 
 FORMAT = "attention-explorer/view"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
+"""Version 1 is the same without interventions."""
 LARGEST = 64
 """Most rows and columns of the matrix."""
 NOTE = "Imported file: tokens, steps and one matrix are shown as recorded."
@@ -57,25 +62,6 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class SavedHead:
-    """One head, or a window of it, from a file; the attributes are those of ``HeadView``."""
-
-    kind: AttentionKind
-    layer: int
-    head: int
-    model: str
-    norm: str
-    query_tokens: tuple[str, ...]
-    predicted_tokens: tuple[str, ...] | None
-    key_tokens: tuple[str, ...]
-    window: Window
-    scores: Array
-    mask: BoolArray
-    weights: Array
-    audit: AuditReport
-
-
-@dataclass(frozen=True, eq=False)
 class SavedView:
     """The content of a JSON file.
 
@@ -87,11 +73,11 @@ class SavedView:
 
     translation: Translation
     selection: Selection
-    head: SavedHead
+    head: HeadMap
 
 
 def save_view(
-    translation: Translation, view: HeadView | SavedHead, target: Path | str | IO[bytes], selection: Selection
+    translation: Translation, view: HeadMap, target: Path | str | IO[bytes], selection: Selection
 ) -> None:
     """Writes a run with one head of it.
 
@@ -127,7 +113,7 @@ def save_view(
         target.write(content)
 
 
-def _view_to_dict(view: HeadView | SavedHead) -> dict[str, Any]:
+def _view_to_dict(view: HeadMap) -> dict[str, Any]:
     window = view.window
     return {
         "kind": str(view.kind),
@@ -154,8 +140,9 @@ def load_view(source: Source) -> SavedView:
     """
     with in_one_sentence(), opened(source) as file:
         values = read_json(file.read(MOST_JSON + 1))
-        if values["format"] != FORMAT or values["version"] != VERSION:
-            raise TraceFileError(f"The file is not a view of version {VERSION}, which this package reads.")
+        if values["format"] != FORMAT or values["version"] not in READABLE:
+            known = " or ".join(map(str, READABLE))
+            raise TraceFileError(f"The file is not a view of version {known}, which this package reads.")
         run = run_from_dict(values["run"])
         run = replace(run, notes=tuple(dict.fromkeys((*run.notes, NOTE))))
         return SavedView(run, _selection(values["selection"], run), _head(values["view"], run))
@@ -195,13 +182,13 @@ def _checked_head(site: Site, layer: Any, head: Any, run: Translation) -> Head:
     return layer, head
 
 
-def _head(values: Any, run: Translation) -> SavedHead:
+def _head(values: Any, run: Translation) -> HeadMap:
     site = run.config.sites[AttentionKind(values["kind"])]
     layer, head = _checked_head(site, values["layer"], values["head"], run)
     labels = run.labels(site.kind)
     window = _window(values["window"], len(labels.queries), len(labels.keys))
     shape = (window.query_stop - window.query_start, window.key_stop - window.key_start)
-    view = SavedHead(
+    view = HeadMap(
         kind=site.kind,
         layer=layer,
         head=head,
@@ -218,7 +205,8 @@ def _head(values: Any, run: Translation) -> SavedHead:
     )
     if not np.isfinite(view.scores).all() or view.weights.min() < 0 or view.weights.max() > 1 + ROW_SUM_LIMIT:
         raise TraceFileError("The file holds weights or scores that no softmax has.")
-    return replace(view, audit=AuditReport((*_checks(view, len(labels.keys)), *_recorded(values["checks"]))))
+    checks = [*_checks(view, site, len(labels.keys), run.interventions), *_recorded(values["checks"])]
+    return replace(view, audit=AuditReport(tuple(checks), tuple(map(str, run.interventions))))
 
 
 def _window(values: Any, queries: int, keys: int) -> Window:
@@ -244,10 +232,15 @@ def _matrix(values: Any, shape: tuple[int, int], cell: type = float) -> np.ndarr
         return np.array([[number(value) for value in row] for row in values]).astype(np.float32)
 
 
-def _checks(view: SavedHead, keys: int) -> list[Check]:
-    """The checks that need no model: exact zeros, and whole rows against a softmax of their scores."""
+def _checks(view: HeadMap, site: Site, keys: int, changes: Sequence[Intervention]) -> list[Check]:
+    """The checks that need no model: exact zeros, and whole rows against a softmax of their scores.
+
+    In a changed run, masks and weights are those that its changes make of the model's.
+    """
     weights, mask = view.weights.astype(np.float64), view.mask
     checks = [Check("masked weights", float(np.abs(weights[~mask]).max(initial=0.0)), 0.0)]
+    if changes:
+        checks.append(Check("masks", float((mask != _mask(view, site, keys, changes)).any()), 0.0))
     if view.window.key_start or view.window.key_stop < keys:
         return checks
     visible = mask.any(1)
@@ -257,11 +250,26 @@ def _checks(view: SavedHead, keys: int) -> list[Check]:
         out=np.zeros_like(weights),
     )
     softmax = powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)
+    within = [
+        (each, None)
+        for each in changes
+        if isinstance(each, InHeads) and each.in_head(view.kind, view.layer, view.head)
+    ]
+    softmax = weighed_textbook(softmax.astype(np.float32), mask, view.window.query_start, within)
     return [
         Check("row sums", float(np.abs(weights.sum(1) - visible).max()), ROW_SUM_LIMIT),
         *checks,
         Check("weights", float(np.abs(weights - softmax).max()), WEIGHT_LIMIT),
     ]
+
+
+def _mask(view: HeadMap, site: Site, keys: int, changes: Sequence[Intervention]) -> BoolArray:
+    """(queries, keys) of the window: the model's own mask after the changes."""
+    window = view.window
+    rows = np.arange(window.query_start, window.query_stop)[:, None]
+    own: BoolArray = np.arange(keys) <= rows if site.causal else np.ones((len(rows), keys), bool)
+    masks = [each for each in changes if isinstance(each, Masking) and each.changes(view.kind, view.layer)]
+    return masked_textbook(own, masks, window.query_start)[:, window.keys]
 
 
 def _recorded(values: Any) -> list[Check]:

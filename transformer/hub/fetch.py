@@ -1,17 +1,13 @@
-"""Downloads models of the Hub by name, checks them, and finds them again in the cache without a network.
+"""Downloads models of the Hub by name, and checks them.
 
 A download goes to huggingface_hub's cache, file by file, at one commit. Every file is compared with the hash
-that the Hub gives for it. The branch is recorded (`refs/main`) only after all files have arrived, so an
-interrupted download never looks like a complete model.
+that the Hub gives for it.
 """
 
 from __future__ import annotations
 
 import shutil
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -19,7 +15,9 @@ import httpx2
 from huggingface_hub import constants, hf_hub_download
 from huggingface_hub.hf_api import ModelInfo, RepoSibling
 
-from transformer.hub.files import HASH, RemoteFile, check_config, check_sizes, matches, needed, size
+from transformer.hub.cache import Snapshot, cached, check, in_words_of
+from transformer.hub.client import client, explained
+from transformer.hub.files import Offer, RemoteFile, check_config, check_sizes, needed, size
 from transformer.hub.settings import (
     COMMIT,
     LIMIT_VARIABLE,
@@ -29,11 +27,9 @@ from transformer.hub.settings import (
     UnreachableError,
     check_name,
     check_revision,
-    explained,
 )
-from transformer.model.config import TransformerConfig
-from transformer.storage.directory import CONFIG_FILE, parameter_count
-from transformer.storage.files import CheckpointError, write_atomically
+from transformer.storage.description import CONFIG_FILE
+from transformer.storage.files import write_atomically
 
 # Use plain HTTP: the Xet client ignores a request to stop, and waits minutes for a lost connection.
 constants.HF_HUB_DISABLE_XET = True
@@ -43,57 +39,6 @@ Progress = Callable[[int, int], None]
 
 _FOREIGN = (httpx2.HTTPError, OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError)
 """Errors that huggingface_hub raises: its own, and others if an answer is not as it expects."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A complete model in the cache.
-
-    Attributes:
-        name: Name on the Hub.
-        commit: Commit hash of the files.
-        directory: Directory that holds the files.
-    """
-
-    name: str
-    commit: str
-    directory: Path
-
-    @property
-    def title(self) -> str:
-        """Name and commit, as captions show them."""
-        return f"{self.name}@{self.commit[:8]}"
-
-
-@dataclass(frozen=True)
-class Offer:
-    """A model on the Hub that can be downloaded.
-
-    Attributes:
-        name: Name that was asked for.
-        present_name: Present name of the model; differs from ``name`` if the model was renamed.
-        revision: Branch, tag or commit that was asked for.
-        commit: Commit that the revision points to.
-        files: Files to download.
-        config: Config of the model.
-    """
-
-    name: str
-    present_name: str
-    revision: str
-    commit: str
-    files: tuple[RemoteFile, ...]
-    config: TransformerConfig
-
-    @property
-    def nbytes(self) -> int:
-        """Total size of the files in bytes."""
-        return sum(file.size for file in self.files)
-
-    @property
-    def loaded_nbytes(self) -> int:
-        """Bytes of the model's weights in float32."""
-        return 4 * parameter_count(self.config)
 
 
 def find(
@@ -130,7 +75,7 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
     check_revision(revision)
     hub.check_allowed(name)
     try:
-        info = hub.api().model_info(name, revision=revision, files_metadata=True, timeout=hub.timeout)
+        info = client(hub).model_info(name, revision=revision, files_metadata=True, timeout=hub.timeout)
         present_name, commit, files = _described(info)
     except (*_FOREIGN, RecursionError) as error:
         raise explained(error, name, hub, revision) from error
@@ -285,104 +230,6 @@ def _download(name: str, commit: str, file: RemoteFile, hub: Hub, meter: _Meter)
                 f"{name}: the download of {file.name} was cut off; fetch the model again."
             ) from error
         raise explained(error, name, hub, commit) from error
-    _check(path, file.hash, hub.folder(name), file.name)
+    check(path, file.hash, hub.folder(name), file.name)
     meter.end()
     return path
-
-
-_checked: dict[str, tuple[int, int]] = {}
-"""Size and modification time of the files that this process has compared with their hashes."""
-_lock = threading.Lock()
-
-
-def _check(path: Path, expected: str, folder: Path, name: str) -> None:
-    """Compares a file with its hash, once per process, and removes the file if they differ.
-
-    Raises:
-        HubError: They differ, or the file lies outside the model's folder.
-    """
-    real, what = path.resolve(), f"{name} of {folder.name.removeprefix('models--').replace('--', '/')}"
-    if not real.is_relative_to(folder):
-        raise HubError(f"{what} lies outside the cache of its model, so it is not opened.")
-    stamp = (real.stat().st_size, real.stat().st_mtime_ns)
-    with _lock:
-        if _checked.get(f"{real} {expected}") == stamp:
-            return
-    if not matches(real, expected):
-        path.unlink()
-        real.unlink(missing_ok=True)
-        raise HubError(
-            f"{what} does not match its hash: the file was damaged and is now removed; fetch the model again."
-        )
-    with _lock:
-        _checked[f"{real} {expected}"] = stamp
-
-
-def cached(name: str, revision: str | None = None, hub: Hub | None = None) -> Snapshot | None:
-    """A complete model in the cache, or None; no network is used.
-
-    Raises:
-        HubError: The name or the revision is not valid, or the name is not allowed here.
-    """
-    hub = hub or Hub.from_environment()
-    revision = revision or "main"
-    check_name(name)
-    check_revision(revision)
-    hub.check_allowed(name)
-    commit = revision if COMMIT.fullmatch(revision) else _recorded(hub.folder(name) / "refs" / revision)
-    directory = hub.folder(name) / "snapshots" / commit
-    if not commit or not directory.is_dir():
-        return None
-    try:
-        needed([path.name for path in directory.iterdir() if path.is_file()], name)
-        check_config(directory)
-    except (CheckpointError, OSError):
-        return None
-    return Snapshot(name, commit, directory)
-
-
-def _recorded(reference: Path) -> str:
-    try:
-        commit = reference.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""
-    return commit if COMMIT.fullmatch(commit) else ""
-
-
-def cached_models(hub: Hub | None = None) -> list[Snapshot]:
-    """All models in the cache that this package can open and that are allowed here, sorted by name."""
-    hub = hub or Hub.from_environment()
-    return sorted(_cached_models(hub), key=lambda snapshot: snapshot.name.lower())
-
-
-def _cached_models(hub: Hub) -> Iterator[Snapshot]:
-    for folder in hub.cache.glob("models--*--*"):
-        name = folder.name.removeprefix("models--").replace("--", "/")
-        try:
-            snapshot = cached(name, None, hub)
-        except HubError:
-            continue
-        if snapshot is not None:
-            yield snapshot
-
-
-def verify(directory: Path) -> None:
-    """Compares the files of a snapshot with the hashes under which the cache keeps them.
-
-    Raises:
-        HubError: A file differs. The file is removed, so that the next download fetches it again.
-    """
-    folder = directory.resolve().parents[1]
-    for name in needed([path.name for path in directory.iterdir()], folder.name):
-        path = directory / name
-        if path.is_symlink() and HASH.fullmatch(digest := path.resolve().name):
-            _check(path, digest, folder, name)
-
-
-@contextmanager
-def in_words_of(title: str, directory: Path) -> Iterator[None]:
-    """Makes errors about a model's directory name the model instead of a path in the cache."""
-    try:
-        yield
-    except CheckpointError as error:
-        raise HubError(str(error).replace(str(directory), title)) from error

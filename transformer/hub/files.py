@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.families.marian.model import is_marian, marian_config
+from transformer.families.marian.config import is_marian, marian_config
 from transformer.families.marian.rules import GENERATION_FILE
 from transformer.families.marian.vocabulary import (
     SETTINGS_FILE,
@@ -19,21 +19,22 @@ from transformer.families.marian.vocabulary import (
 )
 from transformer.hub.settings import HubError
 from transformer.model.config import TransformerConfig
-from transformer.storage.directory import (
+from transformer.storage.description import (
     CARD_FILE,
     CONFIG_FILE,
+    FAMILIARITY_FILE,
     HEADS_FILE,
     TOKENIZER_FILE,
     WEIGHTS_FILE,
+    parameter_count,
     read_config,
 )
-from transformer.storage.files import MAX_JSON_BYTES, read_json
-from transformer.storage.tensors import MAX_SHARDS, PYTORCH, SAFETENSORS
+from transformer.storage.files import MAX_JSON_BYTES, MAX_SHARDS, PYTORCH, SAFETENSORS, read_json
 
 OWN = (CONFIG_FILE, TOKENIZER_FILE)
 MARIAN = (CONFIG_FILE, SOURCE_FILE, TARGET_FILE, VOCABULARY_FILE)
 """Required files, besides the weights."""
-WELCOME = (CARD_FILE, HEADS_FILE)
+WELCOME = (CARD_FILE, HEADS_FILE, FAMILIARITY_FILE)
 """Optional files, downloaded if they exist."""
 WELCOME_TO_MARIAN = (*WELCOME, TARGET_VOCABULARY_FILE, SETTINGS_FILE, GENERATION_FILE)
 MAX_SMALL_BYTES = MAX_JSON_BYTES
@@ -64,6 +65,37 @@ class RemoteFile:
     def is_weights(self) -> bool:
         """Whether the file holds weights."""
         return self.name.endswith((".safetensors", ".bin"))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A model on the Hub that can be downloaded.
+
+    Attributes:
+        name: Name that was asked for.
+        present_name: Present name of the model; differs from ``name`` if the model was renamed.
+        revision: Branch, tag or commit that was asked for.
+        commit: Commit that the revision points to.
+        files: Files to download.
+        config: Config of the model.
+    """
+
+    name: str
+    present_name: str
+    revision: str
+    commit: str
+    files: tuple[RemoteFile, ...]
+    config: TransformerConfig
+
+    @property
+    def nbytes(self) -> int:
+        """Total size of the files in bytes."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def loaded_nbytes(self) -> int:
+        """Bytes of the model's weights in float32."""
+        return 4 * parameter_count(self.config)
 
 
 def needed(names: Collection[str], model: str) -> list[str]:

@@ -13,11 +13,12 @@ import yaml  # type: ignore[import-untyped]
 from huggingface_hub import CommitOperationAdd, ModelCard, ModelCardData
 from huggingface_hub.errors import RepositoryNotFoundError
 
-from transformer.families.marian.model import is_marian
+from transformer.families.marian.config import is_marian
+from transformer.hub.client import client, explained
 from transformer.hub.files import needed
-from transformer.hub.settings import Hub, HubError, check_name, explained
+from transformer.hub.settings import Hub, HubError, check_name
 from transformer.hub.sources import open_model
-from transformer.storage.directory import CARD_FILE, read_card
+from transformer.storage.description import CARD_FILE, read_card
 from transformer.storage.files import CheckpointError
 
 TAGS = ("translation", "transformer", "attention", "interpretability", "attention-explorer")
@@ -83,7 +84,7 @@ def push_to_hub(
         CommitOperationAdd(CARD_FILE, card.encode())
     ]
     with _explained(name, hub):
-        api = hub.api()
+        api = client(hub)
         api.create_repo(name, private=private or None, exist_ok=True)
         done = api.create_commit(name, operations, commit_message=f"Add {source.resolve().name}")
     return Pushed(name, done.oid, f"{hub.address}/{name}")

@@ -1,4 +1,4 @@
-"""Settings for the Hub: its address, which models may be opened, and what its errors mean.
+"""Settings for the Hub: its address, and which models may be opened.
 
 huggingface_hub sets the address, cache, token and offline mode (``HF_ENDPOINT``, ``HF_HUB_CACHE``,
 ``HF_TOKEN``, ``HF_HUB_OFFLINE``, ``hf auth login``). This package adds two limits.
@@ -6,15 +6,13 @@ huggingface_hub sets the address, cache, token and offline mode (``HF_ENDPOINT``
 
 from __future__ import annotations
 
-import errno
 import fnmatch
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
-from huggingface_hub import HfApi, constants, errors
+from huggingface_hub import constants
 
 from transformer.storage.files import CheckpointError
 
@@ -89,10 +87,6 @@ class Hub:
         """The folder that holds the files of all revisions of a model."""
         return self.cache / f"models--{name.replace('/', '--')}"
 
-    def api(self) -> HfApi:
-        """A client of huggingface_hub."""
-        return HfApi(endpoint=self.endpoint, token=self.token, library_name="attention-explorer")
-
     def check_allowed(self, name: str) -> None:
         """Refuses a name that this installation does not open.
 
@@ -127,51 +121,3 @@ def check_revision(revision: str) -> None:
     """
     if not _REVISION.fullmatch(revision) or ".." in revision or "//" in revision or revision.endswith("/"):
         raise HubError(f"{revision!r:.120} is not a revision; give a branch, a tag or a commit.")
-
-
-def explained(error: BaseException, name: str, hub: Hub, revision: str | None = None) -> HubError:
-    """Explains an error of huggingface_hub in one sentence."""
-    cause = error.__cause__
-    if isinstance(error, errors.LocalEntryNotFoundError) and cause is not None:
-        return explained(cause, name, hub, revision)
-    if isinstance(error, HubError):
-        return error
-    if isinstance(error, errors.OfflineModeIsEnabled):
-        return UnreachableError("The network is switched off (HF_HUB_OFFLINE).")
-    if isinstance(error, errors.HfHubHTTPError):
-        return _answer(error, name, hub, revision)
-    if isinstance(error, httpx2.TransportError):
-        return UnreachableError(f"The Hub at {hub.address} cannot be reached ({type(error).__name__}).")
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return HubError(f"{name} does not fit on the disk of {hub.cache}.")
-    if isinstance(error, OSError) and error.errno is not None:
-        return HubError(f"{name} cannot be saved in {hub.cache}: {error.strerror}.")
-    if isinstance(error, errors.LocalTokenNotFoundError):
-        return HubError("No token for the Hub was found; log in with `hf auth login`.")
-    return HubError(f"{name}: the server at {hub.address} is not the Hub; check HF_ENDPOINT.")
-
-
-def _answer(error: errors.HfHubHTTPError, name: str, hub: Hub, revision: str | None) -> HubError:
-    """Explains an error status of the Hub in one sentence."""
-    status = error.response.status_code
-    if isinstance(error, errors.GatedRepoError):
-        return HubError(
-            f"{name} is open only to users who accept its terms: accept them at {hub.address}/{name}, "
-            "and log in with `hf auth login`."
-        )
-    if isinstance(error, errors.RevisionNotFoundError):
-        return HubError(f"{name} has no revision {revision!r:.120} on the Hub.")
-    if isinstance(error, errors.RemoteEntryNotFoundError):
-        return HubError(f"{name} lists a file that the Hub does not have; its upload was not finished.")
-    if isinstance(error, errors.RepositoryNotFoundError):
-        return HubError(
-            f"There is no model {name} on the Hub, or it is private: check the spelling, or log in with "
-            "`hf auth login`."
-        )
-    if isinstance(error, errors.DisabledRepoError):
-        return HubError(f"{name} is switched off on the Hub.")
-    if status in (401, 403):
-        return HubError(f"The Hub refuses access to {name} with this token; log in with `hf auth login`.")
-    if status == 429 or status >= 500:
-        return UnreachableError(f"The Hub at {hub.address} answers with an error ({status}).")
-    return HubError(f"The Hub at {hub.address} refuses {name} ({status}).")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
-from transformer.families.marian.model import is_marian, load_marian
-from transformer.model.config import TransformerConfig
-from transformer.storage.directory import HEADS_FILE, Checkpoint, load_checkpoint
+from transformer.families.marian.config import is_marian
+from transformer.families.marian.model import load_marian
+from transformer.hub.cache import hub_title, in_words_of, verify
+from transformer.hub.settings import HubError
+from transformer.storage.description import check_heads
+from transformer.storage.directory import Checkpoint, load_checkpoint
 from transformer.storage.files import CheckpointError
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
-_FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)", re.ASCII)
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def open_model(path: str | Path, revision: str | None = None) -> tuple[str, Checkpoint]:
@@ -33,8 +33,6 @@ def open_model(path: str | Path, revision: str | None = None) -> tuple[str, Chec
     name = hub_title(directory)
     if name is None:
         return directory.resolve().name, _read(directory)
-    from transformer.hub.fetch import in_words_of, verify
-
     with in_words_of(name, directory):
         verify(directory)
         return name, _read(directory)
@@ -51,7 +49,6 @@ def _directory(path: str | Path, revision: str | None) -> Path:
 
 def _found(name: str, revision: str | None) -> Path:
     from transformer.hub.fetch import find
-    from transformer.hub.settings import HubError
 
     try:
         return find(name, revision).directory
@@ -63,47 +60,7 @@ def _found(name: str, revision: str | None) -> Path:
         raise
 
 
-def hub_title(directory: Path) -> str | None:
-    """Name and commit of a directory in huggingface_hub's cache; None for any other directory."""
-    parts = directory.absolute().parts[-3:]
-    if len(parts) < 3 or parts[1] != "snapshots" or not _COMMIT.fullmatch(parts[2]):
-        return None
-    found = _FOLDER.fullmatch(parts[0])
-    return None if found is None else f"{found[1]}/{found[2]}@{parts[2][:8]}"
-
-
 def _read(directory: Path) -> Checkpoint:
     checkpoint = load_marian(directory) if is_marian(directory) else load_checkpoint(directory)
-    if not _fits(checkpoint.heads or {}, checkpoint.config):
-        raise CheckpointError(
-            f"{directory / HEADS_FILE} is damaged or describes the heads of another model; remove it."
-        )
+    check_heads(directory, checkpoint.heads, checkpoint.config)
     return checkpoint
-
-
-def _fits(heads: dict[str, Any], config: TransformerConfig) -> bool:
-    """Whether `heads.json` has the shape that its readers rely on and names only heads of the model."""
-    default, grids = heads.get("default", {}), heads.get("heads", {})
-    layers = {str(kind): site.n_layers for kind, site in config.sites.items()}
-    if not (isinstance(default, dict) and isinstance(grids, dict) and {*default, *grids} <= set(layers)):
-        return False
-    return all(_is_place(place, layers[kind], config.n_heads) for kind, place in default.items()) and all(
-        _is_grid(grid, layers[kind], config.n_heads) for kind, grid in grids.items()
-    )
-
-
-def _is_place(place: Any, layers: int, heads: int) -> bool:
-    if not (isinstance(place, list) and len(place) == 2 and all(type(number) is int for number in place)):
-        return False
-    return 0 <= place[0] < layers and 0 <= place[1] < heads
-
-
-def _is_grid(grid: Any, layers: int, heads: int) -> bool:
-    rows = grid if isinstance(grid, list) else []
-    return len(rows) == layers and all(
-        isinstance(row, list) and len(row) == heads and all(map(_is_statistics, row)) for row in rows
-    )
-
-
-def _is_statistics(found: Any) -> bool:
-    return isinstance(found, dict) and all(type(value) in (int, float) for value in found.values())

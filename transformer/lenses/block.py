@@ -12,8 +12,8 @@ from transformer.model.sites import Side, SublayerName
 from transformer.model.transformer import Transformer
 from transformer.trace.audit import OUTPUT_LIMIT, merged
 from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import Array
-from transformer.translate.translation import Translation, read_only
+from transformer.trace.view import Array, read_only
+from transformer.translate.translation import Translation
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,8 @@ from transformer.model.transformer import Transformer
 from transformer.trace.audit import OUTPUT_LIMIT, merged
 from transformer.trace.records import LayerTrace, ResidualTrace
 from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import Array, HeadView, Window
-from transformer.translate.translation import NotCapturedError, Translation, read_only
+from transformer.trace.view import Array, HeadView, Window, read_only
+from transformer.translate.translation import NotCapturedError, Translation
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.floating]

@@ -20,8 +20,8 @@ from transformer.model.transformer import Transformer
 from transformer.trace.audit import OUTPUT_LIMIT
 from transformer.trace.records import EmbeddingTrace
 from transformer.trace.report import Check
-from transformer.trace.view import Array
-from transformer.translate.translation import NotCapturedError, Translation, read_only
+from transformer.trace.view import Array, read_only
+from transformer.translate.translation import NotCapturedError, Translation
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from transformer.model.sites import AttentionKind
 from transformer.text.vocabulary import SPACE
 from transformer.text.words import Group, is_punctuation, is_special, reading_groups
 from transformer.trace.report import AuditReport
-from transformer.trace.view import Array, BoolArray, HeadView, Window
+from transformer.trace.view import Array, BoolArray, HeadMap, Window
 
 Rows = Literal["read", "predicted"]
 
@@ -69,7 +69,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class ReadView:
-    """A head after reading; like a ``HeadView`` without queries, keys, values and outputs.
+    """A head after reading; like a ``HeadMap``.
 
     Attributes:
         kind: Kind of attention.
@@ -81,7 +81,7 @@ class ReadView:
         predicted_tokens: Names of the rows by the token that each row predicts; None in the encoder.
         key_tokens: Names of the columns.
         window: The pieces of the whole map that this view covers.
-        scores: (rows, columns) as in ``HeadView``; None if pieces were merged, because words have no score.
+        scores: (rows, columns) as in ``HeadMap``; None if pieces were merged, because words have no score.
         mask: (rows, columns) bool, True if any piece of the row may attend to any piece of the column.
         weights: (rows, columns) float32, summed over key pieces, averaged over query pieces.
         hidden: (rows,) float32, the weight on hidden columns of this window.
@@ -112,7 +112,7 @@ class ReadView:
     audit: AuditReport
 
 
-def read_view(view: HeadView, reading: Reading) -> ReadView:
+def read_view(view: HeadMap, reading: Reading) -> ReadView:
     """Reads a head or a window of it; a window should not cut through words (``reading_window``)."""
     named = named_rows(view.kind, reading)
     naming = view.predicted_tokens if named == "predicted" and view.predicted_tokens else view.query_tokens

@@ -13,6 +13,9 @@ Norm = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "silu"]
 SineLayout = Literal["interleaved", "halves"]
 
+ENCODINGS = ("none", "sinusoidal", "learned", "shaw", "t5", "rotary", "alibi")
+"""Names of the positional encodings, in the order of ``transformer.model.encodings.positions.REGISTRY``."""
+
 LIMITS = {
     "vocab_size": 1_000_000,
     "d_model": 16_384,
@@ -41,7 +44,7 @@ class TransformerConfig:
         norm: "post": LayerNorm(x + Sublayer(x)) as in the paper; "pre": x + Sublayer(LayerNorm(x)),
             with one more LayerNorm at the end of each stack (Xiong et al. 2020).
         activation: Non-linearity of the feed-forward network; the paper's is "relu".
-        positions: Name of a positional encoding in ``transformer.model.encodings.positions.REGISTRY``.
+        positions: Name of a positional encoding, one of ``ENCODINGS``.
         sine_layout: Order of the numbers in sinusoidal positions. "interleaved": alternating sines and
             cosines, as in the paper; "halves": all sines, then all cosines.
         tied_embeddings: The output projection is the target's embedding table (section 3.4).

@@ -13,7 +13,7 @@ from transformer.model.config import TransformerConfig
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask
 from transformer.model.sites import AttentionKind, Sublayer
-from transformer.model.watching.observer import Observer
+from transformer.model.watching.observer import UNWATCHED, Norm, Observer, Passed
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
@@ -42,21 +42,27 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self, x: Tensor, apply: Callable[[Tensor], Tensor], observer: Observer | None = None
+        self, x: Tensor, apply: Callable[[Tensor], Tensor], observer: Observer = UNWATCHED, first: int = 0
     ) -> Tensor:
-        """Runs ``apply`` on the stream ``x`` (batch, length, d_model) and adds the result."""
-        read = self.before(x)
-        update = apply(read)
-        output = self.after(x + (self.dropout(update) if self.training else update))
-        if observer is not None:
-            observer.residual(self.sublayer, x, read, update, output)
-        return output
+        """Runs ``apply`` on the stream ``x`` (batch, length, d_model) and adds the result.
 
-    def before(self, x: Tensor) -> Tensor:
+        Args:
+            x: The stream, from position ``first`` on.
+            apply: The sub-layer.
+            observer: Who watches, and what changes the computation.
+            first: Position of the first row, from 0.
+        """
+        norm = observer.norm(self.sublayer, self.norm)
+        read = self.before(x, norm)
+        update = observer.update(self.sublayer, apply(read))
+        output = self.after(x + (self.dropout(update) if self.training else update), norm)
+        return observer.residual(Passed(self.sublayer, first, x, read, update, output))
+
+    def before(self, x: Tensor, norm: Norm) -> Tensor:
         """The sub-layer's input, computed from the stream."""
         raise NotImplementedError
 
-    def after(self, x: Tensor) -> Tensor:
+    def after(self, x: Tensor, norm: Norm) -> Tensor:
         """The new stream, computed from the sum."""
         raise NotImplementedError
 
@@ -64,20 +70,20 @@ class Residual(nn.Module):
 class PostNorm(Residual):
     """LayerNorm(x + Sublayer(x)), as in the paper (section 3.1)."""
 
-    def before(self, x: Tensor) -> Tensor:
+    def before(self, x: Tensor, norm: Norm) -> Tensor:
         return x
 
-    def after(self, x: Tensor) -> Tensor:
-        return self.norm(x)
+    def after(self, x: Tensor, norm: Norm) -> Tensor:
+        return norm(x)
 
 
 class PreNorm(Residual):
     """x + Sublayer(LayerNorm(x)) (Xiong et al. 2020, figure 1b)."""
 
-    def before(self, x: Tensor) -> Tensor:
-        return self.norm(x)
+    def before(self, x: Tensor, norm: Norm) -> Tensor:
+        return norm(x)
 
-    def after(self, x: Tensor) -> Tensor:
+    def after(self, x: Tensor, norm: Norm) -> Tensor:
         return x
 
 
@@ -96,15 +102,15 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = residual(config, Sublayer("encoder", layer, "feed_forward"))
 
     def forward(
-        self, x: Tensor, mask: AttentionMask, positions: PositionalEncoding, observer: Observer | None = None
+        self, x: Tensor, mask: AttentionMask, positions: PositionalEncoding, observer: Observer = UNWATCHED
     ) -> Tensor:
         """(batch, source, d_model) → (batch, source, d_model)."""
 
         def attend(read: Tensor) -> Tensor:
             return self.self_attention(read, mask=mask, positions=positions, observer=observer)
 
-        x = self.self_attention_residual(x, attend, observer)
-        return self.feed_forward_residual(x, self.feed_forward, observer)
+        x = self.self_attention_residual(x, attend, observer, mask.first_query)
+        return self.feed_forward_residual(x, self.feed_forward, observer, mask.first_query)
 
 
 class DecoderLayer(nn.Module):
@@ -129,7 +135,7 @@ class DecoderLayer(nn.Module):
         memory_mask: AttentionMask,
         positions: PositionalEncoding,
         cache: KVCache | None = None,
-        observer: Observer | None = None,
+        observer: Observer = UNWATCHED,
     ) -> Tensor:
         """(batch, target, d_model) and memory (batch, source, d_model) → (batch, target, d_model)."""
         own, cross = (None, None) if cache is None else (cache.decoder[self.layer], cache.cross[self.layer])
@@ -140,6 +146,7 @@ class DecoderLayer(nn.Module):
         def attend_to_memory(read: Tensor) -> Tensor:
             return self.cross_attention(read, memory, mask=memory_mask, cache=cross, observer=observer)
 
-        x = self.self_attention_residual(x, attend, observer)
-        x = self.cross_attention_residual(x, attend_to_memory, observer)
-        return self.feed_forward_residual(x, self.feed_forward, observer)
+        first = mask.first_query
+        x = self.self_attention_residual(x, attend, observer, first)
+        x = self.cross_attention_residual(x, attend_to_memory, observer, first)
+        return self.feed_forward_residual(x, self.feed_forward, observer, first)

@@ -14,7 +14,7 @@ from transformer.model.layers import DecoderLayer, EncoderLayer, Residual
 from transformer.model.masks import AttentionMask, padding_mask
 from transformer.model.packed import PackedLinear, can_pack, check_bfloat16, joined, pack
 from transformer.model.sites import AttentionKind, Side, Sublayer
-from transformer.model.watching.observer import Observer
+from transformer.model.watching.observer import UNWATCHED, Entered, Observer
 
 
 class Encoder(nn.Module):
@@ -31,11 +31,12 @@ class Encoder(nn.Module):
         """The type that the stack computes in."""
         return next(self.layers.parameters()).dtype
 
-    def forward(self, x: Tensor, mask: AttentionMask, observer: Observer | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: AttentionMask, observer: Observer = UNWATCHED) -> Tensor:
         """(batch, source, d_model) → the memory, (batch, source, d_model)."""
+        positions = observer.encoding("encoder", self.positions)
         for layer in self.layers:
-            x = layer(x, mask, self.positions, observer)
-        return self.final_norm(x)
+            x = layer(x, mask, positions, observer)
+        return observer.norm("encoder", self.final_norm)(x)
 
 
 class Decoder(nn.Module):
@@ -59,12 +60,13 @@ class Decoder(nn.Module):
         mask: AttentionMask,
         memory_mask: AttentionMask,
         cache: KVCache | None = None,
-        observer: Observer | None = None,
+        observer: Observer = UNWATCHED,
     ) -> Tensor:
         """(batch, target, d_model) and memory (batch, source, d_model) → (batch, target, d_model)."""
+        positions = observer.encoding("decoder", self.positions)
         for layer in self.layers:
-            x = layer(x, memory, mask, memory_mask, self.positions, cache, observer)
-        return self.final_norm(x)
+            x = layer(x, memory, mask, memory_mask, positions, cache, observer)
+        return observer.norm("decoder", self.final_norm)(x)
 
 
 class Transformer(nn.Module):
@@ -109,17 +111,17 @@ class Transformer(nn.Module):
         return self.decode(tgt_ids, memory, src_padding)
 
     def encode(
-        self, src_ids: Tensor, src_padding: Tensor | None = None, observer: Observer | None = None
+        self, src_ids: Tensor, src_padding: Tensor | None = None, observer: Observer = UNWATCHED
     ) -> Tensor:
         """The memory (batch, source, d_model).
 
         Args:
             src_ids: (batch, source) ids.
             src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
-            observer: Who watches.
+            observer: Who watches, and what changes the computation.
         """
         x = self.embed(src_ids, "encoder", 0, observer)
-        return self.encoder(x, AttentionMask(src_padding), observer)
+        return observer.memory(self.encoder(x, AttentionMask(src_padding), observer))
 
     def decode(
         self,
@@ -128,7 +130,7 @@ class Transformer(nn.Module):
         src_padding: Tensor | None = None,
         *,
         cache: KVCache | None = None,
-        observer: Observer | None = None,
+        observer: Observer = UNWATCHED,
     ) -> Tensor:
         """Decoder output (batch, target, d_model) for the given inputs.
 
@@ -140,7 +142,7 @@ class Transformer(nn.Module):
             memory: (batch, source, d_model) from ``encode``.
             src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
             cache: Keys and values of the positions before ``tgt_ids``.
-            observer: Who watches.
+            observer: Who watches, and what changes the computation.
         """
         first = 0 if cache is None else cache.length
         x = self.embed(tgt_ids, "decoder", first, observer)
@@ -162,15 +164,13 @@ class Transformer(nn.Module):
         logits: Tensor = self.output(features)
         return logits if self.output_bias is None else logits + self.output_bias
 
-    def embed(self, ids: Tensor, side: Side, first: int, observer: Observer | None) -> Tensor:
+    def embed(self, ids: Tensor, side: Side, first: int, observer: Observer) -> Tensor:
         """Ids (batch, new) as the input of a stack (batch, new, d_model); `first` is their first position."""
         stack = self.stack(side)
         scaled = self.table(side)(ids).to(stack.dtype) * self.config.embedding_scale
-        encoding = stack.positions.added(ids.shape[1], first)
+        encoding = observer.encoding(side, stack.positions).added(ids.shape[1], first)
         x = self.dropout(scaled if encoding is None else scaled + encoding)
-        if observer is not None:
-            observer.embedding(side, scaled, encoding, x)
-        return x
+        return observer.embedding(Entered(side, first, scaled, encoding, x))
 
     def stack(self, side: Side) -> Encoder | Decoder:
         """The encoder or the decoder."""

@@ -15,26 +15,26 @@ from torch.overrides import TorchFunctionMode
 
 from transformer.decode.rules import FREE, SearchRules
 from transformer.model.config import TransformerConfig
+from transformer.model.interventions.means import HeadMeans
 from transformer.model.transformer import Transformer
-from transformer.storage.files import (
-    CheckpointError,
-    read_json,
-    serialize_tensors,
-    write_atomically,
-    write_json,
+from transformer.storage.description import (
+    CARD_FILE,
+    CONFIG_FILE,
+    HEADS_FILE,
+    TOKENIZER_FILE,
+    WEIGHTS_FILE,
+    parameter_count,
+    read_card,
+    read_config,
+    read_heads,
 )
+from transformer.storage.files import CheckpointError, write_atomically, write_json
+from transformer.storage.means import read_means
+from transformer.storage.tensors import serialize_tensors
 from transformer.text.vocabulary import Tokenizer, TokenizerError, Vocabulary
 
-WEIGHTS_FILE = "model.safetensors"
-CONFIG_FILE = "config.json"
-TOKENIZER_FILE = "tokenizer.model"
-CARD_FILE = "README.md"
-HEADS_FILE = "heads.json"
-PROBES_FILE = "probes.json"
 FLOATS = ("F16", "BF16", "F32", "F64")
 """Types of weights, as safetensors names them."""
-MAX_PARAMETERS = 2_000_000_000
-MAX_CARD_BYTES = 2**18
 MAX_TOKENIZER_BYTES = 16 * 2**20
 
 
@@ -50,6 +50,7 @@ class Checkpoint:
         card: Text of the model card; empty if there is none.
         rules: Search settings that the model asks for.
         notes: Sentences to show beside every translation.
+        means: Mean outputs of the heads (`means.safetensors`), or None.
     """
 
     config: TransformerConfig
@@ -59,6 +60,7 @@ class Checkpoint:
     card: str
     rules: SearchRules = FREE
     notes: tuple[str, ...] = ()
+    means: HeadMeans | None = None
 
 
 def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -126,70 +128,8 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     config = read_config(directory)
     tokenizer = _read_tokenizer(directory, config)
     model = _read_weights(directory, config)
-    return Checkpoint(config, model, tokenizer, read_heads(directory), read_card(directory))
-
-
-def read_heads(directory: Path) -> dict[str, Any] | None:
-    """The content of `heads.json`; None if there is no such file.
-
-    Raises:
-        CheckpointError: The file is not a JSON object.
-    """
-    return read_json(directory / HEADS_FILE) if (directory / HEADS_FILE).exists() else None
-
-
-def read_card(directory: Path) -> str:
-    """The first ``MAX_CARD_BYTES`` bytes of the model card as text; empty if there is no card."""
-    card = directory / CARD_FILE
-    if not card.is_file():
-        return ""
-    with card.open("rb") as file:
-        return file.read(MAX_CARD_BYTES).decode("utf-8", "replace")
-
-
-def read_config(directory: Path) -> TransformerConfig:
-    """Reads and checks `config.json`.
-
-    Raises:
-        CheckpointError: The file is missing, is not a JSON object, or describes no model that can be built.
-    """
-    if not directory.is_dir():
-        raise CheckpointError(f"There is no model directory {directory}.")
-    values = read_json(directory / CONFIG_FILE)
-    if "model_type" in values or "architectures" in values:
-        kind = values.get("model_type") or values.get("architectures")
-        raise CheckpointError(
-            f"{directory} holds a {kind} model of another library; this package cannot open it."
-        )
-    try:
-        config = TransformerConfig.from_dict(values)
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
-    check_parameters(directory / CONFIG_FILE, config)
-    return config
-
-
-def check_parameters(path: Path, config: TransformerConfig) -> None:
-    """Refuses a config of more than ``MAX_PARAMETERS`` parameters.
-
-    Raises:
-        CheckpointError: The config describes more; the message names ``path``.
-    """
-    if parameter_count(config) > MAX_PARAMETERS:
-        raise CheckpointError(
-            f"{path} describes a model of {parameter_count(config):,} parameters; "
-            f"this package opens at most {MAX_PARAMETERS:,}."
-        )
-
-
-def parameter_count(config: TransformerConfig) -> int:
-    """Estimates the number of parameters of a config, with its position table, without building the model."""
-    attention, feed_forward = 4 * config.d_model**2, 2 * config.d_model * config.d_ff
-    encoder = config.n_encoder_layers * (attention + feed_forward)
-    decoder = config.n_decoder_layers * (2 * attention + feed_forward)
-    target_tables = (not config.shared_embeddings) + (not config.tied_embeddings)
-    pieces = config.vocab_size + target_tables * config.n_target_pieces
-    return encoder + decoder + (pieces + config.max_positions) * config.d_model
+    heads, means = read_heads(directory), read_means(directory, config)
+    return Checkpoint(config, model, tokenizer, heads, read_card(directory), means=means)
 
 
 def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save
-from torch import Tensor
-
 MAX_JSON_BYTES = 16 * 2**20
+SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
+"""Names of the files of weights, whole or as the stems of shards."""
+MAX_SHARDS = 256
 
 
 class CheckpointError(ValueError):
@@ -39,20 +39,6 @@ def write_atomically(path: Path, content: bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     _sync_directory(path.parent)
-
-
-def serialize_tensors(tensors: dict[str, Tensor], notes: dict[str, str]) -> bytes:
-    """Serialises tensors and notes in the safetensors format; equal content gives equal bytes.
-
-    (The safetensors library writes the notes in random order.)
-    """
-    content = save(tensors, notes)
-    start = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:start])
-    header["__metadata__"] = notes
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + content[start:]
 
 
 def _sync_directory(path: Path) -> None:

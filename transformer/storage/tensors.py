@@ -1,4 +1,4 @@
-"""Weights as transformers and the Hub store them: safetensors or PyTorch files, whole or in shards.
+"""Weights in files: safetensors or PyTorch, whole or in shards, as transformers and the Hub store them.
 
 Names, shapes and types are read before any numbers. The numbers are then read a few tensors at a time, so
 that peak memory is little more than the model itself.
@@ -6,6 +6,7 @@ that peak memory is little more than the model itself.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import zipfile
@@ -17,14 +18,13 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 
-from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.files import MAX_SHARDS, PYTORCH, SAFETENSORS, CheckpointError, read_json
 
-SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 GROUP_BYTES = 24 * 2**20
 """Largest number of stored bytes mapped at once."""
-MAX_SHARDS = 256
 MAX_PICKLE_BYTES = 16 * 2**20
 """Largest number of bytes for names and shapes in a PyTorch file."""
 TYPES = {
@@ -244,3 +244,17 @@ def _check_zip(path: Path) -> None:
         raise CheckpointError(f"{path} unpacks to more than its own size; PyTorch does not write such files.")
     if any(entry.file_size > MAX_PICKLE_BYTES for entry in entries if entry.filename.endswith(".pkl")):
         raise CheckpointError(f"{path} names more tensors than any translation model has.")
+
+
+def serialize_tensors(tensors: dict[str, Tensor], notes: dict[str, str]) -> bytes:
+    """Serialises tensors and notes in the safetensors format; equal content gives equal bytes.
+
+    (The safetensors library writes the notes in random order.)
+    """
+    content = save(tensors, notes)
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    header["__metadata__"] = notes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[start:]

@@ -94,7 +94,7 @@ def measure_heads(
     Args:
         config: Config of the model.
         translations: Translations to measure patterns on; at least one.
-        aligned: Forced gold targets with their links, for `aer` and `aer_read`; may be empty.
+        aligned: Forced gold targets with their links, for `aer`, `aer_read` and `aer_diagonal`; may be empty.
         projections: `output_projections(model)`, for `contribution`.
 
     Returns:
@@ -119,10 +119,10 @@ def _add_alignments(
         empty = False
     if empty:
         return
-    for name, rows in ERRORS.items():
-        for heads, scores in zip(grid, alignments.scores(rows), strict=True):
-            for head, found in zip(heads, scores, strict=True):
-                head[name] = round(found.aer, 4)
+    for name, values in alignments.errors().items():
+        for heads, errors in zip(grid, values.tolist(), strict=True):
+            for head, error in zip(heads, errors, strict=True):
+                head[name] = round(error, 4)
 
 
 def choose_head(grid: Grid) -> tuple[int, int]:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from transformer.study.facts import Grid, choose_head, grid
 from transformer.study.statistics import Totals, sentence_totals
 from transformer.translate.translation import Translation
-from transformer.translate.translator import InputError, Translator
+from transformer.translate.translator import Translator
+from transformer.translate.wording import InputError
 
 MOST_TOKENS = 40
 

@@ -177,7 +177,7 @@ def dependencies(translator: Translator, trees: Sequence[Tree], kind: AttentionK
     for (relation, direction), collected in sorted(hits.items()):
         finding = compare(collected, translator.config.n_heads, rules)
         if finding is not None:
-            relations.append({"relation": relation, "direction": direction} | _rounded(finding))
+            relations.append({"relation": relation, "direction": direction} | rounded(finding))
     return {"sentences": len(trees) - skipped, "skipped": skipped, "relations": relations}
 
 
@@ -226,10 +226,11 @@ def pronouns(translator: Translator, cases: Sequence[PronounCase], left_out: int
     return {
         "sentences": len(hits["of two"]),
         "skipped": left_out,
-        "findings": {name: _rounded(found) for name, found in findings.items() if found is not None},
+        "findings": {name: rounded(found) for name, found in findings.items() if found is not None},
     }
 
 
-def _rounded(finding: Finding) -> dict[str, Any]:
+def rounded(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON values, rounded to four decimals."""
     values = asdict(finding)
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}

@@ -85,9 +85,8 @@ def _alignment(means: Means) -> Floats:
 
 
 THRESHOLDS = (
-    "This project chose all thresholds: 50 % means most rows. "
-    "Voita et al. (2019) call a head positional from 90 % "
-    "(as remembered, not checked against the paper)."
+    "All thresholds are this project's own choice: 50 % of the rows stands for most rows. Papers on heads "
+    "draw such lines in other places, so counts of roles cannot be compared with theirs."
 )
 ROLES = (
     Role(
@@ -130,7 +129,7 @@ ROLES = (
     Role(
         "sink",
         ALL,
-        "It rests: at least 50 % of its weight is on <s>, </s> and punctuation.",
+        "At least 50 % of its weight is on <s>, </s> and punctuation.",
         _sink,
         0.5,
     ),

@@ -10,102 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind, Side
-from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES
+from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
 from transformer.text.vocabulary import EOS
 from transformer.text.words import is_punctuation, is_special, readable, reading_groups
-from transformer.trace.records import AttentionTrace
 from transformer.trace.value_norms import Projections
-from transformer.translate.translation import HeadLabels
+from transformer.trace.view import HeadLabels
+
+if TYPE_CHECKING:
+    from transformer.trace.records import AttentionTrace
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 FUNCTION_WORDS: dict[Side, frozenset[str]] = {"encoder": SOURCE_LANGUAGES, "decoder": TARGET_LANGUAGES}
-
-
-@dataclass(frozen=True)
-class Statistic:
-    """A number that describes a head.
-
-    Attributes:
-        name: Name in `heads.json`.
-        label: A few words for lists.
-        definition: Definition in one sentence.
-        unit: "share" (0 to 1), "pieces" or "norm".
-        falling: Whether small values stand out.
-    """
-
-    name: str
-    label: str
-    definition: str
-    unit: str = "share"
-    falling: bool = False
-
-
-STATISTICS = (
-    Statistic(
-        "previous", "points at the previous token", "Share of rows whose largest weight is one key earlier."
-    ),
-    Statistic("same", "points at its own place", "Share of rows whose largest weight is on their own place."),
-    Statistic("next", "points at the next token", "Share of rows whose largest weight is one key later."),
-    Statistic("first", "points at the first key", "Share of rows whose largest weight is on the first key."),
-    Statistic(
-        "last", "points at the last word", "Share of rows whose largest weight is on the last key with text."
-    ),
-    Statistic(
-        "same_word",
-        "points into its own word",
-        "Share of rows whose largest weight is on a piece of the row's own word.",
-    ),
-    Statistic("previous_mass", "weight on the previous token", "Mean weight one key earlier."),
-    Statistic("same_mass", "weight on its own place", "Mean weight on the row's own place."),
-    Statistic("next_mass", "weight on the next token", "Mean weight one key later."),
-    Statistic("first_mass", "weight on the first key", "Mean weight on the first key."),
-    Statistic("eos_mass", "weight on </s>", "Mean weight on </s>."),
-    Statistic(
-        "special_mass", "weight on special tokens", "Mean weight on <s>, </s> and other special tokens."
-    ),
-    Statistic(
-        "punctuation_mass", "weight on punctuation", "Mean weight on pieces that consist of punctuation only."
-    ),
-    Statistic(
-        "content_mass",
-        "weight on content words",
-        "Mean weight on pieces of words that are not function words, punctuation or special tokens.",
-    ),
-    Statistic(
-        "content_chance",
-        "share of content pieces",
-        "Mean share of visible keys that are pieces of content words: their weight under even attention.",
-    ),
-    Statistic("peak", "largest weight", "Mean of each row's largest weight."),
-    Statistic(
-        "entropy",
-        "entropy",
-        "Mean row entropy over the logarithm of the number of visible keys: 0 is one key, 1 is even.",
-        falling=True,
-    ),
-    Statistic(
-        "mean_distance",
-        "mean distance",
-        "Mean of |row − key|, weighted by attention, in pieces.",
-        "pieces",
-        True,
-    ),
-    Statistic(
-        "contribution",
-        "norm of the contribution",
-        "Mean norm of what the head adds to the residual stream: weights × values × its part of W^O.",
-        "norm",
-    ),
-)
-"""Every statistic of a head; with gold alignments, cross-attention also has `aer` and `aer_read`."""
 
 
 class Traced(Protocol):
@@ -169,8 +92,7 @@ def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> Boo
     """(tokens,) True for pieces of words that have a letter or digit and are not function words."""
     content = np.zeros(len(tokens), dtype=bool)
     for group in reading_groups(tokens):
-        word = group.text.replace("’", "'").lower()
-        if any(map(str.isalnum, word)) and word not in function_words and not is_special(word):
+        if is_content(group.text, function_words) and not is_special(group.text):
             content[group.start : group.stop] = True
     return content
 

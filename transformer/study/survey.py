@@ -16,7 +16,8 @@ from transformer.study.facts import CrossAlignments
 from transformer.study.statistics import Floats, Totals, sentence_totals
 from transformer.text.pairs import DataError
 from transformer.trace.value_norms import output_projections
-from transformer.translate.translator import InputError, Translator
+from transformer.translate.translator import Translator
+from transformer.translate.wording import InputError
 
 MOST_SENTENCES = 500
 MOST_TOKENS = 64
@@ -106,6 +107,21 @@ class Survey:
     gold: tuple[GoldPair, ...]
     gold_errors: Floats
     skipped: int = 0
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences read."""
+        return len(self.lines)
+
+    @property
+    def forced(self) -> int:
+        """Number of sentences whose translation was given."""
+        return sum(line.target is not None for line in self.lines)
+
+    @property
+    def pairs(self) -> int:
+        """Number of gold pairs."""
+        return len(self.gold)
 
     def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
         """The role of every head (layers, heads)."""

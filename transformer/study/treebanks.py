@@ -15,6 +15,8 @@ from transformer.text.vocabulary import SPACE
 from transformer.text.words import byte_of, is_special
 
 PRONOUNS = frozenset(("he", "she", "they", "him", "her", "them", "his", "hers", "their", "theirs"))
+CONTENT = frozenset(("NOUN", "PROPN", "VERB", "ADJ", "ADV"))
+"""Tags of words whose lemma a tree keeps."""
 _WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")
 
 
@@ -36,12 +38,14 @@ class Tree:
         words: Its words and punctuation marks, as written.
         arcs: Dependencies without the root, punctuation, and arcs inside one written word.
         translation_of: The English sentence that it translates; None if the file does not say.
+        lemmas: The lemma of each word in lower case; None for words that are no content words.
     """
 
     text: str
     words: tuple[str, ...]
     arcs: tuple[Arc, ...]
     translation_of: str | None = None
+    lemmas: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ def _tree(path: str | Path, block: Sequence[tuple[int, str]]) -> Tree:
     comments = dict(line[1:].strip().partition(" = ")[::2] for _, line in block if line.startswith("#"))
     written: dict[int, int] = {}
     words: list[str] = []
+    lemmas: list[str | None] = []
     text, until = "", 0
     dependencies: list[tuple[int, int, str]] = []
     for number, line in block:
@@ -108,11 +113,13 @@ def _tree(path: str | Path, block: Sequence[tuple[int, str]]) -> Tree:
         if last or int(first) > until:
             until = int(last or first)
             words.append(columns[1])
+            lemmas.append(columns[2].lower() if columns[3] in CONTENT else None)
             text += columns[1] + ("" if "SpaceAfter=No" in columns[9] else " ")
         if not last:
             written[int(first)] = len(words) - 1
             dependencies.append((int(first), int(columns[6]), columns[7].partition(":")[0]))
-    return Tree(text.strip(), tuple(words), tuple(_arcs(dependencies, written)), comments.get("text_en"))
+    arcs = tuple(_arcs(dependencies, written))
+    return Tree(text.strip(), tuple(words), arcs, comments.get("text_en"), tuple(lemmas))
 
 
 def _arcs(dependencies: Sequence[tuple[int, int, str]], written: dict[int, int]) -> Iterator[Arc]:

@@ -70,3 +70,9 @@ FRENCH = _words(
 SOURCE_LANGUAGES = ENGLISH
 TARGET_LANGUAGES = GERMAN | FRENCH
 """The project's models translate from English; few German and French words collide."""
+
+
+def is_content(word: str, function_words: frozenset[str]) -> bool:
+    """Whether a word has a letter or digit and is not among the function words."""
+    written = word.replace("’", "'").lower()
+    return any(map(str.isalnum, written)) and written not in function_words

@@ -6,19 +6,32 @@ values reproduce the output that the fused kernel returned.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer.model.config import TransformerConfig
 from transformer.model.encodings.biases import ALL_HEADS
 from transformer.model.sites import Place
+from transformer.model.transformer import Transformer
+from transformer.trace.equations import (
+    HEADS,
+    OUTPUTS,
+    HeadChange,
+    masked_textbook,
+    put_textbook,
+    scored_textbook,
+    weighed_textbook,
+)
 from transformer.trace.records import AttentionTrace, LayerTrace
-from transformer.trace.report import AuditReport, Check
-from transformer.trace.view import HeadView, Window
+from transformer.trace.report import ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
+from transformer.trace.stream import audit_stream
+from transformer.trace.view import Array, HeadView, Window
 
-ROW_SUM_LIMIT = 1e-5
-WEIGHT_LIMIT = 1e-4
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
 EMBEDDING_LIMIT = 1e-5
@@ -32,6 +45,7 @@ def audit(
     places: tuple[Place, ...],
     decoded: tuple[float, ...] = (),
     replayed: tuple[float, ...] = (),
+    basis: Transformer | TransformerConfig | None = None,
 ) -> AuditReport:
     """Runs every check that a trace allows.
 
@@ -40,13 +54,16 @@ def audit(
         places: The attention sub-layers to check.
         decoded: Log-probability of each output token when it was decoded, in nats.
         replayed: The same from an independent, uncached pass over the finished output.
+        basis: The model, or its config if there is no model; a changed run needs one of them.
     """
     limit = OUTPUT_LIMIT[trace.dtype]
     checks = [check for place in places for check in audit_layer(trace.layer(*place), limit)]
     checks += [audit_embedding(trace)]
     if decoded:
         checks += [audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype])]
-    return merged(checks)
+    if basis is not None:
+        checks += audit_stream(trace, basis, limit)
+    return replace(merged(checks), changes=tuple(map(str, trace.interventions)))
 
 
 def audit_layer(layer: LayerTrace, output_limit: float = OUTPUT_LIMIT[torch.float32]) -> list[Check]:
@@ -63,30 +80,66 @@ def audit_layer(layer: LayerTrace, output_limit: float = OUTPUT_LIMIT[torch.floa
         row_sums = _worst(row_sums, _row_sum_error(derived, mask), _row_sum_error(used, mask))
         leaks = _worst(leaks, _largest(derived.masked_fill(mask, 0.0)))
         weights = _worst(weights, _largest(used - derived))
-        outputs = _worst(outputs, _largest(used @ layer.value - layer.output[:, rows]) / scale)
+        own = layer.output if layer.own_output is None else layer.own_output
+        outputs = _worst(outputs, _largest(used @ layer.value - own[:, rows]) / scale)
     return [
         Check("row sums", row_sums, ROW_SUM_LIMIT),
         Check("masked weights", leaks, 0.0),
         Check("weights", weights, WEIGHT_LIMIT),
-        Check("outputs", outputs, output_limit),
+        Check(OUTPUTS, outputs, output_limit),
+        *audit_heads(layer, output_limit),
     ]
 
 
+def audit_heads(layer: LayerTrace, limit: float) -> list[Check]:
+    """Compares what went on to W_O with what the layer's changes make of each head's own output."""
+    acting = layer.changes is not None and layer.changes.changes_output
+    if not acting and layer.own_output is None:
+        return []
+    if not acting or layer.own_output is None:
+        return [Check(HEADS, float("inf"), limit)]
+    own = layer.own_output.numpy()
+    expected = np.stack([put_textbook(each, head_changes(layer, head)) for head, each in enumerate(own)])
+    scale = max(float(np.abs(expected).max()), float(np.abs(own).max()), 1e-30)
+    return [Check(HEADS, float(np.abs(expected - layer.output.numpy()).max()) / scale, limit)]
+
+
+def head_changes(layer: LayerTrace, head: int) -> tuple[HeadChange, ...]:
+    """What is changed in one head, with what the changes put in."""
+    found = () if layer.changes is None else layer.changes.heads.get(head, ())
+    return tuple(
+        (change, None if material is None else material.float().numpy()) for change, material in found
+    )
+
+
 def visible(layer: LayerTrace, rows: slice) -> Tensor:
-    """(rows, keys) bool: the mask, rebuilt from the padding and the causal rule."""
+    """(rows, keys) bool: the mask, rebuilt from the padding, the causal rule, and what changed it."""
     keys = torch.arange(layer.shape[2]).expand(rows.stop - rows.start, -1)
     mask = keys <= torch.arange(rows.start, rows.stop)[:, None] if layer.causal else keys >= 0
-    return mask if layer.key_padding is None else mask & layer.key_padding
+    mask = mask if layer.key_padding is None else mask & layer.key_padding
+    if layer.changes is None:
+        return mask
+    return torch.from_numpy(masked_textbook(mask.numpy(), layer.changes.masks, rows.start))
 
 
 def textbook_scores(layer: LayerTrace, heads: int | slice, rows: slice) -> Tensor:
     """Q Kᵀ / √d_k + bias (equation 1), before the mask; shaped as ``textbook_weights``."""
     query, key = layer.query[heads, rows], layer.key[heads]
-    scores = torch.einsum("...qd,...kd->...qk", query, key) / query.shape[-1] ** 0.5
-    if layer.bias is None:
-        return scores
+    products = torch.einsum("...qd,...kd->...qk", query, key)
     places = torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2])
-    return scores + layer.bias.scores(query, *places, heads)
+    bias = None if layer.bias is None else layer.bias.scores(query, *places, heads)
+    scores = products / query.shape[-1] ** 0.5
+    scores = scores if bias is None else scores + bias
+    if layer.changes is None:
+        return scores
+    divided = layer.bias is not None and layer.bias.divided
+
+    def changed(head: int, at: At) -> Array:
+        part = None if bias is None else bias[at].numpy()
+        changes = head_changes(layer, head)
+        return scored_textbook(products[at].numpy(), part, divided, query.shape[-1], changes)
+
+    return _by_head(layer, heads, scores, changed)
 
 
 def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: Tensor) -> Tensor:
@@ -99,10 +152,36 @@ def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: T
     peak = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
     powers = torch.exp(scores - peak).where(mask, 0.0)
     weights = powers / powers.sum(-1, keepdim=True).clamp_min(1e-30)
+    weights = _by_head(
+        layer,
+        heads,
+        weights,
+        lambda head, at: weighed_textbook(
+            weights[at].numpy(), mask.numpy(), rows.start, head_changes(layer, head)
+        ),
+    )
     if layer.replaced_rows is not None and layer.replaced_weights is not None:
         changed = layer.replaced_rows[heads, rows, None]
         weights = torch.where(changed, layer.replaced_weights[heads, rows], weights)
     return weights
+
+
+At = int | tuple[()]
+"""Where a head stands in a tensor: its index, or the whole tensor."""
+
+
+def _by_head(
+    layer: LayerTrace, heads: int | slice, values: Tensor, changed: Callable[[int, At], Array]
+) -> Tensor:
+    """``values`` of one head or of all, with ``changed(head, at)`` in place of each changed head's."""
+    if layer.changes is None:
+        return values
+    if isinstance(heads, int):
+        return torch.from_numpy(changed(heads, ()))
+    made = values.clone()
+    for head in layer.changes.heads:
+        made[head] = torch.from_numpy(changed(head, head))
+    return made
 
 
 def audit_embedding(trace: AttentionTrace) -> Check:
@@ -110,8 +189,9 @@ def audit_embedding(trace: AttentionTrace) -> Check:
     worst = 0.0
     for embedding in trace.embeddings.values():
         total = embedding.tokens if embedding.positions is None else embedding.tokens + embedding.positions
-        scale = max(1.0, float(embedding.input.abs().max()))
-        worst = _worst(worst, float((total - embedding.input).abs().max()) / scale)
+        own = embedding.input if embedding.own_input is None else embedding.own_input
+        scale = max(1.0, float(own.abs().max()))
+        worst = _worst(worst, float((total - own).abs().max()) / scale)
     limit = EMBEDDING_LIMIT if trace.dtype == torch.float32 else OUTPUT_LIMIT[trace.dtype]
     return Check("embeddings", worst, limit)
 

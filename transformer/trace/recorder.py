@@ -1,20 +1,36 @@
-"""Records one request's attention while the model runs, fused."""
+"""Records one request while the model runs, and what was changed in it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from transformer.model.encodings.biases import BiasRule
+from transformer.model.encodings.positions import PositionalEncoding
+from transformer.model.interventions.acting import Change, layer_changes
 from transformer.model.masks import AttentionMask
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
-from transformer.model.watching.hooks import Hook
-from transformer.model.watching.observer import HookCarrier
-from transformer.trace.records import AttentionTrace, Auditor, EmbeddingTrace, LayerTrace, ResidualTrace
+from transformer.model.watching.observer import (
+    UNWATCHED,
+    Attended,
+    AttentionInputs,
+    Entered,
+    Norm,
+    Observer,
+    Passed,
+)
+from transformer.trace.records import (
+    AttentionTrace,
+    Auditor,
+    EmbeddingTrace,
+    LayerTrace,
+    MemoryTrace,
+    ResidualTrace,
+)
 
 
 @dataclass(frozen=True)
@@ -33,13 +49,23 @@ class Capture:
 class _LayerRecord:
     """The recording of one attention sub-layer so far, for the whole batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, mask: AttentionMask, bias: BiasRule | None) -> None:
+        self.mask, self.bias = mask, bias
         self.queries: list[Tensor] = []
         self.outputs: list[Tensor] = []
+        self.own_outputs: list[Tensor] = []
         self.replaced: list[tuple[Tensor, Tensor]] = []
         self.key_value: tuple[Tensor, Tensor]
-        self.mask: AttentionMask
-        self.bias: BiasRule | None = None
+
+    def add(self, asked: AttentionInputs, found: Attended) -> None:
+        """Keeps new queries and outputs, and the latest keys and values."""
+        self.queries.append(asked.query)
+        self.outputs.append(found.output)
+        self.key_value = asked.key, asked.value
+        if found.own is not None:
+            self.own_outputs.append(found.own)
+        if found.replaced is not None:
+            self.replaced.append(found.replaced)
 
     def trace(self, row: int) -> LayerTrace:
         key, value = (_own(tensor[row]) for tensor in self.key_value)
@@ -55,6 +81,7 @@ class _LayerRecord:
             bias=None if self.bias is None else self.bias.kept(),
             replaced_rows=rows,
             replaced_weights=weights,
+            own_output=_joined(self.own_outputs, row, dim=1) if self.own_outputs else None,
         )
 
     def _replaced(self, row: int, keys: int) -> tuple[Tensor | None, Tensor | None]:
@@ -65,57 +92,70 @@ class _LayerRecord:
         return rows, torch.cat(padded, dim=1).float().cpu()
 
 
-class Recorder(HookCarrier):
+class Recorder:
     """Records one request; passed along with the KV cache, and never shared.
 
     Args:
         capture: What to record.
-        hooks: Interventions.
+        within: The observer that answers the model; by default nothing is changed.
+        changes: The interventions that it brings, for the trace.
     """
 
-    def __init__(self, capture: Capture, hooks: Sequence[Hook] = ()) -> None:
-        super().__init__(hooks)
-        self._capture = capture
+    def __init__(
+        self, capture: Capture, within: Observer = UNWATCHED, changes: Sequence[Change] = ()
+    ) -> None:
+        self._capture, self._within, self._changes = capture, within, tuple(changes)
         self._layers: dict[Place, _LayerRecord] = {}
-        self._embeddings: dict[Side, list[tuple[Tensor, Tensor | None, Tensor]]] = {}
-        self._residuals: dict[Sublayer, list[tuple[Tensor, ...]]] = {}
+        self._embeddings: dict[Side, list[tuple[Entered, Tensor]]] = {}
+        self._updates: dict[Sublayer, list[Tensor]] = {}
+        self._residuals: dict[Sublayer, list[tuple[Passed, Tensor]]] = {}
+        self._memory: tuple[Tensor, Tensor] | None = None
 
-    def attention(
-        self,
-        kind: AttentionKind,
-        layer: int,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        output: Tensor,
-        mask: AttentionMask,
-        bias: BiasRule | None,
-        replaced: tuple[Tensor, Tensor] | None,
-    ) -> None:
-        """Keeps new queries and outputs (batch, heads, queries, d_head), and the latest keys and values."""
-        if not self._capture.attention:
-            return
-        record = self._layers.get((kind, layer))
-        if record is None:
-            record = self._layers[kind, layer] = _LayerRecord()
-            record.mask, record.bias = mask, bias
-        record.queries.append(query)
-        record.outputs.append(output)
-        record.key_value = key, value
-        if replaced is not None:
-            record.replaced.append(replaced)
+    def encoding(self, side: Side, own: PositionalEncoding) -> PositionalEncoding:
+        """The positional encoding of a stack."""
+        return self._within.encoding(side, own)
 
-    def embedding(self, side: Side, tokens: Tensor, positions: Tensor | None, total: Tensor) -> None:
-        """Keeps embeddings and the input (batch, new, d_model), and the encoding (new, d_model) between."""
+    def embedding(self, entered: Entered) -> Tensor:
+        """The input of a stack; keeps it with the terms of its sum."""
+        used = self._within.embedding(entered)
         if self._capture.attention:
-            self._embeddings.setdefault(side, []).append((tokens, positions, total))
+            self._embeddings.setdefault(entered.side, []).append((entered, used))
+        return used
 
-    def residual(
-        self, sublayer: Sublayer, stream: Tensor, read: Tensor, update: Tensor, output: Tensor
-    ) -> None:
-        """Keeps the stream around a sub-layer, each tensor (batch, new, d_model)."""
+    def attention(self, asked: AttentionInputs) -> Attended:
+        """The output of an attention sub-layer; keeps what it was computed from."""
+        found = self._within.attention(asked)
+        if self._capture.attention:
+            place = asked.kind, asked.layer
+            if place not in self._layers:
+                self._layers[place] = _LayerRecord(asked.mask, asked.rule)
+            self._layers[place].add(asked, found)
+        return found
+
+    def norm(self, place: Sublayer | Side, own: Norm) -> Norm:
+        """The LayerNorm of a sub-layer or stack."""
+        return self._within.norm(place, own)
+
+    def update(self, sublayer: Sublayer, own: Tensor) -> Tensor:
+        """What a sub-layer adds; keeps its own update if another one is added."""
+        used = self._within.update(sublayer, own)
+        if self._capture.residual and used is not own:
+            self._updates.setdefault(sublayer, []).append(own)
+        return used
+
+    def residual(self, passed: Passed) -> Tensor:
+        """The stream after a sub-layer; keeps the stream around it."""
+        used = self._within.residual(passed)
         if self._capture.residual:
-            self._residuals.setdefault(sublayer, []).append((stream, read, update, output))
+            self._residuals.setdefault(passed.sublayer, []).append((passed, used))
+        return used
+
+    def memory(self, own: Tensor) -> Tensor:
+        """The encoder's output, which it keeps."""
+        used = self._within.memory(own)
+        if self._capture.residual:
+            self._memory = own, used
+        return used
 
     def trace(self, auditor: Auditor, row: int = 0) -> AttentionTrace | None:
         """The recording of one row of the batch; None if nothing was to be recorded."""
@@ -123,17 +163,42 @@ class Recorder(HookCarrier):
             return None
         types = {record.queries[0].dtype for record in self._layers.values()}
         dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)
-        return AttentionTrace(
+        trace = AttentionTrace(
             layers={kind: self._kind(kind, row) for kind in dict.fromkeys(kind for kind, _ in self._layers)},
             embeddings={side: _embedding_trace(parts, row) for side, parts in self._embeddings.items()},
-            residuals={name: _residual_trace(parts, row) for name, parts in self._residuals.items()},
+            residuals={name: self._residual_trace(name, row) for name in self._residuals},
             dtype=dtype,
             auditor=auditor,
+            memory=None if self._memory is None else _memory_trace(*self._memory, row),
         )
+        return changed(trace, self._changes) if self._changes else trace
 
     def _kind(self, kind: AttentionKind, row: int) -> tuple[LayerTrace, ...]:
         layers = sorted(layer for recorded, layer in self._layers if recorded == kind)
         return tuple(self._layers[kind, layer].trace(row) for layer in layers)
+
+    def _residual_trace(self, sublayer: Sublayer, row: int) -> ResidualTrace:
+        parts, own = self._residuals[sublayer], self._updates.get(sublayer)
+        return ResidualTrace(
+            stream=_joined([passed.stream for passed, _ in parts], row, dim=0),
+            read=_joined([passed.read for passed, _ in parts], row, dim=0),
+            update=_joined([passed.update for passed, _ in parts], row, dim=0),
+            output=_joined([used for _, used in parts], row, dim=0),
+            own_update=None if own is None else _joined(own, row, dim=0),
+            own_output=_before([(passed.output, used) for passed, used in parts], row),
+        )
+
+
+def changed(trace: AttentionTrace, changes: Sequence[Change]) -> AttentionTrace:
+    """The trace with what was changed in its run, each layer with its own changes as rules."""
+    layers = {
+        kind: tuple(
+            replace(record, changes=layer_changes(changes, kind, layer, record.shape[0]))
+            for layer, record in enumerate(records)
+        )
+        for kind, records in trace.layers.items()
+    }
+    return replace(trace, layers=layers, changes=tuple(changes))
 
 
 def _own(tensor: Tensor) -> Tensor:
@@ -146,14 +211,22 @@ def _joined(parts: Sequence[Tensor], row: int, dim: int) -> Tensor:
     return torch.cat(list(parts), dim=dim + 1)[row].float().cpu()
 
 
-def _embedding_trace(parts: Sequence[tuple[Tensor, Tensor | None, Tensor]], row: int) -> EmbeddingTrace:
-    encodings = [positions for _, positions, _ in parts if positions is not None]
+def _before(pairs: Sequence[tuple[Tensor, Tensor]], row: int) -> Tensor | None:
+    """What was computed before a change, (length, d_model); None if what was used is what was computed."""
+    if all(own is used for own, used in pairs):
+        return None
+    return _joined([own for own, _ in pairs], row, dim=0)
+
+
+def _embedding_trace(parts: Sequence[tuple[Entered, Tensor]], row: int) -> EmbeddingTrace:
+    encodings = [entered.positions for entered, _ in parts if entered.positions is not None]
     return EmbeddingTrace(
-        tokens=_joined([tokens for tokens, _, _ in parts], row, dim=0),
+        tokens=_joined([entered.tokens for entered, _ in parts], row, dim=0),
         positions=torch.cat(encodings).float().cpu() if encodings else None,
-        input=_joined([total for _, _, total in parts], row, dim=0),
+        input=_joined([used for _, used in parts], row, dim=0),
+        own_input=_before([(entered.total, used) for entered, used in parts], row),
     )
 
 
-def _residual_trace(parts: Sequence[tuple[Tensor, ...]], row: int) -> ResidualTrace:
-    return ResidualTrace(*(_joined([part[i] for part in parts], row, dim=0) for i in range(4)))
+def _memory_trace(own: Tensor, used: Tensor, row: int) -> MemoryTrace:
+    return MemoryTrace(_own(used[row]), None if used is own else _own(own[row]))

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
+from transformer.model.interventions import Intervention
+from transformer.model.interventions.acting import Change, LayerChanges
 from transformer.model.scores import attention_scores, attention_weights
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.trace.report import AuditReport
@@ -28,13 +30,16 @@ class LayerTrace:
         query: (heads, queries, d_head), after rotation if any.
         key: (heads, keys, d_head), after rotation if any.
         value: (heads, keys, d_head).
-        output: (heads, queries, d_head), what attention really returned.
+        output: (heads, queries, d_head), what attention really returned, and what W_O read.
         key_padding: (keys,) bool, True for tokens; None if nothing is padded.
         causal: Whether query i sees only keys 0 to i.
         bias: Rule for numbers added to the scores, or None.
         replaced_rows: (heads, queries) bool, rows that hooks changed; None without hooks.
         replaced_weights: (heads, queries, keys) weights used in the replaced rows; None without hooks.
         value_norms: (heads, keys) ‖v_j W_O^h‖, if a file gives them; otherwise None.
+        changes: What interventions change here, as rules; mask, scores and weights are then the changed ones.
+            None without any.
+        own_output: (heads, queries, d_head) the output before interventions changed it; None if none did.
     """
 
     query: Tensor
@@ -47,6 +52,8 @@ class LayerTrace:
     replaced_rows: Tensor | None = None
     replaced_weights: Tensor | None = None
     value_norms: Tensor | None = None
+    changes: LayerChanges | None = None
+    own_output: Tensor | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -56,15 +63,16 @@ class LayerTrace:
     @property
     def nbytes(self) -> int:
         """Bytes held by the tensors."""
-        held = (self.query, self.key, self.value, self.output, self.key_padding, self.replaced_weights)
+        attended = (self.query, self.key, self.value, self.output, self.own_output)
+        held = (*attended, self.key_padding, self.replaced_weights)
         return sum(tensor.nbytes for tensor in held if tensor is not None)
 
     def window(self) -> Window:
         """The whole map."""
         return Window(0, self.shape[1], 0, self.shape[2])
 
-    def mask(self, window: Window | None = None) -> Tensor:
-        """(queries, keys) bool, True = may attend."""
+    def own_mask(self, window: Window | None = None) -> Tensor:
+        """(queries, keys) bool, True = may attend: the model's own mask, before interventions."""
         window = window or self.window()
         keys = torch.arange(window.key_start, window.key_stop)
         mask = torch.ones(window.query_stop - window.query_start, len(keys), dtype=torch.bool)
@@ -72,11 +80,29 @@ class LayerTrace:
             mask &= keys <= torch.arange(window.query_start, window.query_stop)[:, None]
         return mask if self.key_padding is None else mask & self.key_padding[window.keys]
 
+    def mask(self, window: Window | None = None) -> Tensor:
+        """(queries, keys) bool, True = may attend; cells that interventions lift or forbid are so here."""
+        window = window or self.window()
+        if self.changes is None:
+            return self.own_mask(window)
+        rows = Window(window.query_start, window.query_stop, 0, self.shape[2])
+        own = self.own_mask(rows)
+        mask = self.changes.masked(own, own, window.query_start)
+        return (own if mask is None else mask)[:, window.keys]
+
     def scores(self, heads: Heads, window: Window | None = None) -> Tensor:
         """(queries, keys) scores of one head, or (heads, queries, keys), with bias, before the mask."""
         window = window or self.window()
         query, key = self.query[heads, window.queries], self.key[heads, window.keys]
-        return attention_scores(query, key, self.bias_scores(heads, window))
+        bias = self.bias_scores(heads, window)
+        scores = attention_scores(query, key, bias)
+        if self.changes is None:
+            return scores
+        undivided = None if self.bias is None or self.bias.divided else bias
+        if not isinstance(heads, int):
+            return self.changes.scored(scores, undivided, query.shape[-1])
+        part = None if undivided is None else undivided[None]
+        return self.changes.alone(heads).scored(scores[None], part, query.shape[-1])[0]
 
     def bias_scores(self, heads: Heads, window: Window | None = None) -> Tensor | None:
         """The part of ``scores`` that the bias rule adds, in the same shape; None without a rule."""
@@ -91,11 +117,20 @@ class LayerTrace:
         """The weights, shaped as ``scores``; the softmax always runs over all keys."""
         window = window or self.window()
         rows = Window(window.query_start, window.query_stop, 0, self.shape[2])
-        weights = attention_weights(self.scores(heads, rows), self.mask(rows))
+        mask = self.mask(rows)
+        weights = self._weighed(heads, attention_weights(self.scores(heads, rows), mask), mask, window)
         if self.replaced_rows is not None and self.replaced_weights is not None:
             changed = self.replaced_rows[heads, window.queries, None]
             weights = torch.where(changed, self.replaced_weights[heads, window.queries], weights)
         return weights[..., window.keys]
+
+    def _weighed(self, heads: Heads, own: Tensor, mask: Tensor, window: Window) -> Tensor:
+        """The weights of one head or of all, as interventions change them."""
+        if self.changes is None:
+            return own
+        if not isinstance(heads, int):
+            return self.changes.weighed(own, mask, window.query_start)
+        return self.changes.alone(heads).weighed(own[None], mask, window.query_start)[0]
 
 
 @dataclass(frozen=True)
@@ -106,11 +141,13 @@ class EmbeddingTrace:
         tokens: (length, d_model) token embeddings × √d_model.
         positions: (length, d_model) encoding that was added; None if none was added.
         input: (length, d_model) what the first layer received.
+        own_input: (length, d_model) the sum before another run was patched in; None without a patch here.
     """
 
     tokens: Tensor
     positions: Tensor | None
     input: Tensor
+    own_input: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -120,14 +157,31 @@ class ResidualTrace:
     Attributes:
         stream: The stream before the sub-layer.
         read: What the sub-layer reads: LayerNorm(stream) with pre-norm, the stream itself with post-norm.
-        update: What the sub-layer returns.
+        update: What the sub-layer adds.
         output: The stream after the sub-layer.
+        own_update: What the sub-layer returned, if an intervention dropped it; otherwise None.
+        own_output: The stream before another run was patched in; None without a patch here.
     """
 
     stream: Tensor
     read: Tensor
     update: Tensor
     output: Tensor
+    own_update: Tensor | None = None
+    own_output: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class MemoryTrace:
+    """The encoder's output for one sentence.
+
+    Attributes:
+        used: (source, d_model) what cross-attention reads.
+        own: (source, d_model) what the encoder returned, if another run was patched in; otherwise None.
+    """
+
+    used: Tensor
+    own: Tensor | None = None
 
 
 Auditor = Callable[["AttentionTrace", tuple[Place, ...]], AuditReport]
@@ -143,6 +197,8 @@ class AttentionTrace:
         residuals: One ``ResidualTrace`` per sub-layer; empty unless requested.
         dtype: Type that the model computed in; the coarser type if encoder and decoder differ.
         auditor: Runs the checks on the given sub-layers.
+        changes: The interventions of the run, with what they put in.
+        memory: The encoder's output; None unless the residual stream was requested.
     """
 
     layers: dict[AttentionKind, tuple[LayerTrace, ...]]
@@ -150,6 +206,8 @@ class AttentionTrace:
     residuals: dict[Sublayer, ResidualTrace]
     dtype: torch.dtype
     auditor: Auditor = field(repr=False)
+    changes: tuple[Change, ...] = ()
+    memory: MemoryTrace | None = None
     _reports: dict[tuple[Place, ...], AuditReport] = field(default_factory=dict, init=False, repr=False)
 
     def layer(self, kind: AttentionKind | str, layer: int, head: int | None = None) -> LayerTrace:
@@ -204,14 +262,29 @@ class AttentionTrace:
     ) -> Array | None:
         """(queries, keys) ‖w_ij · v_j W_O^h‖: each key's share in the update (Kobayashi et al. 2020).
 
-        None if the trace lacks the norms, which come only with a file that was saved together with its model.
+        None if the trace lacks the norms, which come only with a file that was saved together with its model,
+        or if an intervention changed the head's output after it was computed.
         """
         trace = self.layer(kind, layer, head)
-        if trace.value_norms is None:
+        changed = () if trace.changes is None else trace.changes.heads.get(head, ())
+        if trace.value_norms is None or any(change.acts_on == "output" for change, _ in changed):
             return None
         keys = (window or trace.window()).keys
         contributions: Array = (trace.weights(head, window) * trace.value_norms[head, keys]).numpy()
         return contributions
+
+    def mask_changes(self, kind: AttentionKind | str, layer: int) -> tuple[BoolArray, BoolArray] | None:
+        """(queries, keys) cells that interventions lifted, and those that they hid; None without any."""
+        trace = self.layer(kind, layer)
+        if trace.changes is None or not trace.changes.masks:
+            return None
+        own, used = trace.own_mask(), trace.mask()
+        return (used & ~own).numpy(), (own & ~used).numpy()
+
+    @property
+    def interventions(self) -> tuple[Intervention, ...]:
+        """What was changed in this run."""
+        return tuple(change.value for change in self.changes)
 
     @property
     def places(self) -> tuple[Place, ...]:

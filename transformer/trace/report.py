@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ROW_SUM_LIMIT = 1e-5
+WEIGHT_LIMIT = 1e-4
 AS_RECORDED = " (as recorded)"
 """Suffix in the name of a check whose value comes from a file, because repeating it needs the model."""
 
@@ -24,9 +26,15 @@ class Check:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """The checks that were run on a trace."""
+    """The checks that were run on a trace.
+
+    Attributes:
+        checks: The checks.
+        changes: What was changed in the run, one sentence each; the checks hold for the changed run.
+    """
 
     checks: tuple[Check, ...]
+    changes: tuple[str, ...] = ()
 
     @property
     def imported(self) -> bool:

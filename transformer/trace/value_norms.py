@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.model.sites import AttentionKind
-from transformer.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    from transformer.model.transformer import Transformer
 
 Floats = NDArray[np.float32]
 Projections = Callable[[AttentionKind, int], Floats]

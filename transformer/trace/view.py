@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Site
 from transformer.trace.report import AuditReport
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Array = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
@@ -35,8 +39,32 @@ class Window:
 
 
 @dataclass(frozen=True)
-class HeadView:
-    """One head, or a window of it, as every figure receives it.
+class HeadLabels:
+    """Tokens along a map: those that rows read, those that rows predict (None in the encoder), the keys."""
+
+    queries: tuple[str, ...]
+    predicted: tuple[str, ...] | None
+    keys: tuple[str, ...]
+
+
+def site_labels(
+    site: Site, source: tuple[str, ...], decoder_input: tuple[str, ...], target: tuple[str, ...]
+) -> HeadLabels:
+    """The tokens along the maps of one attention.
+
+    Args:
+        site: The attention.
+        source: What the encoder read.
+        decoder_input: What the decoder read.
+        target: What it predicted, row by row.
+    """
+    read = {"encoder": source, "decoder": decoder_input}
+    return HeadLabels(read[site.query_side], target if site.predicts else None, read[site.key_side])
+
+
+@dataclass(frozen=True)
+class HeadMap:
+    """One head, or a window of it, as a map: what figures and files need of it.
 
     Attributes:
         kind: Which attention.
@@ -51,10 +79,6 @@ class HeadView:
         scores: (queries, keys) float32, scaled, with bias, before the mask.
         mask: (queries, keys) bool, True = may attend.
         weights: (queries, keys) float32.
-        query: (queries, d_head) float32.
-        key: (keys, d_head) float32.
-        value: (keys, d_head) float32.
-        output: (queries, d_head) float32, weights @ values as the model used it.
         audit: Checks of the trace and of this view's arrays.
     """
 
@@ -70,8 +94,28 @@ class HeadView:
     scores: Array
     mask: BoolArray
     weights: Array
+    audit: AuditReport
+
+
+@dataclass(frozen=True)
+class HeadView(HeadMap):
+    """A map together with the vectors that it was computed from.
+
+    Attributes:
+        query: (queries, d_head) float32.
+        key: (keys, d_head) float32.
+        value: (keys, d_head) float32.
+        output: (queries, d_head) float32, weights @ values as the model used it.
+    """
+
     query: Array
     key: Array
     value: Array
     output: Array
-    audit: AuditReport
+
+
+def read_only(tensor: Tensor) -> Array:
+    """The tensor's numbers without a copy, and read-only because a trace is shared."""
+    array: Array = tensor.numpy()
+    array.flags.writeable = False
+    return array

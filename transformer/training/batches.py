@@ -6,6 +6,7 @@ import random
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count, islice
 
 import torch
 from torch import Tensor
@@ -139,22 +140,21 @@ def epoch_order(data: EncodedPairs, max_positions: int, seed: int, epoch: int) -
     return batches
 
 
-def training_batches(data: EncodedPairs, max_positions: int, seed: int, skip: int = 0) -> Iterator[Batch]:
+def training_batches(
+    data: EncodedPairs, max_positions: int, seed: int, skip: int = 0, every: int = 1
+) -> Iterator[Batch]:
     """Yields batches without end, epoch after epoch.
 
     Args:
         data: The pairs.
         max_positions: See `group_by_length`.
         seed: Seed of the order.
-        skip: Number of batches that an earlier run has used.
+        skip: Number of batches that are left out first: an earlier run or another process has them.
+        every: 1 yields each of the following batches, N the first of every N.
     """
-    epoch = 0
-    while True:
-        batches = epoch_order(data, max_positions, seed, epoch)
-        for rows in batches[skip:]:
-            yield make_batch(data, rows)
-        skip = max(0, skip - len(batches))
-        epoch += 1
+    batches = (rows for epoch in count() for rows in epoch_order(data, max_positions, seed, epoch))
+    for rows in islice(batches, skip, None, every):
+        yield make_batch(data, rows)
 
 
 def evaluation_batches(data: EncodedPairs, max_positions: int) -> Iterator[Batch]:

@@ -14,10 +14,16 @@ CLEAR_REST = "\x1b[K"
 
 
 class Progress:
-    """Rewrites one line on a terminal; elsewhere writes one line per minute."""
+    """Rewrites one line on a terminal; elsewhere writes one line per minute.
 
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
+    Args:
+        steps: Number of steps of the run.
+        peak: FLOP/s that the devices of all processes can reach together.
+        source: Where that number comes from.
+    """
+
+    def __init__(self, steps: int, peak: float, source: str) -> None:
+        self._steps, self._peak, self._source = steps, peak, source
         self._recent: deque[TrainingStep] = deque(maxlen=RECENT_STEPS)
         self._terminal = sys.stderr.isatty()
         self._next = 0.0
@@ -41,11 +47,13 @@ class Progress:
         seconds = sum(step.seconds for step in self._recent)
         tokens = sum(step.tokens for step in self._recent)
         loss = sum(step.loss * step.tokens for step in self._recent) / max(1, tokens)
+        used = sum(step.flops for step in self._recent) / max(seconds, 1e-9) / self._peak
         left = (self._steps - last.step) * seconds / len(self._recent)
         filled = BAR_WIDTH * last.step // self._steps
         return (
             f"{'█' * filled}{'·' * (BAR_WIDTH - filled)} {last.step:,}/{self._steps:,} · loss {loss:.3f} · "
-            f"{tokens / max(seconds, 1e-9):,.0f} tokens/s · {duration(left)} left{self._valid}"
+            f"{tokens / max(seconds, 1e-9):,.0f} tokens/s · {used:.0%} of {self._source} · "
+            f"{duration(left)} left{self._valid}"
         )
 
     def close(self) -> None:

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 
-from transformer.storage.files import CheckpointError, serialize_tensors, write_atomically
+from transformer.storage.files import CheckpointError, write_atomically
+from transformer.storage.tensors import serialize_tensors
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.trainer import Trainer, TrainingStep
 
@@ -43,7 +44,7 @@ class Exported:
 
 
 def save_state(directory: Path, trainer: Trainer, fingerprint: str, exported: Exported) -> None:
-    """Writes the state to one file, atomically.
+    """Writes the state to one file, atomically; a call for all processes, of which the first writes.
 
     Args:
         directory: Directory of the run.
@@ -61,7 +62,8 @@ def save_state(directory: Path, trainer: Trainer, fingerprint: str, exported: Ex
     }
     pieces = torch.frombuffer(bytearray(exported.tokenizer.to_bytes()), dtype=torch.uint8)
     tensors = trainer.state_tensors() | {TOKENIZER: pieces}
-    write_atomically(directory / STATE_FILE, serialize_tensors(tensors, notes))
+    if trainer.workers.first:
+        write_atomically(directory / STATE_FILE, serialize_tensors(tensors, notes))
 
 
 def load_exported(directory: Path) -> Exported:
@@ -151,6 +153,7 @@ class StepLog:
             "gradient_norm": round(done.gradient_norm, 4),
             "tokens": done.tokens,
             "seconds": round(done.seconds, 4),
+            "gflops": round(done.flops / 1e9, 2),
             "valid_loss": done.valid_loss,
             "valid_loss_average": done.valid_loss_average,
         }

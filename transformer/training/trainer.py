@@ -5,23 +5,28 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.model.transformer import Transformer
 from transformer.training.batches import Batch, EncodedPairs, evaluation_batches, training_batches
+from transformer.training.cost import step_flops
+from transformer.training.distributed import ALONE, Workers
 from transformer.training.dropout import use_byte_dropout
 from transformer.training.loss import projected_loss
 
 Schedule = Literal["linear", "constant", "inverse_sqrt"]
 Precision = Literal["auto", "float32", "bfloat16"]
 AVERAGE_EVERY = 10
+USED = "used"
+"""Name of the tensor of a state that says how many batches were used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +36,7 @@ class TrainingOptions:
     Attributes:
         steps: Total number of optimiser steps.
         batch_positions: Largest number of positions of either side of one batch, with padding.
-        accumulate: Batches per optimiser step.
+        accumulate: Batches per optimiser step and process.
         schedule: "linear": warm-up to `learning_rate`, then straight down to 0 at the last step;
             "constant": warm-up, then the same rate, then straight down to 0 over the last `decay_steps`;
             until the decay begins, a run can be resumed with more `steps`; "inverse_sqrt": the paper's
@@ -101,8 +106,9 @@ class TrainingStep:
         loss: Smoothed cross-entropy per target token, in nats.
         learning_rate: Learning rate of this step.
         gradient_norm: Norm of the gradient before clipping.
-        tokens: Number of target tokens, without padding.
+        tokens: Number of target tokens of all processes, without padding.
         seconds: Duration of this step.
+        flops: Operations of the matrix products of all processes, see `cost.step_flops`.
         valid_loss: Cross-entropy per token on the validation pairs, if this step measured it.
         valid_loss_average: The same for the averaged weights.
     """
@@ -113,6 +119,7 @@ class TrainingStep:
     gradient_norm: float
     tokens: int
     seconds: float
+    flops: float = 0.0
     valid_loss: float | None = None
     valid_loss_average: float | None = None
 
@@ -136,13 +143,20 @@ class Trainer:
         model: The model; trained in place, on its device.
         data: Training pairs.
         options: Settings of the run.
+        workers: This process among those that train the model; all hold the same weights.
+
+    Attributes:
+        used: Batches that all processes have used so far.
     """
 
-    def __init__(self, model: Transformer, data: EncodedPairs, options: TrainingOptions) -> None:
+    def __init__(
+        self, model: Transformer, data: EncodedPairs, options: TrainingOptions, workers: Workers = ALONE
+    ) -> None:
         self.model = model.train().requires_grad_(True)
         self.options = options
         self.data = data
-        self.step = 0
+        self.workers = workers
+        self.step = self.used = 0
         self.device = model.embedding.weight.device
         self.dtype = _dtype(options.precision, self.device)
         if self.device.type == "cpu":
@@ -152,7 +166,8 @@ class Trainer:
         self.average = (
             {name: weights[name].detach().clone() for name in weights} if options.average_decay else {}
         )
-        self._features = torch.compile(model.features, dynamic=True) if options.compile else model.features
+        self._loss = workers.share(_SummedLoss(model, options, self.dtype))
+        workers.part_random(options.seed)
         self._batches: Iterator[Batch] | None = None
 
     def advance(self) -> TrainingStep:
@@ -161,27 +176,35 @@ class Trainer:
         rate = learning_rate(self.options, self.step + 1, self.model.config.d_model)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        if self._batches is None:
-            used = self.step * self.options.accumulate
-            self._batches = training_batches(self.data, self.options.batch_positions, self.options.seed, used)
-        batches = [next(self._batches).to(self.device) for _ in range(self.options.accumulate)]
-        tokens = sum(int((batch.tgt_ids != self.model.config.pad_id).sum()) for batch in batches)
-        loss = sum(self._accumulate(batch, tokens) for batch in batches)
+        batches = [batch.to(self.device) for batch in self._next_batches()]
+        config, world = self.model.config, self.workers.world
+        counted = sum(int((batch.tgt_ids != config.pad_id).sum()) for batch in batches)
+        tokens, flops = self.workers.sum(counted, sum(step_flops(config, batch) for batch in batches))
+        losses = [self._accumulate(batch, world / tokens, batch is batches[-1]) for batch in batches]
+        (loss,) = self.workers.sum(sum(losses) / world)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip or math.inf)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.step += 1
         self._update_average()
-        return TrainingStep(self.step, loss, rate, float(norm), tokens, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        return TrainingStep(self.step, loss, rate, float(norm), int(tokens), seconds, flops)
 
-    def _accumulate(self, batch: Batch, tokens: int) -> float:
-        with _computing(self.device, self.dtype):
-            features = self._features(batch.src_ids, batch.tgt_input_ids)
-        counted = batch.tgt_ids != self.model.config.pad_id
-        weight, bias = self.model.projection
-        kept, labels = features[counted].to(self.dtype), batch.tgt_ids[counted]
-        loss = projected_loss(kept, weight, labels, self.options.label_smoothing, bias) / tokens
-        torch.autograd.backward(loss)
+    def _next_batches(self) -> list[Batch]:
+        """The batches of this process for the next step."""
+        options, (rank, world) = self.options, (self.workers.rank, self.workers.world)
+        if self._batches is None:
+            self._batches = training_batches(
+                self.data, options.batch_positions, options.seed, self.used + rank, world
+            )
+        self.used += options.accumulate * world
+        return list(islice(self._batches, options.accumulate))
+
+    def _accumulate(self, batch: Batch, scale: float, last: bool) -> float:
+        """Adds the gradients of a batch, times a scale; processes exchange them after the last one."""
+        with nullcontext() if last else self.workers.local(self._loss):
+            loss = self._loss(batch.src_ids, batch.tgt_input_ids, batch.tgt_ids) * scale
+            self.workers.backward(loss)
         return float(loss.detach())
 
     @torch.no_grad()
@@ -205,19 +228,25 @@ class Trainer:
         return own, averaged
 
     def _loss_on(self, data: EncodedPairs) -> float:
-        return evaluate_loss(self.model, data, self.options.batch_positions, self.dtype)
+        return evaluate_loss(self.model, data, self.options.batch_positions, self.dtype, self.workers)
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """Named tensors with everything that a later process needs to resume exactly."""
+        """Named tensors with all that a later run needs to resume exactly; a call for all processes."""
         tensors = {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"average/{name}": tensor for name, tensor in self.average.items()}
         for name, parameter in self.model.named_parameters():
             for key, value in self.optimizer.state.get(parameter, {}).items():
                 tensors[f"optimizer/{key}/{name}"] = value
-        tensors["random/cpu"] = torch.get_rng_state()
-        if self.device.type == "cuda":
-            tensors["random/cuda"] = torch.cuda.get_rng_state(self.device)
+        for rank, states in enumerate(self.workers.gather(self._random_states())):
+            tensors |= {_random_name(name, rank): state for name, state in states.items()}
+        tensors[USED] = torch.tensor(self.used)
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+    def _random_states(self) -> dict[str, Tensor]:
+        states = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            states["cuda"] = torch.cuda.get_rng_state(self.device)
+        return states
 
     def load_state_tensors(self, tensors: dict[str, Tensor], step: int) -> None:
         """Resumes from tensors that `state_tensors` returned after `step` steps.
@@ -232,10 +261,13 @@ class Trainer:
                 name: tensor.to(self.device) for name, tensor in _under(tensors, "average/").items()
             }
         self._load_optimizer(tensors)
-        torch.set_rng_state(tensors["random/cpu"])
-        if self.device.type == "cuda" and "random/cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random/cuda"], self.device)
+        cpu, cuda = (tensors.get(_random_name(name, self.workers.rank)) for name in ("cpu", "cuda"))
+        if cpu is not None:  # missing if fewer processes wrote the state
+            torch.set_rng_state(cpu)
+        if cuda is not None and self.device.type == "cuda":
+            torch.cuda.set_rng_state(cuda, self.device)
         self.step = step
+        self.used = int(tensors[USED]) if USED in tensors else step * self.options.accumulate
         self._batches = None
 
     def _load_optimizer(self, tensors: dict[str, Tensor]) -> None:
@@ -248,6 +280,24 @@ class Trainer:
             if f"optimizer/step/{name}" in tensors
         }
         self.optimizer.load_state_dict(state)
+
+
+class _SummedLoss(nn.Module):
+    """The smoothed cross-entropy of a batch, summed over its target tokens: what processes share."""
+
+    def __init__(self, model: Transformer, options: TrainingOptions, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.model, self._dtype, self._smoothing = model, dtype, options.label_smoothing
+        self._features = torch.compile(model.features, dynamic=True) if options.compile else model.features
+
+    def forward(self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor) -> Tensor:
+        with _computing(src_ids.device, self._dtype):
+            features = self._features(src_ids, tgt_input_ids)
+        counted = tgt_ids != self.model.config.pad_id
+        weight, bias = self.model.projection
+        return projected_loss(
+            features[counted].to(self._dtype), weight, tgt_ids[counted], self._smoothing, bias
+        )
 
 
 def train(trainer: Trainer, valid: EncodedPairs | None = None) -> Iterator[TrainingStep]:
@@ -269,7 +319,11 @@ def train(trainer: Trainer, valid: EncodedPairs | None = None) -> Iterator[Train
 
 @torch.no_grad()
 def evaluate_loss(
-    model: Transformer, data: EncodedPairs, batch_positions: int, dtype: torch.dtype | None = None
+    model: Transformer,
+    data: EncodedPairs,
+    batch_positions: int,
+    dtype: torch.dtype | None = None,
+    workers: Workers = ALONE,
 ) -> float:
     """Cross-entropy per target token in nats, without smoothing or dropout; `</s>` counts as a token.
 
@@ -278,13 +332,15 @@ def evaluate_loss(
         data: Pairs to measure.
         batch_positions: See `TrainingOptions`.
         dtype: Type of the matrix products; None is bfloat16 on CUDA and float32 elsewhere.
+        workers: The processes that measure together, each with its share of the pairs.
     """
     was_training = model.training
     model.eval()
     device = model.embedding.weight.device
     dtype = _dtype("auto", device) if dtype is None else dtype
     loss, tokens = 0.0, 0
-    for batch in (batch.to(device) for batch in evaluation_batches(data, batch_positions)):
+    own = islice(evaluation_batches(data, batch_positions), workers.rank, None, workers.world)
+    for batch in (batch.to(device) for batch in own):
         with _computing(device, dtype):
             features = model.features(batch.src_ids, batch.tgt_input_ids)
         counted = batch.tgt_ids != model.config.pad_id
@@ -292,7 +348,12 @@ def evaluate_loss(
         loss += float(F.cross_entropy(logits, batch.tgt_ids[counted], reduction="sum"))
         tokens += int(counted.sum())
     model.train(was_training)
-    return loss / max(1, tokens)
+    loss, counted_tokens = workers.sum(loss, tokens)
+    return loss / max(1, counted_tokens)
+
+
+def _random_name(device: str, rank: int) -> str:
+    return f"random/{device}/{rank}" if rank else f"random/{device}"
 
 
 def _dtype(precision: Precision, device: torch.device) -> torch.dtype:

@@ -16,11 +16,11 @@ from transformer.model.config import TransformerConfig
 from transformer.model.masks import token_mask
 from transformer.model.sites import AttentionKind, Place
 from transformer.trace.audit import audit
+from transformer.trace.heads import head_view
 from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import AuditReport
-from transformer.trace.view import BoolArray, HeadView, Window
-from transformer.translate.translation import HeadLabels, head_view, read_only, site_labels
+from transformer.trace.view import BoolArray, HeadLabels, HeadView, Window, read_only, site_labels
 from transformer.translate.translator import Translator, padded
 
 

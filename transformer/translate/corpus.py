@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from transformer.decode.request import Request
+from transformer.decode.search import decode
+from transformer.decode.steps import finish
 from transformer.text.pairs import SentencePair
-from transformer.translate.translator import Translator
+from transformer.translate.translator import Translator, padded
 
 Json = dict[str, Any]
 
@@ -29,21 +32,38 @@ def corpus_scores(outputs: Sequence[str], pairs: Sequence[SentencePair]) -> Json
 
 def translate_batched(translator: Translator, texts: Sequence[str], beam_size: int) -> list[str]:
     """Translations in the order of the texts, computed in padded batches of texts of similar length."""
-    lengths = [len(translator.ids(text)) + 1 for text in texts]
     outputs = [""] * len(texts)
-    batch: list[int] = []
-    for place in sorted(range(len(texts)), key=lambda place: -lengths[place]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] * beam_size > BATCH_POSITIONS:
-            _translate_into(outputs, translator, texts, batch, beam_size)
-            batch = []
-        batch.append(place)
-    _translate_into(outputs, translator, texts, batch, beam_size)
+    for places in _batches([len(translator.ids(text)) + 1 for text in texts], beam_size):
+        translated = translator.translate_all([texts[place] for place in places], beam_size=beam_size)
+        for place, text in zip(places, translated, strict=True):
+            outputs[place] = text
     return outputs
 
 
-def _translate_into(
-    outputs: list[str], translator: Translator, texts: Sequence[str], places: Sequence[int], beam_size: int
-) -> None:
-    translated = translator.translate_all([texts[place] for place in places], beam_size=beam_size)
-    for place, text in zip(places, translated, strict=True):
-        outputs[place] = text
+def greedy_log_probs(translator: Translator, texts: Sequence[str]) -> list[tuple[float, ...]]:
+    """The log-probabilities (in nats) of the tokens of each text's greedy translation, computed in batches.
+
+    Raises:
+        InputError: A text is empty or too long.
+    """
+    found: list[tuple[float, ...]] = [()] * len(texts)
+    rows = [(*translator.ids(text), translator.config.eos_id) for text in texts]
+    for places in _batches([len(row) for row in rows], 1):
+        batch = padded([rows[place] for place in places], translator.config.pad_id, translator.device)
+        limits = [translator.limit(len(rows[place])) for place in places]
+        done = finish(decode(Request(translator.model, batch), limits, rules=translator.rules))
+        for place, hypothesis in zip(places, done, strict=True):
+            found[place] = hypothesis.log_probs
+    return found
+
+
+def _batches(lengths: Sequence[int], beam_size: int) -> Iterator[list[int]]:
+    """Places of texts of similar length, the longest first, so that each padded batch is of bounded size."""
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] * beam_size > BATCH_POSITIONS:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch

@@ -7,12 +7,9 @@ from dataclasses import replace
 import torch
 
 from transformer.decode.replay import replay
-from transformer.decode.request import Request
-from transformer.model.sites import Place
-from transformer.trace.audit import audit
-from transformer.trace.recorder import Capture, Recorder
-from transformer.trace.records import AttentionTrace
-from transformer.trace.report import AuditReport
+from transformer.decode.steps import Hypothesis
+from transformer.trace.recorder import Capture
+from transformer.translate.run import Run, chosen
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
 
@@ -28,22 +25,20 @@ def retrace(translator: Translator, translation: Translation, capture: Capture =
 
     Args:
         translator: The model that made the translation.
-        translation: Made without hooks; it is not changed.
+        translation: Made without hooks, and with any interventions; it is not changed.
         capture: What to record; by default the residual stream too.
 
     Raises:
         InputError: The text is empty or too long for this model.
+        InterventionError: A change of the translation does not fit this model.
     """
-    model = translator.model
-    recorder = Recorder(capture)
-    src_ids = (*translator.ids(translation.source_text), translator.config.eos_id)
-    request = Request(model, torch.tensor([src_ids], device=translator.device), recorder)
-    target_ids = tuple(step.token_id for step in translation.steps)
-    distribution = replay(model, request.memory, target_ids, observer=recorder)
-    chosen = torch.tensor(target_ids, device=distribution.device)[:, None]
-    log_probs = tuple(distribution.gather(1, chosen)[:, 0].tolist())
-
-    def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
-        return audit(trace, places, translation.log_probs, log_probs)
-
-    return replace(translation, attention=recorder.trace(auditor))
+    ids, steps = translation.target_ids, translation.steps
+    given = len(ids) if translation.method == "forced" else None
+    most = given or translator.config.max_positions
+    changes = translation.interventions
+    run = Run(translator.equipment, translation.source_text, capture, (), changes, lambda _: most, given)
+    request = run.request(record_steps=True)
+    distribution = replay(request.model, request.memory, ids, observer=request.step_observer)
+    again, parents = chosen(distribution, ids), tuple(step.parent for step in steps)
+    decoded = Hypothesis(ids, translation.log_probs, parents, sum(translation.log_probs))
+    return replace(translation, attention=run.trace(decoded, lambda: again))

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-from torch import Tensor
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from transformer.model.config import TransformerConfig
-from transformer.model.sites import AttentionKind, Side, Site, Sublayer
-from transformer.trace.audit import audit_view
-from transformer.trace.records import AttentionTrace, ResidualTrace
-from transformer.trace.report import AuditReport
-from transformer.trace.view import Array, BoolArray, HeadView, Window
+from transformer.model.interventions import Intervention
+from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.trace.view import (
+    Array,
+    BoolArray,
+    HeadLabels,
+    HeadMap,
+    HeadView,
+    Window,
+    read_only,
+    site_labels,
+)
+
+if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
+    from torch import Tensor
+
+    from transformer.trace.records import AttentionTrace, ResidualTrace
 
 
 @dataclass(frozen=True)
@@ -39,8 +51,8 @@ class DecodeStep:
         log_prob: Its log-probability under the model, in nats, no matter how the token was chosen.
         alternatives: The most probable tokens at this step, best first.
         parent: Index, from 0, of the hypothesis in the beam that this step extends; 0 without a beam.
-        forced: Whether the model's search rules forbade its most probable token; ``log_prob`` and
-            ``alternatives`` are still the model's own.
+        forced: Whether the model's search rules, or an intervention, forbade its most probable token;
+            ``log_prob`` and ``alternatives`` are still the model's own.
     """
 
     token: str
@@ -73,6 +85,9 @@ class Translation:
         notes: Sentences for the reader, such as that the text is longer than training texts.
         attention: The trace; None with ``capture=False``.
         model_sha256: Digest of the model's weights, if the run was opened from a file that gives it.
+        interventions: What was changed in the model while it ran.
+        distributions: Runs source and output through the model once more, with the same changes, and returns
+            (target, pieces) log-probabilities; None if the run was opened from a file.
     """
 
     source_text: str
@@ -88,6 +103,13 @@ class Translation:
     notes: tuple[str, ...] = ()
     attention: AttentionTrace | None = None
     model_sha256: str | None = None
+    interventions: tuple[Intervention, ...] = ()
+    distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
+
+    @property
+    def target_ids(self) -> tuple[int, ...]:
+        """Ids of the target tokens."""
+        return tuple(step.token_id for step in self.steps)
 
     def head(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
@@ -98,9 +120,23 @@ class Translation:
             IndexError: There is no such layer or head (both count from 0), or the window leaves the map.
             NotCapturedError: Nothing was recorded.
         """
+        from transformer.trace.heads import head_view
+
         kind = AttentionKind(kind)
         provenance = self.model, self.config.norm
         return head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
+
+    def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
+        """One head as a map, without its vectors; arguments and errors as in ``head``."""
+        return self.head(kind, layer, head, window)
+
+    def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
+        """(queries, keys) weights of a whole head; errors as in ``head``."""
+        return self._trace().weights(kind, layer, head)
+
+    def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
+        """(queries, keys) of a whole head, True = may attend; errors as in ``head``."""
+        return self._trace().mask(kind, layer, head)
 
     def tokens(self, side: Side) -> tuple[str, ...]:
         """What a side read: the encoder the source, the decoder the start token and the output."""
@@ -149,99 +185,10 @@ class Translation:
     @property
     def padding_mask(self) -> BoolArray:
         """(source,) bool, True for tokens; one sentence alone has no padding."""
-        mask: BoolArray = self._trace().mask(AttentionKind.CROSS, 0, 0)[0]
+        mask: BoolArray = self.mask(AttentionKind.CROSS, 0, 0)[0]
         return mask
 
     def _trace(self) -> AttentionTrace:
         if self.attention is None:
             raise NotCapturedError("Attention was not recorded; translate with capture=True.")
         return self.attention
-
-
-@dataclass(frozen=True)
-class HeadLabels:
-    """Tokens along a map: those that rows read, those that rows predict (None in the encoder), the keys."""
-
-    queries: tuple[str, ...]
-    predicted: tuple[str, ...] | None
-    keys: tuple[str, ...]
-
-
-def site_labels(
-    site: Site, source: tuple[str, ...], decoder_input: tuple[str, ...], target: tuple[str, ...]
-) -> HeadLabels:
-    """The tokens along the maps of one attention.
-
-    Args:
-        site: The attention.
-        source: What the encoder read.
-        decoder_input: What the decoder read.
-        target: What it predicted, row by row.
-    """
-    read = {"encoder": source, "decoder": decoder_input}
-    return HeadLabels(read[site.query_side], target if site.predicts else None, read[site.key_side])
-
-
-def head_view(
-    trace: AttentionTrace,
-    place: tuple[AttentionKind, int, int],
-    labels: HeadLabels,
-    model: tuple[str, str],
-    window: Window | None = None,
-) -> HeadView:
-    """Reads one head out of a trace and audits the arrays that it returns.
-
-    Args:
-        trace: The trace.
-        place: Kind, layer and head.
-        labels: Tokens of the whole map.
-        model: Name, and "pre" or "post".
-        window: The part of the map; None for all of it.
-
-    Raises:
-        IndexError: There is no such layer or head, or the window leaves the map.
-    """
-    kind, layer, head = place
-    record = trace.layer(kind, layer, head)
-    window = _checked(window or record.window(), record.window())
-    rows, keys = window.queries, window.keys
-    view = HeadView(
-        kind=kind,
-        layer=layer,
-        head=head,
-        model=model[0],
-        norm=model[1],
-        query_tokens=labels.queries[rows],
-        predicted_tokens=None if labels.predicted is None else labels.predicted[rows],
-        key_tokens=labels.keys[keys],
-        window=window,
-        scores=trace.scores(kind, layer, head, window),
-        mask=trace.mask(kind, layer, head, window),
-        weights=trace.weights(kind, layer, head, window),
-        query=read_only(record.query[head, rows]),
-        key=read_only(record.key[head, keys]),
-        value=read_only(record.value[head, keys]),
-        output=read_only(record.output[head, rows]),
-        audit=AuditReport(()),
-    )
-    proof = trace.audit((kind, layer)).checks + audit_view(view, record).checks
-    return replace(view, audit=AuditReport(proof))
-
-
-def read_only(tensor: Tensor) -> Array:
-    """The tensor's numbers without a copy, and read-only because a trace is shared."""
-    array: Array = tensor.numpy()
-    array.flags.writeable = False
-    return array
-
-
-def _checked(window: Window, whole: Window) -> Window:
-    inside = (
-        0 <= window.query_start < window.query_stop <= whole.query_stop
-        and 0 <= window.key_start < window.key_stop <= whole.key_stop
-    )
-    if not inside:
-        raise IndexError(
-            f"The window {window} leaves the map of {whole.query_stop} × {whole.key_stop} cells."
-        )
-    return window

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +16,24 @@ from transformer.decode.request import Request
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.sampling import Sampling
 from transformer.decode.search import decode, most_probable
+from transformer.decode.steering import steered
 from transformer.decode.steps import Decoding, Hypothesis, Limit, Step, alternatives, finish
 from transformer.hub.sources import open_model
 from transformer.model.config import TransformerConfig
-from transformer.model.sites import Place
+from transformer.model.interventions import Choose, Forbid, Intervention, InterventionError, Prefix
+from transformer.model.interventions.checking import as_interventions
+from transformer.model.interventions.means import HeadMeans
 from transformer.model.transformer import Transformer, convert
-from transformer.model.watching.hooks import Hook, HookFunction, as_hooks, check_places
-from transformer.model.watching.observer import HookCarrier
+from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.text.vocabulary import Vocabulary
-from transformer.trace.audit import audit
-from transformer.trace.recorder import Capture, Recorder
-from transformer.trace.records import AttentionTrace
-from transformer.trace.report import AuditReport
+from transformer.trace.equations import audited_tokens
+from transformer.trace.recorder import Capture
+from transformer.translate.prepared import Equipment
+from transformer.translate.run import Run, chosen
 from transformer.translate.translation import Alternative, DecodeStep, Translation
+from transformer.translate.wording import InputError, Wording
 
-MAX_SOURCE_TOKENS = 1024
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
-class InputError(ValueError):
-    """A text that cannot be translated; the message says why in one sentence."""
 
 
 class Translator:
@@ -51,6 +48,8 @@ class Translator:
         card: The model card, Markdown.
         rules: The model's own rules for the search.
         notes: Sentences for the reader of every translation.
+        means: Mean outputs of the heads, for ``ablate(…, by="mean")``; None if the model ships none.
+        equipment: What every request is given of these.
     """
 
     def __init__(
@@ -63,13 +62,14 @@ class Translator:
         card: str = "",
         rules: SearchRules = FREE,
         notes: tuple[str, ...] = (),
+        means: HeadMeans | None = None,
     ) -> None:
         self.model = model.eval().requires_grad_(False)
         self.config: TransformerConfig = model.config
         self.tokenizer, self.name, self.heads, self.card = tokenizer, name, heads, card
-        self.rules, self.notes = rules, notes
-        self._pieces = tokenizer.pieces(range(self.config.n_target_pieces))
-        self._source_pieces = tokenizer.source_pieces(range(self.config.vocab_size))
+        self.rules, self.notes, self.means = rules, notes, means
+        self._wording = Wording(tokenizer, self.config)
+        self.equipment = Equipment(self.model, self._wording, name, notes, means)
 
     def translate(
         self,
@@ -79,6 +79,7 @@ class Translator:
         sample: Sampling | None = None,
         capture: bool | Capture = True,
         hooks: Iterable[Hook | HookFunction] = (),
+        interventions: Iterable[Intervention] = (),
     ) -> Translation:
         """Translates one text.
 
@@ -90,13 +91,15 @@ class Translator:
                 they set none, 1.5 × source tokens + 10.
             sample: Draw tokens instead; only with ``beam_size=1``.
             capture: True, False, or a ``Capture`` that says what to record.
-            hooks: Interventions, see ``transformer.model.watching.hooks``.
+            hooks: Functions that change attention, see ``transformer.model.watching.hooks``.
+            interventions: What to change in the run, see ``transformer.interventions``.
 
         Raises:
             InputError: The text is empty or too long.
+            InterventionError: A change does not fit the model or the text.
             ValueError: An option is out of range.
         """
-        *_, translation = self.stream(text, beam_size, max_length, sample, capture, hooks)
+        *_, translation = self.stream(text, beam_size, max_length, sample, capture, hooks, interventions)
         assert isinstance(translation, Translation)
         return translation
 
@@ -108,17 +111,26 @@ class Translator:
         sample: Sampling | None = None,
         capture: bool | Capture = True,
         hooks: Iterable[Hook | HookFunction] = (),
+        interventions: Iterable[Intervention] = (),
     ) -> Iterator[DecodeStep | Translation]:
         """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and finally the
         translation."""
         beam_size = self._beam_size(beam_size, sample)
         if sample is not None and beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
-        run = _Run(self, text, _capture(capture), as_hooks(hooks))
-        limit = self.limit(len(run.src_ids), max_length)
+        changes = as_interventions(interventions)
+        rules = steered(self.rules, changes, self._wording.token_id, self.config.eos_id)
+        run = Run(
+            self.equipment,
+            text,
+            _capture(capture),
+            as_hooks(hooks),
+            changes,
+            lambda source: self.limit(source, max_length),
+        )
         request = run.request(record_steps=beam_size == 1)
         steps: list[Step] = []
-        decoding = self._decoding(request, limit, beam_size, sample)
+        decoding = _decoding(request, run.target, beam_size, sample, rules)
         while True:
             try:
                 steps.append(next(decoding))
@@ -135,21 +147,32 @@ class Translator:
     def force(
         self,
         text: str,
-        target: str | tuple[int, ...],
+        target: str | Sequence[int] | Sequence[str],
         capture: bool | Capture = True,
         hooks: Iterable[Hook | HookFunction] = (),
+        interventions: Iterable[Intervention] = (),
     ) -> Translation:
-        """Runs a given translation (a text, or its token ids) through the model, without decoding.
+        """Runs a given translation through the model, without decoding.
+
+        Args:
+            text: The source.
+            target: The translation: a text; or all of its tokens as ids or pieces, ``</s>`` included.
+            capture: As in ``translate``.
+            hooks: As in ``translate``.
+            interventions: As in ``translate``. What chooses or forbids tokens must agree with the target.
 
         Raises:
             InputError: A text is empty or too long.
+            InterventionError: A change does not fit the model, the text or the target.
         """
-        run = _Run(self, text, _capture(capture), as_hooks(hooks))
-        target_ids = (*self.target_ids(target), self.config.eos_id) if isinstance(target, str) else target
+        target_ids = self._target(target)
+        changes = as_interventions(interventions)
+        self._check_written(changes, target_ids)
+        options = _capture(capture), as_hooks(hooks), changes
+        run = Run(self.equipment, text, *options, lambda _: len(target_ids), len(target_ids))
         request = run.request(record_steps=True)
         distribution = replay(self.model, request.memory, target_ids, observer=request.step_observer)
-        chosen = distribution.gather(1, torch.tensor(target_ids, device=distribution.device)[:, None])
-        log_probs = tuple(chosen[:, 0].tolist())
+        log_probs = chosen(distribution, target_ids)
         hypothesis = Hypothesis(target_ids, log_probs, (0,) * len(target_ids), sum(log_probs))
         ids, values = alternatives(distribution)
         steps = [
@@ -157,6 +180,19 @@ class Translator:
             for token, log_prob, best, best_values in zip(target_ids, log_probs, ids, values, strict=True)
         ]
         return run.translation(hypothesis, self._path(steps, hypothesis), "forced")
+
+    def with_means(self, means: HeadMeans) -> Translator:
+        """The same translator with mean outputs of its heads, such as ``what_if.averages`` measures."""
+        return Translator(
+            self.model,
+            self.tokenizer,
+            name=self.name,
+            heads=self.heads,
+            card=self.card,
+            rules=self.rules,
+            notes=self.notes,
+            means=means,
+        )
 
     def translate_all(
         self, texts: Sequence[str], beam_size: int | None = None, max_length: int | None = None
@@ -171,7 +207,7 @@ class Translator:
         rows = [(*self.ids(text), self.config.eos_id) for text in texts]
         request = Request(self.model, padded(rows, self.config.pad_id, self.device))
         limits = [self.limit(len(row), max_length) for row in rows]
-        hypotheses = finish(self._decoding(request, limits, self._beam_size(beam_size), None))
+        hypotheses = finish(_decoding(request, limits, self._beam_size(beam_size), None, self.rules))
         return [self.text(hypothesis.token_ids) for hypothesis in hypotheses]
 
     @property
@@ -186,16 +222,7 @@ class Translator:
             InputError: The text is empty, has too many tokens, or does not name a target language although
                 the model needs one.
         """
-        ids = tuple(self.tokenizer.encode(self.tokenizer.read(text)))
-        languages = self.config.language_pieces
-        named = bool(ids) and self._source_pieces[ids[0]] in languages
-        if len(languages) > 1 and not named:
-            raise InputError(
-                f"This model translates into {len(languages)} languages; begin the text with the one "
-                f"you want, such as {' or '.join(languages[:3])}."
-            )
-        self._check_length(ids[named:], "text")
-        return ids
+        return self._wording.ids(text)
 
     def target_ids(self, text: str) -> tuple[int, ...]:
         """Ids of a translation, without special tokens.
@@ -203,34 +230,19 @@ class Translator:
         Raises:
             InputError: The translation is empty or has too many tokens.
         """
-        ids = tuple(self.tokenizer.encode_target(self.tokenizer.read(text)))
-        self._check_length(ids, "translation")
-        return ids
-
-    def _check_length(self, ids: tuple[int, ...], what: str) -> None:
-        if not ids:
-            raise InputError(f"The {what} is empty; type a sentence.")
-        tokens, positions = len(ids) + 1, self.config.max_positions
-        if tokens > MAX_SOURCE_TOKENS:
-            raise InputError(
-                f"The {what} has {tokens:,} tokens; shorten it to at most {MAX_SOURCE_TOKENS:,}."
-            )
-        if tokens > positions:
-            raise InputError(
-                f"The {what} has {tokens:,} tokens, but this model has {positions:,} positions; shorten it."
-            )
+        return self._wording.target_ids(text)
 
     def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of source ids, ``▁`` kept."""
-        return tuple(self._source_pieces[token_id] for token_id in ids)
+        return self._wording.source_pieces(ids)
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of target ids, ``▁`` kept."""
-        return tuple(self._pieces[token_id] for token_id in ids)
+        return self._wording.pieces(ids)
 
     def text(self, ids: Iterable[int]) -> str:
         """The plain text of ids, without special tokens."""
-        return self.tokenizer.decode(ids).strip()
+        return self._wording.text(ids)
 
     def limit(self, source_length: int, max_length: int | None = None) -> int:
         """Most target tokens for a source: as requested, as the rules say, or 1.5 × source tokens + 10.
@@ -245,16 +257,24 @@ class Translator:
             raise ValueError(f"max_length is {max_length}; it must be from 1 to {longest:,}.")
         return max_length
 
+    def _target(self, target: str | Sequence[int] | Sequence[str]) -> tuple[int, ...]:
+        """Ids of a whole target, ``</s>`` included."""
+        if isinstance(target, str):
+            return (*self.target_ids(target), self.config.eos_id)
+        if not target:
+            raise InputError("The translation is empty; give it at least one token.")
+        return tuple(self._wording.token_id(token) for token in target)
+
+    def _check_written(self, changes: Sequence[Intervention], target_ids: Sequence[int]) -> None:
+        written = list(zip(self.pieces(target_ids), target_ids, strict=True))
+        for each in changes:
+            if isinstance(each, Choose | Forbid | Prefix) and not audited_tokens([each], (), written):
+                raise InterventionError(f"The given translation contradicts a change: {each}.")
+
     def _beam_size(self, beam_size: int | None, sample: Sampling | None = None) -> int:
         if beam_size is not None:
             return beam_size
         return self.rules.beam_size if sample is None else 1
-
-    def _decoding(self, request: Request, limit: Limit, beam_size: int, sample: Sampling | None) -> Decoding:
-        if beam_size != 1:
-            return beam_search(request, limit, beam_size, self.rules)
-        choose = most_probable if sample is None else sample.chooser()
-        return decode(request, limit, choose, self.rules)
 
     def _path(self, steps: Sequence[Step], hypothesis: Hypothesis) -> tuple[DecodeStep, ...]:
         """The steps of the best hypothesis: each token, with the alternatives of the row that it extends."""
@@ -267,87 +287,12 @@ class Translator:
 
     def _decode_step(self, step: Step, token: int, log_prob: float, parent: int) -> DecodeStep:
         best = self._alternatives(step, parent)
-        return DecodeStep(self._pieces[token], token, log_prob, best, parent, step.forced[parent])
+        return DecodeStep(self.pieces([token])[0], token, log_prob, best, parent, step.forced[parent])
 
     def _alternatives(self, step: Step, parent: int) -> tuple[Alternative, ...]:
-        pairs = zip(step.alternative_ids[parent], step.alternative_log_probs[parent], strict=True)
-        return tuple(Alternative(self._pieces[token], token, log_prob) for token, log_prob in pairs)
-
-
-class _Run:
-    """One call of a translator: the text as ids, the recording, and its audit."""
-
-    def __init__(
-        self, translator: Translator, text: str, capture: Capture | None, hooks: tuple[Hook, ...]
-    ) -> None:
-        self.translator, self.hooks = translator, hooks
-        check_places(hooks, translator.config)
-        self.source_text = translator.tokenizer.read(text)
-        self.src_ids = (*translator.ids(text), translator.config.eos_id)
-        self.recorder = Recorder(capture, hooks) if capture is not None else None
-        self._carrier = HookCarrier(hooks) if hooks else None
-
-    def request(self, *, record_steps: bool) -> Request:
-        observer = self.recorder or self._carrier
-        step_observer = observer if record_steps else self._carrier
-        return Request(self.translator.model, self._ids(), observer, step_observer)
-
-    def translation(self, hypothesis: Hypothesis, steps: tuple[DecodeStep, ...], method: str) -> Translation:
-        translator, config = self.translator, self.translator.config
-        target = translator.pieces(hypothesis.token_ids)
-        start = translator.pieces((config.bos_id,))
-        return Translation(
-            source_text=self.source_text,
-            text=translator.text(hypothesis.token_ids),
-            source_tokens=translator.source_pieces(self.src_ids),
-            decoder_input_tokens=(*start, *target[:-1]),
-            target_tokens=target,
-            log_probs=hypothesis.log_probs,
-            steps=steps,
-            method=method,
-            model=translator.name,
-            config=config,
-            notes=self._notes(hypothesis),
-            attention=self._trace(hypothesis),
-        )
-
-    def _trace(self, hypothesis: Hypothesis) -> AttentionTrace | None:
-        if self.recorder is None:
-            return None
-        model, src_ids, carrier = self.translator.model, self._ids(), self._carrier
-        replayed = cache(lambda: _replayed(model, src_ids, hypothesis, carrier))
-
-        def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
-            return audit(trace, places, hypothesis.log_probs, replayed())
-
-        return self.recorder.trace(auditor)
-
-    def _notes(self, hypothesis: Hypothesis) -> tuple[str, ...]:
-        notes = list(self.translator.notes)
-        trained = self.translator.config.trained_length
-        if trained is not None and len(self.src_ids) > trained:
-            notes.append(
-                f"This text has {len(self.src_ids):,} tokens: "
-                f"longer than any text in this model's training ({trained:,})."
-            )
-        if hypothesis.token_ids[-1] != self.translator.config.eos_id:
-            notes.append(
-                f"The translation was cut at {len(hypothesis.token_ids):,} tokens, so it is incomplete."
-            )
-        return tuple(notes)
-
-    def _ids(self) -> Tensor:
-        return torch.tensor([self.src_ids], device=self.translator.device)
-
-
-def _replayed(
-    model: Transformer, src_ids: Tensor, hypothesis: Hypothesis, carrier: HookCarrier | None
-) -> tuple[float, ...]:
-    """Log-probabilities from a second, uncached pass over source and output."""
-    request = Request(model, src_ids, carrier)
-    distribution = replay(model, request.memory, hypothesis.token_ids, observer=carrier)
-    ids = torch.tensor(hypothesis.token_ids, device=distribution.device)
-    return tuple(distribution.gather(1, ids[:, None])[:, 0].tolist())
+        ids = step.alternative_ids[parent]
+        found = zip(self.pieces(ids), ids, step.alternative_log_probs[parent], strict=True)
+        return tuple(Alternative(*each) for each in found)
 
 
 def load_translator(
@@ -376,6 +321,7 @@ def load_translator(
         card=checkpoint.card,
         rules=checkpoint.rules,
         notes=checkpoint.notes,
+        means=checkpoint.means,
     )
 
 
@@ -383,6 +329,15 @@ def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> 
     """(batch, longest) ids."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
+
+
+def _decoding(
+    request: Request, limit: Limit, beam_size: int, sample: Sampling | None, rules: SearchRules
+) -> Decoding:
+    if beam_size != 1:
+        return beam_search(request, limit, beam_size, rules)
+    choose = most_probable if sample is None else sample.chooser()
+    return decode(request, limit, choose, rules)
 
 
 def _capture(capture: bool | Capture) -> Capture | None:

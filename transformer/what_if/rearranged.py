@@ -15,7 +15,8 @@ from transformer.trace.audit import audit
 from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.records import AttentionTrace
 from transformer.translate.translation import Translation
-from transformer.translate.translator import InputError, Translator
+from transformer.translate.translator import Translator
+from transformer.translate.wording import InputError
 
 
 class MovedRule(BiasRule):

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from figures.base.style import SCALES
-from transformer.model.encodings.positions import REGISTRY
+from transformer.model.config import ENCODINGS
 from ui.address.values import (
     BASES,
     COUNTS,
@@ -104,6 +104,7 @@ class State:
         offset: by how many positions the sentence, or the table, is shifted.
         swap: the two words (from 0) that swap places.
         twin_head: the head shown for all twins; None for each twin's own previous-token head.
+        present: whether the linked view of the home page fills the window, in large type.
     """
 
     text: str | None = None
@@ -153,6 +154,7 @@ class State:
     offset: int = 10
     swap: Head | None = None
     twin_head: Head | None = None
+    present: bool = False
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other")
@@ -183,8 +185,11 @@ PAGE_OWN = (
     "offset",
     "swap",
     "twin_head",
+    "present",
 )
 """Values that only one page reads; the links of the menu leave them out."""
+KEEP = {"keep": "session"}
+"""The query of the menu's links: the page opens with the state of this session, which replaces it at once."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +202,7 @@ class Parameter:
 
 _POSITION = Parameter(read_position, lambda value: str(value + 1))
 _HEAD = Parameter(read_head, write_head)
+_YES = Parameter(lambda value: one_of("yes", "no")(value) == "yes", lambda value: "yes")
 PARAMETERS: dict[str, Parameter] = {
     "text": Parameter(),
     "model": Parameter(),
@@ -211,7 +217,7 @@ PARAMETERS: dict[str, Parameter] = {
     "target": Parameter(),
     "batch": Parameter(),
     "order": Parameter(one_of(*ORDERS)),
-    "words": Parameter(lambda value: one_of("yes", "no")(value) == "yes", lambda value: "yes"),
+    "words": _YES,
     "hide": Parameter(read_hide, ".".join),
     "rows": Parameter(one_of("read", "predicted")),
     "scale": Parameter(one_of(*SCALES)),
@@ -236,7 +242,7 @@ PARAMETERS: dict[str, Parameter] = {
     "notation": Parameter(one_of("paper", "lecture")),
     "part": Parameter(one_of(*PARTS)),
     "layer": _POSITION,
-    "encoding": Parameter(one_of(*REGISTRY)),
+    "encoding": Parameter(one_of(*ENCODINGS)),
     "d_model": Parameter(whole(*WIDTHS, step=2), str),
     "base": Parameter(whole(*BASES), str),
     "positions": Parameter(whole(*COUNTS), str),
@@ -245,6 +251,7 @@ PARAMETERS: dict[str, Parameter] = {
     "offset": Parameter(whole(*OFFSETS), str),
     "swap": _HEAD,
     "twin_head": _HEAD,
+    "present": _YES,
 }
 
 
@@ -300,12 +307,17 @@ def as_params(state: State) -> dict[str, str]:
     }
 
 
+def elsewhere(state: State) -> State:
+    """The state with which another page opens: values that one page alone reads are left out."""
+    names = [field.name for field in fields(State) if field.name not in PAGE_OWN]
+    return State(**{name: getattr(state, name) for name in names})
+
+
 def link(state: State, **values: Any) -> dict[str, str]:
-    """The parameters of a link to another page, as in the menu, so that it opens with the same state.
+    """The parameters of a link to another page, so that it opens with the same state.
 
     Args:
-        state: what is shown here; values that one page alone reads are left out.
+        state: what is shown here.
         values: what the other page shows instead.
     """
-    left_out: dict[str, Any] = dict.fromkeys(PAGE_OWN)
-    return as_params(replace(state, **left_out | values))
+    return as_params(replace(elsewhere(state), **values))

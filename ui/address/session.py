@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import streamlit as st
 
-from ui.address.parameters import TEXTS, State, as_params, carried, parse
-from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
+from ui.address.parameters import KEEP, TEXTS, State, as_params, carried, elsewhere, parse
+from ui.linked_view.events import Cursor, Head, Limits, picked_head, presented, reduce
 
 FRESH: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None}
 """Values that belong to one translation; a new translation starts without them."""
@@ -27,9 +27,16 @@ def current() -> State:
 
 
 def adopt() -> None:
-    """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back."""
+    """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back.
+
+    A link of the menu (`KEEP`) goes on with this session's state; a session that has none reads the address.
+    """
     params = {name: st.query_params.get_all(name) for name in st.query_params}
     if params == st.session_state.get("written"):
+        return
+    by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
+    if by_menu and "state" in st.session_state:
+        _write(elsewhere(current()))
         return
     state, unreadable = parse(params)
     before = current()
@@ -37,6 +44,8 @@ def adopt() -> None:
         state = replace(state, **{name: getattr(before, name) for name in TEXTS})
     st.session_state["state"] = state
     st.session_state["written"] = params
+    if by_menu:
+        _write(state)
     if unreadable:
         names = ", ".join(unreadable)
         notice(
@@ -46,7 +55,10 @@ def adopt() -> None:
 
 def change(**values: Any) -> State:
     """Changes the state and writes the address once, as one entry in the browser's history."""
-    state = replace(current(), **values)
+    return _write(replace(current(), **values))
+
+
+def _write(state: State) -> State:
     st.session_state["state"] = state
     params = as_params(state)
     st.session_state["written"] = {name: [value] for name, value in params.items()}
@@ -177,4 +189,5 @@ def on_linked_view(view: str, limits: Limits, sizes: Mapping[str, Head]) -> None
     after = reduce(before, event, limits)
     st.session_state["ack"] = after.ack
     if after.ack != before.ack:
-        change(step=after.step, source=after.source, **picked_head(event, limits, sizes))
+        asked = picked_head(event, limits, sizes) | presented(event)
+        change(step=after.step, source=after.source, **asked)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from transformer.study import statistics
+from transformer.study import measures
 from ui.linked_view.events import Head
 
 SAMPLE = "sample-"
@@ -35,7 +35,7 @@ HIDEABLE = ("special", "punctuation")
 WINDOWS = (64, 32, 16)
 """Choices for the most rows and columns that a map shows."""
 
-STATISTICS = (*(each.name for each in statistics.STATISTICS), "aer", "aer_read", "keeps")
+STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "keeps")
 """Every statistic of a head over many sentences."""
 
 WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)

@@ -22,7 +22,7 @@ from ui.address import session
 from ui.address.parameters import State, as_params, carried
 from ui.server import catalogue, examples
 
-_SCRIPT = 'import(new URL("app/static/linked_view-4/export.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/linked_view-5/export.js", document.baseURI))'
 _buttons = st.components.v2.component(
     "export_buttons",
     html='<div class="export-row"></div>',

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from figures.base.strips import Strip
@@ -20,3 +22,13 @@ def norm(vector: np.ndarray) -> str:
 def alt(rows: list[Strip]) -> str:
     """A text alternative for strips."""
     return "Strips: " + ", ".join(f"{row.name} ({len(row.values)} numbers)" for row in rows)
+
+
+def command(text: str) -> str:
+    """A command as visitors read it: files outside the project without the folders of whoever ran it."""
+    return re.sub(r"(?<=\s)(?:\.\./|/)\S*?([^/\s]+)(?=\s|$)", r"\1", text)
+
+
+def data(text: str) -> str:
+    """What was measured on, as visitors read it: `tatoeba-en-de/valid.tsv.gz` is "tatoeba-en-de (valid)"."""
+    return re.sub(r"([\w-]+)/([\w-]+)\.tsv(?:\.gz)?", r"\1 (\2)", text)

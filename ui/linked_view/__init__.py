@@ -1,4 +1,4 @@
-"""Strips, cursor, maps and bars that move together: one component, drawn by `static/linked_view-4/view.js`.
+"""Strips, cursor, maps and bars that move together: one component, drawn by `static/linked_view-5/view.js`.
 
 Python sends every figure once, through a feeder, and the cursor with every run. A step in the browser comes
 back as an event, and `reduce` turns the event into the next cursor.
@@ -7,15 +7,19 @@ back as an event, and `reduce` turns the event into the next cursor.
 from __future__ import annotations
 
 from ui.linked_view.component import Layout, feed, mount
-from ui.linked_view.events import Cursor, Head, Limits, picked_head, reduce
+from ui.linked_view.events import Cursor, Head, Limits, picked_head, presented, reduce
 from ui.linked_view.feeds import (
+    ALIGNMENT_HEAD,
+    EXAMPLE,
     BarsFeed,
     Feed,
+    Gloss,
     LinesFeed,
     MapFeed,
     StripsFeed,
     TilesFeed,
     bars_feed,
+    choice,
     colour_note,
     lines_feed,
     map_feed,
@@ -27,9 +31,12 @@ from ui.linked_view.feeds import (
 )
 
 __all__ = [
+    "ALIGNMENT_HEAD",
+    "EXAMPLE",
     "BarsFeed",
     "Cursor",
     "Feed",
+    "Gloss",
     "Head",
     "Layout",
     "Limits",
@@ -38,6 +45,7 @@ __all__ = [
     "StripsFeed",
     "TilesFeed",
     "bars_feed",
+    "choice",
     "colour_note",
     "feed",
     "lines_feed",
@@ -45,6 +53,7 @@ __all__ = [
     "mount",
     "overview_feed",
     "picked_head",
+    "presented",
     "reduce",
     "strips_feed",
     "strongest_feed",

@@ -9,14 +9,17 @@ import streamlit as st
 
 from ui.linked_view.events import Cursor
 
-_SCRIPT = 'import(new URL("app/static/linked_view-4/view.js", document.baseURI))'
+_SCRIPT = 'import(new URL("app/static/linked_view-5/view.js", document.baseURI))'
+# Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with pandas.
 # Streamlit mistakes a one-line script for a path, so each script has a line break.
 _view = st.components.v2.component(
-    "linked_view", js=f"export default async (part) =>\n  (await {_SCRIPT}).show(part);", isolate_styles=False
+    "linked_view",
+    js=f"export default async (part) =>\n  (await {_SCRIPT}).show({{ ...part, data: part.data[0] }});",
+    isolate_styles=False,
 )
 _feeder = st.components.v2.component(
     "linked_view_feeder",
-    js=f"export default async (part) => {{\n  (await {_SCRIPT}).feed(part);\n}};",
+    js=f"export default async ({{ data }}) => {{\n  (await {_SCRIPT}).feed({{ data: data[0] }});\n}};",
     isolate_styles=False,
 )
 
@@ -44,10 +47,18 @@ class Layout:
 
 def feed(layout: Layout, name: str, payload: Mapping[str, object]) -> None:
     """Sends one figure or the strips to the browser; Streamlit sends them again only if they changed."""
-    _feeder(key=f"feed.{layout.view}.{name}", data={"view": layout.view, "name": name, **payload})
+    _feeder(key=f"feed.{layout.view}.{name}", data=[{"view": layout.view, "name": name, **payload}])
 
 
-def mount(layout: Layout, trace: str, cursor: Cursor, key: str, on_event: Callable[[], None]) -> None:
+def mount(
+    layout: Layout,
+    trace: str,
+    cursor: Cursor,
+    key: str,
+    on_event: Callable[[], None],
+    present: bool = False,
+    on_painted: Callable[[], None] | None = None,
+) -> None:
     """Draws the view and tells it where the cursor is.
 
     Args:
@@ -56,8 +67,10 @@ def mount(layout: Layout, trace: str, cursor: Cursor, key: str, on_event: Callab
         cursor: the visitor's cursor, with the number of the last event accepted.
         key: session key under which the event arrives as `at`.
         on_event: called when the browser has sent an event.
+        present: whether the view fills the window in large type.
+        on_painted: called once the view is painted; None if nobody waits for that.
     """
-    data = {
+    data: dict[str, object] = {
         "view": layout.view,
         "layout": layout.style,
         "strips": layout.strips,
@@ -68,5 +81,12 @@ def mount(layout: Layout, trace: str, cursor: Cursor, key: str, on_event: Callab
         "step": cursor.step,
         "source": cursor.source,
         "ack": cursor.ack,
+        "awaited": on_painted is not None,
     }
-    _view(key=key, data=data, on_at_change=on_event)
+    if present:
+        data["present"] = True
+    _view(key=key, data=[data], on_at_change=on_event, on_painted_change=on_painted or _nothing)
+
+
+def _nothing() -> None:
+    """Nobody waits for the paint."""

@@ -65,6 +65,12 @@ def reduce(cursor: Cursor, event: object, limits: Limits) -> Cursor:
     return replace(cursor, step=step, source=_position(event.get("source"), limits.sources))
 
 
+def presented(event: object) -> dict[str, bool]:
+    """Whether the visitor presents, as `{"present": …}`; empty if the event does not say."""
+    told = event.get("present") if isinstance(event, Mapping) else None
+    return {"present": told} if isinstance(told, bool) else {}
+
+
 def picked_head(event: object, limits: Limits, sizes: Mapping[str, Head]) -> dict[str, Head]:
     """The head that a click on an overview opens, by kind; empty if the event picks none.
 

@@ -18,11 +18,22 @@ from transformer.lenses.reading import Axis, ReadView
 from transformer.text import words
 from transformer.text.words import Group
 
-Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars"]
+Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars", "race"]
 """How a feed is drawn; the scripts have one class for each."""
 Sides = dict[str, list[str]]
 """Names of `rows` and `columns`."""
 Spans = list[tuple[int, int]]
+
+
+class Gloss(TypedDict):
+    """A source word under a target word, and where it comes from: one of ``ORIGINS``."""
+
+    text: str
+    origin: str
+
+
+EXAMPLE, ALIGNMENT_HEAD = ORIGINS = "example", "alignment head"
+"""Where a gloss comes from: written for an example, or read from the attention of the alignment head."""
 
 
 class StripsFeed(TypedDict):
@@ -67,13 +78,27 @@ class HeadFeed(CellFeed):
     legend: dict[str, Any] | None
 
 
+class Choice(TypedDict):
+    """A choice of heads over a map: how many layers and heads, which is drawn, and which opens first."""
+
+    name: str
+    label: str
+    size: tuple[int, int]
+    head: tuple[int, int]
+    first: str
+
+
 class MapFeed(HeadFeed):
-    """One head as a map; `hover` holds the parts of its hover texts, escaped for plotly.js."""
+    """One head as a map, with a choice of heads if it offers one.
+
+    `hover` holds the parts of its hover texts, escaped for plotly.js.
+    """
 
     figure: str
     hover: dict[str, Any]
     fade: bool
     largest: int
+    choice: Choice | None
 
 
 class LinesFeed(HeadFeed):
@@ -150,10 +175,9 @@ def direction(tokens: Sequence[str]) -> str:
     return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
 
 
-def chips(tokens: Sequence[str], glosses: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> list[dict[str, Any]]:
     """Turns tokens into chips: text, positions, gap before a word, index of a repeated token, gloss."""
     groups = words.character_groups(tokens)
-    first_of_word = {group.start: group.text for group in words.word_groups(tokens)}
     texts = [tokens[group.start] if len(group.indices) == 1 else group.text for group in groups]
     numbers = labels.occurrences(texts)
     return [
@@ -164,7 +188,7 @@ def chips(tokens: Sequence[str], glosses: Mapping[str, str] | None = None) -> li
             "gap": words.starts_word(tokens[group.start]) or words.is_special(tokens[group.start]),
             "special": words.is_special(tokens[group.start]),
             "index": number,
-            "gloss": (glosses or {}).get(first_of_word.get(group.start, "").rstrip(".,!?")),
+            "gloss": (glosses or {}).get(group.start),
         }
         for group, text, number in zip(groups, texts, numbers, strict=True)
     ]
@@ -176,7 +200,7 @@ def strips_feed(
     reads: Sequence[str],
     predicts: Sequence[str],
     follow: Sequence[int] = (),
-    glosses: Mapping[str, str] | None = None,
+    glosses: Mapping[int, Gloss] | None = None,
     tour: Sequence[Mapping[str, Any]] = (),
     claim: Mapping[str, Any] | None = None,
 ) -> StripsFeed:
@@ -188,7 +212,7 @@ def strips_feed(
         reads: decoder input tokens.
         predicts: target tokens.
         follow: for each step, the source token that the step attends to most, from 0.
-        glosses: English words under target words.
+        glosses: source words under target words, by the position of the target word's first piece.
         tour: stops of the tour: `{"plot", "text", "step"}`.
         claim: what an example shows, and at which step: `{"step", "text"}`.
     """
@@ -286,6 +310,26 @@ def map_feed(
         "hover": {side: list(map(labels.escape, each)) for side, each in names.items()} | {"masked": MASKED},
         "fade": view.kind != "encoder",
         "largest": largest,
+        "choice": None,
+    }
+
+
+def choice(kind: str, head: tuple[int, int], size: tuple[int, int], first: tuple[int, int]) -> Choice:
+    """A choice of heads over a map.
+
+    Args:
+        kind: encoder, decoder or cross.
+        head: the head on the screen, from 0.
+        size: number of layers and of heads.
+        first: the head that opens first.
+    """
+    opens = "This head" if head == first else labels.head_phrase(*first).capitalize()
+    return {
+        "name": captions.KIND_NAMES[kind] if kind == "cross" else SHORT_NAMES[kind],
+        "label": f"Head of {captions.KIND_NAMES[kind].lower()}",
+        "size": size,
+        "head": head,
+        "first": f"{opens} opens first with this model.",
     }
 
 
@@ -403,6 +447,7 @@ def bars_feed(
     caption: str,
     height: int | None = None,
     places: Sequence[Group] | None = None,
+    draw: Draw = "bars",
 ) -> BarsFeed:
     """Bars whose frames follow the step or the source token.
 
@@ -415,9 +460,10 @@ def bars_feed(
         caption: what the figure shows.
         height: in px; None for the same as the width.
         places: the tokens that each frame stands for; None if each frame stands for one token.
+        draw: `bars` as Python drew them; `race` for candidates whose bars run when the cursor moves.
     """
     return {
-        "draw": "bars",
+        "draw": draw,
         "trace": trace,
         "figure": to_json(figure),
         "follows": follows,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd  # type: ignore[import-untyped]
 import streamlit as st
 
 from figures.base import labels
@@ -19,6 +18,10 @@ from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.maps.looking import Looking
 from ui.server import catalogue
+from ui.shell import waiting
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
 
 SHOWS = {"matrix": "matrix", "lines": "lines", "strongest": "strongest keys"}
 _HIDE = {"special": "hide special tokens", "punctuation": "hide punctuation"}
@@ -160,6 +163,8 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
     """Draws a button that opens the numbers of the maps; the numbers are read and sent only then."""
     with st.popover("table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
         if place.open:
+            with waiting.while_loading():
+                catalogue.loading().wait()  # with PyTorch comes pandas
             shown = views()
             names = [KIND_NAMES[view.kind] for view in shown]
             for view, tab in zip(shown, st.tabs(names), strict=True):
@@ -168,11 +173,13 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
                     st.dataframe(weights(view), height=420, alt=summary(view))
 
 
-def weights(view: ReadView) -> pd.DataFrame:
+def weights(view: ReadView) -> pandas.DataFrame:
     """The weights of a view; tokens, numbered from 1, name rows and columns, and masked cells are empty."""
+    import pandas
+
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
     columns = labels.names(view.key_tokens)
-    cells = pd.DataFrame(view.weights.round(4)).where(view.mask)
+    cells = pandas.DataFrame(view.weights.round(4)).where(view.mask)
     cells.index = [f"{labels.count(i)} {name}" for i, name in enumerate(rows)]
     cells.columns = [f"{labels.count(i)} {name}" for i, name in enumerate(columns)]
     return cells

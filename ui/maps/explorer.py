@@ -1,6 +1,6 @@
 """A linked view and its feeders: the part that all pages with a cursor share.
 
-The outer fragment holds the head controls and the feeders; the inner fragment holds the view and the menu. A
+The outer fragment holds the head controls and the feeders; the inner fragment holds the view. A
 step runs only the inner fragment. Another head, or a step that leaves the drawn window, runs the outer
 fragment. The outer fragment asks the session once what the visitor looks at, and hands the answer down.
 """
@@ -13,16 +13,14 @@ from typing import Any
 
 import streamlit as st
 
-from figures.base.labels import is_special
 from transformer.lenses.reading import Reading, read_view
 from ui import linked_view
 from ui.address import session
 from ui.address.parameters import State
 from ui.linked_view import Feed, Layout, Limits, MapFeed, StripsFeed
 from ui.maps.looking import Looking, Looks, looks_of
-from ui.server import catalogue, examples, runs
+from ui.server import catalogue, runs
 from ui.server.opened import Opened
-from ui.shell import frame
 
 _KEY = "explorer"
 
@@ -97,10 +95,18 @@ def explorer(scene: Scene) -> None:
 
 @st.fragment
 def _view(scene: Scene, layout: Layout) -> None:
-    key = session.view_key(layout.view)
-    linked_view.mount(layout, scene.opened.trace, session.cursor(), key, lambda: _moved(scene, layout))
+    key, loading = session.view_key(layout.view), catalogue.loading()
     now = session.current()
-    frame.menu(now)
+    present = now.present and layout.style == "home"
+    linked_view.mount(
+        layout,
+        scene.opened.trace,
+        session.cursor(),
+        key,
+        lambda: _moved(scene, layout),
+        present,
+        None if loading.begun else loading.begin,
+    )
     if scene.beside is not None:
         scene.beside(now, looks_of(scene.opened, now))
 
@@ -127,6 +133,10 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
         scene.opened.trace, view, scene.largest, look.scale, look.lengths, sums=layout.style == "page"
     )
     payload["fade"] = scene.fade and look.kind != "encoder"
+    if layout.style == "home":
+        model = scene.opened.asked.model
+        size, first = catalogue.sizes(model)[look.kind], runs.default_head(model, look.kind)
+        payload["choice"] = linked_view.choice(look.kind, look.head, size, first)
     return payload
 
 
@@ -138,23 +148,14 @@ def _strips(scene: Scene, looks: Looks) -> StripsFeed:
         translation.decoder_input_tokens,
         translation.target_tokens,
         follow=runs.followed(translation, looks["cross"].head),
-        glosses=opened.example.gloss if opened.example else None,
+        glosses=opened.glosses,
         tour=_tour(scene),
         claim=_claim(scene),
     )
 
 
-def _claimed_step(opened: Opened) -> int | None:
-    if opened.example is None:
-        return None
-    return examples.claim_step(opened.example, opened.translation.target_tokens)
-
-
 def _tour(scene: Scene) -> list[dict[str, Any]]:
-    step = _claimed_step(scene.opened)
-    if step is None:
-        text = [i for i, token in enumerate(scene.opened.translation.target_tokens) if not is_special(token)]
-        step = text[len(text) // 2] if text else 0
+    step = scene.opened.first_step
     return [
         {"plot": plot, "text": text, "step": None if i == 0 else step}
         for i, (plot, text) in enumerate(scene.tour)
@@ -162,8 +163,7 @@ def _tour(scene: Scene) -> list[dict[str, Any]]:
 
 
 def _claim(scene: Scene) -> dict[str, Any] | None:
-    opened = scene.opened
-    step = _claimed_step(opened)
+    opened, step = scene.opened, scene.opened.claimed_step
     if opened.example is None or step is None or "cross" not in scene.kinds:
         return None
     return {"step": step, "text": opened.example.claim.text}

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from figures import Tile
-from transformer import Translation, Window
 from transformer.lenses.reading import Axis, Reading, ReadView, read_axis, read_map, read_view, reading_window
-from transformer.trace.view import HeadView
+from transformer.trace.view import HeadMap, Window
+from transformer.translate.translation import Translation
 from ui.address.parameters import State
 from ui.linked_view import Cursor, Head, window_around
 from ui.server import catalogue, runs
@@ -91,14 +91,14 @@ class Looking:
         Args:
             head: layer and head, from 0; None for the chosen head.
         """
-        view = self.translation.head(self.kind, *(head or self.head), window=self.window)
+        view = self.translation.map(self.kind, *(head or self.head), window=self.window)
         return read_view(view, self.reading)
 
-    def as_recorded(self) -> HeadView:
+    def as_recorded(self) -> HeadMap:
         """The head as the model has it, in a window of at most 64 x 64 around the cell."""
         rows, columns = self.lengths
         window = Window(*window_around(rows, self.cell[0]), *window_around(columns, self.cell[1]))
-        return self.translation.head(self.kind, *self.head, window=window)
+        return self.translation.map(self.kind, *self.head, window=window)
 
     def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in `read`."""

@@ -11,20 +11,20 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+import transformer
 from figures.base import captions, labels
 from figures.maps.export import marked
-from transformer import Translation, save_trace, save_view
-from transformer.exports.npz import model_digest
-from transformer.exports.view import Selection
+from transformer.exports.view import Selection, save_view
 from transformer.lenses.reading import ReadView
-from transformer.model.transformer import Transformer
-from transformer.trace.view import HeadView
+from transformer.trace.view import HeadMap
+from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls.export import Picture, file_name, offer, popover
 from ui.maps.explorer import Scene
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue
+from ui.shell import waiting
 
 KEY = "export.run"
 
@@ -39,6 +39,8 @@ def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] |
     """
     with popover(KEY, 350) as opened:
         if opened:
+            with waiting.while_loading():
+                scene = replace(scene, opened=scene.opened.traced())
             now = session.current()
             looks = looks_of(scene.opened, now)
             own = {} if more is None else more(now, looks)
@@ -141,18 +143,20 @@ def _selection(now: State) -> Selection:
 
 
 def view_file(
-    run: Translation, view: HeadView, selection: Selection, model: Transformer | None = None
+    run: Translation, view: HeadMap, selection: Selection, model: transformer.Transformer | None = None
 ) -> bytes:
     """The content of the JSON file; it includes the digest of the model, if a model is given."""
     if model is not None:
+        from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
+
         run = replace(run, model_sha256=model_digest(model))
     file = io.BytesIO()
     save_view(run, view, file, selection)
     return file.getvalue()
 
 
-def trace_file(run: Translation, model: Transformer | None) -> bytes:
+def trace_file(run: Translation, model: transformer.Transformer | None) -> bytes:
     """The content of the NPZ file."""
     file = io.BytesIO()
-    save_trace(run, file, model)
+    transformer.save_trace(run, file, model)
     return file.getvalue()

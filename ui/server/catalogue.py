@@ -8,13 +8,16 @@ from typing import Any
 
 import streamlit as st
 
-from transformer import TransformerConfig, Translator, load_translator
-from transformer.model.encodings.positions import REGISTRY
+import transformer
+from transformer.families.marian.config import is_marian
+from transformer.model.config import ENCODINGS, TransformerConfig
 from transformer.model.sites import AttentionKind
+from transformer.storage.description import Description, describe
 from transformer.storage.files import read_json
 from ui.linked_view import Head
 from ui.server import hub_models, imported, memory
-from ui.server.stores import Residents
+from ui.server.loading import Loading
+from ui.server.stores import Key, Recent, Residents
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "assets" / "models"
@@ -35,6 +38,27 @@ def _residents() -> Residents:
 @st.cache_resource(show_spinner=False)
 def _resident_twins() -> Residents:
     return Residents(12)
+
+
+@st.cache_resource(show_spinner=False)
+def _descriptions() -> Recent[Description | None]:
+    return Recent(256)
+
+
+@st.cache_resource(show_spinner=False)
+def loading() -> Loading:
+    """PyTorch and the model that opens first; whatever imports PyTorch waits for them first."""
+    residents = _residents()
+
+    def load() -> object:
+        name, path = next(iter(_on_disk().items()))
+        return residents.get(_key(name, path), memory.of_model(path), lambda: _load(path))
+
+    return Loading(load)
+
+
+def _load(path: Path) -> transformer.Translator:
+    return transformer.load_translator(path)
 
 
 def _own_models() -> Path:
@@ -68,11 +92,14 @@ def _on_disk() -> dict[str, Path]:
 
 
 def twins() -> dict[str, Path]:
-    """The positional twins by name, such as `positions/rotary`: in the registry's order, then the others."""
+    """The positional twins by name, such as `positions/rotary`: in the usual order, then the others."""
     found = {path.name: path for path in _checkpoints(BUNDLED / TWINS)}
     for path in _checkpoints(_own_models() / TWINS):
         found.setdefault(path.name, path)
-    names = [*(name for name in REGISTRY if name in found), *(name for name in found if name not in REGISTRY)]
+    names = [
+        *(name for name in ENCODINGS if name in found),
+        *(name for name in found if name not in ENCODINGS),
+    ]
     return {f"{TWINS}/{name}": found[name] for name in names}
 
 
@@ -84,7 +111,7 @@ def position_results() -> dict[str, Any] | None:
     return None
 
 
-def translator(name: str) -> Translator:
+def translator(name: str) -> transformer.Translator:
     """The model of that name, loaded once per server, and again if its directory has changed.
 
     Raises:
@@ -95,7 +122,8 @@ def translator(name: str) -> Translator:
     if imported.is_imported(name):
         raise NoModelError(NEEDS_MODEL)
     path = directory(name)
-    return _home(name).get(_key(name, path), memory.of_model(path), lambda: load_translator(path))
+    loading().wait()
+    return _home(name).get(_key(name, path), memory.of_model(path), lambda: _load(path))
 
 
 def directory(name: str) -> Path:
@@ -111,9 +139,13 @@ def _home(name: str) -> Residents:
     return _resident_twins() if name in twins() else _residents()
 
 
-def _key(name: str, path: Path) -> tuple[str, str, int]:
-    changed = (each.stat().st_mtime_ns for each in path.iterdir() if each.exists())
-    return name, str(path), max(changed, default=0)
+def _key(name: str, path: Path) -> Key:
+    return name, str(path), changed(path)
+
+
+def changed(path: Path) -> int:
+    """When a file of a directory was last changed, in nanoseconds."""
+    return max((each.stat().st_mtime_ns for each in path.iterdir() if each.exists()), default=0)
 
 
 def is_resident(name: str) -> bool:
@@ -133,7 +165,7 @@ def has_model(name: str) -> bool:
 def languages(name: str) -> tuple[str, ...]:
     """The pieces that name a target language, such as `>>fra<<`; empty if the model has only one language."""
     try:
-        pieces = translator(name).config.language_pieces if has_model(name) else ()
+        pieces = _config(name).language_pieces if has_model(name) else ()
     except (ValueError, OSError):
         return ()
     return pieces if len(pieces) > 1 else ()
@@ -158,9 +190,24 @@ def sizes(name: str) -> dict[str, Head]:
 
 
 def _config(name: str) -> TransformerConfig:
-    return translator(name).config if has_model(name) else imported.find(name).translation.config
+    return _about(name).config if has_model(name) else imported.find(name).translation.config
 
 
 def facts(name: str) -> dict[str, Any]:
     """The contents of `heads.json`; empty if the model has none."""
-    return (translator(name).heads or {}) if has_model(name) else {}
+    return (_about(name).heads or {}) if has_model(name) else {}
+
+
+def _about(name: str) -> Description | transformer.Translator:
+    return described(name) or translator(name)
+
+
+def described(name: str) -> Description | None:
+    """What the files of a model say of it, read without PyTorch; None if only the loaded model knows.
+
+    Raises:
+        KeyError: there is no model of that name; a path is no name.
+        ValueError: the directory is damaged.
+    """
+    path = directory(name)
+    return _descriptions().get(_key(name, path), lambda: None if is_marian(path) else describe(path))

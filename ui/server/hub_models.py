@@ -9,9 +9,10 @@ from pathlib import Path
 import streamlit as st
 from huggingface_hub import constants
 
-from transformer.hub import fetch as hub
-from transformer.hub.fetch import Offer
+from transformer.hub import cache
+from transformer.hub.files import Offer, size
 from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, StoppedError, UnreachableError, is_name
+from ui.server import memory
 
 AT_ONCE = 2
 """Most downloads that run at the same time; others wait for their turn."""
@@ -22,7 +23,7 @@ MOST_ASKED = 1_000
 def cached() -> dict[str, Path]:
     """The models in huggingface_hub's cache that may be opened here, by name."""
     try:
-        return {each.name: each.directory for each in hub.cached_models()}
+        return {each.name: each.directory for each in cache.cached_models()}
     except (HubError, OSError):
         return {}
 
@@ -34,7 +35,7 @@ def cached_model(name: str) -> Path:
         KeyError: the model is not in the cache, or may not be opened here.
     """
     try:
-        found = hub.cached(name) if is_name(name) else None
+        found = cache.cached(name) if is_name(name) else None
     except HubError:
         found = None
     if found is None:
@@ -53,6 +54,17 @@ def closed() -> str | None:
     if constants.is_offline_mode():
         return "The network is switched off here (HF_HUB_OFFLINE); models in the cache are in the list above."
     return None
+
+
+def may_be_fetched(name: str) -> bool:
+    """Whether this installation may fetch a model."""
+    if closed() is not None:
+        return False
+    try:
+        Hub.from_environment().check_allowed(name)
+    except HubError:
+        return False
+    return True
 
 
 def allowed() -> tuple[str, ...] | None:
@@ -100,9 +112,11 @@ class Download:
             raise StoppedError("The download was stopped; complete files are kept.")
 
     def _run(self) -> None:
+        from transformer.hub.fetch import fetch
+
         try:
             with self._turns:
-                hub.fetch(self.offer, self._progress)
+                fetch(self.offer, self._progress)
             self.complete = True
         except HubError as error:
             self.failed = str(error)
@@ -140,8 +154,10 @@ class Question:
 
     def ask(self) -> None:
         """Asks the Hub, and blocks until it answers."""
+        from transformer.hub.fetch import look
+
         try:
-            self.offer = hub.look(self.name)
+            self.offer = look(self.name)
         except HubError as error:
             self.problem, self.unreachable = str(error), isinstance(error, UnreachableError)
         except OSError as error:
@@ -194,6 +210,20 @@ class Desk:
             download = self._downloads.setdefault(key, Download(question.offer, self._turns))
         question.download = download
         download.wait(visitor)
+
+    def fetch_at_once(self, visitor: str, name: str) -> None:
+        """Asks the Hub for a model, and fetches it if it fits into memory; blocks until the Hub answers."""
+        self.ask(visitor, name)
+        question = self._questions[visitor]
+        if question.is_open:
+            question.ask()
+        if question.offer is None or question.problem:
+            return
+        needed, free = question.offer.loaded_nbytes, memory.available()
+        if needed > free:
+            question.problem = f"{name} needs {size(needed)} of memory, and {size(free)} is free here."
+        else:
+            self.fetch(visitor)
 
 
 @st.cache_resource(show_spinner=False)

@@ -7,11 +7,12 @@ import io
 import re
 from dataclasses import dataclass
 
+import transformer
 from figures.base import labels
-from transformer import Translation, load_trace, load_view
 from transformer.exports.record import TraceFileError
-from transformer.exports.view import SavedView, starts_as_json
+from transformer.exports.view import SavedView, load_view, starts_as_json
 from transformer.text.vocabulary import clean
+from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.parameters import parse
 
@@ -67,7 +68,7 @@ def open_file(file_name: str, content: bytes) -> Imported:
     shown = "".join(map(labels.display, re.sub(r"[\s<>&]+", " ", file_name)))[-40:].strip()
     file = io.BytesIO(content)
     view = load_view(file) if starts_as_json(file) else None
-    run = load_trace(file) if view is None else view.translation
+    run = transformer.load_trace(file) if view is None else view.translation
     opened = Imported(f"{PREFIX}{shown or 'file'} ({digest})", run, view)
     if opened.nbytes > LARGEST:
         raise TraceFileError(f"The trace takes more than {LARGEST // 2**20} MiB, the limit for one visit.")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from transformer.hub.files import check_config
-from transformer.storage.directory import parameter_count
+from transformer.storage.description import parameter_count
 
 _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from transformer import Translation
-from ui.server import examples
+from transformer.lenses.telling import text_words
+from transformer.translate.translation import Translation
+from ui.linked_view import ALIGNMENT_HEAD, EXAMPLE, Gloss
+from ui.server import examples, runs
 from ui.server.runs import Asked
 
 
@@ -27,3 +29,32 @@ class Opened:
     def trace(self) -> str:
         """The short name on which figures, events and the view agree."""
         return self.asked.trace
+
+    def traced(self) -> Opened:
+        """The same sentence with the whole trace of its translation; waits for the model."""
+        return replace(self, translation=runs.traced(self.asked, runs.Untold()))
+
+    @property
+    def first_step(self) -> int:
+        """The step that opens first: the one of the example's claim, else the most telling one."""
+        claimed = self.claimed_step
+        return runs.told(self.asked, self.translation).step if claimed is None else claimed
+
+    @property
+    def claimed_step(self) -> int | None:
+        """The step that shows the example's claim; None without an example, or if its word does not occur."""
+        if self.example is None:
+            return None
+        return examples.claim_step(self.example, self.translation.target_tokens)
+
+    @property
+    def glosses(self) -> dict[int, Gloss]:
+        """A word under each target word that has one, by the position (from 0) of the word's first piece."""
+        found = {
+            place: Gloss(text=text, origin=ALIGNMENT_HEAD)
+            for place, text in runs.told(self.asked, self.translation).glosses.items()
+        }
+        for word in text_words(self.translation.target_tokens) if self.example else ():
+            if self.example is not None and (text := self.example.gloss.get(word.text)):
+                found[word.start] = Gloss(text=text, origin=EXAMPLE)
+        return found

@@ -9,8 +9,11 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
-from transformer import Translation, Translator
+import streamlit as st
+
+import transformer
 from transformer.hub.files import size
+from transformer.translate.translation import Translation
 from ui.server import memory
 
 MOST_BYTES = 512 * 2**20
@@ -19,6 +22,7 @@ MOST_BYTES = 512 * 2**20
 V = TypeVar("V")
 Key = tuple[str, str, int]
 """Name, directory and modification time of a model."""
+Load = Callable[[], "transformer.Translator"]
 
 
 class Recent(Generic[V]):
@@ -81,6 +85,26 @@ def held(translation: Translation) -> int:
     return trace.nbytes + sum(tensor.nbytes for tensor in tensors)
 
 
+_KEPT: dict[str, tuple[int, Callable[[Translation], int] | None]] = {
+    "translations": (64, held),
+    "traced": (8, held),
+    "overviews": (64, None),
+    "statistics": (64, None),
+    "rearranged": (64, None),
+    "first heads": (32, None),
+    "told": (64, None),
+    "unfamiliar": (256, None),
+    "batches": (6, None),
+}
+"""Number of values to keep of each sort, and how to measure their size."""
+
+
+@st.cache_resource(show_spinner=False)
+def kept(sort: str) -> Recent[Any]:
+    """The values of one sort that all visitors share."""
+    return Recent(*_KEPT[sort])
+
+
 class NoRoomError(ValueError):
     """A model does not fit into the free memory."""
 
@@ -96,15 +120,16 @@ class Residents:
     """
 
     def __init__(self, most: int) -> None:
-        self._most, self._kept = most, OrderedDict[Key, Translator]()
-        self._alive: WeakValueDictionary[Key, Translator] = WeakValueDictionary()
+        self._most = most
+        self._kept: OrderedDict[Key, transformer.Translator] = OrderedDict()
+        self._alive: WeakValueDictionary[Key, transformer.Translator] = WeakValueDictionary()
         self._lock, self._loading = threading.Lock(), threading.Lock()
 
     def __contains__(self, key: Key) -> bool:
         with self._lock:
             return key in self._alive
 
-    def get(self, key: Key, needed: int, load: Callable[[], Translator]) -> Translator:
+    def get(self, key: Key, needed: int, load: Load) -> transformer.Translator:
         """The model of a key, loaded if nobody has it; models load one at a time.
 
         Args:
@@ -121,20 +146,20 @@ class Residents:
                 model = self._find(key) or self._load(key, needed, load)
         return model
 
-    def _find(self, key: Key) -> Translator | None:
+    def _find(self, key: Key) -> transformer.Translator | None:
         with self._lock:
             model = self._alive.get(key)
             if model is not None:
                 self._keep(key, model)
         return model
 
-    def _keep(self, key: Key, model: Translator) -> None:
+    def _keep(self, key: Key, model: transformer.Translator) -> None:
         self._kept[key] = model
         self._kept.move_to_end(key)
         while len(self._kept) > self._most:
             self._leave()
 
-    def _load(self, key: Key, needed: int, load: Callable[[], Translator]) -> Translator:
+    def _load(self, key: Key, needed: int, load: Load) -> transformer.Translator:
         self._make_room(key[0], needed)
         model = load()
         with self._lock:

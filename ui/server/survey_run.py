@@ -6,11 +6,15 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import streamlit as st
 
 from transformer import Translator
 from transformer.lenses.alignment import GoldPair
+from transformer.storage.description import WEIGHTS_FILE, weights_hash
+from transformer.storage.files import read_json
+from transformer.study.shipped import SURVEY_FILE, ShippedSurvey, read_survey
 from transformer.study.survey import Line, Survey, Surveyor
 from transformer.text.pairs import read_pairs
 from ui.server import catalogue, gold
@@ -38,6 +42,21 @@ def turns() -> threading.Semaphore:
 @st.cache_resource(show_spinner=False)
 def _runs() -> Recent[Run]:
     return Recent(KEPT)
+
+
+def shipped(model: str) -> ShippedSurvey | None:
+    """The survey of the sample that came with a model; None if there is none for these weights."""
+    try:
+        directory = catalogue.directory(model)
+        changed = tuple((directory / name).stat().st_mtime_ns for name in (SURVEY_FILE, WEIGHTS_FILE))
+        return _read(directory, changed, sample())
+    except (KeyError, OSError, ValueError):
+        return None
+
+
+@cache
+def _read(directory: Path, changed: tuple[int, ...], lines: tuple[Line, ...]) -> ShippedSurvey | None:
+    return read_survey(read_json(directory / SURVEY_FILE), weights_hash(directory), lines, gold.sample())
 
 
 def run_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> Run:
@@ -85,9 +104,20 @@ class Run:
         self._reading, self._turns = surveyor.run(), turns
         self._waiting: set[str] = set()
         self._left: set[str] = set()
+        self._asked: set[str] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._result: Survey | None = None
+
+    def ask(self, visitor: str) -> None:
+        """Notes that a visitor wants this survey."""
+        with self._lock:
+            self._asked.add(visitor)
+
+    def asked(self, visitor: str) -> bool:
+        """Whether a visitor wanted this survey, or it is complete because somebody else did."""
+        with self._lock:
+            return visitor in self._asked or self._result is not None
 
     def wait(self, visitor: str) -> bool:
         """Whether the survey still runs for a visitor who has not left; starts it if it is not running."""

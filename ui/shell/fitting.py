@@ -60,8 +60,3 @@ def fit_position(what: str, asked: int | None, length: int) -> tuple[int | None,
     if asked is None or asked < length:
         return asked, []
     return length - 1, [f"This sentence has {length} {what}s; {what} {length} is shown."]
-
-
-def default_step(target_tokens: tuple[str, ...]) -> int:
-    """The step that opens first: the last one that writes text."""
-    return max((i for i, token in enumerate(target_tokens) if not labels.is_special(token)), default=0)

@@ -1,28 +1,16 @@
-"""What every page shares: configuration, menu, notices."""
+"""What every page shares: configuration, style, notices."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import State, carried, link
+from ui.address.parameters import State, carried
 from ui.controls.text import plain
-from ui.server import catalogue
 
-PAGES = (
-    ("app.py", "Translate", ":material/translate:"),
-    ("pages/encoder_self_attention.py", "Encoder self-attention", ":material/input:"),
-    ("pages/decoder_self_attention.py", "Decoder self-attention", ":material/output:"),
-    ("pages/cross_attention.py", "Cross-attention", ":material/compare_arrows:"),
-    ("pages/inside_a_head.py", "Inside a head", ":material/function:"),
-    ("pages/masks.py", "Masks", ":material/grid_off:"),
-    ("pages/positions.py", "Positions", ":material/straighten:"),
-    ("pages/anatomy.py", "Anatomy", ":material/account_tree:"),
-    ("pages/heads.py", "Heads over sentences", ":material/library_books:"),
-    ("pages/compare.py", "Compare", ":material/difference:"),
-    ("pages/open_file.py", "Open a file", ":material/folder_open:"),
-)
-_ICON = catalogue.ROOT / "assets" / "icon.png"
+_ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.png"
 _STYLE = """
 <style>
 .stMainBlockContainer { padding: 1.1rem 2rem 2rem; max-width: 1500px; }
@@ -30,22 +18,41 @@ _STYLE = """
 .stAppHeader { height: 1.6rem; min-height: 1.6rem; background: transparent; }
 .stSidebarHeader { height: 1.2rem; min-height: 1.2rem; padding-bottom: 0; }
 .stSidebar .stVerticalBlock { gap: .35rem; }
+.stSidebar .st-key-menu { gap: .25rem; }
+.st-key-menu [data-testid="stCaptionContainer"] { padding-top: .45rem; font-size: .8rem; }
+.stElementContainer:has(> .st-key-menu-addresses), .st-key-menu-addresses { display: none; }
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }
 .st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
-.st-key-masks-batch-long { overflow-x: auto; }
+.st-key-masks-batch-long, .st-key-alignment-map { overflow-x: auto; }
 .st-key-masks-batch-long > * { min-width: 48rem; }
 [class*="st-key-anatomy-"]
   :is(.annotation-text, .textpoint text:not([style*="rgb(255, 255, 255)"])) { fill: currentColor !important; }
 .st-key-anatomy-diagram .nsewdrag { cursor: pointer; }
 .st-key-anatomy-lens > *, .st-key-anatomy-paper table { min-width: 620px; }
-.stMainBlockContainer h5 { padding: 0 0 .2rem; }
+.stMainBlockContainer h5 { padding: .9rem 0 .35rem; }
+.stMainBlockContainer h4 { padding: 1.2rem 0 .5rem; }
 .stElementContainer:has(> .stHtml > style:only-child) { display: none; }
 .stSidebar a[href^="encoder_self"] span[data-testid="stIconMaterial"] { color: #0072B2; }
 .stSidebar a[href^="decoder_self"] span[data-testid="stIconMaterial"] { color: #009E73; }
 .stSidebar a[href^="cross_"] span[data-testid="stIconMaterial"] { color: #D55E00; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
+[data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
+[data-testid="stBaseButton-primary"][data-testid]:not(:disabled) {
+  --letters: clamp(0, 999 * (128 - r), 255);
+  color: rgb(from currentcolor var(--letters) var(--letters) var(--letters));
+}
+:is([data-testid="stPopoverButton"], [data-testid="stBaseButton-tertiary"])[data-testid]:hover {
+  color: inherit; text-decoration: underline; text-underline-offset: .2em;
+}
+.st-key-decoding .stSelectbox { display: flex; align-items: center; gap: .6rem; }
+.st-key-decoding .stSelectbox > :last-child { flex: 1 1 0; min-width: 0; }
+.st-key-decoding label { margin: 0; }
+.stMainBlockContainer:has(.lv-home) { padding-bottom: 0; }
+.headline { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .9rem; }
+.headline h1 { padding: 0 !important; margin: 0; }
+.headline p { margin: 0; opacity: .72; }
 @media (max-width: 640px) { .stMainBlockContainer { padding: 1.6rem .9rem 2rem; } }
 </style>
 """
@@ -62,14 +69,6 @@ def open_page(title: str) -> State:
     )
     st.html(_STYLE)
     return session.current()
-
-
-def menu(now: State) -> None:
-    """Draws the menu in the sidebar. Its links carry the state, so a change of state must draw it again."""
-    links = link(now)
-    with st.sidebar:
-        for path, label, icon in PAGES:
-            st.page_link(path, label=label, icon=icon, query_params=links, width="stretch")
 
 
 def show_notices(now: State, notes: tuple[str, ...] = ()) -> None:

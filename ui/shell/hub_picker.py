@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from transformer.hub.fetch import Offer
-from transformer.hub.files import size
+from transformer.hub.files import Offer, size
 from ui.address import session
 from ui.controls.pickers import control
 from ui.controls.text import plain

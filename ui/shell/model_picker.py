@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
+from transformer.hub.cache import hub_title
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
-from transformer.hub.sources import hub_title
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls.pickers import control
-from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, imported, memory, runs
 from ui.server.hub_models import desk
-from ui.shell import hub_picker
+from ui.shell import hub_picker, menu, waiting
 from ui.shell.fitting import fit_model
 
 LARGE = 100_000_000
@@ -22,7 +21,14 @@ LARGE = 100_000_000
 
 
 def pick_model(now: State) -> str | None:
-    """Draws the model picker in the sidebar and returns the chosen name; None if there are no models."""
+    """Draws the sidebar, with the model picker above the menu.
+
+    Returns:
+        The name of the chosen model; None if there are no models.
+    """
+    with st.sidebar:
+        place = st.container()
+        menu.draw()
     names = [*catalogue.available(), *imported.traces()]
     if not names:
         st.error(
@@ -31,19 +37,18 @@ def pick_model(now: State) -> str | None:
         )
         return None
     name = _fitted(names, now.model)
-    with st.sidebar:
+    with place:
         st.selectbox(
             "Model",
             names,
             index=names.index(name),
             format_func=_label,
-            label_visibility="collapsed",
-            **control("model", name, _take_model),
+            **control("model", name, take_model),
         )
     _load(name)
-    with st.sidebar:
+    with place:
         _pick_language(name, now)
-        hub_picker.draw(_take_model)
+        hub_picker.draw(take_model)
     return name
 
 
@@ -69,7 +74,7 @@ def _label(name: str) -> str:
     return " · ".join(filter(None, (model, size(needed) if needed >= LARGE else "", owner)))
 
 
-def _take_model(name: str) -> None:
+def take_model(name: str) -> None:
     """Opens another model; keeps the sentence, the step, the view, and heads that the visitor chose."""
     if imported.is_imported(name):
         run = imported.find(name).selection
@@ -92,13 +97,12 @@ def _chosen(now: State, kind: str) -> Head | None:
 
 
 def _load(name: str) -> None:
-    """Loads a model and finds the heads to open first, unless that was done; errors are reported later."""
+    """Loads a model whose files alone do not say which languages it knows; errors are reported later."""
     if not catalogue.has_model(name):
         return
     try:
-        if not catalogue.is_resident(name):
-            needed, free = memory.of_model(catalogue.directory(name)), memory.available()
-            with st.spinner(f"Loading {plain(name)}: {size(needed)} of memory, {size(free)} are free"):
+        if catalogue.described(name) is None and not catalogue.is_resident(name):
+            with st.spinner(waiting.loads(name)):
                 runs.first_choice(name)
     except (KeyError, ValueError, OSError):
         return

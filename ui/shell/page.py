@@ -10,7 +10,7 @@ from ui.address import session
 from ui.address.parameters import State
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import frame, sentence
+from ui.shell import frame, sentence, unfamiliar
 from ui.shell.model_picker import pick_model
 
 
@@ -34,11 +34,9 @@ def open_sentence_page(title: str, controls: Callable[[State], None] | None = No
             controls(now)
         opened = sentence.open_sentence(model, now)
     now = session.current()
-    if opened is None:
-        frame.menu(now)
-        frame.show_notices(now)
-    else:
-        frame.show_notices(now, opened.translation.notes)
+    frame.show_notices(now, () if opened is None else opened.translation.notes)
+    if opened is not None:
+        unfamiliar.tell(opened)
     return opened
 
 
@@ -52,5 +50,4 @@ def with_model(opened: Opened, show: Callable[[Opened], None]) -> None:
     if catalogue.has_model(opened.asked.model):
         show(opened)
     else:
-        frame.menu(session.current())
         st.info(catalogue.NEEDS_MODEL, icon=":material/info:")

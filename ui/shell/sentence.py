@@ -7,7 +7,7 @@ import time
 import streamlit as st
 
 from figures.base import labels
-from transformer import Translation
+from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import SAMPLE
@@ -18,7 +18,7 @@ from ui.linked_view import Head
 from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
-from ui.shell import fitting
+from ui.shell import fitting, waiting
 
 _PROGRESS_EVERY = 0.2
 
@@ -31,7 +31,7 @@ def new_text(text: str) -> None:
 def sentence_box(now: State) -> None:
     """Draws the input box for the sentence, the way of decoding, and the button."""
     text = examples.examples()[0].text if now.text is None else now.text
-    box, way, button = st.columns([7, 1.8, 1], vertical_alignment="bottom")
+    box, way, button = st.columns([6.2, 2.6, 1], vertical_alignment="bottom")
     with box:
         st.text_input(
             "Sentence to translate",
@@ -40,7 +40,7 @@ def sentence_box(now: State) -> None:
             placeholder="Type a sentence and press Enter",
             **control("text", text, new_text),
         )
-    with way:
+    with way, st.container(key="decoding"):
         _decoding(now.decode)
     with button:
         st.button("Translate", type="primary", width="stretch")
@@ -52,7 +52,6 @@ def _decoding(chosen: str) -> None:
         "Decoding",
         list(ways),
         index=list(ways).index(chosen),
-        label_visibility="collapsed",
         format_func=ways.__getitem__,
         **control("decode", chosen, _take_decoding, ways.values()),
     )
@@ -118,43 +117,52 @@ def open_sentence(model: str, now: State) -> Opened | None:
         st.error(plain(str(error)), icon=":material/error:")
         return None
     example = examples.example_of(text) if asked.target is None else None
-    _fit(now, translation, example, sizes, defaults)
-    return Opened(asked, translation, example)
+    opened = Opened(asked, translation, example)
+    _fit(now, opened, sizes, defaults)
+    return opened
+
+
+class _Teller:
+    """Tells the visitor at one place of the page how a translation gets on."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._place, self._last = name, st.empty(), time.monotonic()
+
+    def loads(self) -> None:
+        self._place.progress(0, waiting.loads(self._name))
+
+    def wrote(self, count: int, token: str) -> None:
+        if time.monotonic() - self._last > _PROGRESS_EVERY:
+            self._last = time.monotonic()
+            word = plain(labels.display(token))
+            text = f"Translating: {count} tokens so far, the last one {word}"
+            self._place.progress(min(0.98, 1 - 0.98**count), text)
+
+    def end(self) -> None:
+        """Clears the place."""
+        self._place.empty()
 
 
 def _translate(asked: Asked) -> Translation:
-    place = st.empty()
-    last = time.monotonic()
-
-    def progress(count: int, token: str) -> None:
-        nonlocal last
-        if time.monotonic() - last > _PROGRESS_EVERY:
-            last = time.monotonic()
-            word = plain(labels.display(token))
-            place.progress(
-                min(0.98, 1 - 0.98**count), f"Translating: {count} tokens so far, the last one {word}"
-            )
-
-    translation = runs.translate(asked, progress)
-    place.empty()
+    teller = _Teller(asked.model)
+    translation = runs.translate(asked, teller)
+    teller.end()
     return translation
 
 
 def _fit(
     now: State,
-    translation: Translation,
-    example: examples.Example | None,
+    opened: Opened,
     sizes: dict[str, Head],
     defaults: dict[str, Head],
 ) -> None:
+    translation, example = opened.translation, opened.example
     if example is not None and translation.model == catalogue.DEFAULT:
         defaults = {**defaults, "cross": (example.claim.layer, example.claim.head)}
     heads, notes = fitting.fit_heads(now, sizes, defaults)
     step, more = fitting.fit_position("step", now.step, len(translation.target_tokens))
     source, yet_more = fitting.fit_position("source token", now.source, len(translation.source_tokens))
-    if step is None:
-        claimed = None if example is None else examples.claim_step(example, translation.target_tokens)
-        step = fitting.default_step(translation.target_tokens) if claimed is None else claimed
+    step = opened.first_step if step is None else step
     for note in (*notes, *more, *yet_more):
         session.notice(note)
     session.resolve(step=step, source=source, **heads)

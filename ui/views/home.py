@@ -20,9 +20,12 @@ LAYOUT = Layout(
     view="home",
     style="home",
     strips=("source", "target"),
-    plots=("encoder", "decoder", "cross", "next"),
+    plots=("cross", "encoder", "decoder", "next"),
     focus="cross",
 )
+_PURPOSE = "Watch a Transformer translate your sentence token by token, and see what it reads at every step."
+_LARGEST = 760
+"""Px of a map at which every label fits; the browser draws each map as large as the window allows."""
 _TOUR = (
     (
         "encoder",
@@ -45,26 +48,37 @@ _TOUR = (
 _SEEING = (
     "Three attention maps of one translation. A row is a query, a column is a key. The fuller the colour, "
     "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: a "
-    "ring marks its row, and later rows are faded. Click a cell or a token to move the cursor there."
+    "ring marks its row, and the lines between the tokens show that row of the large map. Later rows are "
+    "faded."
 )
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
+
+
+def headline() -> None:
+    """Says what this is: the app's name and one line."""
+    st.html(f'<div class="headline"><h1>Attention explorer</h1><p>{_PURPOSE}</p></div>')
 
 
 def show(opened: Opened) -> None:
     """Draws the linked view of a sentence."""
 
     def below(now: State, looks: Looks) -> None:
-        columns = st.columns([1, 1, 1, 0.78], gap="small")
-        for kind, column in zip(catalogue.KINDS, columns, strict=False):
-            with column:
-                pickers.head_picker(kind, looks[kind].head, opened.asked.model)
-        with st.container(horizontal=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
             display.popover(catalogue.KINDS, now)
             display.tables(lambda: [looks[kind].read() for kind in catalogue.KINDS])
             pickers.seen("What am I seeing?", _SEEING, _FORMULA)
             take_home(scene)
+            st.caption("A weight says how much was read, not what it mattered.", width="content")
 
-    scene = Scene(LAYOUT, opened, catalogue.KINDS, lambda now, looks: {"next": _next(opened)}, below, _TOUR)
+    scene = Scene(
+        LAYOUT,
+        opened,
+        catalogue.KINDS,
+        lambda now, looks: {"next": _next(opened)},
+        below,
+        _TOUR,
+        largest=_LARGEST,
+    )
     explorer(scene)
 
 
@@ -77,5 +91,6 @@ def _next(opened: Opened) -> BarsFeed:
         "step",
         "Next token",
         "after reading “{reads}”",
-        f"the ten most probable tokens, the chosen one in bold · {origin}",
+        f"{origin} · the ten most probable tokens, the chosen one in bold",
+        draw="race",
     )

@@ -19,7 +19,7 @@ from ui.controls import export
 from ui.controls.text import plain
 from ui.server import catalogue, imported
 from ui.server.imported import Imported
-from ui.shell import frame
+from ui.shell import frame, menu
 from ui.shell.model_picker import pick_model
 
 MOST_MEGABYTES = 100
@@ -37,10 +37,12 @@ def show() -> None:
     st.title("Open a file")
     if catalogue.available() or imported.traces():
         pick_model(now)
+    else:
+        with st.sidebar:
+            menu.draw()
     st.markdown(_INTRODUCTION)
     _upload()
     now = session.current()
-    frame.menu(now)
     frame.show_notices(now)
     for name in reversed(list(session.imported())):
         with st.container(border=True):

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from figures.maps.alignment import alignment_map
+from figures.base import style
+from figures.maps.alignment import NAMED, alignment_map, size_for
 
 HOSTILE = ("</s>", "<a href='x'>", "#000001", "&lt;", "%{x}", "$x$", "", "▁")
 WEIGHTS = np.array([[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]], dtype=np.float32)
@@ -14,7 +15,7 @@ def drawn(**more: object):
 
 
 def test_links_stand_on_their_cells():
-    cells, dots, targets = drawn().data
+    cells, dots, *_, targets = drawn().data
     assert cells.z[0, 0] > cells.z[0, 1]
     assert list(zip(dots.x.tolist(), dots.y.tolist(), strict=True)) == [(0, 0), (2, 1)]
     assert tuple(targets.customdata[5][:2]) == (2, 1)
@@ -41,3 +42,31 @@ def test_hostile_words_are_escaped():
     written = str([figure.data[-1].text, figure.layout.xaxis.ticktext])
     assert "<a" not in written
     assert "#000001" not in written
+
+
+def test_colours_and_marks_have_a_legend():
+    figure = drawn()
+    assert figure.data[0].showscale
+    named = [trace.name for trace in figure.data if trace.showlegend is not False]
+    assert named == ["link of attention", "sure link made by hand", "possible link (dotted)"]
+    bare = drawn(sure=set(), possible=set())
+    assert [trace.name for trace in bare.data if trace.showlegend is not False] == ["link of attention"]
+
+
+def test_every_word_of_a_large_map_has_its_label():
+    for words in (3, 41, 100):
+        names = [f"word{i}" for i in range(words)]
+        size = size_for(words, 520)
+        layout = alignment_map(
+            np.eye(words), names, names, {(0, 0)}, set(), set(), ("rows", "columns"), size
+        ).layout
+        assert list(layout.xaxis.ticktext) == names
+        assert list(layout.yaxis.ticktext) == names
+        assert style.pitch(words, size) >= 9
+
+
+def test_a_very_large_map_stays_small_and_names_words_by_its_axes():
+    words = [f"w{i}" for i in range(NAMED + 36)]
+    figure = alignment_map(np.eye(len(words)), words, words, set(), set(), set(), ("r", "c"), 1104)
+    assert "%{y} – %{x}" in figure.data[-1].hovertemplate
+    assert len(figure.to_json()) < 350_000

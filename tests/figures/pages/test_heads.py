@@ -26,6 +26,15 @@ def test_rows_are_layers_and_columns_heads() -> None:
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
 
 
+def test_a_colour_bar_names_the_smallest_and_the_largest_value() -> None:
+    cells = head_grid(CELLS, "encoder", (1, 1)).data[0]
+    assert cells.showscale
+    assert tuple(cells.colorbar.ticktext) == ("10 %", "50 %")
+    assert tuple(cells.colorbar.tickvals) == (cells.zmin, cells.zmax)
+    alike = [[Cell(0.5, "50 %", "", ""), Cell(0.5, "50 %", "", "")]]
+    assert not head_grid(alike, "encoder", (0, 0)).data[0].showscale
+
+
 def test_the_chosen_head_is_framed_in_its_hue() -> None:
     (frame,) = head_grid(CELLS, "cross", (2, 0)).layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (-0.5, 0.5, 1.5, 2.5)

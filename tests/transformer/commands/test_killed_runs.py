@@ -16,7 +16,7 @@ from transformer.__main__ import main
 from transformer.commands.train import RunDirectory
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer.storage.directory import WEIGHTS_FILE
+from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.files import UNFINISHED
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer

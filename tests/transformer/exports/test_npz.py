@@ -168,7 +168,7 @@ def test_random_changes_of_single_bytes_are_refused_or_change_nothing(saved):
     [
         b"[" * 100_000,
         b'{"version": NaN}',
-        b'{"version": 2, "run": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"}",
+        b'{"version": 3, "run": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"}",
         b"\xff\xfe",
         b'{"version": 1' + b"0" * 5_000 + b"}",
         b'"' + b"a" * 5 * 2**20 + b'"',

@@ -100,7 +100,7 @@ def test_a_changed_matrix_turns_the_audit_red(saved, change):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda values: values.update(version=2),
+        lambda values: values.update(version=3),
         lambda values: values.update(format="else"),
         lambda values: values.pop("run"),
         lambda values: values.update(view=None),

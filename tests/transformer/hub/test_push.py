@@ -15,7 +15,8 @@ from marian_models import write_marian
 
 from transformer import load_translator
 from transformer.__main__ import main
-from transformer.hub.fetch import cached, find
+from transformer.hub.cache import cached
+from transformer.hub.fetch import find
 from transformer.hub.push import published_card, push_to_hub
 from transformer.hub.settings import Hub, HubError
 from transformer.storage.directory import save_checkpoint

@@ -7,11 +7,14 @@ from torch import nn
 from torch.nn import functional as F
 from torch_reference import copy_attention
 
-from transformer.model.attention import MultiHeadAttention, fused_attention, hooked_attention
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.encodings.biases import LinearRule
 from transformer.model.masks import AttentionMask
-from transformer.model.scores import attention_scores, attention_weights
+from transformer.model.scores import attention_scores, attention_weights, fused_attention
 from transformer.model.sites import AttentionKind
-from transformer.model.watching.hooks import Hook
+from transformer.model.watching.explicit import explicit_attention
+from transformer.model.watching.hooks import Hook, hooked_attention
+from transformer.model.watching.observer import AttentionInputs
 
 BATCH, HEADS, QUERIES, KEYS, D_HEAD = 2, 3, 5, 7, 8
 
@@ -36,11 +39,11 @@ MASKS = {
 @pytest.mark.parametrize(("mask", "queries"), MASKS.values(), ids=MASKS)
 @pytest.mark.parametrize("biased", [False, True])
 def test_fused_attention_equals_explicit_attention(mask, queries, biased):
-    query, key, value = tensors(queries)
-    bias = torch.randn(HEADS, queries, KEYS, generator=torch.Generator().manual_seed(2)) if biased else None
-    fused = fused_attention(query, key, value, mask, bias)
-    explicit, _ = hooked_attention(query, key, value, mask, bias, (), (AttentionKind.CROSS, 0))
-    torch.testing.assert_close(fused, explicit, atol=1e-6, rtol=0)
+    rule = LinearRule(torch.rand(HEADS, generator=torch.Generator().manual_seed(2))) if biased else None
+    asked = AttentionInputs(AttentionKind.CROSS, 0, *tensors(queries), mask, rule)
+    explicit = explicit_attention(asked)
+    weights = explicit.weigh(explicit.scores)
+    torch.testing.assert_close(asked.fused(), weights @ asked.value, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize(("mask", "queries"), MASKS.values(), ids=MASKS)
@@ -109,8 +112,7 @@ def test_weights_that_hooks_leave_alone_are_reported_as_the_model_s_own():
     def leave(values, **_):
         return values
 
-    query, key, value = tensors()
-    place = (AttentionKind.CROSS, 0)
-    output, (rows, _) = hooked_attention(query, key, value, AttentionMask(), None, (Hook(leave),), place)
-    assert not rows.any()
-    torch.testing.assert_close(output, fused_attention(query, key, value, AttentionMask(), None))
+    asked = AttentionInputs(AttentionKind.CROSS, 0, *tensors(), AttentionMask(), None)
+    found = hooked_attention(asked, (Hook(leave),))
+    assert not found.replaced[0].any()
+    torch.testing.assert_close(found.output, asked.fused())

@@ -5,8 +5,7 @@ from random_models import random_config, random_ids, random_model
 
 from transformer import AttentionKind, Capture, Hook
 from transformer.model.sites import Sublayer
-from transformer.model.watching.hooks import check_places
-from transformer.model.watching.observer import HookCarrier
+from transformer.model.watching.hooks import HookCarrier, check_places
 from transformer.trace.recorder import Recorder
 
 KINDS = list(AttentionKind)

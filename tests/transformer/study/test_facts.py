@@ -5,7 +5,8 @@ import pytest
 from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
 from transformer.study.facts import CrossAlignments, choose_head, grid, measure_heads
-from transformer.study.statistics import STATISTICS, sentence_totals
+from transformer.study.measures import STATISTICS
+from transformer.study.statistics import sentence_totals
 from transformer.trace.value_norms import output_projections
 from transformer.translate.translator import Translator
 
@@ -29,7 +30,11 @@ def test_every_head_of_every_kind_is_measured(translator: Translator) -> None:
     names = {statistic.name for statistic in STATISTICS} - {"contribution"}
     assert set(measured["heads"]["encoder"][0][0]) == names
     assert set(measured["heads"]["decoder"][0][0]) == names - {"next", "next_mass", "last"}
-    assert set(measured["heads"]["cross"][0][0]) == names - {"same_word"} | {"aer", "aer_read"}
+    assert set(measured["heads"]["cross"][0][0]) == names - {"same_word"} | {
+        "aer",
+        "aer_read",
+        "aer_diagonal",
+    }
 
 
 def test_one_sentence_alone_has_the_statistics_of_a_sample_of_one(translator: Translator) -> None:

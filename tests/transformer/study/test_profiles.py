@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from closed_form import CASES, Line
+from corpus import number_pairs
 from random_models import random_model
 
 from transformer import Translator, load_translator
@@ -14,8 +15,10 @@ from transformer.study.profiles import (
     costs,
     learned_tables,
     peak_bytes,
+    position_probes,
 )
 from transformer.text.pairs import SentencePair
+from transformer.text.vocabulary import Tokenizer
 
 
 def test_sums_along_diagonals_keep_all_mass():
@@ -99,3 +102,17 @@ def test_costs_stop_where_a_table_ends(tokenizer, monkeypatch):
     assert 0 < low <= found["milliseconds"][0] <= high
     assert found["megabytes"][0] > 0
     assert found["milliseconds"][1] is found["megabytes"][1] is None
+
+
+def test_a_probe_reads_positions_that_were_added_and_few_that_were_not(tokenizer: Tokenizer):
+    def twin(positions: str) -> Translator:
+        model = random_model(vocab_size=tokenizer.vocab_size, positions=positions, norm="pre", scale=0.02)
+        return Translator(model, tokenizer, name=positions)
+
+    twins = {name: twin(name) for name in ("sinusoidal", "none")}
+    found = position_probes(twins, [SentencePair(*pair) for pair in number_pairs(60, seed=3)])
+    assert found["sentences"] == 60
+    assert found["models"]["sinusoidal"]["value"] > 0.9
+    assert found["models"]["none"]["value"] < 0.5
+    for each in found["models"].values():
+        assert each["low"] <= each["value"] <= each["high"] <= 1

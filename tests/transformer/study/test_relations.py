@@ -19,8 +19,10 @@ from transformer.translate.translator import Translator, load_translator
 ENCODER, DECODER, CROSS = AttentionKind
 
 
-def line(place: str, form: str, head: object, relation: str, misc: str = "_") -> str:
-    return "\t".join([place, form, "_", "_", "_", "_", str(head), relation, "_", misc])
+def line(
+    place: str, form: str, head: object, relation: str, misc: str = "_", lemma: str = "_", tag: str = "_"
+) -> str:
+    return "\t".join([place, form, lemma, tag, "_", "_", str(head), relation, "_", misc])
 
 
 CONLLU = "\n".join(
@@ -29,12 +31,12 @@ CONLLU = "\n".join(
         "# text = Er geht zum Haus.",
         "# text_en = He goes home.",
         line("1", "Er", 2, "nsubj"),
-        line("2", "geht", 0, "root"),
+        line("2", "geht", 0, "root", lemma="gehen", tag="VERB"),
         line("3-4", "zum", "_", "_"),
         line("3", "zu", 5, "case"),
         line("4", "dem", 5, "det"),
         line("4.1", "leer", "_", "_"),
-        line("5", "Haus", 2, "obl:lmod", "SpaceAfter=No"),
+        line("5", "Haus", 2, "obl:lmod", "SpaceAfter=No", "Haus", "NOUN"),
         line("6", ".", 2, "punct"),
         "",
         line("1", "Ja", 0, "root"),
@@ -50,6 +52,7 @@ def test_a_tree_is_read_in_written_words(tmp_path: Path) -> None:
     assert tree.words == ("Er", "geht", "zum", "Haus", ".")
     assert set(tree.arcs) == {Arc("nsubj", 0, 1), Arc("case", 2, 3), Arc("det", 2, 3), Arc("obl", 3, 1)}
     assert tree.translation_of == "He goes home."
+    assert tree.lemmas == (None, "gehen", None, "haus", None)
     assert (short.words, short.arcs) == (("Ja",), ())
 
 
@@ -183,5 +186,16 @@ def test_the_command_writes_figures_and_no_data(translator: Translator, tmp_path
     (data / "winomt-en.tsv.gz").write_bytes(gzip.compress((row + row.replace("1", "4")).encode()))
     assert main(["probes", "--model", str(model), "--probes", str(data)]) == 0
     written = json.loads((model / "probes.json").read_text())
-    assert set(written) == {"model", "data", "command", "date", "encoder", "decoder", "pronouns"}
+    parts = {"encoder", "decoder", "pronouns", "meanings"}
+    assert set(written) == {"model", "data", "command", "date", *parts}
     assert "developer" not in json.dumps(written)
+    (tmp_path / "texts.tsv").write_text("good or bad\tgut oder schlecht\n")
+    texts = ["--texts", str(tmp_path / "texts.tsv")]
+    again = ["probes", "--model", str(model), "--probes", str(data), *texts, "--only", "meanings"]
+    assert main(again) == 0
+    after = json.loads((model / "probes.json").read_text())
+    assert set(after["again"]) == {"meanings"}
+    assert "antonyms" in after["meanings"]["data"]
+    assert {name: after[name] for name in written if name != "meanings"} == {
+        name: value for name, value in written.items() if name != "meanings"
+    }

@@ -5,7 +5,7 @@ import pytest
 
 from transformer.model.sites import AttentionKind
 from transformer.study import roles
-from transformer.study.statistics import STATISTICS
+from transformer.study.measures import STATISTICS
 
 NOTHING = {statistic.name: np.zeros((1, 2), dtype=np.float32) for statistic in STATISTICS}
 NOTHING["content_chance"] = np.full((1, 2), 0.4, dtype=np.float32)

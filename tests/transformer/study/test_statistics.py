@@ -5,7 +5,8 @@ import pytest
 from closed_form import CASES
 
 from transformer.model.sites import AttentionKind
-from transformer.study.statistics import STATISTICS, Keys, content_pieces, row_statistics, sentence_totals
+from transformer.study.measures import STATISTICS
+from transformer.study.statistics import Keys, content_pieces, row_statistics, sentence_totals
 from transformer.text.function_words import ENGLISH
 from transformer.trace.value_norms import output_projections
 from transformer.translate.translator import Translator

@@ -13,7 +13,7 @@ from transformer.model.watching.hooks import Hook
 from transformer.text.vocabulary import clean
 from transformer.trace.audit import audit_view
 from transformer.translate.batch import run_batch
-from transformer.translate.translator import InputError
+from transformer.translate.wording import InputError
 
 TEXT = "one two three four five"
 KINDS = list(AttentionKind)

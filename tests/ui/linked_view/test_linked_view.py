@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ui.linked_view import Cursor, Limits, picked_head, reduce, window_around
+from ui.linked_view import EXAMPLE, Cursor, Gloss, Limits, picked_head, reduce, window_around
 from ui.linked_view.feeds import chips, direction
 
 LIMITS = Limits("abc", steps=5, sources=4)
@@ -66,10 +66,11 @@ def test_the_bytes_of_a_character_are_one_chip():
 
 
 def test_chips_have_gaps_before_words_and_indices_for_repeats():
-    made = chips(("▁die", "▁Mäu", "se", ",", "▁die", "</s>"), {"Mäuse": "mice"})
+    mice: Gloss = {"text": "mice", "origin": EXAMPLE}
+    made = chips(("▁die", "▁Mäu", "se", ",", "▁die", "</s>"), {1: mice})
     assert [chip["gap"] for chip in made] == [True, True, False, False, True, True]
     assert [chip["index"] for chip in made] == [1, None, None, None, 2, None]
-    assert [chip["gloss"] for chip in made] == [None, "mice", None, None, None, None]
+    assert [chip["gloss"] for chip in made] == [None, mice, None, None, None, None]
     assert made[-1]["special"]
     assert json.dumps(made)
 

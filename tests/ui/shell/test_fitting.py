@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui.shell.fitting import default_step, fit_head, fit_model, fit_position
+from ui.shell.fitting import fit_head, fit_model, fit_position
 
 
 @pytest.mark.parametrize("name", ["../../etc", "/etc/passwd", "nothing", ""])
@@ -23,8 +23,3 @@ def test_positions_beyond_the_sentence_are_named():
     assert fit_position("step", 40, 5)[0] == 4
     assert fit_position("step", 4, 5) == (4, [])
     assert fit_position("step", None, 5) == (None, [])
-
-
-def test_the_last_step_that_writes_text_opens_first():
-    assert default_step(("▁a", "▁b", "</s>")) == 1
-    assert default_step(("</s>",)) == 0

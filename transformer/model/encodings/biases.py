@@ -25,6 +25,8 @@ class BiasRule:
 
     name: ClassVar[str]
     dims: ClassVar[int]
+    divided: ClassVar[bool] = False
+    """Whether the bias is a product with the query, divided by √d_k as q · k is."""
 
     def __init__(self, table: Tensor) -> None:
         self.table = table
@@ -90,6 +92,7 @@ class KeyVectorRule(BiasRule):
 
     name = "shaw"
     dims = 3
+    divided = True
 
     def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
         products = query @ self.table[heads].transpose(-1, -2) / math.sqrt(query.shape[-1])

@@ -1,4 +1,4 @@
-"""Interventions in attention: functions that replace scores or weights."""
+"""Hooks: functions of Python that replace scores or weights of an attention."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from torch import Tensor
 
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind
+from transformer.model.watching.explicit import UNALTERED, Alteration, explicit_attention
+from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
 
 
 class HookFunction(Protocol):
@@ -21,7 +23,10 @@ class HookFunction(Protocol):
 
 @dataclass(frozen=True)
 class Hook:
-    """An intervention in attention. Layers without a hook keep running fused.
+    """A function that changes an attention. Layers without a hook keep running fused.
+
+    A hook can do anything, so nothing can check it or write it into a file: the trace adopts the rows that it
+    replaced. What can be named is a value of ``transformer.interventions``, which is checked and saved.
 
     Attributes:
         function: Receives and returns (batch, heads, queries, keys). During decoding it sees one query at a
@@ -77,3 +82,46 @@ def check_places(hooks: Sequence[Hook], config: TransformerConfig) -> None:
     for hook in hooks:
         if not any(hook.acts_on(*place) for place in places):
             raise ValueError(f"A hook names layer {hook.layer}, which this model lacks; layers count from 0.")
+
+
+class HookCarrier(Bystander):
+    """Brings hooks into a run and keeps nothing of it.
+
+    Args:
+        hooks: The functions to call.
+    """
+
+    def __init__(self, hooks: Sequence[Hook] = ()) -> None:
+        self._hooks = tuple(hooks)
+
+    def hooks_for(self, kind: AttentionKind, layer: int) -> tuple[Hook, ...]:
+        """The hooks that act on this attention of this layer."""
+        return tuple(hook for hook in self._hooks if hook.acts_on(kind, layer))
+
+    def attention(self, asked: AttentionInputs) -> Attended:
+        """The output of fused attention, or where there is a hook, of explicit attention with it."""
+        hooks = self.hooks_for(asked.kind, asked.layer)
+        return hooked_attention(asked, hooks) if hooks else super().attention(asked)
+
+
+def hooked_attention(
+    asked: AttentionInputs, hooks: Sequence[Hook], alteration: Alteration = UNALTERED
+) -> Attended:
+    """Explicit attention whose scores and weights pass through hooks.
+
+    Args:
+        asked: What the attention computes its output from.
+        hooks: The functions to call, in their order.
+        alteration: What else is changed, before the hooks.
+    """
+    rows = asked.rows
+
+    def through(values: Tensor, on: str) -> Tensor:
+        for hook in (hook for hook in hooks if hook.on == on):
+            values = hook.apply(values, kind=asked.kind, layer=asked.layer, query_positions=rows)
+        return values
+
+    own = explicit_attention(asked, alteration)
+    scores = through(own.scores, "scores")
+    weights = through(own.weigh(scores), "weights")
+    return Attended(weights @ asked.value, replaced=((weights != own.weigh(own.scores)).any(-1), weights))

@@ -1,89 +1,189 @@
-"""The calls that a running model makes to whatever observes it."""
+"""What a running model tells whoever observes it, and what it lets an observer change.
+
+The model asks its observer at every place where a run can be watched or changed, and goes on with the
+answer. ``Bystander`` answers with what the model has computed itself; ``HookCarrier`` and
+``transformer.model.interventions`` answer with something else; a recorder passes the question on and keeps
+what was asked and answered. So the forward pass knows neither recordings nor interventions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 from transformer.model.encodings.biases import BiasRule
+from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask
+from transformer.model.scores import attention_scores, bias_matrix, fused_attention
 from transformer.model.sites import AttentionKind, Side, Sublayer
-from transformer.model.watching.hooks import Hook
+
+Norm = Callable[[Tensor], Tensor]
+"""A LayerNorm, or what stands in its place."""
+
+
+class AttentionInputs(NamedTuple):
+    """All that one attention sub-layer computes its output from.
+
+    Attributes:
+        kind: Which attention.
+        layer: Its layer, from 0.
+        query: (batch, heads, queries, d_head), the new rows only, after rotation if any.
+        key: (batch, heads, keys, d_head), all keys so far.
+        value: (batch, heads, keys, d_head).
+        mask: Who may attend to whom, and the position of the first query.
+        rule: Numbers that positions add to the scores, or None.
+    """
+
+    kind: AttentionKind
+    layer: int
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: AttentionMask
+    rule: BiasRule | None
+
+    @property
+    def first(self) -> int:
+        """Position of the first query, from 0."""
+        return self.mask.first_query
+
+    @property
+    def rows(self) -> Tensor:
+        """(queries,) positions of the queries, from 0."""
+        return torch.arange(self.first, self.first + self.query.shape[2], device=self.query.device)
+
+    def bias(self) -> Tensor | None:
+        """(batch or 1, heads, queries, keys): what the rule adds; None without a rule."""
+        return None if self.rule is None else bias_matrix(self.rule, self.query, self.key, self.first)
+
+    def visible(self) -> Tensor | None:
+        """(batch or 1, 1, queries, keys) bool: the mask; None if nothing is masked."""
+        return self.mask.dense(self.query.shape[2], self.key.shape[2], self.query.device)
+
+    def scores(self) -> Tensor:
+        """(batch, heads, queries, keys): scaled, with bias, before the mask."""
+        return attention_scores(self.query, self.key, self.bias())
+
+    def fused(self) -> Tensor:
+        """(batch, heads, queries, d_head): the output, by fused attention."""
+        return fused_attention(self.query, self.key, self.value, self.mask, self.bias())
+
+
+class Attended(NamedTuple):
+    """What one attention sub-layer gave.
+
+    Attributes:
+        output: (batch, heads, queries, d_head), what goes on to W_O.
+        own: The same before outputs of heads were changed; None if none was.
+        replaced: What hooks did: rows that differ from the model's own (batch, heads, queries) bool, and the
+            weights used (batch, heads, queries, keys). None without hooks.
+    """
+
+    output: Tensor
+    own: Tensor | None = None
+    replaced: tuple[Tensor, Tensor] | None = None
+
+
+class Entered(NamedTuple):
+    """The input of a stack, and the two terms of its sum (sections 3.4 and 3.5).
+
+    Attributes:
+        side: "encoder" or "decoder".
+        first: Position of the first new row, from 0.
+        tokens: (batch, new, d_model) token embeddings.
+        positions: (new, d_model) encoding added to them; None if nothing is added.
+        total: (batch, new, d_model) the sum.
+    """
+
+    side: Side
+    first: int
+    tokens: Tensor
+    positions: Tensor | None
+    total: Tensor
+
+
+class Passed(NamedTuple):
+    """The stream around one sub-layer; each tensor is (batch, new, d_model).
+
+    Attributes:
+        sublayer: Which sub-layer.
+        first: Position of the first new row, from 0.
+        stream: The stream before it.
+        read: What it read: with pre-norm, LayerNorm(stream).
+        update: What it added.
+        output: The stream after it.
+    """
+
+    sublayer: Sublayer
+    first: int
+    stream: Tensor
+    read: Tensor
+    update: Tensor
+    output: Tensor
 
 
 class Observer(Protocol):
     """Observes one request; passed along with the KV cache, and never shared.
 
-    ``HookCarrier`` only changes what the model computes; a recorder also keeps what it is told.
+    The model goes on with what each method returns.
     """
 
-    def hooks_for(self, kind: AttentionKind, layer: int) -> tuple[Hook, ...]:
-        """The hooks that act on this attention of this layer."""
+    def encoding(self, side: Side, own: PositionalEncoding) -> PositionalEncoding:
+        """The positional encoding of a stack."""
 
-    def attention(
-        self,
-        kind: AttentionKind,
-        layer: int,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        output: Tensor,
-        mask: AttentionMask,
-        bias: BiasRule | None,
-        replaced: tuple[Tensor, Tensor] | None,
-    ) -> None:
-        """Gets new queries and outputs (batch, heads, queries, d_head), and the latest keys and values."""
+    def embedding(self, entered: Entered) -> Tensor:
+        """(batch, new, d_model): the input of a stack."""
 
-    def embedding(self, side: Side, tokens: Tensor, positions: Tensor | None, total: Tensor) -> None:
-        """Gets the input of a stack, and the two terms of its sum.
+    def attention(self, asked: AttentionInputs) -> Attended:
+        """The output of an attention sub-layer, before W_O."""
 
-        Args:
-            side: "encoder" or "decoder".
-            tokens: (batch, new, d_model) token embeddings.
-            positions: (new, d_model) encoding added to them; None if nothing is added.
-            total: (batch, new, d_model) the sum.
-        """
+    def norm(self, place: Sublayer | Side, own: Norm) -> Norm:
+        """The LayerNorm of a sub-layer, or the one at the end of a side's stack."""
 
-    def residual(
-        self, sublayer: Sublayer, stream: Tensor, read: Tensor, update: Tensor, output: Tensor
-    ) -> None:
-        """Gets the stream around a sub-layer, each tensor (batch, new, d_model)."""
+    def update(self, sublayer: Sublayer, own: Tensor) -> Tensor:
+        """(batch, new, d_model): what a sub-layer adds to the stream."""
+
+    def residual(self, passed: Passed) -> Tensor:
+        """(batch, new, d_model): the stream after a sub-layer."""
+
+    def memory(self, own: Tensor) -> Tensor:
+        """(batch, source, d_model): the encoder's output."""
 
 
-class HookCarrier:
-    """Brings hooks into a run and keeps nothing of it.
+class Bystander:
+    """Leaves everything as the model computes it; the base of all observers."""
 
-    Args:
-        hooks: Interventions in attention.
-    """
+    def encoding(self, side: Side, own: PositionalEncoding) -> PositionalEncoding:
+        """The stack's own encoding."""
+        return own
 
-    def __init__(self, hooks: Sequence[Hook] = ()) -> None:
-        self._hooks = tuple(hooks)
+    def embedding(self, entered: Entered) -> Tensor:
+        """The sum of embedding and encoding."""
+        return entered.total
 
-    def hooks_for(self, kind: AttentionKind, layer: int) -> tuple[Hook, ...]:
-        """The hooks that act on this attention of this layer."""
-        return tuple(hook for hook in self._hooks if hook.acts_on(kind, layer))
+    def attention(self, asked: AttentionInputs) -> Attended:
+        """The output of fused attention."""
+        return Attended(asked.fused())
 
-    def attention(
-        self,
-        kind: AttentionKind,
-        layer: int,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        output: Tensor,
-        mask: AttentionMask,
-        bias: BiasRule | None,
-        replaced: tuple[Tensor, Tensor] | None,
-    ) -> None:
-        """Lets it pass."""
+    def norm(self, place: Sublayer | Side, own: Norm) -> Norm:
+        """The model's own LayerNorm."""
+        return own
 
-    def embedding(self, side: Side, tokens: Tensor, positions: Tensor | None, total: Tensor) -> None:
-        """Lets it pass."""
+    def update(self, sublayer: Sublayer, own: Tensor) -> Tensor:
+        """What the sub-layer computed."""
+        return own
 
-    def residual(
-        self, sublayer: Sublayer, stream: Tensor, read: Tensor, update: Tensor, output: Tensor
-    ) -> None:
-        """Lets it pass."""
+    def residual(self, passed: Passed) -> Tensor:
+        """The stream that left the sub-layer."""
+        return passed.output
+
+    def memory(self, own: Tensor) -> Tensor:
+        """The encoder's own output."""
+        return own
+
+
+UNWATCHED = Bystander()
+"""Watches nothing and changes nothing; it holds no state, so that everybody may share it."""

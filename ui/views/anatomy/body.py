@@ -18,7 +18,7 @@ from ui.address.parameters import State
 from ui.controls import export
 from ui.controls.text import plain
 from ui.maps.looking import cells_of
-from ui.server import catalogue, runs
+from ui.server import catalogue, computed
 from ui.server.opened import Opened
 
 CONFIG = {"displayModeBar": False}
@@ -125,7 +125,7 @@ def look(opened: Opened, now: State) -> Body:
         opened=opened,
         now=now,
         translator=model,
-        traced=runs.traced(opened.asked, opened.translation),
+        traced=computed.retraced(opened.asked, opened.translation),
         part=part,
         layer=min(now.layer or 0, last),
         source=cells["encoder"][0],

@@ -1,4 +1,4 @@
-"""The running model as a diagram, the part under inspection, the stream, and the paper's figures."""
+"""The running model as a diagram, the part under inspection, the stream, and the logit lens."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import captions, labels
-from figures.pages.anatomy import diagram, lens, norms, stream
-from transformer import Translation
+from figures.pages.anatomy import diagram, lens, stream
 from transformer.lenses import logit_lens
 from transformer.lenses.logit_lens import LensRow
 from transformer.lenses.parts import stream_norms
 from transformer.model.sites import Sublayer
-from transformer.model.transformer import count_parameters
-from transformer.storage.card import paragraph, scores
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import PARTS
@@ -26,8 +23,8 @@ from ui.controls.text import plain
 from ui.linked_view import Layout
 from ui.maps.explorer import Scene, explorer, no_more
 from ui.maps.looking import Looks
-from ui.server import catalogue
 from ui.server.opened import Opened
+from ui.views.anatomy import blocks, paper
 from ui.views.anatomy import parts as anatomy_parts
 from ui.views.anatomy.body import (
     CONFIG,
@@ -55,9 +52,6 @@ _PLACES = {
 }
 
 _SHARES = (1.0, 1.35)
-_BASE_BLEU = "27.3 en–de, 38.1 en–fr (WMT14)"
-_BIG_BLEU = "28.4 en–de, 41.0 en–fr (WMT14; 41.8 in its table 2)"
-_UNSTATED = "not stated in its card"
 
 
 def show(opened: Opened) -> None:
@@ -67,8 +61,9 @@ def show(opened: Opened) -> None:
         _below(look(opened, now))
 
     explorer(Scene(_LAYOUT, opened, ("cross",), no_more, below, follows=True))
-    _norms(opened.translation)
-    _beside_the_paper(opened)
+    blocks.show(opened)
+    paper.table(opened)
+    paper.reading()
 
 
 def _below(body: Body) -> None:
@@ -155,24 +150,6 @@ def take(selection: Any) -> None:
         session.change(part=part)
 
 
-def _norms(run: Translation) -> None:
-    st.divider()
-    running = run.config.norm
-    caption = f"Order of a sub-layer · {run.model} runs {captions.norm_name(running)}"
-    left, right = st.columns(_SHARES, gap="medium")
-    with left:
-        st.markdown("##### Pre-norm and post-norm")
-        st.markdown(
-            "The paper puts the LayerNorm after the addition (post-norm). Most later models put it before "
-            "the sub-layer (pre-norm). The stream then runs through unchanged, and training needs less care."
-        )
-    with right:
-        chart("norms", lambda: norms(running), "Post-norm and pre-norm as diagrams")
-        st.caption(plain(caption))
-    with left:
-        export.picture("anatomy-norms", lambda: norms(running), caption)
-
-
 def _stream(body: Body) -> None:
     st.divider()
     run = body.traced
@@ -197,7 +174,7 @@ def _stream(body: Body) -> None:
             + (
                 "With pre-norm, nothing scales the vector back on the way, so it mostly grows."
                 if run.config.norm == "pre"
-                else "With post-norm, every LayerNorm brings the vector back to a fixed scale."
+                else "With post-norm, every LayerNorm brings the vector back to the scale that its γ sets."
             )
         )
     with right:
@@ -262,39 +239,4 @@ def _of_lens(body: Body, rows: Sequence[LensRow], names: Sequence[str]) -> str:
         "rows show a way of reading for which those layers were never trained. At the right of each row is "
         f"the place of “{token}”, the token that was written."
         + ("" if settled is None else f" From the row “{settled}” on, this token stays first.")
-    )
-
-
-def _beside_the_paper(opened: Opened) -> None:
-    st.divider()
-    run, model = opened.translation, catalogue.translator(opened.asked.model)
-    config, card = run.config, model.card
-    bleu = [f"{each.value:g} on {plain(each.dataset)}" for each in scores(card) if each.metric == "bleu"]
-    training = paragraph(card, "Training").partition(". ")[0]
-    rows = [
-        ("layers", "6 + 6", "6 + 6", f"{config.n_encoder_layers} + {config.n_decoder_layers}"),
-        ("d_model", "512", "1,024", f"{config.d_model:,}"),
-        ("d_ff", "2,048", "4,096", f"{config.d_ff:,}"),
-        ("heads", "8", "16", f"{config.n_heads}"),
-        ("LayerNorm", "post-norm", "post-norm", captions.norm_name(config.norm)),
-        ("positions", "sinusoidal", "sinusoidal", plain(config.positions)),
-        ("pieces", "37,000 (en–de)", "37,000 (en–de)", f"{config.n_target_pieces:,}"),
-        ("parameters", "65 million", "213 million", f"{count_parameters(model.model) / 1e6:.1f} million"),
-        ("BLEU", _BASE_BLEU, _BIG_BLEU, "; ".join(bleu) or _UNSTATED),
-        (
-            "training",
-            "12 hours on 8 P100 GPUs",
-            "3.5 days on 8 P100 GPUs",
-            plain(labels.shorten(training, 200)) or _UNSTATED,
-        ),
-    ]
-    st.markdown("##### The paper's models and this one")
-    with st.container(key="anatomy-paper"):
-        st.markdown(
-            f"| | {plain(run.model)} | paper, base | paper, big |\n|--|--|--|--|\n"
-            + "\n".join(f"| {name} | {own} | {base} | {big} |" for name, base, big, own in rows)
-        )
-    st.caption(
-        "Paper: Vaswani et al. 2017, sections 5 and 6, tables 2 and 3 · this model: its configuration "
-        "and its card"
     )

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from figures.base import labels
+from figures.base import labels, style
 from figures.base.bars import percent
 from figures.base.strips import Strip, strips
 from figures.pages.anatomy import ranked
@@ -17,9 +17,23 @@ from transformer.lenses.parts import NormPart
 from ui.address.parameters import link
 from ui.controls import export
 from ui.controls.text import alt, norm, plain
-from ui.server import runs
+from ui.server import computed
 from ui.views.anatomy.body import Body, Drawn, chart, draw, title
 
+_SWATCH = '<span style="display:inline-block;width:.8em;height:.8em;background:{}"></span> {}'
+_LEGEND = (
+    '<div style="font-size:.8rem;display:flex;gap:1rem;flex-wrap:wrap">'
+    + "".join(
+        f"<span>{_SWATCH.format(colour, told)}</span>"
+        for colour, told in (
+            (style.NEGATIVE, "negative"),
+            ("transparent;border:1px solid rgba(128,128,128,.6)", "0"),
+            (style.POSITIVE, "positive"),
+        )
+    )
+    + "</div>"
+)
+"""What the colours of the strips mean."""
 _SHOWN = 8
 """How many of the next tokens are drawn."""
 
@@ -27,6 +41,7 @@ _SHOWN = 8
 def show(body: Body) -> None:
     """Draws the part under inspection."""
     st.markdown(f"##### {title(body)}")
+    st.html(_LEGEND)
     drawn: Drawn = {}
     _DRAWN.get(body.part, _DRAWN.get(body.part.rpartition("-")[2], attention))(body, drawn)
     export.pictures("anatomy-part", drawn)
@@ -63,9 +78,14 @@ def embedding(body: Body, to: Drawn) -> None:
 
 def _of_position(body: Body, added: bool) -> str:
     if added:
+        without = (
+            "the encoder could not tell word orders apart"
+            if body.side == "encoder"
+            else "the decoder would know the order from its mask alone, which shows every row one token more"
+        )
         return (
-            f"The encoding of its position ({body.position}, counted from 0) is added. Without it, the model "
-            "could not tell word orders apart."
+            f"The encoding of its position is added: for token {labels.count(body.position)}, the formula "
+            f"takes {body.position}, because it counts from 0. Without it, {without}."
         )
     kind = body.translator.config.positions
     if kind == "none":
@@ -134,7 +154,7 @@ def attention(body: Body, to: Drawn) -> None:
     kind = {"encoder-attention": "encoder", "decoder-attention": "decoder"}.get(body.part, "cross")
     chosen = getattr(body.now, kind)[1]
     head = (body.layer, chosen)
-    inside = runs.inside(body.opened.asked, body.opened.translation, kind, head, body.position)
+    inside = computed.inside(body.opened.asked, body.opened.translation, kind, head, body.position)
     d_model, d_k = inside.w_q.weight.shape
     heads = len(inside.outputs)
     lengths = np.linalg.norm(inside.contributions, axis=1)
@@ -226,8 +246,10 @@ def feed_forward(body: Body, to: Drawn) -> None:
     active = percent(float((part.units > 0).mean()))
     most = f"unit {labels.count(best[0])} adds most" if part.added[best[0]] > 0 else "none adds anything"
     st.markdown(
-        f"The network treats each position alone; no other token comes in. At {body.name}, {active} of the "
-        f"{wide:,} units are above 0; {most}. A bar shows |unit| times the length of the unit's row of $W_2$."
+        "Attention mixes positions by weighted means of values. Here a non-linear function "
+        f"({config.activation}) acts on each position alone; no other token comes in. At {body.name}, "
+        f"{active} of the {wide:,} units are above 0; {most}. A bar shows |unit| times the length of "
+        "the unit's row of $W_2$."
     )
     names = [f"unit {labels.count(unit)}" for unit in best]
     written = [f"{part.added[unit]:.2f} (unit at {part.units[unit]:.2f})" for unit in best]
@@ -270,7 +292,7 @@ def output(body: Body, to: Drawn) -> None:
     own_bias = "; a learned bias is added" if config.output_bias else ", and there is no bias"
     st.markdown(
         f"{tied}{own_bias}. Each of the {pieces:,} pieces gets a score, and the softmax turns the scores "
-        "into probabilities that sum to 1."
+        "into probabilities: all are positive, and together they are 1."
     )
     names = [labels.display(piece) for piece in body.translator.pieces(each.token_id for each in last.best)]
     shares = np.array([each.probability for each in last.best])

@@ -10,23 +10,24 @@ import streamlit as st
 
 from figures.base import captions, labels
 from figures.base.bars import percent
-from figures.maps.alignment import alignment_map
+from figures.maps.alignment import alignment_map, size_for
 from transformer.lenses.alignment import AlignmentScore, GoldPair, Links, Rule, score
 from transformer.text.words import Group
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import ABOVE
 from ui.controls import export, pickers
-from ui.controls.text import plain
+from ui.controls.text import data, plain
 from ui.linked_view import window_around
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import frame
 from ui.views.attention import aligned, gold
 
 T = TypeVar("T")
-_SHOWN = 40
-"""The largest number of words that are drawn on each side."""
+_SHOWN = 100
+"""The largest number of words that are drawn on each side; a longer text is drawn in a window."""
+_BESIDE = 40
+"""The largest number of words on each side of a map that has room for the table beside it."""
 _NAMED = 4
 _SIZE = 520
 _ROWS = {"predicted": "row that predicts the word", "read": "row that reads the word"}
@@ -58,7 +59,6 @@ def show(opened: Opened) -> None:
 @st.fragment
 def _section(opened: Opened) -> None:
     now = session.current()
-    frame.menu(now)
     choice = aligned.Choice.of(opened, now)
     _controls(opened, now, choice)
     text = aligned.Text.of(opened, now.gold)
@@ -68,9 +68,14 @@ def _section(opened: Opened) -> None:
     by_hand, outside = text.hand_links(now.pairs)
     if outside:
         st.caption(f"Links of the address that lie outside this text are left out: {outside}.")
-    picture, table = st.columns([1.15, 1], gap="large")
+    wide = max(len(text.source), len(text.target)) > _BESIDE
+    picture, table = (st.container(), st.container()) if wide else st.columns([1.15, 1], gap="large")
     with table:
         _table(opened, text, by_hand, choice)
+        st.caption(
+            "**A weight says how much was read, not what it mattered.** A link made from weights is a guess "
+            "at the words that belong together."
+        )
     with picture:
         _picture(opened, text, by_hand, choice, now)
 
@@ -149,10 +154,9 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
     )
     known = catalogue.facts(opened.asked.model).get("heads", {}).get("cross")
     lines = [_line(aligner, found[aligner], known, choice) for aligner in order]
+    over = data(catalogue.facts(opened.asked.model).get("data", ""))
     rates = {
-        name: st.column_config.NumberColumn(
-            format="%.1f %%", help=catalogue.facts(opened.asked.model).get("data") if name == _MANY else None
-        )
+        name: st.column_config.NumberColumn(format="%.1f %%", help=over if name == _MANY else None)
         for name in lines[0]
         if name not in _PLAIN
     }
@@ -215,9 +219,12 @@ def _open(aligner: aligned.Aligner) -> None:
 def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.Choice, now: State) -> None:
     weights, name = aligned.chosen_map(opened, choice)
     words, (found,) = aligned.align(weights, text, choice)
-    st.markdown(_sentence(name, text, found, pair))
+    st.markdown(f"{_sentence(name, text, found, pair)} {_trust(opened, choice)}")
     at = _cursor_word(text.target, now.step or 0)
-    columns = window_around(len(text.source), _partner(found, at), _SHOWN)
+    if max(len(text.source), len(text.target)) > _SHOWN:
+        _move(opened, now)
+    partner = _partner(found, at) if now.source is None else _cursor_word(text.source, now.source)
+    columns = window_around(len(text.source), partner, _SHOWN)
     rows = window_around(len(text.target), at, _SHOWN)
     quantity = _quantity(choice, pair, now.gold, _part(rows, columns, text))
     caption = f"Cross-attention between words · {name} · {quantity} · {opened.asked.model}"
@@ -239,26 +246,27 @@ def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned
             inside(pair.sure),
             inside(pair.possible),
             (f"target words, by the {reading}", "source words"),
-            _SIZE,
+            size_for(max(rows[1] - rows[0], columns[1] - columns[0]), _SIZE),
         )
 
-    def toggle(data: list[float]) -> None:
-        link = int(data[0]) + columns[0], int(data[1]) + rows[0]
+    def toggle(picked: list[float]) -> None:
+        link = int(picked[0]) + columns[0], int(picked[1]) + rows[0]
         held = {each for each in session.current().pairs if each[:2] != link}
         session.change(pairs=frozenset(held if link in pair.sure else held | {(*link, True)}))
 
     key = session.control(
         "alignment.map", (opened.trace, name, tuple(sorted(pair.possible)), tuple(sorted(pair.sure)))
     )
-    st.plotly_chart(
-        draw(),
-        width="content",
-        key=key,
-        config={"displayModeBar": False},
-        alt=f"Word alignment by {name}: {_listed(text, found, len(found))}",
-        on_select=lambda: session.on_pick(key, toggle),
-        selection_mode="points",
-    )
+    with st.container(key="alignment-map"):
+        st.plotly_chart(
+            draw(),
+            width="content",
+            key=key,
+            config={"displayModeBar": False},
+            alt=f"Word alignment by {name}: {_listed(text, found, len(found))}",
+            on_select=lambda: session.on_pick(key, toggle),
+            selection_mode="points",
+        )
     badge = captions.badge(opened.translation.head("cross", *choice.head).audit, derived=True)
     st.caption(f"{caption} · {badge['text']}", help=str(badge["title"]))
     with st.container(horizontal=True):
@@ -272,7 +280,8 @@ def _clear() -> None:
 
 
 def _sentence(name: str, text: aligned.Text, found: Links, pair: GoldPair) -> str:
-    told = f"{name[0].upper()}{name[1:]} links **{len(found)} pairs of words**"
+    links = f"{len(found)} link{'s' * (len(found) != 1)} between words"
+    told = f"{name[0].upper()}{name[1:]} suggests **{links}**"
     end = "" if len(found) > _NAMED else "."
     told += f": {_listed(text, found, _NAMED)}{end}" if found else "."
     if not pair.possible:
@@ -282,6 +291,35 @@ def _sentence(name: str, text: aligned.Text, found: Links, pair: GoldPair) -> st
         f"{told} Against {len(pair.sure)} sure links made by hand: **AER {percent(rate.aer)}**, precision "
         f"{percent(rate.precision)}, recall {percent(rate.recall)}."
     )
+
+
+def _trust(opened: Opened, choice: aligned.Choice) -> str:
+    """How far the head's suggestions can be trusted, as its model's `heads.json` says."""
+    facts = catalogue.facts(opened.asked.model)
+    grid = facts.get("heads", {}).get("cross")
+    layer, head = choice.head
+    fact = "aer_read" if choice.reading else "aer"
+    known = grid[layer][head] if grid and choice.mean is None and choice.rule == "strongest" else {}
+    if fact not in known:
+        return "These are suggestions of attention, not facts: links made by hand show how many are right."
+    _, _, pairs = str(facts.get("data", "")).partition("aer: ")
+    where = f" on {plain(data(pairs))}" if pairs else " on pairs with links made by hand"
+    diagonal = known.get("aer_diagonal")
+    beside = "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
+    return (
+        "These are suggestions of attention, not facts: the alignment error rate (AER) of this head"
+        f"{where} is **{percent(known[fact])}**{beside}."
+    )
+
+
+def _move(opened: Opened, now: State) -> None:
+    """Moves the window of a very long text along both sides."""
+    run = opened.translation
+    with st.container(horizontal=True, gap="small"):
+        with st.container(width=260):
+            pickers.row_picker(opened, "cross", min(now.step or 0, len(run.target_tokens) - 1))
+        with st.container(width=260):
+            pickers.row_picker(opened, "encoder", min(now.source or 0, len(run.source_tokens) - 1))
 
 
 def _listed(text: aligned.Text, found: Links, most: int) -> str:

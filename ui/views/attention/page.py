@@ -13,7 +13,7 @@ from figures.maps.lines import links
 from transformer.lenses.reading import ReadView
 from ui import linked_view
 from ui.address.parameters import State
-from ui.controls import pickers
+from ui.controls import formula, pickers
 from ui.controls.export import Picture
 from ui.linked_view import Feed, Layout, LinesFeed
 from ui.maps import display
@@ -35,7 +35,6 @@ class KindPage:
         cursor: what the slider moves: `step` or `source`.
         note: the text under the picture that says what to notice.
         seeing: the explanation, at most 60 words.
-        formula: the formula, in LaTeX.
     """
 
     kind: str
@@ -43,7 +42,6 @@ class KindPage:
     cursor: str
     note: str
     seeing: str
-    formula: str
 
     def layout(self, now: State, looks: Looks) -> Layout:
         """The layout of the page's linked view for a state."""
@@ -66,7 +64,10 @@ def show(
             all_heads.pickers(look, now)
         with right, st.container(horizontal=True):
             display.tables(lambda: [look.read()])
-            pickers.seen("What am I seeing?", page.seeing, page.formula)
+            positions = opened.translation.config.positions
+            told = f"{page.seeing} {formula.explained(page.kind, positions)}"
+            masked = page.kind == "decoder"
+            pickers.seen("What am I seeing?", told, formula.attention(page.kind, positions, masked))
             take_home(scene, lambda now, looks: _printed(looks[page.kind], now))
         st.markdown(page.note)
         if controls is not None:

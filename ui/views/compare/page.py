@@ -24,7 +24,6 @@ from ui.linked_view import Head, window_around
 from ui.maps.looking import cells_of
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import frame
 from ui.views.compare import sides
 from ui.views.compare.sides import Compared
 
@@ -60,7 +59,6 @@ def show(opened: Opened) -> None:
 @st.fragment
 def _page(opened: Opened) -> None:
     now = session.current()
-    frame.menu(now)
     kind = now.kind or "cross"
     cell = cells_of(opened, now)[kind]
     _controls(opened, now, kind, cell[0])
@@ -133,13 +131,13 @@ def _first(opened: Opened, kind: str, own: Head, mode: str) -> Against:
     layer, head = own
     heads = catalogue.sizes(opened.asked.model)[kind][1]
     others = [name for name in catalogue.available() if name != opened.asked.model]
-    firsts: dict[str, object] = {
-        "head": (layer, (head + 1) % heads),
-        "decode": "greedy" if opened.asked.decode != "greedy" else "beam-4",
-        "untrained": 1,
-        "model": others[0] if others else opened.asked.model,
+    firsts: dict[str, Callable[[], object]] = {
+        "head": lambda: (layer, (head + 1) % heads),
+        "decode": lambda: sides.other_decoding(opened),
+        "untrained": lambda: 1,
+        "model": lambda: others[0] if others else opened.asked.model,
     }
-    return mode, firsts.get(mode)
+    return mode, firsts[mode]() if mode in firsts else None
 
 
 def _detail(opened: Opened, kind: str, against: Against, other: str | None) -> None:
@@ -164,7 +162,7 @@ def _detail(opened: Opened, kind: str, against: Against, other: str | None) -> N
             **pickers.control("against.seed", value, lambda seed: _take((mode, int(seed)))),
         )
     elif mode in {"forced", "sentence"}:
-        usual = opened.translation.text if mode == "forced" else sides.OTHER_SENTENCE
+        usual = sides.other_text(opened) if mode == "forced" else sides.OTHER_SENTENCE
         text = other or usual
         st.text_input(
             "The other text",

@@ -13,13 +13,15 @@ from transformer.what_if.difference import Map, uniform_weights
 from ui.address.parameters import State
 from ui.address.values import Against
 from ui.linked_view import Head
-from ui.server import catalogue, runs
+from ui.server import catalogue, computed, runs
 from ui.server.opened import Opened
 from ui.shell import fitting
 
 OTHER_SENTENCE = "The man who wrote the letter is my brother."
 USUAL: Against = ("uniform", None)
 """The comparison that opens first: uniform attention, the control that uses no model."""
+_TRIED = ("beam-4", "greedy", *(f"sample-{seed}" for seed in range(1, 6)))
+"""Ways of decoding, in the order in which they are tried until one writes something else."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,30 @@ def sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
         other = _fitted(opened.asked.model, kind, detail)
         return replace(own, name=phrase), replace(own, name=labels.head_phrase(*other), head=other)
     if name == "untrained":
-        twin = runs.untrained(opened.asked, opened.translation, detail)
+        twin = computed.untrained(opened.asked, opened.translation, detail)
         named = f"untrained twin, seed {detail}"
         return replace(own, name=f"{opened.asked.model}, trained"), replace(own, name=named, translation=twin)
     return _other_run(opened, own, now.other, name, detail)
+
+
+def other_decoding(opened: Opened) -> str:
+    """A way of decoding that writes another translation; if none of those tried does, merely another way."""
+    ways = [way for way in _TRIED if way != opened.asked.decode]
+    return next((way for way in ways if _decoded(opened, way) != opened.translation.text), ways[0])
+
+
+def other_text(opened: Opened) -> str:
+    """Another translation of the sentence to start from: as another way of decoding writes it."""
+    return _decoded(opened, other_decoding(opened))
+
+
+def _decoded(opened: Opened, way: str) -> str:
+    """What a way of decoding writes; the translation on the screen if this run cannot be decoded again."""
+    try:
+        run = runs.translate(replace(opened.asked, decode=way, target=None), runs.Untold())
+    except ValueError:
+        return opened.translation.text
+    return run.text
 
 
 def _other_run(
@@ -125,22 +147,24 @@ def _other_run(
         asked = replace(asked, decode=str(detail), target=None)
         names = opened.translation.method, asked.decode
     elif name == "forced":
-        asked = replace(asked, target=clean(text or opened.translation.text))
+        asked = replace(asked, target=clean(text or other_text(opened)))
         names = opened.translation.method, "your translation"
     else:
         asked = replace(asked, text=clean(text or OTHER_SENTENCE), target=None)
         names = "your sentence", "the other sentence"
-    run = runs.translate(asked, lambda count, token: None)
+    run = runs.translate(asked, runs.Untold())
     head = _fitted(asked.model, own.kind, own.head)
     return replace(own, name=names[0]), Compared(names[1], run, own.kind, head)
 
 
 def notes(opened: Opened, now: State, other: Compared) -> list[str]:
-    """What a reader should know about side B: that its text was cut, or that it shows another head."""
+    """What a reader should know about side B: a cut, the same text as A, another head than asked for."""
     told = (
         [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
     )
     mode, detail = now.against or USUAL
+    if mode in {"decode", "forced"} and other.translation.text == opened.translation.text:
+        told.append("A and B are the same translation.")
     if mode == "head":
         size = catalogue.sizes(opened.asked.model)[other.kind]
         told += [f"B: {each}" for each in fitting.fit_head(other.kind, detail, size, detail)[1]]

@@ -14,9 +14,10 @@ from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Cell, head_grid
 from transformer.model.sites import AttentionKind
+from transformer.study.measures import STATISTICS, Statistic
 from transformer.study.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
-from transformer.study.statistics import STATISTICS, Statistic
-from transformer.study.survey import Example, Survey
+from transformer.study.shipped import Surveyed
+from transformer.study.survey import Example
 from ui.address import session
 from ui.address.parameters import State, link
 from ui.controls import export, pickers
@@ -70,7 +71,7 @@ class Found:
         file: the name of the visitor's own file of sentences; None for the sample.
     """
 
-    survey: Survey
+    survey: Surveyed
     now: State
     kind: AttentionKind
     head: Head
@@ -79,7 +80,7 @@ class Found:
     file: str | None
 
     @classmethod
-    def of(cls, survey: Survey, kind: str, now: State, file: str | None) -> Found:
+    def of(cls, survey: Surveyed, kind: str, now: State, file: str | None) -> Found:
         """What a state chooses of a survey; the model must have the head that the state names."""
         names = {*survey.means[AttentionKind(kind)], "keeps"}
         known = tuple(each for each in _KNOWN if each.name in names)
@@ -151,7 +152,7 @@ def _sentence(found: Found) -> str:
     counts = Counter(names.ravel().tolist())
     mixed = counts.pop(MIXED, 0)
     heads = f"the {names.size} heads of {KIND_NAMES[kind].lower()}"
-    over = f"Over {len(survey.lines)} sentence{'s' * (len(survey.lines) != 1)}"
+    over = f"Over {survey.sentences} sentence{'s' * (survey.sentences != 1)}"
     if not counts:
         return f"{over}, none of {heads} plays one of the roles: all are mixed."
     playing = [head for head in found.heads if names[head] != MIXED]
@@ -164,8 +165,8 @@ def _sentence(found: Found) -> str:
     )
 
 
-def _of_what(name: str, survey: Survey) -> str:
-    return f"{len(survey.gold)} hand-aligned pairs" if name == ALIGNMENT else "sentences"
+def _of_what(name: str, survey: Surveyed) -> str:
+    return f"{survey.pairs} hand-aligned pairs" if name == ALIGNMENT else "sentences"
 
 
 def _map(found: Found) -> None:
@@ -202,14 +203,14 @@ def caption(found: Found) -> str:
     survey, statistic = found.survey, found.statistic
     values = [found.value(head, statistic) for head in found.heads]
     span = f"{written(min(values), statistic)} to {written(max(values), statistic)}"
-    forced = sum(line.target is not None for line in survey.lines)
-    how = {len(survey.lines): "given translations forced", 0: "translated greedily"}.get(
+    forced = survey.forced
+    how = {survey.sentences: "given translations forced", 0: "translated greedily"}.get(
         forced, f"{forced} given translations forced, the rest translated greedily"
     )
     left_out = f" · {survey.skipped} left out, too long for this model" if survey.skipped else ""
-    data = "Tatoeba, assets/sample" if found.file is None else f"your file {labels.shorten(found.file, 24)}"
+    data = "sample of Tatoeba" if found.file is None else f"your file {labels.shorten(found.file, 24)}"
     return (
-        f"{KIND_NAMES[found.kind]} · all heads · {statistic.label}, colour from {span} · {len(survey.lines)} "
+        f"{KIND_NAMES[found.kind]} · all heads · {statistic.label}, colour from {span} · {survey.sentences} "
         f"sentences ({data}), {how}{left_out} · {survey.model} · derived from recorded traces; open an "
         "example to see one verified"
     )
@@ -243,7 +244,7 @@ def _detail(found: Found, model: str) -> None:
         st.markdown("\n".join(["| statistic | value | meaning |", "|---|---:|---|", *lines]))
 
 
-def _shown(survey: Survey, name: str, example: Example) -> str:
+def _shown(survey: Surveyed, name: str, example: Example) -> str:
     """How strongly a sentence shows a role, in the unit of that role."""
     if name == MIXED:
         return ""
@@ -268,7 +269,7 @@ def _link(example: Example, shown: str, found: Found) -> None:
     )
 
 
-def _roles(survey: Survey) -> None:
+def _roles(survey: Surveyed) -> None:
     st.markdown("##### The roles")
     counts = {kind: Counter(survey.roles(kind).ravel().tolist()) for kind in AttentionKind}
     lines = ["| role | definition | heads: encoder / decoder / cross |", "|---|---|---:|"]
@@ -281,7 +282,7 @@ def _roles(survey: Survey) -> None:
     st.markdown("\n".join(lines))
     st.caption(
         "A head has the first role, from the top, whose threshold it reaches. The last column counts heads. "
-        f"{THRESHOLDS} The alignment error comes from {len(survey.gold)} pairs of the sample with hand-made "
+        f"{THRESHOLDS} The alignment error comes from {survey.pairs} pairs of the sample with hand-made "
         "links."
     )
 

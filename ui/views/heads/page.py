@@ -7,14 +7,15 @@ from typing import Any
 import streamlit as st
 
 from figures.base import labels
-from transformer.study.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
+from transformer.study.shipped import Surveyed
+from transformer.study.survey import MOST_SENTENCES, MOST_TOKENS, read_upload
 from transformer.text.pairs import DataError
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server import catalogue, runs
-from ui.server.survey_run import Run, run_of
+from ui.server.survey_run import Run, run_of, shipped
 from ui.shell import fitting, frame
 from ui.shell.model_picker import pick_model
 from ui.views.heads import found, relations
@@ -32,22 +33,23 @@ def show() -> None:
     now = session.current()
     run = None if model is None else _open(model, now.language)
     if model is None or run is None:
-        frame.menu(now)
         frame.show_notices(now)
         return
     now = _fitted(model, now)
     _controls(model, now)
     frame.show_notices(now)
-    waiting = _section(now) == "" and run.wait(session.visitor())
+    waiting = _section(now) == "" and _asked(run) and run.wait(session.visitor())
     st.fragment(_body, run_every=_TICK if waiting else None)(model, run, waiting)
 
 
 def _body(model: str, run: Run, waited: bool) -> None:
     """Draws what depends on the controls; it runs twice a second while the app reads sentences."""
     now = session.current()
-    frame.menu(now)
     if _section(now) == "relations":
         relations.show(model, _kind(now))
+        return
+    if not _asked(run):
+        _unasked(model, run, now)
         return
     waiting = run.wait(session.visitor())
     if waiting != waited:
@@ -56,6 +58,37 @@ def _body(model: str, run: Run, waited: bool) -> None:
         _progress(run, now)
     else:
         _found(model, run, now)
+
+
+def _asked(run: Run) -> bool:
+    """Whether the page reads sentences for this visitor; a file of one's own asks for it."""
+    return session.own_sentences() is not None or run.asked(session.visitor())
+
+
+def _unasked(model: str, run: Run, now: State) -> None:
+    """Draws the survey that came with the model, and offers to read the sentences here."""
+    known = shipped(model)
+    if known is None:
+        st.info(
+            f"No statistics came with this model. They need {run.total} sentences of Tatoeba, which the "
+            "model reads here while you watch.",
+            icon=":material/info:",
+        )
+    else:
+        found.show(_subject(known, now), model)
+    st.button(
+        f"Read the {run.total} sentences here",
+        key="heads.ask",
+        type="primary" if known is None else "secondary",
+        icon=":material/play_arrow:",
+        on_click=run.ask,
+        args=(session.visitor(),),
+    )
+    if known is not None:
+        st.caption(
+            f"The statistics above were measured on {known.date} with these weights and came with the model. "
+            "If you read the sentences here, the app computes them again."
+        )
 
 
 def _open(model: str, language: str | None) -> Run | None:
@@ -167,7 +200,7 @@ def _progress(run: Run, now: State) -> None:
         st.caption(plain(f"So far: {found.caption(subject)}"))
 
 
-def _subject(survey: Survey, now: State) -> found.Found:
+def _subject(survey: Surveyed, now: State) -> found.Found:
     """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
     return found.Found.of(survey, _kind(now), now, None if own is None else own[0])

@@ -13,8 +13,9 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Follower, relation_dots
-from transformer.storage.directory import PROBES_FILE
-from ui.controls import export, pickers
+from transformer.storage.description import PROBES_FILE
+from transformer.study.relations import LEAST_ARCS
+from ui.controls import export, pickers, text
 from ui.controls.text import plain
 from ui.server import catalogue
 
@@ -78,8 +79,12 @@ def show(model: str, kind: str) -> None:
     _dependencies(found, kind)
     if kind == "encoder":
         _pronouns(found["pronouns"])
-    how = f"Measured on {found['date']} with `{found['command']}`; the data are not shipped."
-    st.caption(f"{found['data'][:1].upper()}{found['data'][1:]}. {how}")
+        _meanings(found.get("meanings"))
+    st.caption(f"{text.data(found['data'][:1].upper() + found['data'][1:])}. The data are not shipped.")
+    with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
+        for each in (found, *found.get("again", {}).values()):
+            st.caption(each["date"])
+            st.code(text.command(each["command"]), language="sh", wrap_lines=True)
 
 
 def _dependencies(found: dict[str, Any], kind: str) -> None:
@@ -118,7 +123,7 @@ def _sentence(relations: list[dict[str, Any]], kind: str) -> str:
         "and directions of dependencies"
     )
     if not better:
-        return f"{told}: whatever these heads do, position explains the arcs at least as well."
+        return f"{told}: none is clearly better than position at finding these arcs."
     head = labels.head_phrase(best["layer"], best["head"])
     return (
         f"{told}. The clearest is {_name(best)}: {head} finds {percent(best['share'])} of {best['count']:,}; "
@@ -203,4 +208,43 @@ def _pronouns(found: dict[str, Any]) -> None:
         f"WinoMT: {found['sentences']:,} sentences with two people and a pronoun, {found['skipped']} left "
         "out because the people or the pronoun could not be found. The head was chosen and measured on "
         "different pairs of people."
+    )
+
+
+def _meanings(found: dict[str, Any] | None) -> None:
+    """Says whether some head joins words by meaning, which is neither syntax nor reference."""
+    st.markdown("##### From a word to one that belongs to it by meaning")
+    if not found or not found["relations"]:
+        st.markdown(
+            "Dependencies are syntax, and antecedents are reference. No relation of meaning was measured for "
+            "this model."
+        )
+        return
+    relations = found["relations"]
+    better = [each for each in relations if each["low"] > 0]
+    st.markdown(
+        "Dependencies are syntax, and antecedents are reference. Two relations of meaning were measured by "
+        "the same rule: a content word that **occurs again** (the same lemma), and **antonyms** such as "
+        "*good* and *bad*, from a list made for this project. "
+        + (
+            f"Some head beats the best fixed offset in {len(better)} of {len(relations)}."
+            if better
+            else "In none of them does the best head of the encoder put its largest weight on that word "
+            "clearly more often than the best fixed offset does."
+        )
+    )
+    st.markdown("\n".join(map(_meaning, relations)))
+    st.caption(
+        f"{text.data(found['data'])}; {found['sentences']:,} sentences, {found['skipped']} left out (pieces "
+        f"do not fit the words). Relations with fewer than {LEAST_ARCS // 2} cases in a half are left out. "
+        "Head and rule were chosen on one half and measured on the other."
+    )
+
+
+def _meaning(each: dict[str, Any]) -> str:
+    head, rule = labels.head_phrase(each["layer"], each["head"]), _offset(each["rule"])
+    return (
+        f"- {each['relation']}, from {each['direction']}: {head} finds **{percent(each['share'])}** of "
+        f"{each['count']:,}; the rule “{rule}” finds {percent(each['baseline'])}. Gain in points: "
+        f"{_gain(each)}, {_verdict(each)}."
     )

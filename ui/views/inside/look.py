@@ -13,7 +13,7 @@ from figures.base.captions import KIND_NAMES
 from transformer.lenses.inside import InsideHead
 from transformer.model.sites import Site
 from transformer.trace.report import AuditReport
-from transformer.trace.view import HeadView
+from transformer.trace.view import HeadMap, HeadView
 from ui.controls import export
 from ui.controls.slots import Legend, Picture
 from ui.controls.text import plain
@@ -40,7 +40,7 @@ class Look:
 
     opened: Opened
     inside: InsideHead
-    map: HeadView
+    map: HeadMap
     key: int
     start: int
     stop: int

@@ -16,7 +16,7 @@ from ui.controls.slots import Content, feed
 from ui.linked_view import Layout, window_around
 from ui.maps.explorer import Scene, explorer, no_more
 from ui.maps.looking import Looking, Looks, looks_of
-from ui.server import runs
+from ui.server import computed
 from ui.server.opened import Opened
 from ui.views.inside import formulas, frames, layer, vectors, weights, what_if
 from ui.views.inside.contents import WHAT_IF, contents
@@ -93,7 +93,8 @@ def _nothing(_now: State, _looks: Looks) -> None:
 
 def _look(at: Looking, now: State) -> Look:
     """The query at the cursor, and the key under inspection."""
-    inside = runs.inside(at.opened.asked, at.opened.translation, at.kind, at.head, at.cell[0])
+    opened = at.opened
+    inside = computed.inside(opened.asked, opened.translation, at.kind, at.head, at.cell[0])
     key = _key(at, inside, now.key)
     window = window_around(len(inside.view.key_tokens), key)
     return Look(at.opened, inside, at.as_recorded(), key, *window, notation(now.notation, at.kind))

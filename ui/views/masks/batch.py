@@ -13,7 +13,7 @@ from ui.address import session
 from ui.address.parameters import State
 from ui.controls import export, options, pickers
 from ui.controls.text import plain
-from ui.server import runs
+from ui.server import computed
 from ui.server.opened import Opened
 from ui.views.masks.padded import LONGER
 
@@ -35,7 +35,7 @@ def member(opened: Opened, now: State) -> tuple[BatchEntry, int] | None:
     )
     lines = [line for line in text.splitlines() if line.strip()][:MOST_SENTENCES]
     try:
-        entries = runs.batch(opened.asked.model, tuple(lines))
+        entries = computed.batch(opened.asked.model, tuple(lines))
     except ValueError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None

@@ -13,9 +13,8 @@ from ui.address import session
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
-from ui.server import runs
+from ui.server import computed
 from ui.server.opened import Opened
-from ui.shell import frame
 
 LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."
 
@@ -28,7 +27,6 @@ def show(opened: Opened) -> None:
 @st.fragment
 def _pictures(opened: Opened) -> None:
     now = session.current()
-    frame.menu(now)
     second, head = now.batch or LONGER, now.encoder
     assert head is not None
     box, picker = st.columns([3, 1], vertical_alignment="bottom")
@@ -41,7 +39,7 @@ def _pictures(opened: Opened) -> None:
     with picker:
         pickers.head_picker("encoder", head, opened.asked.model)
     try:
-        entries = runs.batch(opened.asked.model, (opened.translation.source_text, second))
+        entries = computed.batch(opened.asked.model, (opened.translation.source_text, second))
     except ValueError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return

@@ -21,13 +21,12 @@ from transformer.translate.batch import BatchEntry
 from transformer.what_if.masking import Leak, Masking, leak, masked_weights
 from ui.address import session
 from ui.address.parameters import State
-from ui.controls import export, pickers
+from ui.controls import export, formula, pickers
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.maps.looking import cells_of
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import frame
 from ui.views.masks import batch
 
 WHAT_IF = "what if, not the model's computation"
@@ -109,7 +108,6 @@ def show(opened: Opened) -> None:
 @st.fragment
 def _page(opened: Opened) -> None:
     now = session.current()
-    frame.menu(now)
     batched, way = now.view == "batch", now.mask or ""
     subject = _batch(opened, now) if batched else _alone(opened, now)
     if subject is None:
@@ -151,7 +149,10 @@ def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
         if subject.cursor:
             with st.container(width=205):
                 pickers.row_picker(opened, kind, subject.places[kind][0])
-        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+        positions = subject.of.config.positions
+        told = f"{_SEEING} {formula.explained(kind, positions)}"
+        written = formula.attention(kind, positions, masked=True)
+        pickers.seen("What am I seeing?", told, rf"{written},\quad {_RULE}")
 
 
 def _way_picker(way: str) -> None:
@@ -171,10 +172,7 @@ _SEEING = (
     "masking to see what it would let through. The result uses only this head's scores, and the true map "
     "stays beside it."
 )
-_FORMULA = (
-    r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + M\right),\quad "
-    r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
-)
+_RULE = r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
 
 
 def _maps(subject: Subject, kind: str, way: str) -> None:
@@ -335,11 +333,26 @@ def _objects(subject: Subject) -> None:
             "If there is padding, a mask can combine both rules, causal and padding. "
             "Choose “in a batch” to see that mask."
         )
+    for column, text in zip(st.columns(2, gap="large"), (_TRIANGLE, _SHIFTED), strict=True):
+        column.markdown(text)
 
+
+_TRIANGLE = (
+    "**Which triangle?** Here, as in the paper's QKᵀ, row *i* is the query and column *j* is the key. So the "
+    "cells with *j* > *i* are masked: the upper triangle. Texts that write vectors as columns compute A = "
+    "KᵀQ. There row *i* is the key and column *j* is the query, so the cells with *i* > *j* are masked: the "
+    "lower triangle. Both hide the same pairs of tokens."
+)
+_SHIFTED = (
+    "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` comes first, "
+    "and row *t* + 1 reads token *t*, which row *t* had to predict. So the diagonal holds the token that a "
+    "row has just read, and never the one that it has to predict."
+)
 
 _REASONS = {
     "encoder": "No token may attend to `<pad>`. One sentence alone has no `<pad>`.",
-    "decoder": "Row *t* may attend to the tokens read up to *t*: later tokens are not written yet.",
+    "decoder": "Row *t* may attend to the tokens read up to *t*. In decoding, later ones are not written "
+    "yet; in training they are there, and this mask alone hides them.",
     "cross": "No target token may attend to the padding of the source. "
     "This mask is not causal: the source is complete.",
 }

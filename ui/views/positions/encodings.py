@@ -15,6 +15,7 @@ from transformer.model.sites import Side
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls import export, pickers
+from ui.server import catalogue
 
 USUAL = "sinusoidal"
 STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
@@ -73,19 +74,51 @@ ENCODINGS = {
         r"\begin{aligned} q_i' &= R_{i}\,q_i,\quad k_j' = R_{j}\,k_j \\[4pt] "
         r"q_i' \cdot k_j' &= q_i \cdot R_{j-i}\,k_j \end{aligned}",
         "Queries and keys are turned by their position, each pair of dimensions at its own speed. Of the two "
-        "positions, only their distance then changes the product. Values stay as they are.",
+        "positions, only the distance from one to the other then changes the product. Values stay as they "
+        "are.",
     ),
     "alibi": Encoding(
         "Press et al. 2022, section 3",
         r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} - m_{head}\,|i-j|",
         "A fixed penalty grows with distance, with another slope in each head; nothing is trained. In the "
-        "encoder, the penalty is the same on both sides, so only the distance to `</s>` tells left from "
-        "right.",
+        "encoder, the penalty is the same on both sides, so only `</s>`, which always stands at the right "
+        "end, tells left from right.",
     ),
 }
 NARROW = 240
 """How many columns of a map a phone has room for."""
-CROSS = "Cross-attention carries none of these encodings: its keys belong to another sentence."
+ADDED = ("sinusoidal", "learned")
+"""Encodings that are added to the embeddings; the others act inside self-attention."""
+
+
+def in_cross_attention(name: str) -> str:
+    """What an encoding means for cross-attention, which applies none."""
+    if name == "none":
+        return "Cross-attention applies no positions either."
+    if name in ADDED:
+        return (
+            "Nothing is applied *inside* cross-attention. But what was added to the embeddings travels on in "
+            "the stream, so positions reach cross-attention through the encoder's output."
+        )
+    return (
+        "Nothing is applied *inside* cross-attention: queries and keys there belong to two sentences. "
+        "Positions reach it only as far as self-attention has mixed them into the encoder's output."
+    )
+
+
+def probed(name: str) -> str:
+    """How well a linear probe reads positions from the encoder's output of a twin; empty if not measured."""
+    found = (catalogue.position_results() or {}).get("probe", {}).get("models", {})
+    if name not in found:
+        return ""
+    share = f"**R² = {found[name]['value']:.2f}**"
+    if name == "none":
+        return (
+            f"A linear probe still reads a token's position from the encoder's output with {share}, because "
+            "some words tell it: a full stop, for example, closes the sentence."
+        )
+    bare = f" ({found['none']['value']:.2f} without an encoding)" if "none" in found else ""
+    return f"In this twin, a linear probe reads a token's position there with {share}{bare}."
 
 
 def fitted(what: str, asked: int, most: int) -> int:

@@ -21,8 +21,8 @@ from ui.controls import options, pickers
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.server import catalogue
+from ui.server.computed import rearranged
 from ui.server.opened import Opened
-from ui.server.runs import rearranged
 from ui.views.positions.encodings import draw, fitted
 from ui.views.positions.twins import CELLS, COLUMNS, MAP, Run, heads_shown, told
 

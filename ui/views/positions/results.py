@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -13,18 +12,18 @@ from figures.pages.positions import (
     Interval,
     dots,
     measured_groups,
-    measured_lines,
     seen_norms,
     twin_lines,
     twin_name,
 )
 from transformer.model.sites import Side
 from ui.address import session
-from ui.controls import pickers
+from ui.controls import pickers, text
 from ui.linked_view import Head
 from ui.server import catalogue
 from ui.shell import frame
-from ui.views.positions.encodings import CROSS, draw, fitted_head, stack_of, stack_switch
+from ui.views.positions import costs
+from ui.views.positions.encodings import draw, fitted_head, stack_of, stack_switch
 
 Json = dict[str, Any]
 _PAIRED = "with the 95 % interval of the paired bootstrap"
@@ -37,34 +36,34 @@ def show() -> None:
     results = catalogue.position_results()
     if results is None:
         st.info(
-            "The experiments were not run on these models yet. `python -m transformer positions --models "
-            "assets/models/positions --data FILE --train FILE` writes what is shown here.",
+            "The experiments were not run on these models yet. `python -m transformer positions` runs them "
+            "and writes what is shown here.",
             icon=":material/info:",
         )
-        frame.menu(now)
         return
     notices = st.empty()
     st.caption(
         f"{len(results['models'])} models, {results['sentences']:,} test sentences, {results['date']}. "
         "Each interval holds 95 % of 1,000 bootstrap resamples of the sentences; all models share the "
         f"resamples. The intervals do not cover the luck of a training run: {_seeds(results)} This page "
-        "claims nothing beyond the intervals. "
-        f"{CROSS}"
+        "claims nothing beyond the intervals. No twin applies its encoding inside cross-attention."
     )
     left, right = st.columns(2, gap="large")
     with left:
         _scores(results)
         _shuffled(results)
         _previous(results, stack_of(now))
-        _costs(results)
+        costs.show(results)
     with right:
         _lengths(results)
         _long(results)
         _distance(results, stack_of(now), now.twin_head)
         _tables(results)
+        _probe(results)
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
-        st.code(results["command"], language="sh", wrap_lines=True)
-    frame.menu(now)
+        for each in (results, *results.get("again", {}).values()):
+            st.caption(each["date"])
+            st.code(text.command(each["command"]), language="sh", wrap_lines=True)
     with notices:
         frame.show_notices(now)
 
@@ -152,7 +151,7 @@ def _shuffled(results: Json) -> None:
     if blind:
         st.markdown(
             f"{' and '.join(map(twin_name, blind))}: every translation stays the same to the word, because "
-            "its encoder sees only a set of words. The other twins notice the new order."
+            "its encoder sees only a bag of words. The other twins notice the new order."
         )
     else:
         st.markdown("The closer a value is to 100, the less the model uses the order of the source.")
@@ -356,48 +355,23 @@ def _tables(results: Json) -> None:
     )
 
 
-def _costs(results: Json) -> None:
-    found = results["cost"]
-    st.markdown("##### Speed and memory")
-    sizes = found["lengths"]
-    column = max(
-        i for i in range(len(sizes)) if any(each["megabytes"][i] for each in found["models"].values())
-    )
-    most = max(
-        (name for name in found["models"] if found["models"][name]["megabytes"][column]),
-        key=lambda name: found["models"][name]["megabytes"][column],
-    )
-    peak = found["models"][most]["megabytes"][column]
+def _probe(results: Json) -> None:
+    found = results.get("probe")
+    st.markdown("##### Do positions reach cross-attention?")
+    if not found:
+        st.markdown("It was not measured on these twins.")
+        return
     st.markdown(
-        f"A bias needs a matrix of queries × keys while it is added: at {sizes[column]:,} tokens, up to "
-        f"{peak:.0f} MB ({twin_name(most)}). The memory of encodings without a bias grows with the length "
-        "only."
+        "Cross-attention applies no encoding, but it reads the encoder's output. A linear probe, fitted on "
+        "one half of the sentences, reads the position of each token of the other half from that output. "
+        "What it reads without any encoding comes from the words themselves. A probe shows what is there, "
+        "not what the decoder uses."
     )
-    threads = f"{found['threads']} thread{'s' * (found['threads'] > 1)}"
-    runs = f"median of {found['repeats']} runs, bars hold the middle half, {threads}"
-    for name, title, caption in (
-        ("milliseconds", "milliseconds", f"Encoder pass over one text on a CPU, {runs}"),
-        ("megabytes", "MB", "Most memory that the encoder's tensors hold at once, weights not counted"),
-    ):
-        series = {
-            twin: _measured(each, name) for twin, each in found["models"].items() if "-seed" not in twin
-        }
-        draw(
-            f"cost-{name}",
-            _cost_figure(sizes, series, title),
-            f"{caption}; both axes logarithmic",
-            title,
-        )
-
-
-def _measured(found: Json, name: str) -> list[Interval | None]:
-    """The values of a cost; times come with their quartiles."""
-    ends: list[Any] = found["quartiles" if name == "milliseconds" else name]
-    return [
-        None if middle is None else Interval(middle, *(end if isinstance(end, list) else (end, end)))
-        for middle, end in zip(found[name], ends, strict=True)
-    ]
-
-
-def _cost_figure(sizes: list[int], series: dict[str, list[Interval | None]], title: str) -> Callable[[], Any]:
-    return lambda: measured_lines(sizes, series, ("tokens", title), height=230)
+    values = {name: Interval(**each) for name, each in found["models"].items()}
+    draw(
+        "probe",
+        lambda: dots(values, "R² of a linear probe of the position", 2),
+        f"Share of the positions' variance that the probe explains, {found['sentences']:,} sentences, `</s>` "
+        "left out; 1 means that every position is read exactly",
+        _told(values, 2),
+    )

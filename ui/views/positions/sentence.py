@@ -17,7 +17,7 @@ from ui.address import session
 from ui.server.opened import Opened
 from ui.shell import frame
 from ui.views.positions import rearranged, twins
-from ui.views.positions.encodings import CROSS, draw, stack_of, stack_switch, too_narrow
+from ui.views.positions.encodings import draw, in_cross_attention, stack_of, stack_switch, too_narrow
 
 _INPUTS = 64
 _PARTS = ("token embedding × √d_model", "encoding", "their sum")
@@ -27,7 +27,6 @@ _PARTS = ("token embedding × √d_model", "encoding", "their sum")
 def show(opened: Opened) -> None:
     """Draws the part."""
     now = session.current()
-    frame.menu(now)
     notices = st.empty()
     _input(opened, stack_of(now))
     st.divider()
@@ -85,13 +84,14 @@ def _vectors(tokens: tuple[str, ...], part: np.ndarray, most: float) -> Callable
 
 def _input_sentence(translation: Translation, encoding: Any, words: Any) -> str:
     name = translation.config.positions
+    cross = in_cross_attention(name)
     if encoding is None:
         acts = "nowhere" if name == "none" else "later, inside every self-attention"
-        return f"This model's encoding ({twin_name(name)}) adds nothing here: it acts {acts}. {CROSS}"
+        return f"This model's encoding ({twin_name(name)}) adds nothing here: it acts {acts}. {cross}"
     share = float(_norms(encoding).mean() / _norms(words).mean())
     return (
         "Token embedding × √d_model plus encoding gives the first layer's input. On this sentence, the "
-        f"encoding is on average {share:.0%} as long as the embedding. {CROSS}"
+        f"encoding is on average {share:.0%} as long as the embedding. {cross}"
     )
 
 

@@ -9,16 +9,28 @@ import numpy as np
 import streamlit as st
 
 from figures.base import labels
-from figures.pages.positions import lines, table_map
+from figures.base.bars import percent
+from figures.pages.positions import lines, margin, table_map, twin_name
 from transformer.model.encodings.biases import alibi_slopes
 from transformer.model.encodings.positions import rotary_angles, shift_matrix, sinusoidal_table
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import COUNTS, WIDTHS
 from ui.controls import pickers
+from ui.server import catalogue
 from ui.shell import frame
 from ui.views.positions import trained
-from ui.views.positions.encodings import CROSS, ENCODINGS, NARROW, USUAL, draw, fitted, pick, too_narrow
+from ui.views.positions.encodings import (
+    ENCODINGS,
+    NARROW,
+    USUAL,
+    draw,
+    fitted,
+    in_cross_attention,
+    pick,
+    probed,
+    too_narrow,
+)
 from ui.views.positions.trained import bias_curves, distances
 
 WINDOW = 512
@@ -40,13 +52,12 @@ def show() -> None:
     shown = ENCODINGS[name]
     words, formula = st.columns([1.15, 1], vertical_alignment="center")
     with words:
-        st.markdown(f"{shown.what} {CROSS}")
+        st.markdown(f"{shown.what} {in_cross_attention(name)} {probed(name)}")
         counting = ". The formula counts positions and dimensions from 0, the pictures from 1"
         st.caption(shown.paper + counting * (name in _COUNTED))
     with formula:
         st.latex(shown.formula)
     _PARTS[name](now)
-    frame.menu(now)
     with notices:
         frame.show_notices(now)
 
@@ -149,9 +160,7 @@ def _curves(part: np.ndarray, window: range, d_model: int, base: int, asked: int
     x = np.arange(window.start + 1, window.stop + 1)
     draw(
         "curves",
-        lambda: lines(
-            x, series, ("position", "value"), height=318, margin={"l": 52, "t": 64, "r": 12, "b": 42}
-        ),
+        lambda: lines(x, series, ("position", "value"), height=318, margin=margin(64)),
         f"Single dimensions of PE · {_FORMULA}",
         "; ".join(series),
     )
@@ -197,7 +206,7 @@ def _linear_map(table: np.ndarray, d_model: int, base: int, asked: int) -> None:
 def _whys(table: np.ndarray, d_model: int) -> None:
     last = len(table)
     norm = math.sqrt(d_model / 2)
-    with st.expander("Why not simply the number of the position?"):
+    with st.expander("Why not simply the number of the position? Why added?"):
         st.markdown(
             f"**Why not the integer?** Position {last:,} would add {last - 1:,} to numbers of about 1 (the "
             "size of the entries of an embedding × √d_model), and would drown the word. Sines and cosines "
@@ -207,11 +216,49 @@ def _whys(table: np.ndarray, d_model: int) -> None:
             "in a sentence of 10 tokens and 1/50 in a sentence of 50. The same distance looks different in "
             "every sentence, and the decoder does not know *n* yet.\n\n"
             "**Why sinusoids?** For a fixed offset *k*, PE(pos + k) is the same linear map of PE(pos) "
-            "everywhere, as the picture shows. A head that has learned this map once can look *k* tokens "
-            "back at any position.\n\n"
+            "everywhere, as the picture shows. The paper hoped that this would make it easy to learn to "
+            f"attend by relative positions. {learned_to_look_back()}\n\n"
+            f"**Why added, and not concatenated?** {_concatenated(last, d_model)}\n\n"
             "**Why do learned tables fail at the end?** Only sentences that reach a row train that row. "
             "Choose *learned* above to see it."
         )
+
+
+def _concatenated(positions: int, d_model: int) -> str:
+    """What it would cost to give the positions dimensions of their own."""
+    wide = 2 * d_model
+    return (
+        "If words and positions had dimensions of their own, a matrix would act on each apart, as in "
+        "W·[x; p] = W₁x + W₂p. Adding is the special case W₁ = W₂, and training has to keep the two apart in "
+        f"one space. In return the stream stays narrow: with a table of the same width beside the embedding, "
+        f"each of the {positions:,} positions would carry {wide:,} numbers through every layer instead of "
+        f"{d_model:,}, and the four matrices of one attention sub-layer would grow from 4 · {d_model:,}² = "
+        f"{4 * d_model**2:,} numbers to 4 · {wide:,}² = {4 * wide**2:,}."
+    )
+
+
+def learned_to_look_back() -> str:
+    """How often the best encoder head of each twin looks at the token before; empty if not measured."""
+    models = (catalogue.position_results() or {}).get("attention", {}).get("models", {})
+    found = {
+        name: accuracy["value"]
+        for name, each in models.items()
+        if name in ENCODINGS and (accuracy := each["encoder"]["previous"]["accuracy"])
+    }
+    if USUAL not in found:
+        return ""
+    own = found.pop(USUAL)
+    others = ", ".join(
+        f"{percent(share)} with {twin_name(name)}"
+        for name, share in sorted(found.items(), key=lambda each: -each[1])
+        if share > own
+    )
+    than = f"; it is {others}" if others else ""
+    return (
+        "Measured on the twins: the best encoder head of the sinusoidal one has its largest weight on the "
+        f"token before in {percent(own)} of the rows{than}. So a map that exists is not yet a map that some "
+        "head learns."
+    )
 
 
 def turned(angles: np.ndarray) -> np.ndarray:
@@ -237,10 +284,11 @@ def _rotary(now: State) -> None:
             )
             for i in pairs
         }
-        margin = {"l": 52, "t": 64, "r": 12, "b": 42}
         draw(
             "angles",
-            lambda: lines(x, series, ("position", "angle in degrees, modulo 360"), height=360, margin=margin),
+            lambda: lines(
+                x, series, ("position", "angle in degrees, modulo 360"), height=360, margin=margin(64)
+            ),
             f"By how much rotary positions turn each pair of dimensions, heads of {d_model}, base {base:,} "
             f"· {_FORMULA}",
             "; ".join(series),

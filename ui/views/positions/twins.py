@@ -19,7 +19,7 @@ from ui.controls import pickers
 from ui.linked_view import Head, window_around
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.server.runs import Asked, translate
+from ui.server.runs import Asked, Untold, translate
 from ui.views.positions.encodings import STACKS, draw, fitted_head
 
 CELLS = 32
@@ -48,7 +48,9 @@ def translations(opened: Opened) -> list[Run]:
     st.markdown("##### The same sentence through the twins")
     names = list(catalogue.twins())
     if not names:
-        st.info("No twins are here yet. They belong in assets/models/positions.", icon=":material/info:")
+        st.info(
+            "No twins are here yet. The README of the project says how to train them.", icon=":material/info:"
+        )
         return []
     runs, rows = [], []
     results = catalogue.position_results() or {"scores": {}}
@@ -57,7 +59,7 @@ def translations(opened: Opened) -> list[Run]:
             name = full.partition("/")[2]
             asked = Asked(full, opened.asked.text, "greedy", None)
             try:
-                translation = translate(asked, lambda *_: None)
+                translation = translate(asked, Untold())
             except ValueError as error:
                 rows.append({"twin": twin_name(name), "translation": str(error), "BLEU on the test": None})
                 continue

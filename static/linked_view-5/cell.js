@@ -1,0 +1,124 @@
+// Base of all cells of the linked view. A cell draws when its feed arrives, and then follows the cursor without
+// drawing again.
+
+import { Brief, Full } from "./captions.js";
+import { element } from "./dom.js";
+import { holding, marked } from "./spans.js";
+
+export class Cell {
+  constructor(view, name) {
+    Object.assign(this, { view, name, drawn: null, size: "" });
+    this.root = element("figure", `lv-cell lv-${name}`, undefined, { "data-plot": name });
+    this.body = element("div", "lv-body");
+    this.text = view.stage ? new Brief(this) : new Full(this);
+    this.root.append(this.text.title, this.body, this.text.caption);
+  }
+
+  // The feed, if it belongs to the translation on the screen.
+  get data() {
+    return this.view.current(this.name);
+  }
+
+  // Draws if there is something new, and returns whether the cell is up to date.
+  refresh(lib) {
+    const [data, room] = [this.data, this.room()];
+    if (!data || !room[0]) return false;
+    if (this.drawn === data && this.size === `${room}`) return true;
+    this.root.dataset.hue = data.hue || "";
+    Object.assign(this, { drawn: data, size: `${room}` });
+    this.draw(lib, data, room);
+    if (data.alt) this.describe(data.alt);
+    return true;
+  }
+
+  // The largest width and height that the picture may have, in px; the height is null if the page is as long as it is.
+  room() {
+    return this.view.stage?.rooms[this.name] ?? [this.root.clientWidth, null];
+  }
+
+  describe(text) {
+    this.body.setAttribute("role", "group");
+    this.body.setAttribute("aria-label", text);
+  }
+
+  follow() {
+    if (this.drawn && this.drawn === this.data) this.update(this.drawn);
+  }
+
+  update() {}
+  ring() {}
+  leave() {}
+
+  // What is said of the row of the cursor; only a head has it.
+  sentence() {
+    return [];
+  }
+
+  // What there is to note about the row of the cursor.
+  noted() {
+    return this.data?.notes?.[this.row()] ?? "";
+  }
+
+  says() {
+    return "";
+  }
+
+  row() {
+    return 0;
+  }
+
+  // Title and caption, which follow the cursor.
+  words(strips) {
+    const data = this.data;
+    if (data) this.text.follow(data, strips, this.view.position(data.rows || data.follows) ?? 0);
+  }
+}
+
+// Rows and columns of a head, and the cursor's place among them; shared by three ways of drawing.
+export const Head = (Base) =>
+  class extends Base {
+    row() {
+      return holding(this.data.spans.rows, this.view.position(this.data.rows));
+    }
+
+    column() {
+      return holding(this.data.spans.columns, this.view.key(this.data));
+    }
+
+    weight(row, column) {
+      return this.values[(row * this.data.names.columns.length + column) * this.channels];
+    }
+
+    sentence() {
+      return this.data.sentences[this.row()] || [this.data.absent];
+    }
+
+    says() {
+      const [row, column] = this.data ? [this.row(), this.column()] : [-1, -1];
+      if (!this.values || row < 0 || column < 0) return "";
+      return `${this.nameOf(row, column)}: weight ${this.weight(row, column).toFixed(2)}.`;
+    }
+
+    nameOf(row, column) {
+      const { rows, columns } = this.data.names;
+      return `${rows[row]}, ${columns[column]}`;
+    }
+
+    // The spans of a row and a column; -1 stands for none.
+    spansOf(row, column) {
+      const { rows, columns } = this.data.spans;
+      return [row < 0 ? null : rows[row], column < 0 ? null : columns[column]];
+    }
+
+    pick(row, column) {
+      this.view.pick(this.data, ...this.spansOf(row, column));
+    }
+
+    hover(row, column) {
+      this.view.hover(this, ...this.spansOf(row, column));
+    }
+
+    marked(places, own) {
+      return marked(this.drawn, places, own);
+    }
+  };

@@ -1,0 +1,121 @@
+// The keys: what each does, the list of them, and those pressed while nothing else on the page has a use for them.
+
+import { clamp, command, destination, nextColumn } from "./cursor.js";
+import { element } from "./dom.js";
+
+const LIST = [
+  ["← →", "one step back, one step on"],
+  ["↑ ↓", "key token before, after"],
+  ["Home End", "first step, last step"],
+  ["space", "play, stop"],
+  ["p", "present: large type, nothing else on the screen"],
+  ["?", "this list"],
+  ["Esc", "close the list, leave presenting, end the tour, let the key token follow the step"],
+];
+// What uses arrows, letters or Escape itself.
+const OWN =
+  "input, textarea, select, canvas, iframe, [contenteditable], [role=combobox], [role=listbox], [role=menu], " +
+  "[role=radiogroup], [role=tablist], [role=slider], [role=dialog], [role=grid], [data-testid=stPopoverBody]";
+const SCROLLING = new Set(["key back", "key on", "first", "last", "play"]);
+
+// Whether a key pressed outside the view may move it. `scrolls`: the page is longer than the window, so that the keys
+// that scroll belong to the page.
+export function free(asked, { own, scrolls }) {
+  if (own || asked === "release") return false;
+  return !(scrolls && SCROLLING.has(asked));
+}
+
+export class Keys {
+  constructor(view) {
+    this.view = view;
+    const look = { role: "dialog", "aria-label": "Keys", tabindex: "-1", hidden: "" };
+    this.root = element("div", "lv-keys", undefined, look);
+    const close = element("button", "lv-button", "close", { type: "button" });
+    close.addEventListener("click", () => view.guard(() => this.toggle()));
+    this.root.append(element("div", "lv-keys-title", "Keys"), list(), close);
+    this.pressed = (event) => view.guard(() => this.outside(event));
+    document.addEventListener("keydown", this.pressed);
+  }
+
+  get open() {
+    return !this.root.hidden;
+  }
+
+  toggle() {
+    this.root.hidden = this.open;
+    if (this.open) this.root.focus({ preventScroll: true });
+    else this.view.root.focus({ preventScroll: true });
+  }
+
+  // Takes a key that was pressed outside the view.
+  outside(event) {
+    const { view } = this;
+    const { target } = event;
+    if (event.defaultPrevented || !view.root || view.root.contains(target)) return;
+    const page = view.root.closest(".stMain");
+    const scrolls = !view.presenting.on && page !== null && page.scrollHeight > page.clientHeight + 1;
+    this.press(event, (asked) => this.mayLeave(asked) || free(asked, { own: target.closest?.(OWN), scrolls }));
+  }
+
+  // Escape leaves what covers the page, wherever the focus is.
+  mayLeave(asked) {
+    return asked === "release" && (this.open || this.view.presenting.on);
+  }
+
+  // Obeys a key, if `may` allows its command.
+  press(event, may = () => true) {
+    const asked = command(event, event.target.tagName);
+    if (!asked || !this.view.length() || !may(asked)) return;
+    event.preventDefault();
+    this.obey(asked);
+  }
+
+  obey(asked) {
+    const { view } = this;
+    if (asked === "play") view.controls.toggle();
+    else if (asked === "keys") this.toggle();
+    else if (asked === "present") view.presenting.ask(!view.presenting.on);
+    else if (asked === "release") this.release();
+    else if (asked === "key back") this.moveKey(-1);
+    else if (asked === "key on") this.moveKey(1);
+    else view.moveCursor(destination(asked, view.cursor(), view.length()));
+  }
+
+  // Closes the list of keys, leaves presenting, ends the tour, or lets the source token follow the step again.
+  release() {
+    const { view } = this;
+    if (this.open) this.toggle();
+    else if (view.presenting.on) view.presenting.ask(false);
+    else if (view.tour.running) view.tour.end();
+    else view.move({ source: view.bySteps ? null : view.at.source });
+  }
+
+  // In self-attention the key stops at the edge of the figure; in cross-attention the cursor moves on beyond the edge.
+  moveKey(by) {
+    const { view } = this;
+    const { data } = view.focus;
+    if (!data) return;
+    const { columns } = data.spans;
+    const last = columns.length - 1;
+    const next = nextColumn(view.key(data) === null ? null : view.focus.column(), by, columns.length);
+    const nearest = clamp(next, 0, last);
+    if (next === nearest || data.columns === data.rows) view.pick(data, null, columns[nearest]);
+    else view.move({ [data.columns]: view.position(data.columns) + by });
+  }
+
+  leave() {
+    document.removeEventListener("keydown", this.pressed);
+  }
+}
+
+function list() {
+  const table = element("table");
+  for (const [keys, does] of LIST) {
+    const line = element("tr");
+    const name = element("th", "", undefined, { scope: "row" });
+    name.append(...keys.split(" ").map((key) => element("kbd", "", key)));
+    line.append(name, element("td", "", does));
+    table.append(line);
+  }
+  return table;
+}

@@ -1,0 +1,63 @@
+// The addresses of the menu. The server sends every link with the same query, which means "keep this session's
+// state", and Streamlit's click handler uses that query. This script gives each link its full address, for new tabs
+// and copies, and sees to it that a click makes one entry in the history.
+
+const LINKS = ".st-key-menu a";
+const TOUCHES = ["pointerover", "pointerdown", "focusin", "contextmenu"];
+
+let own = []; // parameters that one page alone reads
+let query = {}; // what the server sent with every link
+
+// The parameters that another page keeps.
+export function carried(search, left) {
+  const kept = new URLSearchParams(search);
+  for (const name of left) kept.delete(name);
+  return kept.toString();
+}
+
+// Whether the address only passes the state on; the server's answer replaces it.
+function passing() {
+  const now = new URLSearchParams(location.search);
+  const names = Object.keys(query);
+  return names.length > 0 && names.every((name) => now.get(name) === query[name]);
+}
+
+// The link of the menu under an event, with its full address; null for everything else.
+function touched(event) {
+  const link = event.target.closest?.(LINKS);
+  if (!link) return null;
+  const kept = carried(location.search, [...own, ...Object.keys(query)]);
+  link.setAttribute("href", link.getAttribute("href").split("?")[0] + (kept && `?${kept}`));
+  return link;
+}
+
+// A click that asks for a new tab or window is left to the browser, since Streamlit would open the page here. Any
+// other click moves to the page's address at once, marked as passing: Streamlit reports page and state in any order.
+function clicked(event) {
+  const link = touched(event);
+  if (!link) return;
+  if (event.ctrlKey || event.metaKey || event.shiftKey) event.stopPropagation();
+  else if (link.pathname !== location.pathname) history.pushState({}, "", marked(link.href));
+}
+
+function marked(href) {
+  const address = new URL(href);
+  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value);
+  return address;
+}
+
+// Back must not stop at a passing address, so the next entry takes its place.
+function replacePassing() {
+  const push = history.pushState;
+  history.pushState = function pushState(...entry) {
+    return (passing() ? history.replaceState : push).apply(history, entry);
+  };
+}
+
+for (const touch of TOUCHES) document.addEventListener(touch, touched, true);
+document.addEventListener("click", clicked, true);
+replacePassing();
+
+export function keep({ data }) {
+  ({ own, query } = data);
+}

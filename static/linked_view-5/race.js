@@ -1,0 +1,89 @@
+// The candidates for the next token as bars. When the cursor moves, every bar runs from where its token was to its new
+// length; while the view plays, all start at zero.
+
+import { Cell } from "./cell.js";
+import { element } from "./dom.js";
+import { plain } from "./text.js";
+import { decode } from "./values.js";
+
+// Milliseconds that the bars run while the view plays, and after any other step; the greatest height of a bar in px.
+const [RACE, STEP, LANE] = [600, 140, 34];
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+
+// What one step shows, from a frame of Python's figure.
+export function runners({ data: [bars], layout }) {
+  const [shares, logs] = [decode(bars.x), decode(bars.customdata)];
+  return layout.yaxis.ticktext.map((label, i) => ({
+    label: plain(label.replace(/^<b>|<\/b>$/g, "")),
+    name: plain(bars.hovertext[i]),
+    chosen: label.startsWith("<b>"),
+    text: plain(bars.text[i]),
+    share: shares[i],
+    log: logs[i],
+  }));
+}
+
+export class RaceCell extends Cell {
+  draw(lib, data, [, height]) {
+    if (this.read !== data) {
+      this.steps = JSON.parse(data.figure).frames.map(runners);
+      Object.assign(this, { read: data, shown: null, before: new Map() });
+      this.lanes = this.steps[0].map(() => new Lane());
+      this.list = element("ol", "lv-race");
+      this.list.append(...this.lanes.map((lane) => lane.root));
+      this.body.replaceChildren(this.list);
+    }
+    const factor = this.view.stage?.factor ?? 1;
+    this.list.style.height = height ? `${Math.min(height, LANE * factor * this.lanes.length)}px` : "";
+    this.update();
+  }
+
+  row() {
+    return this.view.position(this.data.follows);
+  }
+
+  update() {
+    const step = this.steps?.[this.row()];
+    if (!step || this.shown === step) return;
+    const { playing } = this.view.controls;
+    for (const [i, lane] of this.lanes.entries()) lane.show(step[i]);
+    if (this.shown && !STILL.matches) this.run(step, playing ? RACE : STEP, playing ? new Map() : this.before);
+    this.before = new Map(step.map(({ name, share }) => [name, share]));
+    this.shown = step;
+  }
+
+  run(step, duration, before) {
+    for (const [i, lane] of this.lanes.entries()) lane.run(before.get(step[i]?.name) ?? 0, duration);
+  }
+}
+
+// One candidate: its name, its bar, its probability.
+class Lane {
+  constructor() {
+    this.root = element("li", "lv-runner");
+    this.name = element("bdi", "lv-name");
+    this.bar = element("i");
+    this.share = element("span", "lv-share");
+    const lane = element("span", "lv-lane");
+    lane.append(this.bar);
+    this.root.append(this.name, lane, this.share);
+  }
+
+  show(runner) {
+    this.root.hidden = !runner;
+    if (!runner) return;
+    const { label, name, chosen, text, share, log } = runner;
+    this.now = share;
+    this.name.textContent = label;
+    this.share.textContent = text;
+    this.bar.style.transform = `scaleX(${share})`;
+    this.root.classList.toggle("lv-chosen", chosen);
+    this.root.title = `${name}: probability ${share.toFixed(3)}, log-probability ${log.toFixed(2)} nats`;
+  }
+
+  run(from, duration) {
+    for (const each of this.bar.getAnimations()) each.cancel();
+    const frames = [{ transform: `scaleX(${from})` }, { transform: `scaleX(${this.now})` }];
+    this.bar.animate(frames, { duration, easing: "cubic-bezier(.25,.6,.3,1)" });
+  }
+}

@@ -1,0 +1,80 @@
+// The sizes of the home page: the map of the sentence is large, the other maps and the next token lie beside it, and
+// together they fill the window. On a narrow page everything stands one below the other.
+
+import { place } from "./dom.js";
+import { FONTS, spread } from "./fit.js";
+
+// Px: between cells; titles and colours over and under a picture; least width and height of the bars with all about
+// them; what lies under the view. In large type, all of them are larger.
+const USUAL = { gap: 18, around: 70, least: [180, 216], below: 74 };
+const LARGE = { gap: 26, around: 100, least: [280, 320], below: 20 };
+const LARGER = 1.5;
+// The least height of the maps, below which the page scrolls.
+const LEAST = 260;
+const NARROW = matchMedia("(max-width: 900px)");
+const TOUCH = matchMedia("(hover: none)");
+
+// The fonts and cells that a map may have. On a touch screen, a cell is large enough for a finger tip.
+export const look = (largest = 13, factor = 1) => ({
+  fonts: FONTS.filter((font) => font <= largest).map((font) => Math.round(font * factor)),
+  smallest: TOUCH.matches ? 10 : 6,
+  largest: 84 * factor,
+  factor,
+});
+
+const everywhere = (cells, room) => Object.fromEntries(Object.keys(cells).map((name) => [name, room]));
+
+export class Stage {
+  constructor(view) {
+    Object.assign(this, { view, rooms: {} });
+    this.resized = () => view.redraw();
+    addEventListener("resize", this.resized);
+  }
+
+  leave() {
+    removeEventListener("resize", this.resized);
+  }
+
+  // How much larger than usual everything is written.
+  get factor() {
+    return this.view.presenting.on ? LARGER : 1;
+  }
+
+  // The cells of a small map are no larger than those of the large one.
+  look(name) {
+    const large = name === this.view.spec.focus;
+    const found = look(large ? 14 : 12, this.factor);
+    if (NARROW.matches) return found;
+    return { ...found, smallest: 1, largest: large ? found.largest : this.cell ?? found.largest };
+  }
+
+  // Gives every cell its room, before any of them is drawn.
+  arrange() {
+    const { grid, cells, spec } = this.view;
+    const width = grid.clientWidth;
+    grid.classList.toggle("lv-wide", !NARROW.matches);
+    if (NARROW.matches) this.rooms = everywhere(cells, [width, 1.25 * width]);
+    else this.spread(width, cells, spec.focus);
+  }
+
+  spread(width, cells, focus) {
+    const { gap, around, least, below } = this.factor > 1 ? LARGE : USUAL;
+    const height = this.height(below);
+    const room = [width * 0.52, height - around];
+    const { size, cell } = cells[focus].measured?.(room) ?? { size: room, cell: null };
+    this.cell = cell;
+    const main = Math.ceil(size[0]);
+    const { over, side, next } = spread({ width, height, main, gap, least, around });
+    this.rooms = { ...everywhere(cells, side), [focus]: room, next: [next[0], next[1] - around] };
+    this.view.grid.classList.toggle("lv-over", over);
+    place(this.view.grid, { "--gap": gap, "--side": side[0], "--main": main });
+  }
+
+  // From the top of the grid to the bottom of the window, as if nothing were scrolled.
+  height(below) {
+    const { root, grid } = this.view;
+    const frame = this.factor > 1 ? root : root.closest(".stMain");
+    const top = grid.getBoundingClientRect().top + (frame?.scrollTop ?? 0);
+    return Math.max(innerHeight - top - below, LEAST);
+  }
+}

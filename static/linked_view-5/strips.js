@@ -1,0 +1,78 @@
+// The token strips of the linked view: one chip per character or piece, marked as the cursor moves.
+
+import { element } from "./dom.js";
+
+const OF_SIDE = { source: "source", target: "step" };
+
+export class Strips {
+  constructor(view) {
+    Object.assign(this, { view, drawn: null, chips: { source: [], target: [] } });
+    this.root = element("div", "lv-strips");
+  }
+
+  // Draws the strips if they are new, and returns whether they are.
+  draw(strips) {
+    if (this.drawn === strips) return false;
+    this.drawn = strips;
+    this.chips = { source: [], target: [] };
+    this.root.replaceChildren(...this.view.spec.strips.map((side) => this.strip(side, strips)));
+    return true;
+  }
+
+  strip(side, strips) {
+    const look = { role: "group", "aria-label": `${side} tokens`, dir: strips.direction[side] };
+    const line = element("div", `lv-strip lv-strip-${side}`, undefined, look);
+    line.append(element("span", "lv-side", side), ...strips[side].map((chip) => this.chip(side, chip)));
+    return line;
+  }
+
+  chip(side, { text, first, last, gap, special, index, gloss }) {
+    const node = element("button", "lv-chip", undefined, { type: "button", tabindex: "-1" });
+    node.append(element("bdi", "lv-word", text));
+    if (index) node.firstChild.append(element("sub", "", index));
+    if (gloss) node.append(glossed(gloss));
+    node.classList.toggle("lv-gap", gap);
+    node.classList.toggle("lv-special", special);
+    node.addEventListener("click", () => this.view.guard(() => this.clicked(side, first)));
+    for (let i = first; i <= last; i++) this.chips[side][i] = node;
+    return node;
+  }
+
+  // A second click on the source token lets the source follow the step again.
+  clicked(side, token) {
+    const { view } = this;
+    const again = view.at.source === token && view.spec.cursor === "step";
+    if (side === "target") view.move({ step: token });
+    else view.move({ source: again ? null : token });
+  }
+
+  // Marks the tokens at the cursors, and the tokens still to come.
+  follow() {
+    for (const side of this.view.spec.strips) {
+      const chips = this.chips[side];
+      const on = chips[this.view.position(OF_SIDE[side])];
+      for (const [i, chip] of chips.entries()) {
+        chip.classList.toggle("lv-on", chip === on);
+        chip.setAttribute("aria-pressed", chip === on);
+        chip.classList.toggle("lv-later", side === "target" && i > this.view.at.step);
+      }
+    }
+  }
+
+  // Marks the tokens under the pointer: one span in each strip, or none. Any of its tokens marks a chip of several.
+  hover(spans) {
+    for (const side of this.view.spec.strips) {
+      const chips = this.chips[side];
+      const under = new Set(chips.slice(...(spans[OF_SIDE[side]] ?? [0, 0])));
+      for (const chip of chips) chip.classList.toggle("lv-hovered", under.has(chip));
+    }
+  }
+}
+
+// A source word under a target word; its origin says whether an example or a head of the model gave it.
+function glossed({ text, origin }) {
+  const node = element("small", "lv-gloss", text);
+  if (origin !== "example") node.title = `from the ${origin}`;
+  node.classList.toggle("lv-guessed", origin !== "example");
+  return node;
+}

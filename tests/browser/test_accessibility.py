@@ -1,0 +1,80 @@
+"""Contrast, labels and names on every page, light and dark, judged by axe-core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from ui.shell import menu
+
+from .conftest import PATIENCE, Visitor, case_link
+
+RULES = {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
+    "rules": {"scrollable-region-focusable": {"enabled": False}},
+    "resultTypes": ["violations"],
+}
+"""Contrast, labels, names, the rest of WCAG 2.1 AA; browsers themselves let the focus into scroll areas."""
+CHROME = [[".stAppHeader"], [".stSidebarHeader"]]
+"""Streamlit's own, which no page can change."""
+VIEWS = (
+    *((page.path, {}) for page in menu.PAGES),
+    ("pages/encoder_self_attention.py", {"view": "batch"}),
+    ("pages/decoder_self_attention.py", {"show": "strongest"}),
+    ("pages/cross_attention.py", {"show": "lines"}),
+    ("pages/cross_attention.py", {"view": "alignment"}),
+    ("pages/masks.py", {"view": "batch"}),
+    ("pages/positions.py", {"view": "sentence"}),
+    ("pages/positions.py", {"view": "results"}),
+    ("pages/heads.py", {"view": "relations"}),
+)
+GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
+
+
+def name_of(view: tuple[str, dict[str, str]]) -> str:
+    """A page and the view it shows, as a name for its test."""
+    path, more = view
+    return "-".join([Path(path).stem, *more.values()])
+
+
+def drawn(visitor: Visitor) -> None:
+    """Waits until the script has ended, the linked view, if there is one, is drawn, and no colour changes."""
+    visitor.page.wait_for_selector(".stMainBlockContainer .stElementContainer", timeout=PATIENCE)
+    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    visitor.until("[...document.querySelectorAll('.lv')].every((view) => view.dataset.ready === 'true')")
+    visitor.until("document.getAnimations().every((each) => each.playState !== 'running')")
+
+
+def found(visitor: Visitor, scheme: str) -> list[str]:
+    """What axe-core objects to in a colour scheme: the rule, the place, and what is wrong there."""
+    visitor.page.emulate_media(color_scheme=scheme)
+    ground = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
+    visitor.until(f"{ground} === '{GROUNDS[scheme]}'")
+    drawn(visitor)
+    result = Axe().run(visitor.page, {"exclude": CHROME}, RULES).response
+    return [
+        f"{scheme} {broken['id']} {node['target']} {node['failureSummary']}"
+        for broken in result["violations"]
+        for node in broken["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=name_of)
+def test_every_page_has_contrast_and_names_in_light_and_dark(
+    visitor: Visitor, view: tuple[str, dict[str, str]]
+) -> None:
+    path, more = view
+    address = "" if path == "app.py" else Path(path).stem
+    query = "&".join(f"{name}={value}" for name, value in (case_link("copy", step="2") | more).items())
+    visitor.page.goto(f"{visitor.base}/{address}?{query}")
+    drawn(visitor)
+    assert [*found(visitor, "light"), *found(visitor, "dark")] == []
+
+
+def test_the_opened_export_has_contrast_and_names(visitor: Visitor) -> None:
+    visitor.open("cross_attention", **case_link("copy", step="2"))
+    visitor.page.locator(".st-key-export-run button").first.click()
+    visitor.page.wait_for_selector(".export-row button", timeout=PATIENCE)
+    assert [*found(visitor, "light"), *found(visitor, "dark")] == []

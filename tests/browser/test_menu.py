@@ -1,0 +1,108 @@
+"""The menu in Chromium: the place goes along, Back finds every page again, new tabs open the place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ui.shell import menu
+
+from .conftest import Visitor, case_link
+
+CLICKS = ("Cross-attention", "Masks", "Open a file", "Inside a head", "Translate")
+MOST_BYTES = 3_000
+LONG = " ".join(["one two three four five six eight nine ten"] * 7)
+SMALL = {"width": 1280, "height": 720}
+
+
+def entry(visitor: Visitor, label: str) -> object:
+    """A link of the menu."""
+    return visitor.page.locator(".st-key-menu a").filter(has_text=label)
+
+
+def arrived(visitor: Visitor, label: str) -> str:
+    """The address of a page, once the page stands in it with its title."""
+    page = next(page for page in menu.PAGES if page.label == label)
+    name = Path(page.path).stem.removesuffix("app")
+    visitor.until(
+        "([name, title]) => location.pathname === `/${name}` && !location.search.includes('keep=')"
+        " && document.title.startsWith(title)",
+        [name, label],
+    )
+    return str(visitor.page.evaluate("location.pathname + location.search"))
+
+
+def test_five_clicks_and_five_backs_pass_every_page_once(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="2"))
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("location.search.includes('step=3')")
+    passed = [arrived(visitor, "Translate")]
+    for label in CLICKS:
+        entry(visitor, label).click()
+        passed.append(arrived(visitor, label))
+        assert visitor.params()["step"] == "3"
+    for label, address in zip((*reversed(CLICKS[:-1]), "Translate"), reversed(passed[:-1]), strict=True):
+        visitor.page.go_back()
+        assert arrived(visitor, label) == address
+    visitor.ready()
+    assert visitor.count().startswith("step 3 ")
+
+
+def test_the_first_click_of_a_visitor_without_an_address_is_one_step_back(visitor: Visitor) -> None:
+    visitor.open()
+    entry(visitor, "Cross-attention").click()
+    arrived(visitor, "Cross-attention")
+    visitor.ready()
+    visitor.page.go_back()
+    assert arrived(visitor, "Translate") == "/"
+
+
+@pytest.mark.parametrize("options", [{"button": "middle"}, {"modifiers": ["Control"]}])
+def test_a_link_opens_the_place_in_a_new_tab(visitor: Visitor, options: dict[str, object]) -> None:
+    visitor.open("decoder_self_attention", **case_link("copy", step="2", view="trained"))
+    before = visitor.page.url
+    with visitor.page.context.expect_page() as opened:
+        entry(visitor, "Cross-attention").click(**options)
+    tab = Visitor(opened.value, visitor.base)
+    tab.ready()
+    assert tab.count().startswith("step 2 ")
+    assert "view" not in tab.params()
+    assert visitor.page.url == before
+    tab.page.close()
+
+
+def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(visitor: Visitor) -> None:
+    visitor.open("cross_attention", **case_link("copy", step="2"))
+    for label in ("Open a file", "Masks"):
+        entry(visitor, label).click()
+        arrived(visitor, label)
+        link = entry(visitor, "Encoder self-attention")
+        link.hover()
+        assert link.get_attribute("href").startswith("encoder_self_attention?")
+        assert "step=2" in link.get_attribute("href")
+
+
+def test_the_menu_fits_a_small_screen(newcomer: Callable[..., Visitor]) -> None:
+    visitor = newcomer(viewport=SMALL)
+    visitor.open(**case_link("copy"))
+    box = entry(visitor, menu.PAGES[-1].label).bounding_box()
+    room_for_five_more = 5 * box["height"]
+    assert box["y"] + box["height"] + room_for_five_more < SMALL["height"]
+
+
+def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most(newcomer: Callable[..., Visitor]) -> None:
+    visitor, received = newcomer(), []
+    visitor.page.on(
+        "websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data)))
+    )
+    visitor.open(model="random", text=LONG, step="1")
+    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    received.clear()
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("location.search.includes('step=2')")
+    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    assert 0 < sum(received) <= MOST_BYTES

@@ -1,0 +1,124 @@
+"""The first picture of a cold server: drawn without PyTorch and pandas, which then load behind it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ["torch", "pandas", "pyarrow"]
+START = f"""
+import json, sys
+def heavy():
+    return sorted(set(sys.modules) & set({HEAVY}))
+"""
+FIRST_PAGE = (
+    START
+    + """
+from streamlit.testing.v1 import AppTest
+at = AppTest.from_file("app.py", default_timeout=60).run()
+def feeds():
+    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
+    return {data[0]["name"]: data[0] for data in told if isinstance(data, list) and "name" in data[0]}
+def state():
+    now = at.session_state["state"]
+    return [now.step, now.encoder, now.decoder, now.cross]
+assert not at.exception, at.exception
+"""
+)
+
+
+def told(code: str) -> object:
+    """What a fresh Python prints as JSON."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "module", ["ui.address.session", "ui.linked_view", "ui.server.runs", "ui.shell.sentence", "ui.views.home"]
+)
+def test_what_the_first_picture_needs_loads_no_pytorch(module: str):
+    assert told(f"{START}\nimport {module}\nprint(json.dumps(heavy()))") == []
+
+
+def test_the_first_page_is_drawn_without_pytorch():
+    loaded, names = told(f"{FIRST_PAGE}\nprint(json.dumps([heavy(), list(feeds())]))")
+    assert loaded == []
+    assert {"strips", "encoder", "decoder", "cross", "next"} <= set(names)
+
+
+def test_other_heads_and_settings_are_drawn_without_pytorch():
+    code = f"""{FIRST_PAGE}
+before = feeds()["cross"]["title"]
+at.query_params["cross"] = "3.4"
+at.run()
+for toggle in at.toggle:
+    toggle.set_value(True)
+at.run()
+assert not at.exception, at.exception
+print(json.dumps([heavy(), before != feeds()["cross"]["title"]]))
+"""
+    assert told(code) == [[], True]
+
+
+def test_an_own_sentence_waits_for_the_model_and_is_translated():
+    code = f"""{FIRST_PAGE}
+at.text_input[0].set_value("We like music.").run()
+assert not at.exception, at.exception
+words = "".join(chip["text"] for chip in feeds()["strips"]["source"])
+print(json.dumps([heavy(), words]))
+"""
+    loaded, words = told(code)
+    assert "torch" in loaded
+    assert words.startswith("Welikemusic.")
+
+
+def alike(here: object, there: object) -> bool:
+    """Whether two values of feeds are equal but for rounding: 1e-5 in numbers, one level in colours."""
+    if isinstance(here, dict) and "bdata" in here:
+        one, other = (np.frombuffer(base64.b64decode(each["bdata"]), each["dtype"]) for each in (here, there))
+        close = 1 if here["dtype"] == "u1" else 1e-5 * max(1, np.abs(one).max())
+        return one.shape == other.shape and np.abs(one.astype(float) - other).max() <= close
+    if isinstance(here, dict):
+        return list(here) == list(there) and all(alike(here[name], there[name]) for name in here)
+    if isinstance(here, list):
+        return len(here) == len(there) and all(map(alike, here, there))
+    if isinstance(here, str) and here.startswith("{"):
+        return alike(json.loads(here), json.loads(there))
+    return here == there
+
+
+def test_the_live_run_draws_what_the_shipped_one_drew():
+    code = f"""{FIRST_PAGE}
+from ui.server import catalogue, runs
+before, at_first = feeds(), state()
+catalogue.loading().wait()
+at.run()
+assert not at.exception, at.exception
+asked = runs.request(at.session_state["state"], "en-de", at.text_input[0].value)
+assert runs.translate(asked, runs.Untold()).attention is not None
+print(json.dumps([before, feeds(), at_first, state()]))
+"""
+    before, after, at_first, later = told(code)
+    assert later == at_first
+    for each in (*before.values(), *after.values()):
+        each.pop("badge", None)  # it says how far rounding went
+    for name in before:
+        assert alike(before[name], after[name]), name
+    assert list(before) == list(after)
+
+
+def test_a_feed_that_differs_in_more_than_rounding_would_be_found():
+    def packed(*values: float) -> dict[str, str]:
+        return {"dtype": "f4", "bdata": base64.b64encode(np.array(values, np.float32).tobytes()).decode()}
+
+    assert alike({"a": [packed(0.5, 1)]}, {"a": [packed(0.500001, 1)]})
+    for other in ({"a": [packed(0.501, 1)]}, {"a": [packed(0.5)]}, {"a": []}, {"b": [packed(0.5, 1)]}):
+        assert not alike({"a": [packed(0.5, 1)]}, other)

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from changes import EVERY, INSIDE, TEXT, changeable
+
+from transformer import interventions as do
+from transformer.exports.npz import load_trace, save_trace
+from transformer.exports.record import TraceFileError
+from transformer.exports.view import Selection, load_view, save_view
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "assets" / "trace.schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def translator(tokenizer):
+    return changeable(tokenizer, norm="pre")
+
+
+def file_of(run, model=None) -> io.BytesIO:
+    file = io.BytesIO()
+    save_trace(run, file, model)
+    file.seek(0)
+    return file
+
+
+def view_of(run, view, selection=None) -> io.BytesIO:
+    file = io.BytesIO()
+    save_view(run, view, file, selection or Selection())
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_changed_run_is_saved_opened_and_proved_again(translator, name):
+    run = translator.translate(TEXT, max_length=6, interventions=[EVERY[name]])
+    opened = load_trace(file_of(run, translator.model))
+    assert opened.interventions == run.interventions
+    report = opened.attention.audit()
+    assert report.passed, report
+    assert report.imported
+    assert report.changes == (str(EVERY[name]),)
+    for kind, layer in run.attention.places:
+        np.testing.assert_array_equal(
+            opened.attention.weights(kind, layer), run.attention.weights(kind, layer)
+        )
+        np.testing.assert_array_equal(opened.attention.mask(kind, layer), run.attention.mask(kind, layer))
+        np.testing.assert_array_equal(opened.attention.scores(kind, layer), run.attention.scores(kind, layer))
+    again = load_trace(file_of(opened))
+    assert again.attention.audit().passed
+    assert again.interventions == run.interventions
+
+
+def test_lifted_cells_survive_the_file(translator):
+    lifted = do.mask("decoder", allow="next")
+    run = translator.force(TEXT, tuple(range(40, 46)), interventions=[lifted])
+    opened = load_trace(file_of(run))
+    assert opened.attention.audit().passed
+    assert (opened.head("decoder", 0, 0).mask == np.tri(6, k=1, dtype=bool)).all()
+    shown = load_view(view_of(run, run.head("decoder", 0, 0))).head
+    assert shown.audit.passed
+    assert (shown.mask == np.tri(6, k=1, dtype=bool)).all()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_view_of_a_changed_run_follows_the_schema_and_is_checked_by_its_changes(translator, name):
+    run = translator.translate(TEXT, max_length=6, interventions=[EVERY[name]])
+    for kind, layer, head in (
+        ("cross", 0, 1),
+        ("cross", 1, 2),
+        ("cross", 2, 0),
+        ("decoder", 1, 0),
+        ("encoder", 1, 0),
+    ):
+        file = view_of(run, run.head(kind, layer, head))
+        jsonschema.validate(json.loads(file.getvalue()), SCHEMA)
+        opened = load_view(file)
+        assert opened.translation.interventions == run.interventions
+        assert opened.head.audit.passed
+        assert opened.head.audit.changes == (str(EVERY[name]),)
+
+
+MAPS = {
+    "hide": ("cross", 0, 1),
+    "forbid the past": ("decoder", 1, 2),
+    "set a row": ("cross", 2, 0),
+    "ablate by uniform": ("decoder", 1, 0),
+    "ablate by first": ("cross", 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_view_that_says_other_changes_turns_red(translator, name):
+    run = translator.translate(TEXT, max_length=6, interventions=[INSIDE[name]])
+    values = json.loads(view_of(run, run.head(*MAPS[name])).getvalue())
+    values["run"]["interventions"] = do.to_json([do.scale("encoder", 0, 0, 0.5)])
+    assert not load_view(io.BytesIO(json.dumps(values).encode())).head.audit.passed
+
+
+def rewritten(file: io.BytesIO, change) -> io.BytesIO:
+    with np.load(file, allow_pickle=False) as held:
+        arrays = dict(held)
+    meta = json.loads(arrays["meta"].tobytes())
+    change(arrays, meta)
+    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    found = io.BytesIO()
+    np.savez(found, allow_pickle=False, **arrays)
+    found.seek(0)
+    return found
+
+
+def without_changes(arrays, meta):
+    meta["run"]["interventions"] = []
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_file_that_conceals_its_changes_turns_red_or_is_refused(translator, name):
+    run = translator.translate(TEXT, max_length=6, interventions=[INSIDE[name]])
+    try:
+        opened = load_trace(rewritten(file_of(run), without_changes))
+    except TraceFileError:
+        return
+    assert not opened.attention.audit().passed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays, meta: arrays.pop("change.0"),
+        lambda arrays, meta: arrays.update({"change.0": arrays["change.0"][:, :-1]}),
+        lambda arrays, meta: arrays.pop("memory.used"),
+        lambda arrays, meta: arrays.pop("stream.encoder.0.self_attention.read"),
+        lambda arrays, meta: arrays.update({"memory.own": arrays["memory.own"][:-1]}),
+        lambda arrays, meta: meta["run"].update(interventions=[{"do": "hide", "source_token": 99}]),
+        lambda arrays, meta: meta["run"].update(interventions=[{"do": "nothing"}]),
+        lambda arrays, meta: meta["run"].update(interventions="hide"),
+        lambda arrays, meta: meta["run"]["interventions"][0].update(positions=[[99, 0]]),
+        lambda arrays, meta: meta["run"]["interventions"][0]["place"].update(at="roof"),
+        lambda arrays, meta: arrays.pop("embeddings.encoder.positions"),
+        lambda arrays, meta: arrays.update({"change.1": arrays["change.0"]}),
+    ],
+)
+def test_a_file_whose_changes_contradict_its_arrays_is_refused_in_one_sentence(translator, change):
+    run = translator.translate(TEXT, max_length=6, interventions=[INSIDE["patch the encoder's output"]])
+    with pytest.raises(TraceFileError, match=r"^The [^\n]+\.$"):
+        load_trace(rewritten(file_of(run), change))
+
+
+def test_files_of_the_versions_before_still_open(translator):
+    run = translator.translate(TEXT, max_length=6)
+
+    def older(arrays, meta):
+        meta["version"] = 2
+        del meta["run"]["interventions"]
+
+    opened = load_trace(rewritten(file_of(run, translator.model), older))
+    assert opened.steps == run.steps
+    assert opened.attention.audit().passed
+    assert opened.interventions == ()
+    values = json.loads(view_of(run, run.head("cross", 0, 0)).getvalue())
+    values["version"] = 1
+    del values["run"]["interventions"]
+    view = load_view(io.BytesIO(json.dumps(values).encode()))
+    assert view.head.audit.passed
+    assert view.translation.interventions == ()
+
+
+def test_key_shares_are_not_told_of_a_head_whose_output_was_replaced(translator):
+    run = translator.translate(TEXT, max_length=4, interventions=[do.ablate("cross", 0, 1)])
+    opened = load_trace(file_of(run, translator.model)).attention
+    assert opened.contributions("cross", 0, 1) is None
+    assert opened.contributions("cross", 0, 0) is not None

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+
+from transformer.model.encodings.positions import REGISTRY
+from ui.controls import formula
+
+
+@pytest.mark.parametrize("positions", REGISTRY)
+def test_cross_attention_has_neither_bias_nor_rotation(positions: str) -> None:
+    written = formula.attention("cross", positions, masked=False)
+    assert "+ B" not in written
+    assert "prime" not in written
+    assert not formula.explained("cross", positions)
+
+
+@pytest.mark.parametrize("positions", REGISTRY)
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_self_attention_has_what_its_positions_add(kind: str, positions: str) -> None:
+    written = formula.attention(kind, positions, masked=kind == "decoder")
+    assert ("+ B" in written) == (positions in {"shaw", "t5", "alibi"})
+    assert ("prime" in written) == (positions == "rotary")
+    assert ("+ M" in written) == (kind == "decoder")
+    assert bool(formula.explained(kind, positions)) == ("+ B" in written or "prime" in written)

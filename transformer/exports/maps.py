@@ -1,0 +1,141 @@
+"""A run with the maps of all its heads as one small file, which is read without PyTorch.
+
+Layout, version 1. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the SHA-256 of each
+file of the model that decides a run, and the checks of every head. The other arrays are, by kind,
+``encoder.weights`` and ``encoder.scores``, (layers, heads, queries, keys) float32, and ``encoder.mask``,
+(queries, keys) bool, True = may attend; also ``decoder.…`` and ``cross.…``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transformer.exports.record import run_from_dict, run_to_dict
+from transformer.model.sites import AttentionKind
+from transformer.storage.description import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE
+from transformer.trace.report import AuditReport, Check
+from transformer.trace.view import Array, BoolArray, HeadMap, Window
+from transformer.translate.translation import Translation
+
+VERSION = 1
+Digests = dict[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """All heads of one kind.
+
+    Attributes:
+        weights: (layers, heads, queries, keys).
+        scores: (layers, heads, queries, keys), scaled, with bias, before the mask.
+        mask: (queries, keys), True = may attend.
+        audits: The checks by layer and head.
+    """
+
+    weights: Array
+    scores: Array
+    mask: BoolArray
+    audits: tuple[tuple[AuditReport, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class MappedRun(Translation):
+    """A run whose maps are known, while its trace is not: ``attention`` is None.
+
+    Attributes:
+        maps: The heads by kind.
+        digests: SHA-256 of the files of the model that made the run.
+    """
+
+    maps: Mapping[AttentionKind, Maps] = field(default_factory=dict)
+    digests: Digests = field(default_factory=dict)
+
+    def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
+        """One head, or a window of it; the audit is that of the whole head."""
+        kind, maps = AttentionKind(kind), self.maps[AttentionKind(kind)]
+        window = window or Window(0, maps.mask.shape[0], 0, maps.mask.shape[1])
+        labels, cells = self.labels(kind), (window.queries, window.keys)
+        return HeadMap(
+            kind=kind,
+            layer=layer,
+            head=head,
+            model=self.model,
+            norm=self.config.norm,
+            query_tokens=labels.queries[window.queries],
+            predicted_tokens=None if labels.predicted is None else labels.predicted[window.queries],
+            key_tokens=labels.keys[window.keys],
+            window=window,
+            scores=maps.scores[layer, head][cells],
+            mask=maps.mask[cells],
+            weights=maps.weights[layer, head][cells],
+            audit=maps.audits[layer][head],
+        )
+
+    def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
+        """(queries, keys) weights of a whole head."""
+        weights: Array = self.maps[AttentionKind(kind)].weights[layer, head]
+        return weights
+
+    def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
+        """(queries, keys) of a whole head, True = may attend."""
+        return self.maps[AttentionKind(kind)].mask
+
+
+def model_digests(directory: Path) -> Digests:
+    """SHA-256 of the files of a model directory that decide what the model computes."""
+    names = (CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE)
+    return {name: hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in names}
+
+
+def save_maps(translation: Translation, directory: Path, path: Path) -> None:
+    """Writes a run with the maps of all its heads.
+
+    Args:
+        translation: The run, with its attention.
+        directory: The model that made it.
+        path: The file.
+    """
+    arrays: dict[str, Any] = {}
+    checks: dict[str, Any] = {}
+    for kind, site in translation.config.sites.items():
+        heads = range(translation.config.n_heads)
+        maps = [[translation.map(kind, layer, head) for head in heads] for layer in range(site.n_layers)]
+        arrays[f"{kind}.weights"] = np.array([[each.weights for each in row] for row in maps])
+        arrays[f"{kind}.scores"] = np.array([[each.scores for each in row] for row in maps])
+        arrays[f"{kind}.mask"] = maps[0][0].mask
+        checks[kind] = [[_checks_to_list(each.audit) for each in row] for row in maps]
+    values = {"version": VERSION, "run": run_to_dict(translation), "digests": model_digests(directory)}
+    meta = json.dumps(values | {"checks": checks}, ensure_ascii=False).encode()
+    np.savez_compressed(path, meta=np.frombuffer(meta, np.uint8), **arrays)
+
+
+def _checks_to_list(report: AuditReport) -> list[tuple[str, float, float]]:
+    return [(check.name, check.value, check.limit) for check in report.checks]
+
+
+def load_maps(path: Path) -> MappedRun:
+    """Reads a file of this installation that ``save_maps`` wrote."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    for array in arrays.values():
+        array.flags.writeable = False
+    meta = json.loads(arrays["meta"].tobytes())
+    run = run_from_dict(meta["run"])
+    maps = {kind: _maps(str(kind), arrays, meta["checks"][kind]) for kind in run.config.sites}
+    known = {each.name: getattr(run, each.name) for each in fields(run)}
+    return MappedRun(**known, maps=maps, digests=meta["digests"])
+
+
+def _maps(kind: str, arrays: Mapping[str, Any], checks: list[list[Any]]) -> Maps:
+    audits = tuple(
+        tuple(AuditReport(tuple(Check(*check) for check in head)) for head in layer) for layer in checks
+    )
+    weights, scores, mask = (arrays[f"{kind}.{name}"] for name in ("weights", "scores", "mask"))
+    return Maps(weights, scores, mask, audits)

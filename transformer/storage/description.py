@@ -1,0 +1,154 @@
+"""What a model directory says of its model, without its weights: config, size, heads, card. No PyTorch."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.model.config import TransformerConfig
+from transformer.storage.files import SAFETENSORS, CheckpointError, read_json
+
+WEIGHTS_FILE = SAFETENSORS
+CONFIG_FILE = "config.json"
+TOKENIZER_FILE = "tokenizer.model"
+CARD_FILE = "README.md"
+HEADS_FILE = "heads.json"
+PROBES_FILE = "probes.json"
+FAMILIARITY_FILE = "familiarity.json"
+MEANS_FILE = "means.safetensors"
+MAX_PARAMETERS = 2_000_000_000
+MAX_CARD_BYTES = 2**18
+
+
+@dataclass(frozen=True)
+class Description:
+    """What the files beside the weights say.
+
+    Attributes:
+        config: Sizes and architecture choices.
+        heads: Head statistics (`heads.json`), or None.
+    """
+
+    config: TransformerConfig
+    heads: dict[str, Any] | None
+
+
+def describe(directory: Path) -> Description:
+    """Reads what one of this package's model directories says of its model.
+
+    Raises:
+        CheckpointError: A file is missing, damaged, or belongs to another model.
+    """
+    config, heads = read_config(directory), read_heads(directory)
+    check_heads(directory, heads, config)
+    return Description(config, heads)
+
+
+def read_heads(directory: Path) -> dict[str, Any] | None:
+    """The content of `heads.json`; None if there is no such file.
+
+    Raises:
+        CheckpointError: The file is not a JSON object.
+    """
+    return read_json(directory / HEADS_FILE) if (directory / HEADS_FILE).exists() else None
+
+
+def weights_hash(directory: Path) -> str:
+    """A hash of a model's weights, by which a file says that it belongs to them."""
+    with (directory / WEIGHTS_FILE).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def read_card(directory: Path) -> str:
+    """The first ``MAX_CARD_BYTES`` bytes of the model card as text; empty if there is no card."""
+    card = directory / CARD_FILE
+    if not card.is_file():
+        return ""
+    with card.open("rb") as file:
+        return file.read(MAX_CARD_BYTES).decode("utf-8", "replace")
+
+
+def read_config(directory: Path) -> TransformerConfig:
+    """Reads and checks `config.json`.
+
+    Raises:
+        CheckpointError: The file is missing, is not a JSON object, or describes no model that can be built.
+    """
+    if not directory.is_dir():
+        raise CheckpointError(f"There is no model directory {directory}.")
+    values = read_json(directory / CONFIG_FILE)
+    if "model_type" in values or "architectures" in values:
+        kind = values.get("model_type") or values.get("architectures")
+        raise CheckpointError(
+            f"{directory} holds a {kind} model of another library; this package cannot open it."
+        )
+    try:
+        config = TransformerConfig.from_dict(values)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
+    check_parameters(directory / CONFIG_FILE, config)
+    return config
+
+
+def check_parameters(path: Path, config: TransformerConfig) -> None:
+    """Refuses a config of more than ``MAX_PARAMETERS`` parameters.
+
+    Raises:
+        CheckpointError: The config describes more; the message names ``path``.
+    """
+    if parameter_count(config) > MAX_PARAMETERS:
+        raise CheckpointError(
+            f"{path} describes a model of {parameter_count(config):,} parameters; "
+            f"this package opens at most {MAX_PARAMETERS:,}."
+        )
+
+
+def parameter_count(config: TransformerConfig) -> int:
+    """Estimates the number of parameters of a config, with its position table, without building the model."""
+    attention, feed_forward = 4 * config.d_model**2, 2 * config.d_model * config.d_ff
+    encoder = config.n_encoder_layers * (attention + feed_forward)
+    decoder = config.n_decoder_layers * (2 * attention + feed_forward)
+    target_tables = (not config.shared_embeddings) + (not config.tied_embeddings)
+    pieces = config.vocab_size + target_tables * config.n_target_pieces
+    return encoder + decoder + (pieces + config.max_positions) * config.d_model
+
+
+def check_heads(directory: Path, heads: dict[str, Any] | None, config: TransformerConfig) -> None:
+    """Refuses a `heads.json` that lacks the shape its readers rely on, or names heads the model lacks.
+
+    Raises:
+        CheckpointError: The content does not fit the config; the message names the file.
+    """
+    if not _fits(heads or {}, config):
+        raise CheckpointError(
+            f"{directory / HEADS_FILE} is damaged or describes the heads of another model; remove it."
+        )
+
+
+def _fits(heads: dict[str, Any], config: TransformerConfig) -> bool:
+    default, grids = heads.get("default", {}), heads.get("heads", {})
+    layers = {str(kind): site.n_layers for kind, site in config.sites.items()}
+    if not (isinstance(default, dict) and isinstance(grids, dict) and {*default, *grids} <= set(layers)):
+        return False
+    return all(_is_place(place, layers[kind], config.n_heads) for kind, place in default.items()) and all(
+        _is_grid(grid, layers[kind], config.n_heads) for kind, grid in grids.items()
+    )
+
+
+def _is_place(place: Any, layers: int, heads: int) -> bool:
+    if not (isinstance(place, list) and len(place) == 2 and all(type(number) is int for number in place)):
+        return False
+    return 0 <= place[0] < layers and 0 <= place[1] < heads
+
+
+def _is_grid(grid: Any, layers: int, heads: int) -> bool:
+    rows = grid if isinstance(grid, list) else []
+    return len(rows) == layers and all(
+        isinstance(row, list) and len(row) == heads and all(map(_is_statistics, row)) for row in rows
+    )
+
+
+def _is_statistics(found: Any) -> bool:
+    return isinstance(found, dict) and all(type(value) in (int, float) for value in found.values())

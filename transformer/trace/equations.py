@@ -1,0 +1,243 @@
+"""What a trace records of each intervention, and the equations that an audit holds against it.
+
+``EQUATIONS`` is the table. The functions below write the equations out once more, apart from the code that
+applied the changes while the model ran, and without PyTorch: a file is checked with them too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from transformer.model import interventions as do
+from transformer.model.interventions.heads import InAttention
+from transformer.model.interventions.masks import Cells, Masking
+from transformer.trace.view import Array, BoolArray
+
+OUTPUTS, HEADS, STREAM, TOKENS = "outputs", "changed heads", "residual stream", "changed tokens"
+
+
+@dataclass(frozen=True)
+class Equation:
+    """How one sort of intervention is proved.
+
+    Attributes:
+        recorded: What the trace holds, before and after.
+        checked: The equation.
+        check: Name of the check in the report.
+    """
+
+    recorded: str
+    checked: str
+    check: str
+
+
+EQUATIONS: dict[type[do.Intervention], Equation] = {
+    do.Choose: Equation("the step's token; log-probabilities are the model's", "written = chosen", TOKENS),
+    do.Prefix: Equation("the first steps' tokens", "written = given", TOKENS),
+    do.Forbid: Equation("the tokens of all steps", "written ≠ forbidden", TOKENS),
+    do.EditSource: Equation("the source as read", "read at the position = given", TOKENS),
+    do.DropSource: Equation(
+        "the source as read; the text as typed", "tokens read = typed − left out", TOKENS
+    ),
+    do.Ablate: Equation(
+        "zero, mean: the head's output before and after; else queries, keys, values and output",
+        "before = softmax(s) V, after = 0 or the mean; else output = w V with w on the keys named",
+        f"{OUTPUTS}, {HEADS}",
+    ),
+    do.Scale: Equation(
+        "the head's output before and after", "before = softmax(s) V, after = factor × before", HEADS
+    ),
+    do.SetRow: Equation(
+        "queries, keys, values, output", "output = w V; w = given, the rest ∝ softmax(s)", OUTPUTS
+    ),
+    do.Temperature: Equation("queries, keys, values, output", "output = softmax(s / T) V", OUTPUTS),
+    do.Unscaled: Equation("queries, keys, values, output", "output = softmax(q·k + bias) V", OUTPUTS),
+    do.Mask: Equation(
+        "the model's mask as a rule, the changed cells, queries, keys, values, output",
+        "output = softmax(s + M) V with −∞ in M where a cell is hidden after the change",
+        OUTPUTS,
+    ),
+    do.Hide: Equation(
+        "as for a mask", "output = softmax(s + M) V with −∞ in M for the hidden token", OUTPUTS
+    ),
+    do.NoPositions: Equation(
+        "embeddings, the residual stream, queries, keys",
+        "input = token embeddings; no bias; q = x W_Q",
+        STREAM,
+    ),
+    do.DropSublayer: Equation(
+        "the update before, the stream before and after", "stream after = stream + 0", STREAM
+    ),
+    do.DropNorm: Equation(
+        "the stream before, what was read, the stream after",
+        "read = stream, or after = stream + update",
+        STREAM,
+    ),
+    do.Patch: Equation(
+        "what was there before, what is there after, what the other run held",
+        "after = other run at the positions named, = before elsewhere",
+        f"{HEADS}, {STREAM}",
+    ),
+}
+"""By sort of intervention."""
+
+
+HeadChange = tuple[InAttention, Array | None]
+"""A change of one head, and what it puts in."""
+
+
+def masked_textbook(own: BoolArray, masks: Sequence[Masking], first: int) -> BoolArray:
+    """(queries, keys): a mask after its changes, cell by cell; ``first`` is the first query's position."""
+    mask = own.copy()
+    for change in masks:
+        if isinstance(change, do.Hide):
+            mask[:, change.source_token] = False
+        if isinstance(change, do.Mask):
+            mask[_cells(change.allow, mask.shape, first)] = True
+            mask[_cells(change.forbid, mask.shape, first)] = False
+    return mask
+
+
+def _cells(cells: Cells, shape: tuple[int, ...], first: int) -> BoolArray:
+    """(queries, keys): the cells named."""
+    distance = np.arange(shape[1])[None, :] - np.arange(first, first + shape[0])[:, None]
+    if isinstance(cells, str):
+        named = {
+            "all": np.ones(shape, bool),
+            "future": distance > 0,
+            "next": distance == 1,
+            "self": distance == 0,
+            "past": distance < 0,
+        }
+        return named[cells]
+    found = np.zeros(shape, bool)
+    for query, key in cells:
+        rows = slice(None) if query is None else slice(max(0, query - first), max(0, query - first + 1))
+        found[rows, slice(None) if key is None else slice(key, key + 1)] = True
+    return found
+
+
+def scored_textbook(
+    products: Array, bias: Array | None, divided: bool, d_head: int, changes: Sequence[HeadChange]
+) -> Array:
+    """(queries, keys): one head's scores after its changes.
+
+    Args:
+        products: q·k.
+        bias: What positions add to q·k / √d_k.
+        divided: Whether the bias is itself divided by √d_k (Shaw et al. 2018, equation 4).
+        d_head: d_k.
+        changes: What is changed in the head.
+    """
+    unscaled = any(isinstance(change, do.Unscaled) for change, _ in changes)
+    divisor = 1.0 if unscaled else math.sqrt(d_head)
+    scores = products / np.float32(divisor)
+    if bias is not None:
+        scores = scores + (bias * np.float32(math.sqrt(d_head) / divisor) if divided else bias)
+    heat = [change.temperature for change, _ in changes if isinstance(change, do.Temperature)]
+    found: Array = scores / np.float32(math.prod(heat))
+    return found
+
+
+def weighed_textbook(own: Array, mask: BoolArray, first: int, changes: Sequence[HeadChange]) -> Array:
+    """(queries, keys): one head's weights after its changes, row by row."""
+    weights = own.copy()
+    for change, _ in changes:
+        if isinstance(change, do.Ablate) and change.by in ("uniform", "previous", "first"):
+            for row in _acted(change.rows, first, len(weights)):
+                weights[row] = _pattern(change.by, weights[row], mask[row], row + first)
+        if isinstance(change, do.SetRow):
+            for row in _acted((change.query,), first, len(weights)):
+                weights[row] = _given(change, weights[row], mask[row])
+    return weights
+
+
+def _acted(rows: Sequence[int] | None, first: int, count: int) -> list[int]:
+    """The rows of an array from position ``first`` on that a change acts on."""
+    return [row for row in range(count) if rows is None or row + first in rows]
+
+
+def _pattern(by: str, own: Array, mask: BoolArray, query: int) -> Array:
+    """(keys,): a row of a fixed pattern; its own weights if the key is hidden or does not exist."""
+    if by == "uniform":
+        return (mask / max(1, int(mask.sum()))).astype(np.float32)
+    key = query - 1 if by == "previous" else 0
+    if key < 0 or not mask[key]:
+        return own
+    return (np.arange(len(own)) == key).astype(np.float32)
+
+
+def _given(change: do.SetRow, own: Array, mask: BoolArray) -> Array:
+    """(keys,): the weights given, and the rest in the proportions of the head's own."""
+    given = dict(change.given)
+    free = np.array([key not in given and bool(mask[key]) for key in range(len(own))])
+    left = max(0.0, 1.0 - sum(given.values()))
+    share = own.astype(np.float64) * free
+    share = share if share.sum() > 0 else free.astype(np.float64)
+    row = share * (left / max(float(share.sum()), 1e-30))
+    for key, weight in given.items():
+        row[key] = weight
+    return row.astype(np.float32)
+
+
+def put_textbook(own: Array, changes: Sequence[HeadChange]) -> Array:
+    """(queries, d_head): one head's output after its changes, from row 0 on."""
+    output = own.copy()
+    for change, material in changes:
+        match change:
+            case do.Ablate(by="zero"):
+                output[_acted(change.rows, 0, len(output))] = 0.0
+            case do.Ablate(by="mean"):
+                output[_acted(change.rows, 0, len(output))] = np.nan if material is None else material
+            case do.Scale():
+                output[_acted(change.rows, 0, len(output))] *= np.float32(change.factor)
+            case do.Patch():
+                output = patched_textbook(output, change, material)
+    return output
+
+
+def patched_textbook(own: Array, change: do.Patch, material: Array | None) -> Array:
+    """(positions, width): a place after a patch, position by position."""
+    if material is None:
+        return np.full_like(own, np.nan)
+    after = own.copy()
+    for row, (here, _) in enumerate(change.pairs(len(material))):
+        if here < len(after):
+            after[here] = material[row]
+    return after
+
+
+def audited_tokens(
+    changes: Sequence[do.Intervention], source: Sequence[str], written: Sequence[tuple[str, int]]
+) -> bool:
+    """Whether a run's tokens are those that its changes ask for.
+
+    Args:
+        changes: All changes.
+        source: Pieces of the source as read.
+        written: Piece and id of every output token.
+    """
+
+    def holds(step: int, token: do.Token) -> bool:
+        return step < len(written) and token in written[step]
+
+    left_out = [each.position for each in changes if isinstance(each, do.DropSource)]
+    for each in changes:
+        match each:
+            case do.Choose(step, token) if not holds(step, token):
+                return False
+            case do.Prefix(tokens) if not all(holds(*pair) for pair in enumerate(tokens)):
+                return False
+            case do.Forbid(token, None) if any(token in pair for pair in written):
+                return False
+            case do.Forbid(token, int(step)) if holds(step, token):
+                return False
+            case do.EditSource(position, str(piece)):
+                at = position - sum(other < position for other in left_out)
+                if not 0 <= at < len(source) or source[at] != piece:
+                    return False
+    return True

@@ -1,0 +1,70 @@
+"""Reads one head out of a trace, and audits the arrays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from transformer.model.sites import AttentionKind
+from transformer.trace.audit import audit_view
+from transformer.trace.records import AttentionTrace
+from transformer.trace.report import AuditReport
+from transformer.trace.view import HeadLabels, HeadView, Window, read_only
+
+
+def head_view(
+    trace: AttentionTrace,
+    place: tuple[AttentionKind, int, int],
+    labels: HeadLabels,
+    model: tuple[str, str],
+    window: Window | None = None,
+) -> HeadView:
+    """Reads one head out of a trace and audits the arrays that it returns.
+
+    Args:
+        trace: The trace.
+        place: Kind, layer and head.
+        labels: Tokens of the whole map.
+        model: Name, and "pre" or "post".
+        window: The part of the map; None for all of it.
+
+    Raises:
+        IndexError: There is no such layer or head, or the window leaves the map.
+    """
+    kind, layer, head = place
+    record = trace.layer(kind, layer, head)
+    window = _checked(window or record.window(), record.window())
+    rows, keys = window.queries, window.keys
+    view = HeadView(
+        kind=kind,
+        layer=layer,
+        head=head,
+        model=model[0],
+        norm=model[1],
+        query_tokens=labels.queries[rows],
+        predicted_tokens=None if labels.predicted is None else labels.predicted[rows],
+        key_tokens=labels.keys[keys],
+        window=window,
+        scores=trace.scores(kind, layer, head, window),
+        mask=trace.mask(kind, layer, head, window),
+        weights=trace.weights(kind, layer, head, window),
+        query=read_only(record.query[head, rows]),
+        key=read_only(record.key[head, keys]),
+        value=read_only(record.value[head, keys]),
+        output=read_only(record.output[head, rows]),
+        audit=AuditReport(()),
+    )
+    found = trace.audit((kind, layer))
+    proof = found.checks + audit_view(view, record).checks
+    return replace(view, audit=AuditReport(proof, found.changes))
+
+
+def _checked(window: Window, whole: Window) -> Window:
+    inside = (
+        0 <= window.query_start < window.query_stop <= whole.query_stop
+        and 0 <= window.key_start < window.key_stop <= whole.key_stop
+    )
+    if not inside:
+        raise IndexError(
+            f"The window {window} leaves the map of {whole.query_stop} × {whole.key_stop} cells."
+        )
+    return window

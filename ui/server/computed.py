@@ -1,0 +1,101 @@
+"""What the models compute beyond a translation, for the pages that look deeper: once, and then kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+import streamlit as st
+
+from transformer import Translation, Translator
+from transformer.lenses.block import Block, open_block
+from transformer.lenses.inside import InsideHead, look_inside
+from transformer.model.sites import AttentionKind, Side
+from transformer.study.facts import Grid, grid
+from transformer.study.statistics import sentence_totals
+from transformer.trace.value_norms import output_projections
+from transformer.translate.batch import BatchEntry, run_batch
+from transformer.translate.retrace import retrace
+from transformer.what_if.untrained import same_tokens, untrained_twin
+from ui.linked_view import Head
+from ui.server.catalogue import addressed, has_model, translator
+from ui.server.runs import Asked
+from ui.server.stores import kept
+
+LONGEST_IN_BATCH = 128
+"""Most tokens of a sentence in a batch: six such sentences take about 60 MB."""
+
+V = TypeVar("V")
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _untrained(name: str, trained: int, seed: int) -> Translator:
+    return untrained_twin(translator(name), seed)
+
+
+def rearranged(key: Hashable, make: Callable[[], V]) -> V:
+    """What a twin computes for a shifted or changed sentence, made once and then kept."""
+    made: V = kept("rearranged").get(key, make)
+    return made
+
+
+def retraced(asked: Asked, translation: Translation) -> Translation:
+    """The same translation with its residual stream, from a second pass over the translation."""
+    model = translator(asked.model)
+    return kept("traced").get((asked, id(translation)), lambda: retrace(model, translation))
+
+
+def inside(asked: Asked, translation: Translation, kind: str, chosen: Head, row: int) -> InsideHead:
+    """One query of one head, step by step.
+
+    Args:
+        asked: the request that identifies the translation.
+        translation: the translation as it was decoded.
+        kind: encoder, decoder or cross.
+        chosen: layer and head, from 0.
+        row: the query, from 0.
+    """
+    again = retraced(asked, translation)
+    return look_inside(translator(asked.model).model, again, (kind, *chosen), row, translation)
+
+
+def block(asked: Asked, translation: Translation, side: Side, layer: int, position: int) -> Block:
+    """One layer (from 0) of a stack at one token (from 0), sub-layer by sub-layer."""
+    return open_block(translator(asked.model).model, retraced(asked, translation), side, layer, position)
+
+
+def untrained(asked: Asked, translation: Translation, seed: int) -> Translation:
+    """The same source and target tokens through a model of the same shape with fresh weights.
+
+    Raises:
+        NoModelError: the run was opened from a file.
+    """
+    twin = _untrained(asked.model, id(translator(asked.model)), seed)
+    return kept("translations").get((asked, id(translation), seed), lambda: same_tokens(twin, translation))
+
+
+def statistics(asked: Asked, translation: Translation, kind: str) -> Grid:
+    """Statistics of every head of a kind over this sentence, by layer and head."""
+
+    def make() -> Grid:
+        parts = output_projections(translator(asked.model).model) if has_model(asked.model) else None
+        return grid(sentence_totals(translation, AttentionKind(kind), parts))
+
+    return kept("statistics").get((asked, id(translation), kind), make)
+
+
+def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
+    """Several sentences translated as one padded batch.
+
+    Raises:
+        ValueError: a text is empty or too long.
+    """
+    model = translator(name)
+    texts = tuple(addressed(name, text, None) for text in texts)
+    for text in texts:
+        if (length := len(model.ids(text)) + 1) > LONGEST_IN_BATCH:
+            raise ValueError(
+                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} fit here."
+            )
+    key = (name, id(model), texts)
+    return kept("batches").get(key, lambda: run_batch(model, texts))

@@ -1,0 +1,65 @@
+"""The menu: every page, in groups, and the links between them.
+
+Streamlit opens a page with the query that the server sent with the link, whatever its `href` says. So the
+query is constant, and means "keep this session's state" (`ui/address/session.py`): a step of the cursor
+sends no link again. `static/linked_view-5/menu.js` writes the full address into the `href`, for new tabs and
+copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from ui.address.parameters import KEEP, PAGE_OWN
+
+
+@dataclass(frozen=True)
+class Page:
+    """One entry: the script, the name in the menu, and the icon."""
+
+    path: str
+    label: str
+    icon: str
+
+
+GROUPS: dict[str, tuple[Page, ...]] = {
+    "": (Page("app.py", "Translate", ":material/translate:"),),
+    "Attention": (
+        Page("pages/encoder_self_attention.py", "Encoder self-attention", ":material/input:"),
+        Page("pages/decoder_self_attention.py", "Decoder self-attention", ":material/output:"),
+        Page("pages/cross_attention.py", "Cross-attention", ":material/compare_arrows:"),
+        Page("pages/inside_a_head.py", "Inside a head", ":material/function:"),
+    ),
+    "How it works": (
+        Page("pages/anatomy.py", "Anatomy", ":material/account_tree:"),
+        Page("pages/positions.py", "Positions", ":material/straighten:"),
+        Page("pages/masks.py", "Masks", ":material/grid_off:"),
+    ),
+    "Experiments": (Page("pages/compare.py", "Compare", ":material/difference:"),),
+    "Beyond this sentence": (
+        Page("pages/heads.py", "Heads over sentences", ":material/library_books:"),
+        Page("pages/open_file.py", "Open a file", ":material/folder_open:"),
+    ),
+}
+"""The pages under their headings, in the order of the menu."""
+PAGES = tuple(page for pages in GROUPS.values() for page in pages)
+
+_SCRIPT = 'import(new URL("app/static/linked_view-5/menu.js", document.baseURI))'
+_addresses = st.components.v2.component(
+    "menu_addresses",
+    js=f"export default async ({{ data }}) => {{\n  (await {_SCRIPT}).keep({{ data: data[0] }});\n}};",
+    isolate_styles=False,
+)
+
+
+def draw() -> None:
+    """Draws the menu; it is the same in every run, so only a full run of a page draws it."""
+    with st.container(key="menu"):
+        for heading, pages in GROUPS.items():
+            if heading:
+                st.caption(heading)
+            for page in pages:
+                st.page_link(page.path, label=page.label, icon=page.icon, query_params=KEEP, width="stretch")
+        _addresses(key="menu-addresses", data=[{"query": KEEP, "own": PAGE_OWN}])

@@ -1,0 +1,89 @@
+"""The line that says that a text is unlike the training texts, and offers a model for texts like it."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from transformer.lenses.familiarity import Unfamiliar
+from ui.address import session
+from ui.controls.text import plain
+from ui.server import catalogue, runs
+from ui.server.hub_models import desk, may_be_fetched
+from ui.server.opened import Opened
+from ui.shell.model_picker import take_model
+
+_FAMILY = "Helsinki-NLP/opus-mt"
+
+
+def tell(opened: Opened) -> None:
+    """Draws the line for a text that is unlike the training texts; draws nothing for any other text."""
+    try:
+        found = runs.unfamiliar(opened.asked, opened.translation)
+    except (ValueError, OSError) as error:
+        st.caption(plain(str(error)))
+        return
+    if found is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="unfamiliar"):
+        st.caption(f":material/info: {plain(sentence(found))}", width="stretch")
+        if found.measure.instead is not None:
+            _offer(found.measure.instead, found.measure.instead_bytes)
+
+
+def sentence(found: Unfamiliar) -> str:
+    """What speaks against the text, with its numbers."""
+    return (
+        f"This text is unlike those that the model was trained on: {_reason(found)}. The model translates "
+        "such texts poorly. ✓ verified vouches for the pictures, not for the translation."
+    )
+
+
+def _reason(found: Unfamiliar) -> str:
+    traits, usual = found.traits, found.measure.usual
+    if found.reason == "tokens":
+        low, high = usual["tokens"]
+        return f"it has {traits.tokens:,} tokens (usual: {low:.0f} to {high:.0f})"
+    if found.reason == "tokens_per_word":
+        low, high = usual["tokens_per_word"]
+        return f"its words take {traits.tokens_per_word:.1f} tokens each (usual: {low:.1f} to {high:.1f})"
+    if found.reason == "log_prob":
+        low, high = (100 * math.exp(end) for end in usual["log_prob"])
+        mean = 100 * math.exp(traits.log_prob)
+        return (
+            f"its tokens of the translation have a probability of {mean:.0f} %, as geometric mean (usual: "
+            f"{low:.0f} to {high:.0f} %)"
+        )
+    return (
+        f"{traits.unknown:,} of its {traits.tokens:,} tokens are bytes of characters that the model has no "
+        "token for"
+    )
+
+
+def _offer(name: str, nbytes: int) -> None:
+    """Draws the button that opens the other model, if it is here or may be fetched."""
+    shown = "OPUS-MT" if name.startswith(_FAMILY) else name
+    if name in catalogue.available():
+        st.button(f"Open {shown} for text like this", type="tertiary", on_click=take_model, args=(name,))
+        return
+    if not may_be_fetched(name):
+        return
+    question = desk().question(session.visitor())
+    asked = question if question is not None and question.name == name else None
+    fetching = asked is not None and asked.download is not None
+    st.button(
+        f"Fetching {shown}" if fetching else f"Open {shown} ({nbytes / 1e6:.0f} MB) for text like this",
+        type="tertiary",
+        icon=":material/cloud_download:",
+        disabled=fetching,
+        on_click=_fetch,
+        args=(name,),
+        key="unfamiliar.fetch",
+    )
+    if asked is not None and asked.problem:
+        st.caption(plain(asked.problem))
+
+
+def _fetch(name: str) -> None:
+    desk().fetch_at_once(session.visitor(), name)
