@@ -94,16 +94,16 @@ def _places(rows: Sequence[LedgerRow]) -> list[float]:
 
 
 def _numbers(rows: Sequence[LedgerRow], places: Sequence[float], mask: np.ndarray) -> list[dict[str, Any]]:
-    """The numbers in the cells: white on strong colours, otherwise in the page's text colour."""
+    """The numbers in the cells: white on a strong purple or hue, otherwise in the page's text colour."""
     strong, faint = _written("#ffffff"), _written(None)
     for row, place in zip(rows, places, strict=True):
         end = 1.0 if row.share else largest(row.values[mask] if row.masked else row.values)
         for column in np.flatnonzero(mask | (not row.masked)):
             value = float(row.values[column])
-            trace = strong if abs(value) > STRONG * end else faint
+            trace = strong if value > STRONG * end else faint
             trace["x"].append(int(column))
             trace["y"].append(place)
-            trace["text"].append(f"{value:.2f}")
+            trace["text"].append(labels.number(value))
     return [trace for trace in (strong, faint) if trace["x"]]
 
 

@@ -117,7 +117,7 @@ def _key_boxes(
         _box(column, 0, f"{source}<br>{labels.escape(name)}"),
         _box(column - 0.2, 1, k),
         _box(column + 0.27, 3.8, v),
-        _box(column - 0.2, 2, f"{symbols.score} = {numbers[0]:.2f}"),
+        _box(column - 0.2, 2, f"{symbols.score} = {labels.number(numbers[0])}"),
         _box(column - 0.2, 3.8, f"{symbols.weight} = <b>{numbers[1]:.2f}</b>"),
     ]
 

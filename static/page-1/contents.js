@@ -5,7 +5,6 @@ import { element } from "../linked_view-5/dom.js";
 import { reading, stuck } from "./sizes.js";
 
 const STYLE = new URL("contents.css", import.meta.url);
-const PHONE = 640;
 const lists = new WeakMap();
 
 document.head.append(element("link", "", undefined, { rel: "stylesheet", href: STYLE }));
@@ -49,18 +48,19 @@ class Contents {
 
   // Tells the style sheet the heights of what stays at the top, and the colour of the page behind it.
   fit() {
-    const view = this.frame?.querySelector(".lv");
+    const view = this.frame?.querySelector(":scope > div:has(.lv)");
     if (!view) {
       requestAnimationFrame(() => this.host.isConnected && this.fit());
       return;
     }
     this.observer.observe(view);
-    const strips = view.querySelector(".lv-strips")?.offsetHeight ?? 0;
-    const sizes = { list: this.root.offsetHeight, view: view.offsetHeight, strips };
-    const { top, room } = stuck(sizes, window.innerWidth <= PHONE);
+    const strips = view.querySelector(".lv-strips")?.getBoundingClientRect().bottom ?? 0;
+    const sizes = { list: this.root.offsetHeight, view: view.offsetHeight };
+    sizes.strips = Math.max(strips - view.getBoundingClientRect().top, 0);
+    const { top, room } = stuck(sizes, window.innerHeight);
     const paper = getComputedStyle(this.root).getPropertyValue("--st-background-color");
     const values = { "--con-view-top": `${top}px`, "--con-room": `${room}px`, "--con-paper": paper };
-    for (const [name, value] of Object.entries(values)) this.frame.style.setProperty(name, value);
+    for (const [name, value] of Object.entries(values)) this.scroller.style.setProperty(name, value);
     this.room = room;
   }
 

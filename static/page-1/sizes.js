@@ -15,10 +15,12 @@ export function size(own, width, least) {
   return Math.max(Math.min(own ?? width, width), least);
 }
 
-// Where the linked view stays below the list of sections, and the room that both take. A phone keeps the controls
-// alone: the strips above them move out at the top.
-export function stuck({ list, view, strips }, phone) {
-  const hidden = phone ? strips : 0;
+const MOST = 0.3;
+
+// Where the linked view stays below the list of sections, and the room that both take. If they took too much of the
+// window, the strips move out at the top, and the cursor stays.
+export function stuck({ list, view, strips }, window) {
+  const hidden = list + view > MOST * window ? strips : 0;
   return { top: list - hidden, room: list + view - hidden };
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from figures.base import labels
 from transformer.lenses.spread import ProductSpread
 from transformer.what_if import arithmetic as what_if
 from transformer.what_if.two_heads import WORDS, TwoHeads, two_heads
@@ -33,7 +34,10 @@ def measured(spread: ProductSpread) -> str:
     )
 
 
-SHIFTED = r"\frac{e^{s_j}}{\sum_i e^{s_i}} = \frac{e^{s_j - m}}{\sum_i e^{s_i - m}}, \quad m = \max_i s_i"
+def shifted(score: str) -> str:
+    """The identity behind the subtraction, in LaTeX, with the letter of a score."""
+    formula = r"\frac{e^{s_j}}{\sum_i e^{s_i}} = \frac{e^{s_j - m}}{\sum_i e^{s_i - m}}, \quad m = \max_i s_i"
+    return formula.replace("s_", f"{score}_")
 
 
 def why_subtract(scores: np.ndarray, mask: np.ndarray) -> str:
@@ -46,10 +50,11 @@ def why_subtract(scores: np.ndarray, mask: np.ndarray) -> str:
     if not mask.any():
         return "This row sees no key, so there is nothing to normalise."
     largest = float(scores[mask].max())
+    written = labels.number(largest)
     return (
-        "Subtracting one number from all scores changes no weight, because it cancels. With m = "
-        f"{largest:.2f}, the largest score of this row, every power lies between 0 and e⁰ = 1. Without it, "
-        f"the largest power here would be e^{largest:.2f} = {np.exp(largest):.4g}. "
+        f"Subtracting one number from all scores changes no weight, because it cancels. With m = {written}, "
+        "the largest score of this row, every power lies between 0 and e⁰ = 1. Without it, the largest power "
+        f"here would be e^{written} = {np.exp(largest):.4g}. "
         f"{_overflow(scores, mask, largest)}"
     )
 

@@ -11,13 +11,16 @@ from ui.views.inside.notation import Notation
 
 _ADDED = {
     "alibi": r"B_{ij} = -m\,|i - j|",
-    "t5": r"B_{ij} = t_{\mathrm{bucket}(j - i)}",
-    "shaw": r"B_{ij} = q_i \cdot r_{j-i} / \sqrt{d_k}",
+    "t5": r"B_{ij} = t_{\mathrm{clip}(j - i)}",
+    "shaw": r"B_{ij} = q_i \cdot r_{\mathrm{clip}(j - i)} / \sqrt{d_k}",
 }
+_SHARED = "all far distances share one (clip)"
 _ADDED_WORDS = {
     "alibi": "ALiBi adds the penalty B for distance, with a fixed slope m for each head.",
-    "t5": "B is a learned number for each head and bucket of distances. Unlike T5, this model keeps ÷ √dₖ.",
-    "shaw": "B compares the query with a learned vector r for the distance (Shaw et al., relative keys).",
+    "t5": f"B is a learned number t for each head and distance; {_SHARED}. Unlike T5, this model keeps "
+    "÷ √dₖ.",
+    "shaw": "B compares the query with a learned vector r for the distance (Shaw et al., relative keys); "
+    f"{_SHARED}.",
 }
 _ROTATED = r"\tilde q_i = q_i R_i,\quad \tilde k_j = k_j R_j"
 _ROTATED_WORDS = "Rotary positions turn every q and k by its position before the product (marked by ~)."
@@ -48,15 +51,16 @@ class Terms:
     kind: str
 
     def row(self, weight: str) -> str:
-        """The weights of one query, as in the paper: softmax(q Kᵀ / √d_k + …)."""
+        """The weights of query i, as in the paper: softmax(q Kᵀ / √d_k + …)."""
         q, k = self._named("q"), self._named("K")
-        inner = rf"\frac{{{q} {k}^{{\top}}}}{{\sqrt{{d_k}}}}{self._more('b', 'm')}"
+        inner = rf"\frac{{{q} {k}^{{\top}}}}{{\sqrt{{d_k}}}}{self._more('B_i', 'M_i')}"
         return rf"{weight} = \mathrm{{softmax}}\!\left({inner}\right)"
 
     def column(self, weight: str, score: str) -> str:
-        """The weights of one query, as lectures write them: softmax(Kᵀ q / √d_k + …)."""
+        """The weights of query i, as lectures write them: softmax(Kᵀ q / √d_k + …)."""
         q, k = self._named("q"), self._named("K")
-        inner = rf"\frac{{{k}^{{\top}} {q}}}{{\sqrt{{d_k}}}}{self._more('b', 'm')}"
+        more = self._more(r"B_i^{\top}", r"M_i^{\top}")
+        inner = rf"\frac{{{k}^{{\top}} {q}}}{{\sqrt{{d_k}}}}{more}"
         return rf"{score} = {inner},\quad {weight} = \mathrm{{softmax}}({score})"
 
     def rows(self) -> str:
@@ -177,7 +181,7 @@ def bias_here(look: Look) -> str:
     inside = look.inside
     if inside.bias is None:
         return ""
-    added = f"{inside.bias[look.key]:+.2f}"
+    added = labels.number(inside.bias[look.key], "+.2f")
     query, key = labels.count(inside.row), labels.count(look.key)
     if inside.rule == "alibi" and query != key:
         slope = -float(inside.bias[look.key]) / abs(query - key)

@@ -88,9 +88,10 @@ def _section(name: str, parts: Parts, *latex: str, more: Callable[[], None] | No
             for formula in latex:
                 st.latex(formula)
             slot(f"{name}.text")
-            if more is not None:
-                more()
-            _export(name, parts)
+            with st.container(horizontal=True, gap="small", key=f"inside-more-{name}"):
+                if more is not None:
+                    more()
+                _export(name, parts)
         with right:
             yield
 
@@ -136,7 +137,7 @@ def _weights(look: Look, parts: Parts) -> None:
         with _explained(f"Why divide by √{look.sizes[1]}?"):
             slot("weights.divide")
         with _explained("Why subtract the maximum?"):
-            st.latex(asides.SHIFTED)
+            st.latex(asides.shifted(symbols.latex_score))
             slot("weights.subtract")
 
     with _section("weights", parts, weight, *terms.defined(), more=more):
@@ -151,15 +152,17 @@ def _matrix(look: Look, parts: Parts) -> None:
     queries, keys = runs.lengths(look.opened.translation, look.kind)
     d_k = look.sizes[1]
     told = (
-        f"in rows: ({queries} × {keys}) · ({keys} × {d_k}) = {queries} × {d_k}; each row sums to 1",
-        f"in columns: ({d_k} × {keys}) · ({keys} × {queries}) = {d_k} × {queries}; each column sums to 1",
+        f"({queries} × {keys}) · ({keys} × {d_k}) = {queries} × {d_k}; rows of weights sum to 1",
+        f"({d_k} × {keys}) · ({keys} × {queries}) = {d_k} × {queries}; columns of weights sum to 1",
     )
     written = formulas.rows(look), formulas.columns(look)
     with _section("matrix", parts, *formulas.terms_of(look).defined(), more=more):
-        for column, name, latex, shape in zip(st.columns(2), FORMS, written, told, strict=True):
+        for column, latex in zip(st.columns(2), written, strict=True):
             with column:
                 for formula in latex:
                     st.latex(formula)
+        for column, name, shape in zip(st.columns(2), FORMS, told, strict=True):
+            with column:
                 st.caption(shape)
                 slot(f"matrix.{name}")
 

@@ -144,15 +144,17 @@ def products(look: Look) -> Part:
     query, key = view.query[0], view.key[look.key]
     each = query * key
     best = int(np.argmax(np.abs(each)))
+    factors = f"{labels.number(query[best])} × {labels.number(key[best])}"
+    total = labels.number(inside.products[look.key])
     text = (
         f"q and k are multiplied dimension by dimension, and the products are summed. For {look.key_name}: "
-        f"**q·k = {inside.products[look.key]:.2f}**. Dimension {labels.count(best)} contributes most: "
-        f"{query[best]:.2f} × {key[best]:.2f} = {each[best]:.2f}. Point at any number to see its product."
+        f"**q·k = {total}**. Dimension {labels.count(best)} contributes most: {factors} = "
+        f"{labels.number(each[best])}. Point at any number to see its product."
     )
     rows = [
         Strip("q", query),
         Strip(f"k of {look.key_label}", key),
-        Strip("q × k", each, f"Σ = {each.sum():.2f}", True),
+        Strip("q × k", each, f"Σ = {labels.number(each.sum())}", True),
     ]
     figures = strips_drawing("product", rows, "vectors"), _all_keys(look)
     return Part({"text": text}, {"figures": figures})

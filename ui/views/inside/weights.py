@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from figures.base import labels
 from figures.base.bars import percent
 from figures.base.strips import Strip, largest, vectors_spec
 from figures.pages.inside import LedgerRow, ledger_spec
@@ -45,12 +46,13 @@ def _told(look: Look) -> str:
     inside, view = look.inside, look.view
     masked = int((~view.mask[0]).sum())
     hidden = f" The mask hides {masked} later key{'s' * (masked != 1)}." if masked else ""
+    product, scaled = (labels.number(each[look.key]) for each in (inside.products, inside.scaled))
+    share, total = view.weights[0, look.key], view.weights[0].sum()
     return (
-        f"For {look.key_name}: {inside.products[look.key]:.2f} ÷ √{look.sizes[1]} = "
-        f"{inside.scaled[look.key]:.2f}{bias_here(look)}.{hidden} The softmax makes every weight positive "
-        f"and lets them sum to 1; this key gets **{view.weights[0, look.key]:.2f}**, and the whole row "
-        f"{view.weights[0].sum():.2f}. As every visible key gets a share, this is "
-        "*soft* attention, and *global*: it reads everything that it may see."
+        f"For {look.key_name}: {product} ÷ √{look.sizes[1]} = {scaled}{bias_here(look)}.{hidden} The softmax "
+        "makes the weight of every visible key positive and lets them sum to 1. This key gets "
+        f"**{share:.2f}**, and the whole row {total:.2f}. As every visible key gets a share, this is *soft* "
+        "attention, and *global*: it reads everything that it may see."
     )
 
 
