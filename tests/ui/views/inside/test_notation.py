@@ -10,8 +10,6 @@ def test_the_paper_writes_rows_and_a_lecture_columns_with_shapes_that_fit():
     row = r"\underset{1 \times 8}{q} = \underset{1 \times 64}{x}\,\underset{64 \times 8}{W^{Q}} + \text{bias}"
     matrix = r"\underset{8 \times 64}{W^{q}}"
     column = rf"\underset{{8 \times 1}}{{q}} = {matrix}\,\underset{{64 \times 1}}{{a}} + \text{{bias}}"
-        r"\underset{8 \times 1}{q} = \underset{8 \times 64}{W^{q}}\,\underset{64 \times 1}{a} + \text{bias}"
-    )
     assert paper.product("q", "x", "Q", (64, 8)) == row
     assert lecture.product("q", "a", "Q", (64, 8)) == column
     assert (paper.indexed("k"), lecture.indexed("k")) == ("k_j", "k^j")
