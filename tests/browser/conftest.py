@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import re
 import socket
@@ -11,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import gated_app
@@ -25,6 +28,7 @@ from transformer.translate.translator import Translator
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 ROOT = Path(__file__).resolve().parents[2]
+STATIC = ROOT / "static"
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -199,6 +203,35 @@ def chromium() -> Iterator[object]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def scripts_alone(chromium: object) -> Iterator[object]:
+    """A page of a server that has the scripts and nothing else."""
+    handler = functools.partial(_Quiet, directory=STATIC)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = chromium.new_page()  # type: ignore[attr-defined]
+        page.goto(f"http://127.0.0.1:{server.server_port}/README.md")
+        yield page
+        page.close()
+        server.shutdown()
+
+
+def caller(page: object, folder: str) -> Callable[..., Any]:
+    """A function that calls one of a folder's modules with plain values: `call("cursor.clamp", 7, 0, 5)`."""
+
+    def call(name: str, *arguments: object) -> Any:
+        module, function = name.split(".")
+        script = f"given => import('/{folder}/{module}.js').then(m => m.{function}(...given))"
+        return page.evaluate(script, list(arguments))  # type: ignore[attr-defined]
+
+    return call
 
 
 @pytest.fixture(scope="session")

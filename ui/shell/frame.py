@@ -23,11 +23,10 @@ _STYLE = """
 .stElementContainer:has(> .st-key-menu-addresses), .st-key-menu-addresses { display: none; }
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }
-.st-key-inside-ledger, .st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
+.st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
 .st-key-masks-batch-long, .st-key-alignment-map { overflow-x: auto; }
 .st-key-masks-batch-long > * { min-width: 48rem; }
-.st-key-inside-scores { min-width: 600px; }
-:is([class*="st-key-anatomy-"], [class*="st-key-inside-"])
+[class*="st-key-anatomy-"]
   :is(.annotation-text, .textpoint text:not([style*="rgb(255, 255, 255)"])) { fill: currentColor !important; }
 .st-key-anatomy-diagram .nsewdrag { cursor: pointer; }
 .st-key-anatomy-lens > *, .st-key-anatomy-paper table { min-width: 620px; }
