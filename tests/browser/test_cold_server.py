@@ -10,7 +10,7 @@ import cold_app
 import pytest
 import waiting
 
-from .conftest import Visitor, serving
+from .conftest import PATIENCE, Visitor, serving
 
 OWN = "We like music."
 STARTING = "PyTorch and the model are still loading"
@@ -52,9 +52,22 @@ def cold(door: object, tmp_path: Path, chromium: object) -> Iterator[Callable[[]
     assert [error for visitor in visitors for error in visitor.errors] == []
 
 
-def wait_for_the_model(visitor: Visitor) -> None:
-    visitor.open(text=OWN)
-    visitor.until("document.querySelectorAll('.lv-strip-source .lv-word').length === 5")
+def ended(visitor: Visitor) -> None:
+    """Waits until the script has ended and the picture is drawn."""
+    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    visitor.ready()
+
+
+def move(visitor: Visitor, key: str, step: int) -> None:
+    """Moves the cursor by a key and waits until the server has answered."""
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press(key)
+    visitor.until(f"new URLSearchParams(location.search).get('step') === '{step}'")
+
+
+def look(visitor: Visitor) -> tuple[str, object, list[str]]:
+    """What is on the screen: the step, places and words, and the cells of the maps."""
+    return visitor.count(), visitor.page.evaluate(SEEN), visitor.page.evaluate(PAINTED)
 
 
 def test_the_picture_is_there_before_the_model_and_stays_as_it_is(
@@ -62,45 +75,36 @@ def test_the_picture_is_there_before_the_model_and_stays_as_it_is(
 ) -> None:
     visitor = cold()
     visitor.open()
-    visitor.page.focus(".lv")
-    visitor.page.keyboard.press("Home")
-    visitor.page.keyboard.press("ArrowRight")
-    visitor.until("location.search.includes('step=2')")
-    count, seen, painted = visitor.count(), visitor.page.evaluate(SEEN), visitor.page.evaluate(PAINTED)
-    assert len(painted) >= 3
+    move(visitor, "Home", 1)
+    move(visitor, "ArrowRight", 2)
+    ended(visitor)
+    before = look(visitor)
+    assert len(before[-1]) >= 3
+    move(visitor, "Home", 1)
     door()
-    wait_for_the_model(cold())
+    cold().open(text=OWN)  # needs the model
     visitor.page.get_by_role("button", name="Translate", exact=True).click()
-    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
-    visitor.ready()
-    assert (visitor.count(), visitor.page.evaluate(SEEN)) == (count, seen)
-    assert visitor.page.evaluate(PAINTED) == painted
+    move(visitor, "ArrowRight", 2)  # answered after the click
+    ended(visitor)
+    assert look(visitor) == before
 
 
-def test_a_sentence_typed_at_once_waits_with_a_word_and_is_translated(
+def test_whoever_wants_more_waits_with_a_word_and_gets_it(
     cold: Callable[[], Visitor], door: Callable[[], None]
 ) -> None:
-    visitor = cold()
-    visitor.open()
-    box = visitor.page.get_by_label("Sentence to translate")
+    writer, reader = cold(), cold()
+    writer.open()
+    box = writer.page.get_by_label("Sentence to translate")
     box.fill(OWN)
     box.press("Enter")
-    visitor.page.get_by_text(STARTING).wait_for()
+    reader.page.goto(f"{reader.base}/cross_attention")
+    for visitor in (writer, reader):
+        visitor.page.get_by_text(STARTING).wait_for(timeout=PATIENCE)
     assert box.input_value() == OWN
     door()
-    visitor.until("document.querySelector('.lv-strip-source .lv-word')?.textContent === 'We'")
-    visitor.ready()
-    assert visitor.page.get_by_text(STARTING).count() == 0
-    assert visitor.params()["text"] == OWN
-
-
-def test_another_page_waits_with_a_word_and_opens(
-    cold: Callable[[], Visitor], door: Callable[[], None]
-) -> None:
-    visitor = cold()
-    visitor.page.goto(f"{visitor.base}/cross_attention")
-    visitor.page.get_by_text(STARTING).wait_for()
-    door()
-    visitor.ready()
-    assert visitor.page.get_by_role("heading", name="Cross-attention").first.is_visible()
-    assert visitor.page.get_by_text(STARTING).count() == 0
+    writer.until("document.querySelector('.lv-strip-source .lv-word')?.textContent === 'We'")
+    for visitor in (writer, reader):
+        ended(visitor)
+        assert visitor.page.get_by_text(STARTING).count() == 0
+    assert writer.params()["text"] == OWN
+    assert reader.page.get_by_role("heading", name="Cross-attention").first.is_visible()
