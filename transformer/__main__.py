@@ -44,7 +44,19 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     """The parser of all commands. They are imported only here: that takes seconds, and Ctrl-C may come."""
-    from transformer.commands import attention, familiarity, heads, hub, positions, train, use
+    from transformer.commands import (
+        attention,
+        card,
+        familiarity,
+        heads,
+        hub,
+        positions,
+        remake,
+        scores,
+        showcase,
+        train,
+        use,
+    )
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -55,6 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     attention.add_command(subparsers)
     heads.add_commands(subparsers)
     familiarity.add_command(subparsers)
+    scores.add_command(subparsers)
+    card.add_command(subparsers)
+    showcase.add_commands(subparsers)
+    remake.add_command(subparsers)
     positions.add_command(subparsers)
     hub.add_commands(subparsers)
     return parser

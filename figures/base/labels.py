@@ -34,6 +34,11 @@ def head_phrase(layer: int, head: int) -> str:
     return f"head {count(head)} of layer {count(layer)}"
 
 
+def number(value: float, form: str = ".2f") -> str:
+    """A number with a true minus sign, which is as wide as a plus sign and never breaks a line."""
+    return format(value, form).replace("-", "−")
+
+
 def escape(text: str) -> str:
     """Escapes the characters that Plotly reads as markup (`& < >`) and `#`, Streamlit's mark for colours."""
     return "".join(_ESCAPES.get(character, character) for character in text)

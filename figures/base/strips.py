@@ -14,6 +14,10 @@ from figures.base import labels, style
 LARGEST_MATRIX = 16_384
 """Most cells of a matrix that are sent one by one; a larger matrix is pooled, and its title says so."""
 _STRIP = 22
+_BESIDE = {"l": 118, "r": 92}
+"""Room for names and notes beside the cells, so that the dimensions of strips and matrices line up."""
+_AIR = 5
+"""Px between the name of a line and its cells."""
 _STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "automargin": False}
 
 
@@ -85,10 +89,11 @@ def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dim
             "tickvals": list(range(len(strips))),
             "ticktext": [f"<b>{n}</b>" if s.bold else n for n, s in zip(names, strips, strict=True)],
             "tickfont": {"size": 11},
+            "ticklabelstandoff": _AIR,
         },
         "annotations": [_note(row, strip.note) for row, strip in enumerate(strips) if strip.note],
         "height": _STRIP * len(strips) + 26,
-        "margin": {"l": 118, "t": 4, "r": 92, "b": 22},
+        "margin": {**_BESIDE, "t": 4, "b": 22},
         "dragmode": False,
     }
     return style.spec(traces, layout)
@@ -133,7 +138,7 @@ def vectors_spec(
     )
     height = int(np.clip(340 / count, 10, 18))
     layout = {
-        "xaxis": {**_STILL, "range": [0.5, width + 0.5], "tickfont": {"size": 9}, "nticks": 6},
+        "xaxis": {**_STILL, "range": [0.5, width + 0.5], "tickfont": {"size": 9}, "nticks": 8},
         "yaxis": {
             **_STILL,
             "range": [count - 0.5, -0.5],
@@ -141,10 +146,11 @@ def vectors_spec(
             "tickvals": list(range(count)),
             "ticktext": labels.ticks(tokens),
             "tickfont": {"size": 10 if count <= 34 else 8},
+            "ticklabelstandoff": _AIR,
         },
         "shapes": [] if selected is None else [frame(0.5, width + 0.5, selected - 0.5, selected + 0.5)],
         "height": height * count + 28,
-        "margin": {"l": 84, "t": 4, "r": 4, "b": 22},
+        "margin": {**_BESIDE, "t": 4, "b": 22},
         "dragmode": False,
     }
     return style.spec([trace], layout)
@@ -170,6 +176,8 @@ def frame(left: float, right: float, top: float, bottom: float, **more: object) 
 def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210) -> dict[str, Any]:
     """Weight matrices side by side, each with its own scale; rows are inputs, columns outputs.
 
+    The columns of a single matrix stand under the dimensions of the strips above it.
+
     Args:
         matrices: name (may hold Plotly's markup) and numbers (rows, columns) of each matrix.
         height: in px.
@@ -179,7 +187,7 @@ def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210)
     traces, over = [], []
     layout: dict[str, Any] = {
         "height": height,
-        "margin": {"l": 34, "t": 34, "r": 4, "b": 22},
+        "margin": {"t": 34, "b": 22, **({"l": 34, "r": 4} if count > 1 else _BESIDE)},
         "dragmode": False,
     }
     for place, (name, values) in enumerate(matrices):

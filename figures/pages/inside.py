@@ -16,10 +16,8 @@ from figures.maps.heatmap import hatching, levels
 
 NUMBERS_UP_TO = 18
 STRONG = 0.75
-LECTURE_KEYS = 4
 WHAT_IF = "#767676"
 _STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "automargin": False}
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,7 @@ def ledger_spec(
             "tickvals": places,
             "ticktext": [labels.escape(row.name) for row in rows],
             "tickfont": {"size": 12},
+            "ticklabelstandoff": 5,
         },
         "shapes": [] if selected is None else [frame(selected - 0.5, selected + 0.5, -0.5, bottom)],
         "height": int(26 * (bottom + 0.5)) + 88,
@@ -95,16 +94,16 @@ def _places(rows: Sequence[LedgerRow]) -> list[float]:
 
 
 def _numbers(rows: Sequence[LedgerRow], places: Sequence[float], mask: np.ndarray) -> list[dict[str, Any]]:
-    """The numbers in the cells: white on strong colours, otherwise in the page's text colour."""
+    """The numbers in the cells: white on a strong purple or hue, otherwise in the page's text colour."""
     strong, faint = _written("#ffffff"), _written(None)
     for row, place in zip(rows, places, strict=True):
         end = 1.0 if row.share else largest(row.values[mask] if row.masked else row.values)
         for column in np.flatnonzero(mask | (not row.masked)):
             value = float(row.values[column])
-            trace = strong if abs(value) > STRONG * end else faint
+            trace = strong if value > STRONG * end else faint
             trace["x"].append(int(column))
             trace["y"].append(place)
-            trace["text"].append(f"{value:.2f}")
+            trace["text"].append(labels.number(value))
     return [trace for trace in (strong, faint) if trace["x"]]
 
 
@@ -138,104 +137,6 @@ def ledger(
 ) -> go.Figure:
     """`ledger_spec` as a figure."""
     return style.figure(ledger_spec(kind, tokens, mask, rows, selected))
-
-
-# --- b from a¹ … a⁴ -----------------------------------------------------------------------------------------
-
-
-def lecture_keys(weights: np.ndarray, mask: np.ndarray) -> list[int]:
-    """The keys that the drawing shows: the four visible keys of most weight, in reading order."""
-    seen = np.flatnonzero(mask)
-    best = seen[np.argsort(-weights[seen], kind="stable")][:LECTURE_KEYS]
-    return sorted(int(i) for i in best)
-
-
-def lecture_spec(
-    kind: str,
-    query: tuple[str, int],
-    tokens: Sequence[str],
-    scores: np.ndarray,
-    weights: np.ndarray,
-    mask: np.ndarray,
-) -> dict[str, Any]:
-    """The path from one query to its output b, as lectures draw it: from the inputs a of a few keys.
-
-    Args:
-        kind: encoder, decoder or cross.
-        query: token and position (from 0) of the query.
-        tokens: all keys.
-        scores: scores before the mask (keys,).
-        weights: attention weights (keys,).
-        mask: True where the query may attend (keys,).
-    """
-    keys = lecture_keys(weights, mask)
-    names, columns = labels.names(tokens, 9), range(1, len(keys) + 1)
-    number = _raised(query[1])
-    lines: list[tuple[tuple[float, float], tuple[float, float], float]] = [((0, 0.2), (0, 0.8), 1)]
-    boxes = [
-        _box(0, 0, f"x{number}<br>{labels.escape(labels.shorten(labels.display(query[0]), 9))}"),
-        _box(0, 1, f"q{number} = x{number}W<sub>Q</sub>"),
-        _box(0, 5, f"<b>b{number}</b> = Σ α̂ v"),
-    ]
-    for column, key in zip(columns, keys, strict=True):
-        own, weight = _raised(key), float(weights[key])
-        boxes += [
-            _box(column, 0, f"a{own}<br>{labels.escape(names[key])}"),
-            _box(column - 0.2, 1, f"k{own}"),
-            _box(column + 0.24, 3.8, f"v{own}"),
-            _box(column - 0.2, 2, f"α = {scores[key]:.2f}"),
-            _box(column - 0.2, 3.8, f"α̂ = <b>{weight:.2f}</b>"),
-        ]
-        lines += [
-            ((column - 0.2, 0.3), (column - 0.2, 0.8), 1),
-            ((column - 0.2, 1.2), (column - 0.2, 1.8), 1),
-            ((column + 0.24, 0.3), (column + 0.24, 3.6), 1),
-            ((0.1, 1.2), (column - 0.3, 1.8), 1),
-            ((column - 0.2, 2.2), (column - 0.2, 2.65), 1),
-            ((column - 0.2, 3.15), (column - 0.2, 3.6), 1),
-            ((column, 4.05), (0.12, 4.75), 1 + 9 * weight),
-        ]
-    boxes.append({**_box(1.5, 2.9, "softmax"), "borderpad": 0, "bordercolor": None, "bgcolor": None})
-    layout = {
-        "xaxis": {**_STILL, "visible": False, "range": [-0.55, len(keys) + 0.6]},
-        "yaxis": {**_STILL, "visible": False, "range": [-0.45, 5.4]},
-        "annotations": boxes,
-        "shapes": [
-            frame(0.5, len(keys) + 0.5, 2.65, 3.15, fillcolor="rgba(128,128,128,.14)", line={"width": 0})
-        ],
-        "height": 330,
-        "margin": {"l": 0, "t": 0, "r": 0, "b": 0},
-        "dragmode": False,
-    }
-    return style.spec([_link(kind, *line) for line in lines], layout)
-
-
-def _raised(position: int) -> str:
-    return str(labels.count(position)).translate(_SUPERSCRIPTS)
-
-
-def _box(x: float, y: float, text: str) -> dict[str, Any]:
-    look = {"bordercolor": "rgba(128,128,128,.6)", "borderpad": 3, "bgcolor": "rgba(128,128,128,.14)"}
-    return {"x": x, "y": y, "text": text, "showarrow": False, "font": {"size": 11}, **look}
-
-
-def _link(kind: str, start: tuple[float, float], end: tuple[float, float], width: float) -> dict[str, Any]:
-    colour = style.NEUTRAL if width == 1 else style.rgba(style.HUES[kind], 0.75)
-    line = {"width": width, "color": colour}
-    points = {"x": [start[0], end[0]], "y": [start[1], end[1]]}
-    return {"type": "scatter", "mode": "lines", **points, "line": line, "hoverinfo": "skip"}
-
-
-def lecture(
-    kind: str,
-    query: tuple[str, int],
-    tokens: Sequence[str],
-    scores: np.ndarray,
-    weights: np.ndarray,
-    mask: np.ndarray,
-) -> go.Figure:
-    """`lecture_spec` as a figure."""
-    return style.figure(lecture_spec(kind, query, tokens, scores, weights, mask))
 
 
 # --- the matrix form ----------------------------------------------------------------------------------------

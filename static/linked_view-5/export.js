@@ -3,19 +3,8 @@
 import { element } from "./dom.js";
 import { fetchPlotly } from "./library.js";
 
-let library = null;
-
-// Fetches plotly.js once; if that fails, the next click tries again.
-function plotly() {
-  library ||= fetchPlotly().catch((error) => {
-    library = null;
-    throw error;
-  });
-  return library;
-}
-
 async function save({ figure, name }, format, row) {
-  const lib = await plotly();
+  const lib = await fetchPlotly();
   const { data, layout } = JSON.parse(figure);
   const { width, height } = layout;
   const link = element("a");

@@ -2,8 +2,19 @@
 
 const PLOTLY = new URL("../plotly-cartesian-4.1.1.min.js", import.meta.url);
 
-// Resolves to plotly.js. A copy that the page already has keeps its place in `window`.
+let library = null;
+
+// Resolves to plotly.js, fetched once for all who ask; after a failure, the next one who asks fetches it again.
 export function fetchPlotly() {
+  library ??= arrival().catch((error) => {
+    library = null;
+    throw error;
+  });
+  return library;
+}
+
+// A copy that the page already has keeps its place in `window`.
+function arrival() {
   return new Promise((resolve, reject) => {
     const script = document.createElement("script");
     const before = window.Plotly;

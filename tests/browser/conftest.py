@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import re
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import gated_app
@@ -25,6 +29,7 @@ from transformer.translate.translator import Translator
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 ROOT = Path(__file__).resolve().parents[2]
+STATIC = ROOT / "static"
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -165,18 +170,26 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a running app."""
+@contextmanager
+def serving(program: Sequence[str], **environment: str) -> Iterator[str]:
+    """Runs the app, and yields its address; afterwards, no traceback may name a file of this project.
+
+    Args:
+        program: What starts Streamlit with the arguments that follow.
+        environment: Variables besides those of the tests.
+    """
     url = f"http://127.0.0.1:{(port := _free_port())}"
-    command = [sys.executable, gated_app.__file__, str(gate), "run", "app.py", "--server.headless", "true"]
+    command = [sys.executable, *program, "run", "app.py", "--server.headless", "true"]
     command += ["--server.port", str(port), "--server.address", "127.0.0.1"]
     command += ["--server.fileWatcherType", "none"]
-    environment = {**os.environ, "TRANSFORMER_MODELS": str(models), "OMP_NUM_THREADS": "1"}
-    environment |= {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub"))}
-    environment |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=ROOT,
+        env=variables | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as server:
         assert server.stdout is not None
         printed = Printed(server.stdout)
@@ -192,6 +205,14 @@ def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture(scope="session")
+def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running app."""
+    reachable = {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub"))}
+    with serving((gated_app.__file__, str(gate)), TRANSFORMER_MODELS=str(models), **reachable) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[object]:
     """One browser for all tests."""
     assert CHROMIUM is not None, "Chromium is not installed, and CI must not skip the browser tests."
@@ -199,6 +220,35 @@ def chromium() -> Iterator[object]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def scripts_alone(chromium: object) -> Iterator[object]:
+    """A page of a server that has the scripts and nothing else."""
+    handler = functools.partial(_Quiet, directory=STATIC)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = chromium.new_page()  # type: ignore[attr-defined]
+        page.goto(f"http://127.0.0.1:{server.server_port}/README.md")
+        yield page
+        page.close()
+        server.shutdown()
+
+
+def caller(page: object, folder: str) -> Callable[..., Any]:
+    """A function that calls one of a folder's modules with plain values: `call("cursor.clamp", 7, 0, 5)`."""
+
+    def call(name: str, *arguments: object) -> Any:
+        module, function = name.split(".")
+        script = f"given => import('/{folder}/{module}.js').then(m => m.{function}(...given))"
+        return page.evaluate(script, list(arguments))  # type: ignore[attr-defined]
+
+    return call
 
 
 @pytest.fixture(scope="session")

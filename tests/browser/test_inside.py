@@ -2,44 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from closed_form import CASES
 
 from .conftest import Visitor, case_link
 
 PAGE = "inside_a_head"
-KEYS = ".st-key-inside-keys"
+KEYS = "[data-picture=keys]"
+LAST = "block"
+FILLED = f"document.querySelector('[data-picture={LAST}][data-drawn]')"
+TOP = "(name) => document.querySelector(`.st-key-inside-section-${name}`).getBoundingClientRect().top"
+STUCK = """() => {
+  const box = (name) => document.querySelector(name).getBoundingClientRect();
+  const [list, view] = [box(".con"), box(".lv-count")];
+  return list.top >= 0 && list.bottom <= 60 && view.top >= list.bottom - 1 && view.bottom <= innerHeight / 2;
+}"""
 
 
-def hover(visitor: Visitor, chart: str, across: float, down: float) -> str:
-    """The text under the pointer, at shares of a chart's width and height."""
-    area = visitor.page.locator(f"{chart} .nsewdrag").first
-    area.scroll_into_view_if_needed()
-    box = area.bounding_box()
+def opened(visitor: Visitor, **params: str) -> None:
+    """Opens the page and waits for its last figure."""
+    visitor.open(PAGE, **params)
+    visitor.until(FILLED)
+
+
+def hover(visitor: Visitor, picture: str, across: float, down: float) -> str:
+    """The text under the pointer, at shares of a drawing's width and height."""
+    plot = visitor.page.locator(f"{picture} .pic-plot")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
     visitor.page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"])
-    visitor.until("document.querySelector('.hoverlayer .hovertext')")
-    return str(visitor.page.locator(f"{chart} .hoverlayer").text_content())
+    visitor.page.wait_for_selector(f"{picture} .pic-tip:not([hidden])")
+    return str(visitor.page.inner_text(f"{picture} .pic-tip"))
 
 
 def test_a_step_opens_the_next_query_and_hovering_shows_products(visitor: Visitor) -> None:
-    visitor.open(PAGE, **case_link("copy", step="1"))
+    opened(visitor, **case_link("copy", step="1"))
     visitor.until("document.querySelector('.stMain').innerText.includes('step 1 ·')")
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
     visitor.until("document.querySelector('.stMain').innerText.includes('step 2 ·')")
     visitor.until("location.search.includes('step=2')")
-    visitor.until(f"document.querySelector('{KEYS} .heatmaplayer image')")
-    text = hover(visitor, KEYS, 0.01, 1.5 / len(CASES["copy"].source_tokens))
-    assert "two, dimension 1" in text
-    assert "×" in text
-    assert "=" in text
+    text = hover(visitor, KEYS, 0.2, 1.5 / (len(CASES["copy"].source_tokens) + 1.5))
+    assert "two, dimension " in text
     number = text.rsplit("=", 1)[1].replace("−", "-").split()[0]
     q, k = (part.split()[-1].replace("−", "-") for part in text.rsplit("=", 1)[0].split("×"))
     assert float(q) * float(k) == pytest.approx(float(number), abs=0.1)
 
 
+def test_a_step_draws_again_only_what_depends_on_it(visitor: Visitor) -> None:
+    opened(visitor, **case_link("copy", step="1"))
+    times = "[...document.querySelectorAll('.pic')].map((e) => [e.dataset.picture, Number(e.dataset.drawn)])"
+    before = dict(visitor.page.evaluate(times))
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until(f"Number(document.querySelector('[data-picture={LAST}]').dataset.drawn) > {before[LAST]}")
+    after = dict(visitor.page.evaluate(times))
+    assert {name for name in before if after[name] == before[name]} >= {"weights", "output matrix"}
+
+
 def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visitor) -> None:
-    visitor.open(PAGE, **case_link("copy", step="4", kind="decoder", key="1"))
+    opened(visitor, **case_link("copy", step="4", kind="decoder", key="1"))
     for step in (3, 2, 1):
         visitor.page.click(".lv-button[aria-label='one back']")
         visitor.until(f"document.querySelector('.lv-count').innerText.includes('step {step} of')")
@@ -47,19 +71,56 @@ def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visit
         assert visitor.page.locator(".stException, .stAlert").count() == 0
 
 
+def test_the_list_jumps_and_the_cursor_stays_on_the_screen_and_works(visitor: Visitor) -> None:
+    opened(visitor, **case_link("copy", step="2"))
+    assert visitor.page.get_attribute(".con-link[data-section=input]", "aria-current") == "true"
+    for name in ("sum", "matrix", "heads"):
+        visitor.page.click(f".con-link[data-section={name}]")
+        visitor.until(f"document.querySelector('.con-link[data-section={name}]').ariaCurrent === 'true'")
+        visitor.until(f"({STUCK})()")
+        room = visitor.page.evaluate("document.querySelector('.con').getBoundingClientRect().bottom")
+        assert room < visitor.page.evaluate(TOP, name) < 450
+    visitor.page.click(".lv-button[aria-label='one on']")
+    visitor.until("document.querySelector('[data-slot=\"sum.figures\"]').innerText.includes('step 3 ·')")
+    visitor.until(f"({STUCK})()")
+
+
+def test_the_notation_changes_the_symbols_and_stays_in_the_address(visitor: Visitor) -> None:
+    opened(visitor, **case_link("copy", step="2"))
+    drawing = "document.querySelector('[data-picture=drawing] .pic-labels').textContent"
+    assert "w = " in visitor.page.evaluate(drawing)
+    visitor.page.get_by_role("combobox", name="Notation").click()
+    visitor.page.get_by_role("option", name="a lecture's").click()
+    visitor.until(f"{drawing}.includes('α̂ = ')")
+    visitor.until("location.search.includes('notation=lecture')")
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("location.search.includes('step=3')")
+    assert visitor.params()["notation"] == "lecture"
+    visitor.page.reload()
+    visitor.ready()
+    visitor.until(FILLED)
+    assert "α̂ = " in visitor.page.evaluate(drawing)
+
+
 def test_other_arithmetic_is_called_what_if_and_comes_back_from_its_link(visitor: Visitor) -> None:
-    visitor.open(PAGE, **case_link("copy", step="2", kind="decoder", what_if="no-scale"))
+    opened(visitor, **case_link("copy", step="2", kind="decoder", what_if="no-scale"))
     visitor.until("document.querySelector('.stMain').innerText.includes('what if: weight')")
-    assert visitor.page.locator(".st-key-inside-saturation .scatterlayer .js-line").count() == 2
+    visitor.until(
+        "document.querySelectorAll('[data-picture=saturation] .scatterlayer .js-line').length === 2"
+    )
     text = visitor.page.inner_text(".stMain")
     assert "what if, not the model's computation" in text
     assert "softmax" in text
     assert "not verified" not in text
 
 
-def test_the_page_does_not_scroll_sideways_on_a_phone(newcomer) -> None:
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_the_page_does_not_scroll_sideways_on_a_phone(newcomer: Callable[..., Visitor], kind: str) -> None:
     visitor = newcomer()
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open(PAGE, **case_link("copy"))
-    visitor.until("document.querySelectorAll('.js-plotly-plot').length > 8")
-    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
+    opened(visitor, **case_link("copy", kind=kind, what_if="no-scale"))
+    for box in ("document.documentElement", "document.querySelector('.stMain')"):
+        assert visitor.page.evaluate(f"{box}.scrollWidth") <= 390
+    visitor.page.click(".con-link[data-section=weights]")
+    visitor.until(f"({STUCK})()")

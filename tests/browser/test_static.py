@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import math
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,42 +11,23 @@ import pytest
 
 from figures.base import labels
 
-from .conftest import ROOT, Visitor
+from .conftest import ROOT, STATIC, Visitor, caller
 
-STATIC = ROOT / "static"
 SCRIPTS = next(STATIC.glob("linked_view-*")).name
 LONG = " ".join(["one two three four five six eight nine ten"] * 6)
 Call = Callable[..., Any]
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
-def page(chromium: Any) -> Iterator[Any]:
+def page(scripts_alone: Any) -> Any:
     """A page of a server that has the scripts and nothing else."""
-    handler = functools.partial(_Quiet, directory=STATIC)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        page = chromium.new_page()
-        page.goto(f"http://127.0.0.1:{server.server_port}/README.md")
-        yield page
-        page.close()
-        server.shutdown()
+    return scripts_alone
 
 
 @pytest.fixture(scope="module")
 def call(page: Any) -> Call:
     """Calls a function of a module with plain values: `call("cursor.clamp", 7, 0, 5)`."""
-
-    def evaluate(name: str, *arguments: object) -> Any:
-        module, function = name.split(".")
-        script = f"given => import('/{SCRIPTS}/{module}.js').then(m => m.{function}(...given))"
-        return page.evaluate(script, list(arguments))
-
-    return evaluate
+    return caller(page, SCRIPTS)
 
 
 # --- cursor.js ----------------------------------------------------------------------------------------------

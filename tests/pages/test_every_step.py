@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 import pytest
-from app_pages import LINKED, PAGES, run, view, words
+from app_pages import LINKED, PAGES, run, view
+from inside_page import told
 from streamlit.testing.v1 import AppTest
 
 
@@ -58,7 +59,7 @@ def test_a_page_follows_every_step_and_no_option_changes_under_a_widget(page: st
             if page in LINKED:
                 assert view(at)["step"] == step
             if page == "pages/inside_a_head.py":
-                assert set(re.findall(r"· step (\d+) ·", words(at))) == {str(step + 1)}
+                assert set(re.findall(r"· step (\d+) ·", told(at))) == {str(step + 1)}
 
 
 def test_a_changed_option_is_noticed():

@@ -3,68 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from app_pages import HOSTILE, array, click_menu, run, said, strip, view, words
+from app_pages import HOSTILE, array, click_menu, run, said, strip, view
 from closed_form import CASES
+from inside_page import KINDS, PAGE, charts, equal, independent, line, pictures, told
 
-from transformer.translate.translator import Translator, load_translator
+from transformer.translate.translator import load_translator
 
-PAGE = "pages/inside_a_head.py"
-KINDS = ("encoder", "decoder", "cross")
 BADGE = "what if, not the model's computation"
-
-
-def charts(at: object) -> dict[str, dict]:
-    """The figures by key of the page, without its prefix."""
-    return {
-        each.proto.id.rpartition("inside.")[2]: json.loads(each.proto.spec)
-        for each in at.get("plotly_chart")  # type: ignore[attr-defined]
-    }
-
-
-def line(chart: dict, name: str) -> np.ndarray:
-    """The numbers of a line of the calculation."""
-    place = next(i for i, text in enumerate(chart["layout"]["yaxis"]["ticktext"]) if text == name)
-    y0 = chart["layout"]["yaxis"]["tickvals"][place]
-    return next(array(each["z"])[0] for each in chart["data"] if each.get("y0") == y0)
-
-
-def independent(translator: Translator, text: str, kind: str, place: tuple[int, int], row: int) -> dict:
-    """The head by torch's own modules, step by step; nothing of `transformer.lenses.inside`."""
-    model, (layer, head) = translator.model, place
-    translation = translator.translate(text)
-    src = torch.tensor([[*translator.ids(text), translator.config.eos_id]])
-    ids = [step.token_id for step in translation.steps]
-    tgt = torch.tensor([[translator.config.bos_id, *ids[:-1]]])
-    name = "cross_attention" if kind == "cross" else "self_attention"
-    stack = model.encoder if kind == "encoder" else model.decoder
-    attention = getattr(stack.layers[layer], name)
-    seen: dict[str, torch.Tensor] = {}
-
-    def keep(_module: object, given: tuple, named: dict, result: torch.Tensor) -> None:
-        memory = given[1] if len(given) > 1 else None
-        seen.update(x=given[0][0], a=(given[0] if memory is None else memory)[0], update=result[0, row])
-
-    handle = attention.register_forward_hook(keep, with_kwargs=True)
-    model(src, tgt)
-    handle.remove()
-    width = translator.config.d_head
-    cut = slice(head * width, (head + 1) * width)
-    q = attention.q_proj(seen["x"])[row, cut]
-    k, v = attention.k_proj(seen["a"])[:, cut], attention.v_proj(seen["a"])[:, cut]
-    scores = k @ q / math.sqrt(width)
-    if kind == "decoder":
-        scores[row + 1 :] = -torch.inf
-    weights = scores.softmax(0)
-    found = {"x": seen["x"][row], "q": q, "k": k, "v": v, "products": k @ q, "weights": weights}
-    return {
-        name: each.numpy() for name, each in (found | {"b": weights @ v, "update": seen["update"]}).items()
-    }
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,26 +23,25 @@ def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, mo
     at = run(PAGE, model=model, kind=kind, step="3", source="3", **{kind: "1.2"})
     assert not at.exception
     true, shown = independent(load_translator(app_models / model), text, kind, (0, 1), row), charts(at)
-    close = {"atol": 2e-4, "rtol": 1e-4}
-    np.testing.assert_allclose(strip(shown["read"], "x"), true["x"], **close)
-    np.testing.assert_allclose(strip(shown["vectors"], "q"), true["q"], **close)
-    np.testing.assert_allclose(array(shown["keys"]["data"][0]["z"]), true["k"], **close)
-    np.testing.assert_allclose(array(shown["values"]["data"][0]["z"]), true["v"], **close)
-    np.testing.assert_allclose(line(shown["scores"], "q·k"), true["products"], **close)
+    equal(strip(shown["read"], "x"), true["x"])
+    equal(strip(shown["vectors"], "q"), true["q"])
+    equal(array(shown["keys"]["data"][0]["z"]), true["k"])
+    equal(array(shown["values"]["data"][0]["z"]), true["v"])
+    equal(line(shown["scores"], "q·k"), true["products"])
     seen = np.isfinite(line(shown["scores"], "softmax"))
-    np.testing.assert_allclose(line(shown["scores"], "softmax")[seen], true["weights"][seen], **close)
+    equal(line(shown["scores"], "softmax")[seen], true["weights"][seen])
     assert not true["weights"][~seen].any()
-    np.testing.assert_allclose(strip(shown["sum"], "b, all keys"), true["b"], **close)
-    np.testing.assert_allclose(strip(shown["stream"], "+ update"), true["update"], **close)
+    equal(strip(shown["block"], "x, entering"), true["enters"])
+    equal(strip(shown["block"], "y, after FFN"), true["leaves"])
+    equal(strip(shown["sum"], "head, all keys"), true["b"])
+    equal(strip(shown["stream"], "+ update"), true["update"])
     rows = load_translator(app_models / model).model.decoder.layers[0].cross_attention.out_proj.weight
     width = len(true["q"])
     if kind == "cross":
-        np.testing.assert_allclose(
-            array(shown["output matrix"]["data"][0]["z"]), rows.T[width : 2 * width], **close
-        )
+        equal(array(shown["output matrix"]["data"][0]["z"]), rows.T[width : 2 * width].detach().numpy())
     added = strip(shown["stream"], "stream") + strip(shown["stream"], "+ update")
-    np.testing.assert_allclose(strip(shown["stream"], "= sum"), added, **close)
-    assert "not verified" not in words(at)
+    equal(strip(shown["stream"], "= sum"), added)
+    assert "not verified" not in told(at)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -113,14 +61,25 @@ def test_the_known_key_is_the_one_that_is_opened(name: str, kind: str):
 def test_the_products_under_the_pointer_sum_to_the_score():
     shown = charts(run(PAGE, model="random", kind="encoder", source="2"))
     products = array(shown["keys"]["data"][0]["customdata"])[..., 1]
-    np.testing.assert_allclose(products.sum(1), line(shown["scores"], "q·k"), atol=1e-4)
+    equal(products.sum(1), line(shown["scores"], "q·k"))
     shares = array(shown["values"]["data"][0]["customdata"])[..., 1]
-    np.testing.assert_allclose(shares.sum(0), strip(shown["sum"], "b, all keys"), atol=1e-4)
+    equal(shares.sum(0), strip(shown["sum"], "head, all keys"))
 
 
 @pytest.mark.parametrize(
     "what_if",
-    ["no-projections", "no-scale", "temperature-0.5", "additive", "bilinear", "hard", "local-1", "pair-4"],
+    [
+        "no-projections",
+        "inputs",
+        "no-scale",
+        "temperature-0.5",
+        "additive",
+        "bilinear",
+        "hard",
+        "local-1",
+        "local-best-1",
+        "pair-4",
+    ],
 )
 def test_other_arithmetic_keeps_the_true_row_and_carries_its_badge(what_if: str):
     true = line(charts(run(PAGE, model="random", kind="decoder", step="5"))["scores"], "softmax")
@@ -131,19 +90,37 @@ def test_other_arithmetic_keeps_the_true_row_and_carries_its_badge(what_if: str)
     other = line(shown, "what if: weight")
     assert np.nansum(other) == pytest.approx(1, abs=1e-5)
     assert not np.allclose(np.nan_to_num(other), np.nan_to_num(true), atol=1e-4)
-    assert words(at).count(BADGE) >= 3
+    assert told(at).count(BADGE) >= 3
     assert at.query_params["what_if"] == what_if
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_projections_the_output_is_a_mixture_of_the_inputs(app_models: Path, kind: str):
+    at = run(PAGE, model="random", kind=kind, step="3", source="3", what_if="inputs", **{kind: "1.2"})
+    true = independent(load_translator(app_models / "random"), CASES["copy"].sentence, kind, (0, 1), 2)
+    equal(strip(charts(at)["other sum"], "y, what if"), true["y"])
+    equal(strip(charts(at)["sum"], "head, all keys"), true["b"])
+
+
+def test_a_predicted_window_shows_its_centre_and_what_its_weights_sum_to():
+    at = run(PAGE, model="random", kind="encoder", source="2", what_if="local-predicted-2")
+    other = line(charts(at)["scores"], "what if: weight")
+    assert 0 < np.nansum(other) < 1
+    assert f"The weights sum to {np.nansum(other):.2f}." in told(at)
+    query = strip(charts(at)["vectors"], "q").astype(float)
+    centre = len(other) / (1 + np.exp(-np.tanh(query).sum() / np.sqrt(len(query))))
+    assert f"p = {centre:.2f}, with {len(other)} keys counted from 1" in told(at)
 
 
 def test_local_attention_that_reaches_no_key_says_so():
     at = run(PAGE, model="random", text="one", step="9", what_if="local-0")
     assert not at.exception
-    assert "No key is that near, so every weight is 0" in words(at)
+    assert "No key is that near, so every weight is 0" in told(at)
 
 
 def test_without_a_switch_nothing_is_called_what_if():
     at = run(PAGE, model="random")
-    assert BADGE not in words(at)
+    assert BADGE not in told(at)
     assert "saturation" not in charts(at)
 
 
@@ -206,7 +183,7 @@ def test_hostile_tokens_stay_text(kind: str):
     assert "<script" not in drawn
     assert "#000001" not in drawn
     assert "\u202e" not in drawn
-    assert "\u202e" not in words(at)
+    assert "\u202e" not in told(at)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -217,4 +194,6 @@ def test_a_long_text_shows_at_most_64_keys(kind: str):
     shown = charts(at)
     assert len(array(shown["keys"]["data"][0]["z"])) == 64
     assert sum(len(json.dumps(chart)) for chart in shown.values()) < 400_000
-    assert "keys " in next(each.value for each in at.caption if "values, one per row" in each.value)
+    assert "keys " in next(
+        each["caption"] for each in pictures(at) if "values, one per row" in each["caption"]
+    )

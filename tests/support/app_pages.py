@@ -82,6 +82,16 @@ def _told(at: AppTest) -> list[dict[str, object]]:
     return [data[0] for data in told if isinstance(data, list)]
 
 
+def slots(at: AppTest) -> dict[str, dict[str, object]]:
+    """What fills the slots of a page: by the name of a slot, its text or its pictures."""
+    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
+    filled: dict[str, dict[str, object]] = {}
+    for data in told:
+        if isinstance(data, dict):
+            filled |= data.get("slots", {})
+    return filled
+
+
 def said(at: AppTest) -> str:
     """All notices and errors."""
     return " ".join(each.value for each in (*at.info, *at.error))

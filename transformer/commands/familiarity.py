@@ -11,7 +11,7 @@ from typing import Any
 
 from transformer.commands.arguments import model_command, open_model, write
 from transformer.lenses.familiarity import Traits, as_json, choose, share_flagged, traits_of
-from transformer.storage.description import FAMILIARITY_FILE
+from transformer.storage.description import FAMILIARITY_FILE, model_digests
 from transformer.storage.files import write_json
 from transformer.text.pairs import read_pairs
 from transformer.translate.corpus import greedy_log_probs
@@ -67,6 +67,7 @@ def write_familiarity(arguments: argparse.Namespace) -> int:
         ),
         "command": _command(arguments),
         "date": date.today().isoformat(),
+        "digests": model_digests(directory),
     } | as_json(measure)
     write_json(directory / FAMILIARITY_FILE, values)
     told = ", ".join(

@@ -11,13 +11,20 @@ from typing import Any
 from transformer.commands.arguments import model_command, open_model, write
 from transformer.lenses.alignment import GoldPair, diagonal, read_gold, score
 from transformer.model.sites import AttentionKind
-from transformer.storage.description import HEADS_FILE, MEANS_FILE, PROBES_FILE, weights_hash
+from transformer.storage.description import (
+    HEADS_FILE,
+    MEANS_FILE,
+    PROBES_FILE,
+    SURVEY_FILE,
+    model_digests,
+    weights_hash,
+)
 from transformer.storage.files import read_json, write_json
 from transformer.storage.means import write_means
 from transformer.study.facts import CrossAlignments, measure_heads
 from transformer.study.meanings import ANTONYMS, meanings
 from transformer.study.relations import dependencies, pronouns
-from transformer.study.shipped import SURVEY_FILE, as_json
+from transformer.study.shipped import as_json
 from transformer.study.survey import Line, Surveyor
 from transformer.study.treebanks import read_pronouns, read_trees
 from transformer.text.pairs import read_pairs
@@ -146,6 +153,7 @@ def write_heads(arguments: argparse.Namespace) -> int:
         "data": data,
         "command": command,
         "date": date.today().isoformat(),
+        "digests": model_digests(Path(arguments.model)),
     } | found
     write_json(Path(arguments.model) / HEADS_FILE, values)
     write(arguments, values["default"], f"Wrote {Path(arguments.model) / HEADS_FILE}.")
@@ -166,6 +174,7 @@ def write_survey(arguments: argparse.Namespace) -> int:
         "command": f"python -m transformer survey --model {arguments.model} --data {arguments.data} "
         f"--alignments {arguments.alignments}",
         "date": date.today().isoformat(),
+        "digests": model_digests(directory),
         "weights": weights_hash(directory),
     } | as_json(surveyor.survey(), lines, gold)
     write_json(directory / SURVEY_FILE, values)
@@ -199,7 +208,7 @@ def write_probes(arguments: argparse.Namespace) -> int:
     for name in ("texts", "only"):
         value = getattr(arguments, name)
         command += "" if value is None else f" --{name} {value}"
-    when = {"command": command, "date": date.today().isoformat()}
+    when = {"command": command, "date": date.today().isoformat(), "digests": model_digests(path.parent)}
     data, parts = _probes(arguments, translator := open_model(arguments))
     if arguments.only is None:
         values = {"model": translator.name, "data": data} | when | {name: parts[name]() for name in PROBES}

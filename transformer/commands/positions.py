@@ -15,7 +15,7 @@ import numpy as np
 
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.transformer import count_parameters
-from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE
+from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE, model_digests
 from transformer.storage.files import read_json, write_json
 from transformer.study.profiles import attention_profiles, costs, learned_tables, position_probes
 from transformer.study.twins import (
@@ -143,7 +143,12 @@ def measure(arguments: argparse.Namespace, twins: Twins, seeds: Twins) -> dict[s
         **_when(),
         "baseline": BASELINE,
         "sentences": len(pairs),
-        "models": {name: describe(twin) | {"other_seed": name in seeds} for name, twin in everyone.items()},
+        "models": {
+            name: describe(twin)
+            | {"other_seed": name in seeds}
+            | {"digests": model_digests((arguments.seeds if name in seeds else arguments.models) / name)}
+            for name, twin in everyone.items()
+        },
         "scores": summary(scored),
         "lengths": by_length(scored, source_lengths(some, pairs)),
         "long": long_texts(everyone, pairs, trained_length),

@@ -69,14 +69,14 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
     """`evaluate`: prints BLEU, chrF, loss and speed on a file."""
     pairs = read_pairs(arguments.data)
     translator = open_model(arguments)
-    _check_lengths(translator, pairs, arguments.data)
+    check_lengths(translator, pairs, arguments.data)
     started = time.perf_counter()
     outputs = translate_batched(translator, [pair.source for pair in pairs], arguments.beam_size)
     seconds = time.perf_counter() - started
     tokens = sum(len(translator.tokenizer.encode_target(output)) + 1 for output in outputs)
-    loss = _loss(translator, pairs)
+    loss = loss_on(translator, pairs)
     values = corpus_scores(outputs, pairs) | {
-        "loss": None if loss is None else round(loss, 4),
+        "loss": loss,
         "tokens_per_second": round(tokens / seconds, 1),
         "sentences": len(pairs),
         "beam_size": arguments.beam_size,
@@ -91,14 +91,17 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> float | None:
+def loss_on(translator: Translator, pairs: Sequence[SentencePair]) -> float | None:
     """Loss on the pairs in nats per token; None if the vocabulary is not one of this package."""
     if not isinstance(translator.tokenizer, Tokenizer):
         return None
-    return evaluate_loss(translator.model, encode_pairs(pairs, translator.tokenizer), BATCH_POSITIONS)
+    return round(
+        evaluate_loss(translator.model, encode_pairs(pairs, translator.tokenizer), BATCH_POSITIONS), 4
+    )
 
 
-def _check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: str) -> None:
+def check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: str) -> None:
+    """Raises DataError with the line of the first pair that is empty or too long for the model."""
     for number, pair in enumerate(pairs, start=1):
         try:
             translator.ids(pair.source)

@@ -8,7 +8,6 @@ file of the model that decides a run, and the checks of every head. The other ar
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -19,13 +18,12 @@ import numpy as np
 
 from transformer.exports.record import run_from_dict, run_to_dict
 from transformer.model.sites import AttentionKind
-from transformer.storage.description import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE
+from transformer.storage.description import Digests, model_digests
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, BoolArray, HeadMap, Window
 from transformer.translate.translation import Translation
 
 VERSION = 1
-Digests = dict[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +84,6 @@ class MappedRun(Translation):
     def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
         """(queries, keys) of a whole head, True = may attend."""
         return self.maps[AttentionKind(kind)].mask
-
-
-def model_digests(directory: Path) -> Digests:
-    """SHA-256 of the files of a model directory that decide what the model computes."""
-    names = (CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE)
-    return {name: hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in names}
 
 
 def save_maps(translation: Translation, directory: Path, path: Path) -> None:

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from transformer.lenses.spread import ProductSpread, product_spread
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.layers import PreNorm, Residual
@@ -65,6 +66,8 @@ class InsideHead:
         key: (keys, d_head) before any rotation.
         products: (keys,) q·k, of the rotated vectors if the encoding rotates.
         bias: (keys,) the bias that the encoding adds to the scaled products; None if it adds nothing.
+        rule: Name of the rule of that bias, such as ``alibi``; empty without one.
+        spread: Variances of this head's products over the sentence.
         outputs: (heads, d_head) the output of every head of the layer.
         contributions: (heads, d_model) the part of the update that each head adds.
         update: (d_model,) the output of the sub-layer.
@@ -87,6 +90,8 @@ class InsideHead:
     key: Array
     products: Array
     bias: Array | None
+    rule: str
+    spread: ProductSpread
     outputs: Array
     contributions: Array
     update: Array
@@ -230,7 +235,9 @@ def _opened(sublayer: RecordedSublayer, view: HeadView) -> InsideHead:
         query=_single(w_q(stream.read[row].numpy())),
         key=_single(w_k(sublayer.sources.numpy())),
         products=_single(products),
-        bias=None if sublayer.record.bias is None else _single(view.scores[0] - unbiased),
+        bias=None if (rule := sublayer.record.bias) is None else _single(view.scores[0] - unbiased),
+        rule="" if rule is None else rule.name,
+        spread=product_spread(sublayer.record, view.head),
         outputs=read_only(outputs),
         contributions=_contributions(sublayer.attention, outputs),
         update=read_only(stream.update[row]),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import yaml  # type: ignore[import-untyped]
-from huggingface_hub import ModelCard
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
@@ -46,6 +48,71 @@ def scores(card: str) -> tuple[Score, ...]:
         )
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """One result to write into a card's header.
+
+    Attributes:
+        type: Short name of the test data on the Hub.
+        dataset: Their full name.
+        metric: "bleu" or "chrf".
+        value: The result.
+        how: How it was measured, such as "sacreBLEU, greedy".
+    """
+
+    type: str
+    dataset: str
+    metric: str
+    value: float
+    how: str
+
+
+def with_results(card: str, name: str, results: Sequence[Result]) -> str:
+    """A card whose YAML header (``model-index``) holds these results and no others.
+
+    Args:
+        card: The card; it must begin with a header.
+        name: Name of the model.
+        results: The results, those on the same data one after the other.
+
+    Raises:
+        ValueError: The header cannot be read.
+    """
+    try:
+        found = ModelCard(card, ignore_metadata_errors=True)
+    except yaml.YAMLError as error:
+        raise ValueError("The header of the card is not readable YAML.") from error
+    data = cast(ModelCardData, found.data)
+    data.model_name = name
+    data.eval_results = [
+        EvalResult(
+            task_type="translation",
+            dataset_type=each.type,
+            dataset_name=each.dataset,
+            metric_type=each.metric,
+            metric_value=each.value,
+            metric_name=each.how,
+        )
+        for each in results
+    ]
+    return str(found)
+
+
+def with_section(card: str, name: str, text: str) -> str:
+    """A card with this text between the two comments of a section; a section that is missing is added.
+
+    Args:
+        card: The card.
+        name: Name of the section, in its comments.
+        text: Markdown.
+    """
+    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    section = f"{start}\n{text}\n{end}"
+    if start not in card:
+        return f"{card.rstrip()}\n\n{section}\n"
+    return re.sub(f"{re.escape(start)}.*?{re.escape(end)}", lambda _: section, card, flags=re.DOTALL)
 
 
 def paragraph(card: str, heading: str) -> str:

@@ -16,8 +16,12 @@ TOKENIZER_FILE = "tokenizer.model"
 CARD_FILE = "README.md"
 HEADS_FILE = "heads.json"
 PROBES_FILE = "probes.json"
+SURVEY_FILE = "survey.json"
+SCORES_FILE = "scores.json"
 FAMILIARITY_FILE = "familiarity.json"
 MEANS_FILE = "means.safetensors"
+Digests = dict[str, str]
+"""SHA-256 by file."""
 MAX_PARAMETERS = 2_000_000_000
 MAX_CARD_BYTES = 2**18
 
@@ -53,6 +57,12 @@ def read_heads(directory: Path) -> dict[str, Any] | None:
         CheckpointError: The file is not a JSON object.
     """
     return read_json(directory / HEADS_FILE) if (directory / HEADS_FILE).exists() else None
+
+
+def model_digests(directory: Path) -> Digests:
+    """SHA-256 of the files of a model directory that decide what the model computes."""
+    names = (CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE)
+    return {name: hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in names}
 
 
 def weights_hash(directory: Path) -> str:

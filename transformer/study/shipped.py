@@ -20,7 +20,6 @@ from transformer.study import roles
 from transformer.study.statistics import Floats
 from transformer.study.survey import Example, Line, Survey, as_line
 
-SURVEY_FILE = "survey.json"
 Json = dict[str, Any]
 Examples = tuple[list[Example], list[Example]]
 """The sentences that show the role of a head most, and those that show it least."""

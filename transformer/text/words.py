@@ -110,9 +110,31 @@ def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
     return tuple(found)
 
 
+def find_word(pieces: Sequence[str], word: str) -> tuple[int, int] | None:
+    """First and last position of a whole word in a sequence of pieces; None if the word does not occur."""
+    for first in range(len(pieces)):
+        text = ""
+        for last in range(first, len(pieces)):
+            text += pieces[last].removeprefix(SPACE)
+            if text == word and not _goes_on(pieces, last):
+                return first, last
+            if not word.startswith(text) or _ends(pieces, last):
+                break
+    return None
+
+
 def is_punctuation(text: str) -> bool:
     """Whether a text holds nothing but punctuation (Unicode categories P…); symbols and emoji are not."""
     return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
+
+
+def _goes_on(pieces: Sequence[str], last: int) -> bool:
+    """Whether the next piece belongs to the same word."""
+    return not _ends(pieces, last) and pieces[last + 1][:1].isalnum()
+
+
+def _ends(pieces: Sequence[str], last: int) -> bool:
+    return last + 1 == len(pieces) or starts_word(pieces[last + 1])
 
 
 def _joined_marks(pieces: Sequence[str], characters: Sequence[Group], offset: int) -> list[Group]:

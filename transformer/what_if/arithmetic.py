@@ -44,6 +44,27 @@ def softmax(scores: Floats, mask: BoolArray) -> Doubles:
     return powers / powers.sum()
 
 
+def overflow_from(dtype: type[np.floating]) -> float:
+    """The score from which exp(score) is infinite in a type of numbers: 11.09 in float16, 88.7 in float32."""
+    return float(np.log(np.float64(np.finfo(dtype).max)))
+
+
+def unshifted(scores: Floats, mask: BoolArray, dtype: type[np.floating]) -> Floats:
+    """exp(s) / Σ exp(s) in a type of numbers, without first subtracting the largest score.
+
+    NaN comes out for a key whose power is infinite.
+
+    Args:
+        scores: (keys,).
+        mask: (keys,), with at least one visible key.
+        dtype: The type that every step is rounded to.
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        powers = np.where(mask, np.exp(scores.astype(dtype)), dtype(0)).astype(dtype)
+        shares: Floats = powers / powers.sum(dtype=dtype)
+    return shares
+
+
 def saturation(weights: Floats, mask: BoolArray) -> Saturation:
     """Largest weight, normalised entropy and gradient of one row (section 3.2.1, footnote 4).
 
@@ -58,14 +79,24 @@ def saturation(weights: Floats, mask: BoolArray) -> Saturation:
     return Saturation(float(w.max(initial=0.0)), entropy, float(np.sqrt(max(inner, 0.0))))
 
 
-def without_projections(x: Floats, sources: Floats) -> Doubles:
-    """x·x_j / √d_model: compares the sub-layer's inputs without W_Q and W_K.
+def plain_products(x: Floats, sources: Floats) -> Doubles:
+    """x·x_j: compares the sub-layer's inputs as they are.
 
     Args:
         x: (d_model,).
         sources: (keys, d_model).
     """
-    return sources.astype(np.float64) @ x.astype(np.float64) / np.sqrt(len(x))
+    return sources.astype(np.float64) @ x.astype(np.float64)
+
+
+def without_projections(x: Floats, sources: Floats) -> Doubles:
+    """x·x_j / √d_model: scores without W_Q and W_K. The values of such a head still come from W_V.
+
+    Args:
+        x: (d_model,).
+        sources: (keys, d_model).
+    """
+    return plain_products(x, sources) / np.sqrt(len(x))
 
 
 def additive(query: Floats, key: Floats) -> Doubles:
@@ -86,8 +117,8 @@ def bilinear_weights(d_head: int) -> Doubles:
 
 
 def bilinear(query: Floats, key: Floats) -> Doubles:
-    """q W kᵀ / √d_k with the diagonal W of ``bilinear_weights`` (Luong 2015, "general")."""
-    return key.astype(np.float64) @ (query * bilinear_weights(len(query))) / np.sqrt(len(query))
+    """q W kᵀ with the diagonal W of ``bilinear_weights``, not divided (Luong 2015, "general")."""
+    return key.astype(np.float64) @ (query * bilinear_weights(len(query)))
 
 
 def hard(scores: Floats, mask: BoolArray) -> Doubles:
@@ -98,15 +129,45 @@ def hard(scores: Floats, mask: BoolArray) -> Doubles:
     return weights
 
 
-def local_mask(mask: BoolArray, centre: int, radius: int) -> BoolArray:
-    """The mask of visible keys within ``radius`` of a centre (Luong 2015, "local-m").
+def local_mask(mask: BoolArray, centre: float, radius: int) -> BoolArray:
+    """The mask of visible keys within ``radius`` of a centre (Luong 2015, section 3.2).
 
     Args:
         mask: (keys,).
-        centre: Position of the middle key, from 0.
-        radius: Radius in tokens.
+        centre: Position of the middle of the window, from 0; "local-m" has the position of the query.
+        radius: D, in tokens.
     """
     return mask & (np.abs(np.arange(len(mask)) - centre) <= radius)
+
+
+def predicted_centre(query: Floats, keys: int) -> float:
+    """S · sigmoid(vᵀ tanh(W q)): where "local-p" puts the middle of its window (Luong 2015, equation 9).
+
+    Luong learns W and v; here W = identity and v = (1, …, 1) / √d_k. The formula counts positions from 1.
+
+    Args:
+        query: (d_head,), in the place of Luong's decoder state.
+        keys: S, the number of keys.
+
+    Returns:
+        A position from 0, not a whole number, above -1 and below ``keys`` - 1.
+    """
+    raised = np.tanh(query.astype(np.float64)).sum() / np.sqrt(len(query))
+    return float(keys / (1 + np.exp(-raised)) - 1)
+
+
+def bell(weights: Floats, centre: float, radius: int) -> Doubles:
+    """Each weight times exp(−(j − p)² / 2σ²) with σ = D / 2: "local-p" (Luong 2015, equation 10).
+
+    The results are not divided by their sum, so they sum to less than 1.
+
+    Args:
+        weights: (keys,), softmax over the window.
+        centre: p, from 0.
+        radius: D, at least 1.
+    """
+    away = np.arange(len(weights)) - centre
+    return weights.astype(np.float64) * np.exp(-2 * (away / radius) ** 2)
 
 
 def joined(products: tuple[Floats, Floats], d_head: int) -> Doubles:

@@ -92,6 +92,7 @@ class State:
         key: the key that "Inside a head" shows in self-attention.
         what_if: the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a
             head (from 0).
+        notation: whose symbols "Inside a head" writes: `paper`, `lecture`.
         part: the part of the model on the page Anatomy, from `PARTS`.
         layer: the layer of that part.
         encoding: the positional encoding that the page Positions explains.
@@ -141,6 +142,7 @@ class State:
     other: str | None = None
     key: int | None = None
     what_if: WhatIf | None = None
+    notation: str = "paper"
     part: str | None = None
     layer: int | None = None
     encoding: str | None = None
@@ -171,6 +173,7 @@ PAGE_OWN = (
     "other",
     "key",
     "what_if",
+    "notation",
     "part",
     "layer",
     "encoding",
@@ -236,6 +239,7 @@ PARAMETERS: dict[str, Parameter] = {
     "gold": Parameter(read_gold),
     "key": _POSITION,
     "what_if": Parameter(read_what_if, write_what_if),
+    "notation": Parameter(one_of("paper", "lecture")),
     "part": Parameter(one_of(*PARTS)),
     "layer": _POSITION,
     "encoding": Parameter(one_of(*ENCODINGS)),

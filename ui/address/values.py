@@ -43,9 +43,11 @@ WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
 
 WhatIf = tuple[str, float | None]
 WHAT_IFS: dict[str, tuple[float, float] | None] = {
-    **dict.fromkeys(("no-projections", "no-scale", "additive", "bilinear", "hard")),
+    **dict.fromkeys(("no-projections", "inputs", "no-scale", "additive", "bilinear", "hard")),
     "temperature": (0.05, 20.0),
     "local": (0.0, 1024.0),
+    "local-best": (0.0, 1024.0),
+    "local-predicted": (1.0, 1024.0),
     "pair": (1.0, 256.0),
 }
 """Alternative arithmetic on "Inside a head", with the range of its number; None if it takes no number."""

@@ -35,11 +35,12 @@ class Scene:
         kinds: the kinds of attention whose chosen head is drawn as a map.
         extra: returns the payloads of the other figures, by name.
         below: draws the controls under the view.
-        above: draws the controls over the view.
         tour: the stops of the tour, each a part of the view and its text.
         fade: whether the rows of later steps are faded.
         largest: the longest side that a map may have, in px.
         follows: whether the part below the view shows the cursor's place, and is redrawn when that changes.
+        above: draws the controls over the view.
+        beside: draws what follows every step together with the view.
     """
 
     layout: Layout | Callable[[State, Looks], Layout]
@@ -52,6 +53,7 @@ class Scene:
     largest: int = 360
     follows: bool = False
     above: Callable[[State, Looks], None] | None = None
+    beside: Callable[[State, Looks], None] | None = None
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
         """The contents of the view for a state."""
@@ -94,7 +96,8 @@ def explorer(scene: Scene) -> None:
 @st.fragment
 def _view(scene: Scene, layout: Layout) -> None:
     key, loading = session.view_key(layout.view), catalogue.loading()
-    present = session.current().present and layout.style == "home"
+    now = session.current()
+    present = now.present and layout.style == "home"
     linked_view.mount(
         layout,
         scene.opened.trace,
@@ -104,6 +107,8 @@ def _view(scene: Scene, layout: Layout) -> None:
         present,
         None if loading.begun else loading.begin,
     )
+    if scene.beside is not None:
+        scene.beside(now, looks_of(scene.opened, now))
 
 
 def _moved(scene: Scene, layout: Layout) -> None:

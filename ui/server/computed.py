@@ -8,8 +8,9 @@ from typing import TypeVar
 import streamlit as st
 
 from transformer import Translation, Translator
+from transformer.lenses.block import Block, open_block
 from transformer.lenses.inside import InsideHead, look_inside
-from transformer.model.sites import AttentionKind
+from transformer.model.sites import AttentionKind, Side
 from transformer.study.facts import Grid, grid
 from transformer.study.statistics import sentence_totals
 from transformer.trace.value_norms import output_projections
@@ -56,6 +57,11 @@ def inside(asked: Asked, translation: Translation, kind: str, chosen: Head, row:
     """
     again = retraced(asked, translation)
     return look_inside(translator(asked.model).model, again, (kind, *chosen), row, translation)
+
+
+def block(asked: Asked, translation: Translation, side: Side, layer: int, position: int) -> Block:
+    """One layer (from 0) of a stack at one token (from 0), sub-layer by sub-layer."""
+    return open_block(translator(asked.model).model, retraced(asked, translation), side, layer, position)
 
 
 def untrained(asked: Asked, translation: Translation, seed: int) -> Translation:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from figures.base import labels
+from transformer.text.words import find_word
 
 FILE = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
 
@@ -24,6 +24,8 @@ class Claim:
         layer: layer of the cross-attention head, from 0.
         head: the head, from 0.
         least: the smallest weight on the source word that satisfies the claim.
+        weight: the weight that the bundled model puts there; `python -m transformer claims` writes it, the
+            layer and the head.
     """
 
     text: str
@@ -32,6 +34,7 @@ class Claim:
     layer: int
     head: int
     least: float
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def examples() -> tuple[Example, ...]:
     """All examples, in their order on the page."""
     return tuple(
         Example(each["label"], each["text"], Claim(**each["claim"]), each["gloss"])
-        for each in json.loads(FILE.read_text(encoding="utf-8"))
+        for each in json.loads(FILE.read_text(encoding="utf-8"))["examples"]
     )
 
 
@@ -65,28 +68,6 @@ def example_of(text: str | None) -> Example | None:
     if text is None:
         return examples()[0]
     return next((each for each in examples() if each.text == text), None)
-
-
-def find_word(tokens: Sequence[str], word: str) -> tuple[int, int] | None:
-    """First and last position of a whole word in a sequence of pieces; None if the word does not occur."""
-    for first in range(len(tokens)):
-        text = ""
-        for last in range(first, len(tokens)):
-            text += tokens[last].removeprefix(labels.WORD_START)
-            if text == word and not _goes_on(tokens, last):
-                return first, last
-            if not word.startswith(text) or _ends(tokens, last):
-                break
-    return None
-
-
-def _goes_on(tokens: Sequence[str], last: int) -> bool:
-    """Whether the next piece belongs to the same word."""
-    return not _ends(tokens, last) and tokens[last + 1][:1].isalnum()
-
-
-def _ends(tokens: Sequence[str], last: int) -> bool:
-    return last + 1 == len(tokens) or tokens[last + 1].startswith(labels.WORD_START)
 
 
 def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:

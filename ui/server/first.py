@@ -1,6 +1,6 @@
 """The first example as the bundled model translated it, shipped as a file: a cold server draws it at once.
 
-`python benchmarks/first.py` makes the file. It is shown only if it was made by the very model that is here.
+`python -m transformer first` makes the file. It is shown only if it was made by the very model that is here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from transformer.exports.maps import MappedRun, load_maps, model_digests
+from transformer.exports.maps import MappedRun, load_maps
+from transformer.storage.description import model_digests
 
 FILE = Path(__file__).resolve().parents[2] / "assets" / "first.npz"
 

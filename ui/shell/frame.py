@@ -23,11 +23,10 @@ _STYLE = """
 .stElementContainer:has(> .st-key-menu-addresses), .st-key-menu-addresses { display: none; }
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }
-.st-key-inside-ledger, .st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
+.st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
 .st-key-masks-batch-long, .st-key-alignment-map { overflow-x: auto; }
 .st-key-masks-batch-long > * { min-width: 48rem; }
-.st-key-inside-scores { min-width: 600px; }
-:is([class*="st-key-anatomy-"], [class*="st-key-inside-"])
+[class*="st-key-anatomy-"]
   :is(.annotation-text, .textpoint text:not([style*="rgb(255, 255, 255)"])) { fill: currentColor !important; }
 .st-key-anatomy-diagram .nsewdrag { cursor: pointer; }
 .st-key-anatomy-lens > *, .st-key-anatomy-paper table { min-width: 620px; }
@@ -42,9 +41,12 @@ _STYLE = """
 .st-key-unfamiliar { row-gap: 0; }
 .st-key-unfamiliar button { min-height: 0; padding-block: 0; }
 [data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
-[data-testid="stBaseButton-primary"][data-testid]:not(:disabled) {
+:is([data-testid="stBaseButton-primary"]:not(:disabled), .stMultiSelect [data-tag])[class] {
   --letters: clamp(0, 999 * (128 - r), 255);
   color: rgb(from currentcolor var(--letters) var(--letters) var(--letters));
+}
+:is([data-testid="stPopoverButton"], [data-testid="stBaseButton-tertiary"])[aria-expanded="true"] {
+  color: inherit;
 }
 :is([data-testid="stPopoverButton"], [data-testid="stBaseButton-tertiary"])[data-testid]:hover {
   color: inherit; text-decoration: underline; text-underline-offset: .2em;

@@ -24,6 +24,11 @@ def test_every_piece_has_a_visible_form(piece: str, shown: str):
     assert labels.display(piece) == shown
 
 
+def test_numbers_carry_a_true_minus_sign():
+    assert labels.number(-1.234) == "−1.23"
+    assert labels.number(1.0, "+.1f") == "+1.0"
+
+
 def test_markup_and_colour_signs_are_escaped():
     assert labels.escape("<b>&#000001") == "&lt;b&gt;&amp;&#35;000001"
 

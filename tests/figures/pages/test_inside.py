@@ -3,14 +3,7 @@ from __future__ import annotations
 import numpy as np
 from head_views import decoder_view
 
-from figures.pages.inside import (
-    LedgerRow,
-    form_spec,
-    lecture_keys,
-    lecture_spec,
-    ledger_spec,
-    saturation_spec,
-)
+from figures.pages.inside import LedgerRow, form_spec, ledger_spec, saturation_spec
 
 WEIGHTS = np.array([0.05, 0.4, 0.1, 0.2, 0.25, 0.0])
 MASK = np.array([True] * 5 + [False])
@@ -31,6 +24,15 @@ def test_lines_of_the_calculation_keep_their_numbers_and_masked_cells_have_none(
     assert len(numbers) == 11
 
 
+def test_negative_numbers_carry_a_true_minus_sign_and_white_is_for_strong_purple():
+    spec = ledger_spec(
+        "cross", TOKENS, np.ones(6, dtype=bool), [LedgerRow("q·k", np.array([-4, 4, 0, 1, 2, 3.0]))]
+    )
+    white, plain = (each for each in spec["data"] if each.get("mode") == "text")
+    assert white["text"] == ["4.00"]
+    assert plain["text"][0] == "−4.00"
+
+
 def test_lines_that_are_not_the_model_s_stand_apart_in_grey():
     other = LedgerRow("what if: weight", WEIGHTS, share=True, what_if=True)
     spec = ledger_spec("cross", TOKENS, MASK, [*rows(), other])
@@ -43,17 +45,6 @@ def test_long_rows_write_no_numbers_but_name_every_key_under_the_pointer():
     spec = ledger_spec("cross", many, np.ones(64, dtype=bool), [LedgerRow("q·k", np.zeros(64))])
     assert [each["type"] for each in spec["data"]] == ["heatmap"]
     assert len(spec["data"][0]["text"][0]) == 64
-
-
-def test_the_drawing_shows_the_four_visible_keys_of_most_weight_in_reading_order():
-    assert lecture_keys(WEIGHTS, MASK) == [1, 2, 3, 4]
-    assert lecture_keys(np.array([1.0]), np.array([True])) == [0]
-    spec = lecture_spec("decoder", ("▁x", 4), TOKENS, np.arange(6.0), WEIGHTS, MASK)
-    texts = [box["text"] for box in spec["layout"]["annotations"]]
-    assert "α̂ = <b>0.40</b>" in texts
-    assert "a²<br>b" in texts
-    assert any(text.startswith("a⁵") and "&lt;s&gt;" in text for text in texts)
-    assert not any("a⁶" in text for text in texts)
 
 
 def test_the_matrix_in_columns_is_the_one_in_rows_transposed():

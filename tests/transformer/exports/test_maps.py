@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from transformer import Translation, Translator, Window
-from transformer.exports.maps import MappedRun, load_maps, model_digests, save_maps
+from transformer.exports.maps import MappedRun, load_maps, save_maps
+from transformer.storage.description import model_digests
 from transformer.storage.directory import save_checkpoint
 from transformer.translate.translation import NotCapturedError
 

@@ -187,7 +187,7 @@ def test_the_command_writes_figures_and_no_data(translator: Translator, tmp_path
     assert main(["probes", "--model", str(model), "--probes", str(data)]) == 0
     written = json.loads((model / "probes.json").read_text())
     parts = {"encoder", "decoder", "pronouns", "meanings"}
-    assert set(written) == {"model", "data", "command", "date", *parts}
+    assert set(written) == {"model", "data", "command", "date", "digests", *parts}
     assert "developer" not in json.dumps(written)
     (tmp_path / "texts.tsv").write_text("good or bad\tgut oder schlecht\n")
     texts = ["--texts", str(tmp_path / "texts.tsv")]

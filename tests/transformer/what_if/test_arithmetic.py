@@ -56,7 +56,31 @@ def test_additive_scores_are_those_of_bahdanau_with_identity_weights():
 
 def test_bilinear_scores_weigh_each_dimension():
     matrix = np.diag(np.linspace(2, 0, 8))
-    np.testing.assert_allclose(what_if.bilinear(QUERY, KEY), QUERY @ matrix @ KEY.T / math.sqrt(8))
+    np.testing.assert_allclose(what_if.bilinear(QUERY, KEY), QUERY @ matrix @ KEY.T)
+
+
+def test_plain_products_compare_the_inputs_undivided():
+    x, sources = RANDOM.normal(size=16), RANDOM.normal(size=(3, 16))
+    np.testing.assert_allclose(
+        what_if.plain_products(x, sources), 4 * what_if.without_projections(x, sources)
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_power_overflows_exactly_from_the_named_score(dtype):
+    limit = what_if.overflow_from(dtype)
+    with np.errstate(over="ignore"):
+        assert np.isfinite(np.exp(dtype(limit * 0.999)))
+        assert np.isinf(np.exp(dtype(limit * 1.001)))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_softmax_without_the_subtraction_breaks_for_large_scores_only(dtype):
+    seen = np.ones(3, dtype=bool)
+    small, large = np.array([1.0, 2.0, -1.0]), np.array([200.0, 1.0, 0.0])
+    np.testing.assert_allclose(what_if.unshifted(small, seen, dtype), what_if.softmax(small, seen), atol=2e-3)
+    assert np.isnan(what_if.unshifted(large, seen, dtype)[0])
+    assert what_if.softmax(large, seen)[0] == 1
 
 
 def test_hard_attention_takes_the_best_visible_key():
@@ -68,6 +92,21 @@ def test_hard_attention_takes_the_best_visible_key():
 def test_local_attention_keeps_the_mask_and_a_window():
     assert what_if.local_mask(MASK, 3, 1).tolist() == [False, False, True, True, False]
     assert what_if.local_mask(MASK, 0, 0).tolist() == [True, False, False, False, False]
+
+
+def test_the_predicted_centre_lies_within_the_keys_and_follows_the_query():
+    expected = 5 / (1 + math.exp(-sum(math.tanh(each) for each in QUERY) / math.sqrt(8))) - 1
+    assert what_if.predicted_centre(QUERY, 5) == pytest.approx(expected)
+    low, high = (what_if.predicted_centre(np.full(8, each), 5) for each in (-9.0, 9.0))
+    assert -1 < low < high < 4
+
+
+def test_the_bell_halves_no_weight_at_the_centre_and_narrows_with_the_radius():
+    weights = np.full(5, 0.2)
+    found = what_if.bell(weights, 2.0, 2)
+    expected = [0.2 * math.exp(-((j - 2) ** 2) / (2 * (2 / 2) ** 2)) for j in range(5)]
+    np.testing.assert_allclose(found, expected)
+    assert what_if.bell(weights, 2.0, 1).sum() < found.sum() < 1
 
 
 def test_two_heads_joined_are_one_head_on_the_joined_vectors():

@@ -76,6 +76,15 @@ def test_of_repeated_parameters_the_last_counts_and_is_named():
     assert parse({"step": ["1", "2"]}) == (State(step=1), ["step"])
 
 
+def test_other_arithmetic_and_the_notation_are_read_and_written():
+    for written in ("inputs", "local-best-3", "local-predicted-2", "local-4", "no-projections", "pair-2"):
+        state, unreadable = read(what_if=written, notation="lecture")
+        assert unreadable == []
+        assert as_params(state) == {"what_if": written, "notation": "lecture"}
+    assert read(what_if="local-predicted-0")[0].what_if == ("local-predicted", 1.0)
+    assert read(notation="greek") == (State(), ["notation"])
+
+
 def test_long_texts_stay_out_of_the_address():
     state = State(text="ö" * 700, step=2)
     assert not carried(state)

@@ -21,7 +21,7 @@ CLOSE = 1e-5
 @pytest.fixture(scope="module")
 def shipped() -> MappedRun:
     run = first.run_by(MODEL, catalogue.changed(MODEL))
-    assert run is not None, "The model or the example changed: run `python benchmarks/first.py`."
+    assert run is not None, "The model or the example changed: run `python -m transformer first`."
     return run
 
 

@@ -15,7 +15,7 @@ from ui.server.opened import Opened
 from ui.server.runs import Asked
 
 CASE = CASES["shift"]
-CLAIM = Claim("It shows.", "neun", "nine", 0, 0, 0.5)
+CLAIM = Claim("It shows.", "neun", "nine", 0, 0, 0.5, 0.9)
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def test_an_example_opens_on_its_claim_and_its_own_glosses_come_first(closed_for
 
 
 def test_a_claim_whose_word_does_not_occur_leaves_the_choice_to_the_head(closed_form_models):
-    other = Claim("It shows.", "Haus", "house", 0, 0, 0.5)
+    other = Claim("It shows.", "Haus", "house", 0, 0, 0.5, 0.9)
     shown = opened(closed_form_models, Example("shift", CASE.sentence, other, {}))
     assert shown.claimed_step is None
     assert shown.first_step == opened(closed_form_models).first_step

@@ -1,23 +1,27 @@
-"""What the sections of "Inside a head" share: the query under inspection, and how to draw a section."""
+"""What the sections of "Inside a head" share: the query under inspection, and the contents of a section."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-import plotly.graph_objects as go
-import streamlit as st
+import numpy as np
 
-from figures.base import captions, labels
+from figures.base import captions, labels, style
 from figures.base.captions import KIND_NAMES
 from transformer.lenses.inside import InsideHead
+from transformer.model.sites import Site
+from transformer.trace.report import AuditReport
 from transformer.trace.view import HeadMap, HeadView
 from ui.controls import export
+from ui.controls.slots import Legend, Picture
 from ui.controls.text import plain
 from ui.server.opened import Opened
+from ui.views.inside.notation import Notation
 
-CONFIG = {"displayModeBar": False}
+EACH_ITS_OWN = "amber negative, purple positive, each line on its own scale"
+ONE_SCALE = "amber negative, purple positive, one scale for all"
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Look:
         key: the key under inspection, from 0.
         start: the first key that is drawn.
         stop: one past the last key that is drawn.
+        symbols: how vectors and numbers are written.
     """
 
     opened: Opened
@@ -39,6 +44,7 @@ class Look:
     key: int
     start: int
     stop: int
+    symbols: Notation
 
     @property
     def view(self) -> HeadView:
@@ -49,6 +55,11 @@ class Look:
     def kind(self) -> str:
         """encoder, decoder or cross."""
         return str(self.view.kind)
+
+    @property
+    def site(self) -> Site:
+        """What this kind of attention connects."""
+        return self.opened.translation.config.sites[self.view.kind]
 
     @property
     def keys(self) -> slice:
@@ -79,79 +90,103 @@ class Look:
     @property
     def key_label(self) -> str:
         """The name of the key under inspection, short enough for a figure."""
-        return labels.names(self.view.key_tokens, 9)[self.key]
+        return labels.names(self.view.key_tokens, 6)[self.key]
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
         """d_model, d_k, heads, keys."""
         return (*self.inside.w_q.weight.shape, len(self.inside.outputs), len(self.inside.products))
 
-    def where(self) -> str:
-        """The kind, layer, head and row of the query."""
-        row, view = labels.count(self.inside.row), self.view
-        step = f"source token {row}" if self.kind == "encoder" else f"step {row}"
-        phrase = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
-        return f"{KIND_NAMES[self.kind]} · {phrase} · {step}"
+    @property
+    def output(self) -> np.ndarray:
+        """(d_k,) the output of this head."""
+        return self.inside.outputs[self.view.head]
 
-    def caption(self, quantity: str) -> str:
-        """What a picture shows, and of which model."""
-        return f"{self.where()} · {quantity} · {self.view.model} ({captions.norm_name(self.view.norm)})"
+    @property
+    def step(self) -> str:
+        """The row of the query."""
+        row = labels.count(self.inside.row)
+        return f"source token {row}" if self.kind == "encoder" else f"step {row}"
+
+    def caption(self, quantity: str, step: bool = True) -> str:
+        """What a picture shows, and of which model.
+
+        Args:
+            quantity: what it shows.
+            step: whether the picture depends on the query.
+        """
+        view = self.view
+        place = f"{KIND_NAMES[self.kind]} · layer {labels.count(view.layer)} · head {labels.count(view.head)}"
+        where = f"{place} · {self.step}" if step else place
+        return f"{where} · {quantity} · {view.model} ({captions.norm_name(view.norm)})"
 
 
-Drawn = dict[str, export.Picture]
-"""The figures of a section by name, for the export."""
+@dataclass(frozen=True)
+class Drawing:
+    """A figure and everything that is said of it.
 
-
-def draw(
-    look: Look,
-    to: Drawn,
-    name: str,
-    make: Callable[[], go.Figure],
-    quantity: str,
-    alt: str,
-) -> None:
-    """Draws a figure of the model's own numbers, with its caption and the badge.
-
-    Args:
-        look: the query under inspection.
-        to: the figures of the section; the new figure joins them.
-        name: the name of the figure, unique on the page.
-        make: draws the figure.
-        quantity: what the figure shows, for the caption.
-        alt: what the figure shows, for visitors who cannot see it.
+    Attributes:
+        name: unique on the page.
+        spec: the figure.
+        quantity: what it shows, for the caption.
+        alt: what it shows, for visitors who cannot see it.
+        legends: what its colours mean.
+        step: whether it depends on the query.
+        least: the smallest width in px; in less room it scrolls inside its own frame.
+        audit: the checks of its numbers, if they are not those of the head.
+        computed: whether the model computed its numbers.
     """
-    st.plotly_chart(make(), key=f"inside.{name}", alt=alt, config=CONFIG)
-    caption, badge = look.caption(quantity), captions.badge(look.inside.audit)
-    st.caption(plain(f"{caption} · {badge['text']}"), help=proof(look.inside))
-    to[name] = export.Picture(make, caption, look.inside.audit)
+
+    name: str
+    spec: dict[str, Any]
+    quantity: str
+    alt: str
+    legends: tuple[Legend, ...] = ()
+    step: bool = True
+    least: int = 0
+    audit: AuditReport | None = None
+    computed: bool = True
+
+    def checked(self, look: Look) -> AuditReport | None:
+        """The checks of its numbers; None if the model did not compute them."""
+        return (self.audit or look.inside.audit) if self.computed else None
+
+    def picture(self, look: Look) -> Picture:
+        """The figure with its caption and the badge."""
+        audit = self.checked(look)
+        badge = None if audit is None else {**captions.badge(audit), "title": proof(audit)}
+        caption = look.caption(self.quantity, self.step)
+        return Picture(self.name, self.spec, self.alt, caption, badge, self.legends, self.least)
+
+    def exported(self, look: Look) -> export.Picture:
+        """The figure for a file; its caption says what the colours mean."""
+        colours = "".join(f" · colours: {legend.about}" for legend in self.legends)
+        caption = look.caption(self.quantity, self.step) + colours
+        return export.Picture(lambda: style.figure(self.spec), caption, self.checked(look))
 
 
-def proof(inside: InsideHead) -> str:
+@dataclass(frozen=True)
+class Part:
+    """What a section shows at a step.
+
+    Attributes:
+        texts: by the place in the section; `text` is the main one.
+        figures: by the place in the section; `figures` are the main ones.
+    """
+
+    texts: Mapping[str, str]
+    figures: Mapping[str, tuple[Drawing, ...]] = field(default_factory=dict)
+
+    @property
+    def drawings(self) -> tuple[Drawing, ...]:
+        """All figures, in their order on the page."""
+        return tuple(drawing for each in self.figures.values() for drawing in each)
+
+
+def proof(audit: AuditReport) -> str:
     """What was checked, in one line."""
-    worst = max(check.value for check in inside.audit.checks)
+    worst = max(check.value for check in audit.checks)
     return (
-        f"{len(inside.audit.checks)} checks compare this page's numbers with what the model recorded. The "
-        f"largest difference, as a share of the largest number, is {worst:.1e}."
+        f"{len(audit.checks)} checks compare these numbers with what the model recorded. The largest "
+        f"difference, as a share of the largest number, is {worst:.1e}."
     )
-
-
-@contextmanager
-def section(number: int, title: str, text: str, *formulas: str) -> Iterator[Drawn]:
-    """Draws a numbered step: words, formulas and export at the left, the figures at the right."""
-    st.divider()
-    left, right = st.columns([1, 2], gap="medium")
-    with left:
-        st.markdown(f"##### {number} · {title}")
-        for formula in formulas:
-            st.latex(formula)
-        st.markdown(text)
-    drawn: Drawn = {}
-    with right:
-        yield drawn
-    with left:
-        export.pictures(f"inside-{number}", drawn)
-
-
-def raised(number: int) -> str:
-    """Writes a number as a superscript."""
-    return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))

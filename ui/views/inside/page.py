@@ -1,4 +1,7 @@
-"""One query of one head, step by step: the cursor, the controls, and the sections under them."""
+"""One query of one head, step by step: the cursor, the controls, and the sections under them.
+
+The linked view's fragment runs at every step. It feeds the slots of the sections, which a full run has drawn.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,16 @@ from transformer.lenses.inside import InsideHead
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls import options, pickers
+from ui.controls.slots import Content, feed
 from ui.linked_view import Layout, window_around
 from ui.maps.explorer import Scene, explorer, no_more
-from ui.maps.looking import Looking, Looks
+from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import computed
 from ui.server.opened import Opened
-from ui.views.inside import sections, what_if
-from ui.views.inside.look import Look
+from ui.views.inside import formulas, frames, layer, vectors, weights, what_if
+from ui.views.inside.contents import WHAT_IF, contents
+from ui.views.inside.look import Look, Part
+from ui.views.inside.notation import NAMES, notation
 
 KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross-attention"}
 USUAL = "cross"
@@ -26,7 +32,10 @@ _SEEING = (
     "Point at a cell to see its number. Every number is the model's own for this sentence, and the formula "
     "beside it gives the same number again."
 )
-_FORMULA = r"\mathrm{head} = \mathrm{softmax}\!\left(\frac{(xW_Q)(aW_K)^{\top}}{\sqrt{d_k}}\right) aW_V"
+_ANALOGY = (
+    "An analogy: you search for a video. Your **query** is compared with every title (**key**). Instead of "
+    "the best video you get a mixture of all of them (**values**), weighted by how well each title matches."
+)
 
 
 def controls(state: State) -> None:
@@ -43,11 +52,7 @@ def controls(state: State) -> None:
             width="content",
             **pickers.control("kind", now, lambda each: session.change(kind=None if each == USUAL else each)),
         )
-        st.caption(
-            "A head works like a look-up in a table. It compares a **query** with all **keys** and adds up "
-            "their **values**: the better a key matches, the more its value counts.",
-            width="stretch",
-        )
+        st.caption(_ANALOGY, width="stretch")
 
 
 def _kind(now: State) -> str:
@@ -56,59 +61,121 @@ def _kind(now: State) -> str:
 
 def show(opened: Opened) -> None:
     """Draws the page for one sentence; the text under the cursor names the head, but no map shows it."""
-    kind = _kind(session.current())
+    now = session.current()
+    kind = _kind(now)
     cursor = "source" if kind == "encoder" else "step"
     layout = Layout(f"inside-{kind}", "page", _STRIPS[kind], (), kind, cursor)
+    looking = looks_of(opened, now)[kind]
+    look = _look(looking, now)
+    _pickers(look, looking, now)
 
-    def below(now: State, looks: Looks) -> None:
-        _below(looks[kind], now)
+    def beside(now: State, looks: Looks) -> None:
+        _follow(looks[kind], now)
 
-    explorer(Scene(layout, opened, (kind,), no_more, below, follows=True))
+    def parts() -> tuple[Look, dict[str, Part]]:
+        now = session.current()
+        look = _look(looks_of(opened, now)[kind], now)
+        return look, parts_of(look, now)
+
+    explorer(Scene(layout, opened, (kind,), no_more, _nothing, above=_contents, beside=beside))
+    frames.before(look, parts)
+    what_if.controls(look, now.what_if)
+    frames.after(look, parts)
 
 
-def _below(at: Looking, now: State) -> None:
-    opened, kind = at.opened, at.kind
-    inside = computed.inside(opened.asked, opened.translation, kind, at.head, at.cell[0])
+def _contents(_now: State, _looks: Looks) -> None:
+    contents()
+
+
+def _nothing(_now: State, _looks: Looks) -> None:
+    pass
+
+
+def _look(at: Looking, now: State) -> Look:
+    """The query at the cursor, and the key under inspection."""
+    opened = at.opened
+    inside = computed.inside(opened.asked, opened.translation, at.kind, at.head, at.cell[0])
     key = _key(at, inside, now.key)
-    heads, keys, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
-    with heads:
-        pickers.head_picker(kind, at.head, opened.asked.model)
-    with keys:
-        _key_picker(inside, kind, key)
-    with explanation, st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"weight {inside.view.weights[0, key]:.2f}", width="content")
-        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
     window = window_around(len(inside.view.key_tokens), key)
-    look = Look(opened, inside, at.as_recorded(), key, *window)
-    for step in sections.FIRST:
-        step(look)
-    outcome = what_if.controls(look, now.what_if)
-    for later in sections.LAST:
-        later(look, outcome)
+    return Look(at.opened, inside, at.as_recorded(), key, *window, notation(now.notation, at.kind))
 
 
 def _key(at: Looking, inside: InsideHead, asked: int | None) -> int:
     """The key under inspection: in cross-attention the source token at the cursor, else the chosen one."""
     if at.kind == "cross":
         return at.cell[1]
-    count = len(inside.view.key_tokens)
     if asked is None:
         return int(np.argmax(inside.view.weights[0]))
-    if asked >= count:
-        st.info(f"This row has {count} keys; key {count} is shown.", icon=":material/info:")
-    return min(asked, count - 1)
+    return min(asked, len(inside.view.key_tokens) - 1)
 
 
-def _key_picker(inside: InsideHead, kind: str, key: int) -> None:
-    names = options.keys(inside.view.key_tokens)
-    field = "source" if kind == "cross" else "key"
-    st.selectbox(
-        "Key",
-        list(names),
-        index=key,
-        format_func=names.__getitem__,
-        label_visibility="collapsed",
-        **pickers.control(
-            f"key.{kind}", key, lambda each: session.change(**{field: int(each)}), names.values()
-        ),
-    )
+def parts_of(look: Look, now: State) -> dict[str, Part]:
+    """What every section shows, by its name."""
+    other = what_if.outcome(look, now.what_if)
+    told = what_if.told(look, now.what_if, other)
+    return {
+        "input": vectors.read(look),
+        "projections": vectors.projections(look),
+        "path": vectors.path(look),
+        "products": vectors.products(look),
+        **({} if told is None else {WHAT_IF: told}),
+        "weights": weights.scores(look, other),
+        "sum": weights.weighted_sum(look, other),
+        "matrix": layer.matrix_form(look),
+        "heads": layer.all_heads(look),
+        "stream": layer.stream(look),
+        "block": layer.layer(look),
+    }
+
+
+def _follow(at: Looking, now: State) -> None:
+    """Draws the key, which follows the cursor, and fills the slots."""
+    look = _look(at, now)
+    _key_picker(look, now)
+    moving: dict[str, Content] = {}
+    fixed: dict[str, Content] = {}
+    for name, part in parts_of(look, now).items():
+        moving |= {f"{name}.{place}": text for place, text in part.texts.items()}
+        for place, drawings in part.figures.items():
+            kept = all(not drawing.step for drawing in drawings) and bool(drawings)
+            (fixed if kept else moving)[f"{name}.{place}"] = [each.picture(look) for each in drawings]
+    with st.container(key="inside-feeds"):
+        feed("inside.moving", moving)
+        feed("inside.fixed", fixed)
+
+
+def _pickers(look: Look, at: Looking, now: State) -> None:
+    heads, letters, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
+    with heads:
+        pickers.head_picker(look.kind, at.head, at.opened.asked.model)
+    with letters:
+        st.selectbox(
+            "Notation",
+            list(NAMES),
+            index=list(NAMES).index(now.notation),
+            format_func=NAMES.__getitem__,
+            label_visibility="collapsed",
+            **pickers.control("notation", now.notation, lambda each: session.change(notation=each)),
+        )
+    with explanation:
+        pickers.seen("What am I seeing?", _SEEING, formulas.overview(look))
+
+
+def _key_picker(look: Look, now: State) -> None:
+    tokens, kind = look.view.key_tokens, look.kind
+    names, field = options.keys(tokens), "source" if kind == "cross" else "key"
+    if kind != "cross" and now.key is not None and now.key >= len(tokens):
+        st.info(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.", icon=":material/info:")
+    with st.container(horizontal=True, vertical_alignment="center", key="inside-key"):
+        st.selectbox(
+            "Key",
+            list(names),
+            index=look.key,
+            format_func=names.__getitem__,
+            label_visibility="collapsed",
+            width=260,
+            **pickers.control(
+                f"key.{kind}", look.key, lambda each: session.change(**{field: int(each)}), names.values()
+            ),
+        )
+        st.caption(f"weight {look.view.weights[0, look.key]:.2f}", width="content")

@@ -2,52 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import labels
-from figures.pages.inside import saturation
+from figures.pages.inside import saturation_spec
 from transformer.lenses.inside import InsideHead
 from transformer.what_if import arithmetic as what_if
 from ui.address import session
 from ui.address.values import WhatIf
-from ui.controls import export, options, pickers
-from ui.controls.text import plain
+from ui.controls import options, pickers
+from ui.controls.slots import slot
 from ui.server import computed
 from ui.views.inside.arithmetic import ARITHMETIC, BADGE, RADII, TEMPERATURES, Outcome, usual
-from ui.views.inside.look import CONFIG, Look
+from ui.views.inside.contents import WHAT_IF
+from ui.views.inside.look import Drawing, Look, Part
 
 _FACTORS = np.geomspace(1 / 8, 8, 61)
 _OWN = "the model's arithmetic"
 
 
-def controls(look: Look, asked: WhatIf | None) -> Outcome | None:
-    """Draws the switches and what they change; returns None if the model's own arithmetic is chosen."""
-    name, number = _fitted(look, asked)
-    st.divider()
-    with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
-        st.markdown("**What if** this head computed otherwise?", width="content")
-        st.selectbox(
-            "Other arithmetic",
-            ["", *ARITHMETIC],
-            index=["", *ARITHMETIC].index(name),
-            format_func=lambda each: ARITHMETIC[each].label if each else _OWN,
-            label_visibility="collapsed",
-            width=260,
-            **pickers.control("what_if", name, _take),
-        )
+def controls(look: Look, asked: WhatIf | None) -> None:
+    """Draws the switches, and slots for what they change."""
+    name, number = fitted(look, asked)
+    with st.container(key=f"inside-section-{WHAT_IF}"):
+        with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
+            st.markdown("**What if** this head computed otherwise?", width="content")
+            st.selectbox(
+                "Other arithmetic",
+                ["", *ARITHMETIC],
+                index=["", *ARITHMETIC].index(name),
+                format_func=lambda each: ARITHMETIC[each].label if each else _OWN,
+                label_visibility="collapsed",
+                width=260,
+                **pickers.control("what_if", name, _take),
+            )
+            if name:
+                _number(look, name, number)
+                st.badge(BADGE, color="gray", icon=":material/science:")
         if name:
-            _number(look, name, number)
-            st.badge(BADGE, color="gray", icon=":material/science:")
-    if not name:
-        return None
-    outcome = ARITHMETIC[name].compute(look.inside, number, lambda each: _partner(look, each))
-    _told(look, name, outcome)
-    return outcome
+            _frame(look, name, asked)
 
 
-def _fitted(look: Look, asked: WhatIf | None) -> tuple[str, float]:
+def outcome(look: Look, asked: WhatIf | None) -> Outcome | None:
+    """What another arithmetic gives for this query; None if the model's own is chosen."""
+    name, number = fitted(look, asked)
+    return ARITHMETIC[name].compute(look.inside, number, lambda each: _partner(look, each)) if name else None
+
+
+def fitted(look: Look, asked: WhatIf | None) -> tuple[str, float]:
     """The arithmetic that a state asks for, with its number fitted to the model."""
     if asked is None:
         return "", 0.0
@@ -55,8 +60,6 @@ def _fitted(look: Look, asked: WhatIf | None) -> tuple[str, float]:
     heads = look.sizes[2]
     if number is None:
         return name, usual(name, look.view.head, heads)
-    if name == "pair" and number >= heads:
-        st.info(f"This layer has {heads} heads; head {heads} is taken.", icon=":material/info:")
     return name, min(number, heads - 1) if name == "pair" else number
 
 
@@ -67,9 +70,12 @@ def _take(name: str) -> None:
 def _number(look: Look, name: str, number: float) -> None:
     """Draws the control of an arithmetic's number, if it has one."""
     heads = look.sizes[2]
+    radius: Callable[[float], str] = lambda each: f"r = {each:g}"  # noqa: E731
     usual_numbers, written = {
         "temperature": (TEMPERATURES, lambda each: f"T = {each:g}"),
-        "local": (RADII, lambda each: f"r = {each:g}"),
+        "local": (RADII, radius),
+        "local-best": (RADII, radius),
+        "local-predicted": (RADII[1:], radius),
         "pair": (range(heads), lambda each: f"with head {labels.count(int(each))}"),
     }.get(name, ((), str))
     if usual_numbers:
@@ -90,56 +96,72 @@ def _number(look: Look, name: str, number: float) -> None:
         )
 
 
+def _frame(look: Look, name: str, asked: WhatIf | None) -> None:
+    """Explains the arithmetic; its numbers are fed into the slots."""
+    heads = look.sizes[2]
+    if name == "pair" and asked is not None and (asked[1] or 0) >= heads:
+        st.info(f"This layer has {heads} heads; head {heads} is taken.", icon=":material/info:")
+    left, right = st.columns([1, 2], gap="medium")
+    with left:
+        st.latex(ARITHMETIC[name].written(look.symbols))
+        slot(f"{WHAT_IF}.text")
+    with right:
+        slot(f"{WHAT_IF}.table")
+        slot(f"{WHAT_IF}.figures")
+
+
 def _partner(look: Look, head: int) -> InsideHead:
     chosen = (look.view.layer, head)
     return computed.inside(look.opened.asked, look.opened.translation, look.kind, chosen, look.inside.row)
 
 
-def _told(look: Look, name: str, outcome: Outcome) -> None:
-    """Explains the arithmetic and shows its result beside the model's own."""
-    arithmetic, mask = ARITHMETIC[name], look.view.mask[0]
-    left, right = st.columns([1, 2], gap="medium")
-    with left:
-        st.latex(arithmetic.formula)
-        nothing = "" if outcome.weights.any() else " **No key is that near, so every weight is 0.**"
-        st.markdown(
-            f"{arithmetic.text}{nothing} This switch changes only the arithmetic of this head; nothing after "
-            "the head is computed again."
-        )
-    with right:
-        own = what_if.saturation(look.view.weights[0], mask)
-        other = what_if.saturation(outcome.weights, mask)
-        b = look.inside.outputs[look.view.head]
-        moved = float(np.linalg.norm(outcome.output - b) / max(float(np.linalg.norm(b)), 1e-9))
-        st.markdown(
-            "| | the model | what if |\n|--|--|--|\n"
-            f"| largest weight | {own.largest:.2f} | {other.largest:.2f} |\n"
-            f"| entropy, share of equal weights' | {own.entropy:.2f} | {other.entropy:.2f} |\n"
-            f"| gradient of the softmax, ‖∂w/∂s‖ | {own.gradient:.3f} | {_gradient(name, other.gradient)} |\n"
-            f"| b moves by, in lengths of b | – | {moved:.2f} |\n"
-        )
-        if outcome.factor is not None:
-            _curve(look, outcome.factor)
+def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> Part | None:
+    """What the other arithmetic changes for this query; None if the model's own is chosen."""
+    if found is None:
+        return None
+    name, _ = fitted(look, asked)
+    nothing = "" if found.weights.any() else " **No key is that near, so every weight is 0.**"
+    text = (
+        f"{ARITHMETIC[name].text} {found.note}{nothing} This switch changes only the arithmetic of this "
+        "head; nothing after the head is computed again."
+    )
+    curve = () if found.factor is None else (_curve(look, found.factor),)
+    return Part({"text": text, "table": _table(look, name, found)}, {"figures": curve})
 
 
-def _gradient(name: str, value: float) -> str:
-    return "0 (arg max)" if name == "hard" else f"{value:.3f}"
+def _table(look: Look, name: str, found: Outcome) -> str:
+    mask, output = look.view.mask[0], look.output
+    own, other = (what_if.saturation(each, mask) for each in (look.view.weights[0], found.weights))
+    entropy, gradient, moved = f"{other.entropy:.2f}", f"{other.gradient:.3f}", "–"
+    if name == "hard":
+        gradient = "0 (arg max)"
+    if name == "local-predicted":  # no softmax: the bell curve keeps the weights from summing to 1
+        entropy = gradient = "–"
+    if len(found.output) == len(output):
+        away = np.linalg.norm(found.output - output) / max(float(np.linalg.norm(output)), 1e-9)
+        moved = f"{away:.2f}"
+    letter, weight, score = look.symbols.output, look.symbols.weight, look.symbols.score
+    return (
+        "| | the model | what if |\n|--|--|--|\n"
+        f"| largest weight | {own.largest:.2f} | {other.largest:.2f} |\n"
+        f"| entropy, share of equal weights' | {own.entropy:.2f} | {entropy} |\n"
+        f"| gradient of the softmax, ‖∂{weight}/∂{score}‖ | {own.gradient:.3f} | {gradient} |\n"
+        f"| {letter} moves by, in lengths of {letter} | – | {moved} |"
+    )
 
 
-def _curve(look: Look, factor: float) -> None:
+def _curve(look: Look, factor: float) -> Drawing:
     scores, mask = look.view.scores[0].astype(np.float64), look.view.mask[0]
     found = [what_if.saturation(what_if.softmax(scores * each, mask), mask) for each in _FACTORS]
+    symbols = look.symbols
     curves = [
         ("largest weight", np.array([each.largest for each in found])),
-        ("gradient ‖∂w/∂s‖", np.array([each.gradient for each in found])),
+        (f"gradient ‖∂{symbols.weight}/∂{symbols.score}‖", np.array([each.gradient for each in found])),
     ]
-    caption = look.caption(f"softmax of this row's scores times a factor; {BADGE}, except at 1")
-
-    def make() -> go.Figure:
-        return saturation(_FACTORS, curves, [("the model", 1.0), ("what if", factor)])
-
-    alt = "Largest weight and gradient of the softmax as the scores grow"
-    st.plotly_chart(make(), key="inside.saturation", alt=alt, config=CONFIG)
-    with st.container(horizontal=True, gap="small"):
-        st.caption(plain(caption), width="stretch")
-        export.picture("inside-saturation", make, caption)
+    return Drawing(
+        "saturation",
+        saturation_spec(_FACTORS, curves, [("the model", 1.0), ("what if", factor)]),
+        f"softmax of this row's scores times a factor; {BADGE}, except at 1",
+        "Largest weight and gradient of the softmax as the scores grow",
+        computed=False,
+    )

@@ -1,0 +1,228 @@
+// Draws the figures of a page on a canvas, from the values that Python wrote for plotly.js: cells, hatched areas,
+// lines, numbers and frames. Labels lie over the canvas as HTML. A page of figures is drawn anew in one frame.
+
+import { element, place } from "../linked_view-5/dom.js";
+import { axesOf } from "./axes.js";
+import { colours } from "./colour.js";
+import { said } from "./hover.js";
+import { label } from "./rich.js";
+import { decode } from "../linked_view-5/values.js";
+
+const MODES = new Set(["lines", "text", undefined]);
+
+// Whether these traces can be drawn here: others, such as curves with a legend, are left to plotly.js.
+export function canDraw(traces) {
+  return traces.every(({ type, mode, name }) => type === "heatmap" || (type === "scatter" && MODES.has(mode) && !name));
+}
+
+export class Canvas {
+  constructor(node) {
+    this.canvas = element("canvas", "pic-canvas");
+    this.labels = element("div", "pic-labels", undefined, { "aria-hidden": "true" });
+    this.names = element("div", "pic-names", undefined, { "aria-hidden": "true" });
+    this.tip = element("div", "pic-tip", undefined, { hidden: "", role: "status" });
+    node.replaceChildren(this.names, this.canvas, this.labels, this.tip);
+    node.addEventListener("pointermove", (event) => this.point(event));
+    node.addEventListener("pointerdown", (event) => this.point(event));
+    node.addEventListener("pointerleave", () => (this.tip.hidden = true));
+    this.node = node;
+  }
+
+  draw(traces, layout) {
+    Object.assign(this, { traces: traces.map(opened), layout });
+    this.axes = axesOf(this.traces, layout);
+    this.paint();
+    this.write();
+    this.tip.hidden = true;
+  }
+
+  paint() {
+    const { width, height, font } = this.layout;
+    const scale = window.devicePixelRatio || 1;
+    Object.assign(this.canvas, { width: Math.round(width * scale), height: Math.round(height * scale) });
+    place(this.canvas, { width, height });
+    const pen = this.canvas.getContext("2d");
+    const tools = { pen, scale, font };
+    for (const shape of this.layout.shapes ?? []) if (shape.fillcolor) this.rectangle(tools, shape);
+    for (const trace of this.traces) this.trace(tools, trace);
+    for (const shape of this.layout.shapes ?? []) if (shape.line.width) this.rectangle(tools, shape);
+  }
+
+  trace(tools, trace) {
+    const axes = this.axesFor(trace);
+    if (trace.type === "heatmap") cells(tools, trace, axes);
+    else if (trace.mode === "text") numbers(tools, trace, axes);
+    else if (trace.fill) hatch(tools, trace, axes);
+    else line(tools, trace, axes);
+  }
+
+  axesFor({ xaxis = "x", yaxis = "y" }) {
+    return { x: this.axes[xaxis], y: this.axes[yaxis] };
+  }
+
+  rectangle({ pen, scale }, { x0, x1, y0, y1, fillcolor, line: { width, color } }) {
+    const { x, y } = this.axesFor({});
+    const box = [x.at(x0), y.at(y0), x.at(x1) - x.at(x0), y.at(y1) - y.at(y0)].map((each) => each * scale);
+    if (fillcolor) {
+      pen.fillStyle = fillcolor;
+      pen.fillRect(...box);
+    }
+    if (!width) return;
+    Object.assign(pen, { strokeStyle: color, lineWidth: width * scale });
+    pen.strokeRect(...box);
+  }
+
+  // --- labels ------------------------------------------------------------------------------------------------
+
+  // Labels are HTML over the canvas; they are made again only if they changed. The names of the lines have a place of
+  // their own, because they stay when a wide figure scrolls.
+  write() {
+    const { annotations = [], margin, height } = this.layout;
+    const told = JSON.stringify([this.layout.width, this.axes.said, annotations]);
+    if (told === this.told) return;
+    this.told = told;
+    const ticks = Object.values(this.axes.all).flatMap((axis) => axis.labels());
+    const isName = ({ axis }) => axis === "y" && !this.axes.y2;
+    const rest = ticks.filter((each) => !isName(each)).map(tick);
+    this.labels.replaceChildren(...rest, ...annotations.map((each) => this.annotation(each)));
+    const sheet = element("div", "pic-sheet");
+    sheet.append(...ticks.filter(isName).map(tick));
+    place(sheet, { width: margin.l, height });
+    this.names.replaceChildren(sheet);
+  }
+
+  annotation({ text, font, bgcolor, bordercolor, ...where }) {
+    const node = element("span", `pic-note ${anchors(where)}`);
+    node.append(label(text));
+    place(node, { ...this.spot(where), "font-size": font.size });
+    if (bgcolor) Object.assign(node.style, { background: bgcolor, borderColor: bordercolor });
+    node.classList.toggle("pic-box", Boolean(bgcolor));
+    return node;
+  }
+
+  // The place of an annotation in px: x and y are values, or shares of the drawing area.
+  spot({ x, y, xref, yref, xshift = 0 }) {
+    const { width, height, margin } = this.layout;
+    const [wide, high] = [width - margin.l - margin.r, height - margin.t - margin.b];
+    const left = xref === "paper" ? margin.l + x * wide : this.axes.x.at(x);
+    const top = yref === "paper" ? margin.t + (1 - y) * high : this.axes.y.at(y);
+    return { left: left + xshift, top };
+  }
+
+  // --- the pointer -------------------------------------------------------------------------------------------
+
+  point(event) {
+    const box = this.node.getBoundingClientRect();
+    const [left, top] = [event.clientX - box.left, event.clientY - box.top];
+    const text = this.under(left, top);
+    this.tip.hidden = text === null;
+    if (text === null) return;
+    this.tip.replaceChildren(label(text));
+    const wide = this.tip.offsetWidth;
+    const room = this.node.clientWidth;
+    place(this.tip, { left: Math.max(0, Math.min(left + 12, room - wide)), top: top + 16 });
+  }
+
+  // What is said of the cell at a place; null if there is none.
+  under(left, top) {
+    for (const trace of this.traces) {
+      if (trace.type !== "heatmap" || trace.hoverinfo === "skip") continue;
+      const axes = this.axesFor(trace);
+      const column = index(axes.x.from(left), trace.x0, trace.dx, trace.columns);
+      const row = index(axes.y.from(top), trace.y0, trace.dy, trace.rows);
+      if (column === null || row === null) continue;
+      if (Number.isNaN(trace.values[row * trace.columns + column])) continue;
+      return said(trace, row, column, axes);
+    }
+    return null;
+  }
+}
+
+const anchors = ({ xanchor = "center", yanchor = "middle" }) => `pic-${xanchor} pic-${yanchor}`;
+
+function index(value, start, step, count) {
+  const found = Math.round((value - start) / step);
+  return found >= 0 && found < count ? found : null;
+}
+
+// A trace with its numbers read and its places filled in.
+function opened(trace) {
+  if (trace.type !== "heatmap") return trace;
+  const values = decode(trace.z);
+  const [rows, columns] = trace.z.shape.split(",").map(Number);
+  const custom = trace.customdata ? decode(trace.customdata) : null;
+  return { x0: 0, dx: 1, y0: 0, dy: 1, xgap: 0, ygap: 0, ...trace, values, rows, columns, custom };
+}
+
+// --- what the traces draw -------------------------------------------------------------------------------------
+
+function cells({ pen, scale }, trace, { x, y }) {
+  const { values, rows, columns, x0, dx, y0, dy, zmin, zmax, xgap, ygap } = trace;
+  const colour = colours(trace.colorscale);
+  const edge = (axis, start, step, i) => Math.round(axis.at(start + (i - 0.5) * step) * scale);
+  const across = Array.from({ length: columns + 1 }, (_, i) => edge(x, x0, dx, i));
+  const down = Array.from({ length: rows + 1 }, (_, i) => edge(y, y0, dy, i));
+  const [beside, below] = [xgap * scale, ygap * scale];
+  for (let row = 0; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1) {
+      const value = values[row * columns + column];
+      if (Number.isNaN(value)) continue;
+      pen.fillStyle = colour((value - zmin) / (zmax - zmin));
+      const [left, top] = [across[column], Math.min(down[row], down[row + 1])];
+      const high = Math.abs(down[row + 1] - down[row]);
+      pen.fillRect(left + beside / 2, top + below / 2, across[column + 1] - left - beside, high - below);
+    }
+  }
+}
+
+function numbers({ pen, scale, font }, { x: xs, y: ys, text, textfont }, { x, y }) {
+  Object.assign(pen, { textAlign: "center", textBaseline: "middle", fillStyle: textfont.color ?? font.color });
+  pen.font = `${textfont.size * scale}px ${font.family}`;
+  for (const [i, each] of text.entries()) pen.fillText(each, x.at(xs[i]) * scale, y.at(ys[i]) * scale);
+}
+
+// Areas between nulls, filled with slanted lines.
+function hatch({ pen, scale }, { x: xs, y: ys, fillpattern }, { x, y }) {
+  pen.save();
+  pen.beginPath();
+  let fresh = true;
+  for (const [i, each] of xs.entries()) {
+    if (each === null) {
+      pen.closePath();
+      fresh = true;
+      continue;
+    }
+    const at = [x.at(each) * scale, y.at(ys[i]) * scale];
+    if (fresh) pen.moveTo(...at);
+    else pen.lineTo(...at);
+    fresh = false;
+  }
+  pen.clip();
+  const { width, height } = pen.canvas;
+  Object.assign(pen, { strokeStyle: fillpattern.fgcolor, lineWidth: 1.2 * scale });
+  pen.beginPath();
+  for (let start = -height; start < width; start += fillpattern.size * scale) {
+    pen.moveTo(start, height);
+    pen.lineTo(start + height, 0);
+  }
+  pen.stroke();
+  pen.restore();
+}
+
+function line({ pen, scale }, { x: xs, y: ys, line: { width, color } }, { x, y }) {
+  Object.assign(pen, { strokeStyle: color, lineWidth: width * scale });
+  pen.beginPath();
+  for (const [i, each] of xs.entries()) {
+    const at = [x.at(each) * scale, y.at(ys[i]) * scale];
+    if (i) pen.lineTo(...at);
+    else pen.moveTo(...at);
+  }
+  pen.stroke();
+}
+
+function tick({ text, left, top, size, turned, axis }) {
+  const node = element("span", `pic-tick pic-tick-${turned ? "turned" : axis}`);
+  node.append(label(text));
+  place(node, { left, top, "font-size": size });
+  return node;
+}

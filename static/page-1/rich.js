@@ -1,0 +1,84 @@
+// Texts with little markup as DOM nodes. All else stays text, so that nothing a visitor typed becomes HTML.
+
+import { element } from "../linked_view-5/dom.js";
+
+const INLINE = /\\(.)|\*\*((?:\\.|[^*\\])+)\*\*|\*((?:\\.|[^*\\])+)\*/gs;
+const TAG = /<(\/?)(b|i|sub|sup|br)>/g;
+const SIGNS = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&#35;": "#" };
+
+// Nodes for Markdown with **bold**, *emphasis* and a backslash before a sign that means itself.
+export function inline(text) {
+  const nodes = [];
+  let at = 0;
+  let plain = "";
+  const flush = () => {
+    if (plain) nodes.push(document.createTextNode(plain));
+    plain = "";
+  };
+  for (const match of text.matchAll(INLINE)) {
+    plain += text.slice(at, match.index);
+    at = match.index + match[0].length;
+    const [, escaped, bold, emphasis] = match;
+    if (escaped !== undefined) {
+      plain += escaped;
+      continue;
+    }
+    flush();
+    const node = element(bold === undefined ? "em" : "strong");
+    node.append(...inline(bold ?? emphasis));
+    nodes.push(node);
+  }
+  plain += text.slice(at);
+  flush();
+  return nodes;
+}
+
+const cells = (line) => line.split("|").slice(1, -1);
+
+function table(lines) {
+  const node = element("table");
+  for (const [i, line] of [lines[0], ...lines.slice(2)].entries()) {
+    const row = node.insertRow();
+    for (const text of cells(line)) {
+      const cell = element(i ? "td" : "th");
+      cell.append(...inline(text.trim()));
+      row.append(cell);
+    }
+  }
+  return node;
+}
+
+// Fills a node with the paragraphs and tables of a text.
+export function fill(root, text) {
+  const blocks = text.split("\n\n").map((block) => {
+    if (block.startsWith("|")) return table(block.split("\n"));
+    const paragraph = element("p");
+    paragraph.append(...inline(block));
+    return paragraph;
+  });
+  root.replaceChildren(...blocks);
+}
+
+// Nodes for the markup of plotly.js in labels: <b>, <i>, <sub>, <sup> and <br>; escaped signs become themselves.
+export function label(text) {
+  const root = document.createDocumentFragment();
+  const open = [root];
+  let at = 0;
+  const write = (part) => part && open.at(-1).append(unescaped(part));
+  for (const match of text.matchAll(TAG)) {
+    write(text.slice(at, match.index));
+    at = match.index + match[0].length;
+    const [, closes, tag] = match;
+    if (tag === "br") open.at(-1).append(element("br"));
+    else if (!closes) {
+      const node = element(tag);
+      open.at(-1).append(node);
+      open.push(node);
+    } else if (open.length > 1) open.pop();
+  }
+  write(text.slice(at));
+  return root;
+}
+
+// The text that Python escaped for plotly.js, as it was.
+export const unescaped = (text) => text.replace(/&(amp|lt|gt|#35);/g, (escape) => SIGNS[escape]);

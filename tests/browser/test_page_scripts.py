@@ -1,0 +1,189 @@
+"""The scripts for the parts of a page outside the linked view: what they compute, say and paint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from figures.base.strips import Strip, strips_spec, vectors_spec
+from figures.pages.inside import LedgerRow, ledger_spec
+from ui.controls.slots import Picture
+
+from .conftest import ROOT, STATIC, caller
+
+SCRIPTS = next(STATIC.glob("page-*")).name
+VIEW = next(STATIC.glob("linked_view-*")).name
+Call = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def page(scripts_alone: Any) -> Any:
+    """A page of a server that has the scripts and nothing else."""
+    return scripts_alone
+
+
+@pytest.fixture(scope="module")
+def call(page: Any) -> Call:
+    """Calls a function of a module with plain values: `call("sizes.stuck", …)`."""
+    return caller(page, SCRIPTS)
+
+
+# --- axes.js, colour.js -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ends", "most", "ticks"),
+    [
+        ([0.5, 32.5], 8, [5, 10, 15, 20, 25, 30]),
+        ([0.5, 256.5], 6, [50, 100, 150, 200, 250]),
+        ([0.5, 3.5], 6, [1, 2, 3]),
+    ],
+)
+def test_ticks_are_round_numbers_within_the_range(call: Call, ends: list, most: int, ticks: list) -> None:
+    assert call("axes.roundTicks", ends, most) == ticks
+    assert call("axes.roundTicks", ends[::-1], most) == ticks
+
+
+def test_a_scale_is_mixed_between_its_stops(call: Call) -> None:
+    stops = [[0, "rgba(0,0,0,0)"], [0.5, "#ffffff"], [0.5, "#ff0000"], [1, "rgba(0,0,255,0.5)"]]
+    assert call("colour.parts", "#0072B2") == [0, 114, 178, 1]
+    assert call("colour.colourAt", stops, 0) == "rgba(0,0,0,0.000)"
+    assert call("colour.colourAt", stops, 0.25) == "rgba(128,128,128,0.500)"
+    assert call("colour.colourAt", stops, 0.5) == "rgba(255,0,0,1.000)"
+    assert call("colour.colourAt", stops, 1) == "rgba(0,0,255,0.500)"
+
+
+# --- sizes.js -----------------------------------------------------------------------------------------------
+
+
+def test_the_cursor_stays_whole_in_a_high_window_and_without_its_strips_in_a_low_one(call: Call) -> None:
+    sizes = {"list": 30, "view": 190, "strips": 80}
+    assert call("sizes.stuck", sizes, 900) == {"top": 30, "room": 220}
+    assert call("sizes.stuck", sizes, 700) == {"top": -50, "room": 140}
+
+
+def test_the_section_being_read_is_the_last_whose_top_was_reached(call: Call) -> None:
+    assert call("sizes.reading", [400, 900, 1300], 200) == 0
+    assert call("sizes.reading", [-900, 210, 700], 200) == 1
+    assert call("sizes.reading", [-900, None, -100], 200) == 2
+
+
+def test_a_narrow_figure_gives_less_room_to_names_and_scrolls_below_its_least_width(call: Call) -> None:
+    given = {"l": 118, "r": 92, "t": 4, "b": 22}
+    assert call("sizes.margins", given, 700) == given
+    assert call("sizes.margins", given, 340) == {"l": 100, "r": 66, "t": 4, "b": 22}
+    assert [call("sizes.size", *each) for each in ((None, 700, 0), (250, 700, 0), (None, 340, 600))] == [
+        700,
+        250,
+        600,
+    ]
+
+
+# --- rich.js, hover.js --------------------------------------------------------------------------------------
+
+FILLED = """({ folder, text }) => import(`/${folder}/rich.js`).then(({ fill }) => {
+  const root = document.createElement("div");
+  fill(root, text);
+  return root.innerHTML;
+})"""
+
+
+def test_texts_become_bold_emphasis_tables_and_nothing_else(page: Any) -> None:
+    text = "**a** and *b* \\*c\\* <script>x</script>\n\n| | y |\n|--|--|\n| 1 | **2** |"
+    assert page.evaluate(FILLED, {"folder": SCRIPTS, "text": text}) == (
+        "<p><strong>a</strong> and <em>b</em> *c* &lt;script&gt;x&lt;/script&gt;</p>"
+        "<table><tbody><tr><th></th><th>y</th></tr><tr><td>1</td><td><strong>2</strong></td></tr></tbody></table>"
+    )
+
+
+def test_escaped_labels_become_what_was_escaped(call: Call) -> None:
+    assert call("rich.unescaped", "&lt;s&gt; &amp;lt; &#35;") == "<s> &lt; #"
+
+
+def test_numbers_carry_a_true_minus_sign(call: Call) -> None:
+    assert call("hover.number", -1.234, "2") == "−1.23"
+    assert call("hover.number", 3, None) == "3"
+
+
+# --- canvas.js: what plotly.js would show -------------------------------------------------------------------
+
+DRAWN = """async ({ folder, data, at }) => {
+  const { Picture } = await import(`/${folder}/picture.js`);
+  document.body.replaceChildren();
+  document.body.style.width = "700px";
+  const picture = new Picture(data.name);
+  document.body.append(picture.root);
+  picture.show(data);
+  await new Promise((done) => setTimeout(done));
+  picture.room = 700;
+  picture.refresh({ ink: "#000000", family: "sans-serif" });
+  const { axes } = picture.canvas;
+  const left = axes.x.at(at.x), top = axes[at.axis ?? "y"].at(at.y);
+  const pen = picture.canvas.canvas.getContext("2d");
+  const scale = window.devicePixelRatio || 1;
+  const labels = [...picture.root.querySelectorAll(".pic-tick, .pic-note")].map((e) => e.textContent);
+  return {
+    under: picture.canvas.under(left, top),
+    colour: [...pen.getImageData(Math.round(left * scale), Math.round(top * scale), 1, 1).data],
+    labels,
+    caption: picture.words.textContent,
+    label: picture.node.getAttribute("aria-label"),
+  };
+}"""
+
+
+def drawn(page: Any, spec: dict, **at: float) -> dict[str, Any]:
+    """What a picture says and paints at a place, given in the values of its axes."""
+    picture = Picture("p", spec, "what it shows", "caption")
+    given = {"folder": SCRIPTS, "data": json.loads(json.dumps(picture.sent())), "at": at}
+    return page.evaluate(DRAWN, given)  # type: ignore[no-any-return]
+
+
+def test_a_strip_says_the_number_under_the_pointer_and_paints_its_sign(page: Any) -> None:
+    spec = strips_spec([Strip("x", np.array([-2.0, 0.0, 1.0]), "length 2.24")])
+    amber, clear, purple = (drawn(page, spec, x=x, y=0) for x in (1, 2, 3))
+    assert "−2.0" in amber["under"]
+    assert "dimension 1" in amber["under"]
+    assert clear["colour"][3] <= 2
+    assert amber["colour"][0] > amber["colour"][2]
+    assert purple["colour"][2] > purple["colour"][1]
+    assert {"x", "length 2.24"} <= set(amber["labels"])
+    assert (amber["label"], amber["caption"]) == ("what it shows", "caption")
+
+
+def test_the_rows_of_vectors_are_the_tokens_beside_them(page: Any) -> None:
+    values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    spec = vectors_spec(values, ("die", "<b>", "die"), np.array([[10.0, 100.0]]), ("k", "q"), 1)
+    below = drawn(page, spec, x=2, y=2)
+    assert "6.00" in below["under"]
+    assert "600.00" in below["under"]
+    assert [each for each in below["labels"] if not each.isdigit()] == ["die₁", "<b>", "die₂"]
+
+
+def test_a_masked_key_has_no_number_under_the_pointer(page: Any) -> None:
+    row = LedgerRow("masked", np.array([1.0, 2.0]), masked=True)
+    spec = ledger_spec("decoder", ("▁a", "▁b"), np.array([True, False]), [row])
+    assert "1.000" in drawn(page, spec, x=0, y=0)["under"]
+    assert drawn(page, spec, x=1, y=0)["under"] is None
+
+
+# --- every script -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted((STATIC / SCRIPTS).iterdir()), ids=lambda path: path.name)
+def test_lines_are_short_and_imports_name_the_folder_that_is_there(path: Path) -> None:
+    text = path.read_text()
+    assert max(map(len, text.splitlines())) <= 120
+    assert text.count("linked_view-") == text.count(f'"../{VIEW}/')
+    assert "page-" not in text
+
+
+def test_the_folder_is_named_wherever_it_is_loaded() -> None:
+    assert [path.name for path in STATIC.glob("page-*")] == [SCRIPTS]
+    for path in ("ui/controls/slots.py", "ui/views/inside/contents.py", "static/README.md"):
+        assert f"{SCRIPTS}/" in (ROOT / path).read_text()

@@ -1,0 +1,64 @@
+"""A model in a folder like the app's, with small corpora, so that everything about it can be remade."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+from closed_form import CASES
+from corpus import number_pairs, write_pairs
+
+CASE = CASES["copy"]
+_TREE = """# text = {text}
+# text_en = one two
+1\t{first}\t{first}\tNOUN\t_\t_\t2\tobj\t_\t_
+2\t{second}\t{second}\tNOUN\t_\t_\t0\troot\t_\t_
+
+"""
+
+
+def write_app(folder: Path, model: Path) -> Path:
+    """An app whose first model is a copy of `model`, with one example; returns the copy."""
+    directory = folder / "assets" / "models" / "first"
+    shutil.copytree(model, directory)
+    source, target = CASE.source_tokens[1].removeprefix("▁"), CASE.target_tokens[1].removeprefix("▁")
+    claim = {"text": "…", "target": target, "source": source, "least": 0.5}
+    claim |= {"layer": 0, "head": 1, "weight": 0}
+    example = {"label": "a", "text": CASE.sentence, "claim": claim}
+    example["gloss"] = dict.fromkeys(CASE.translation.split(), "number")
+    (folder / "assets" / "examples.json").write_text(
+        json.dumps({"digests": {}, "examples": [example]}, ensure_ascii=False), encoding="utf-8"
+    )
+    return directory
+
+
+def write_sample(folder: Path) -> Path:
+    """A folder of samples: pairs, and one pair with links."""
+    folder.mkdir(parents=True)
+    write_pairs(folder / "tatoeba-en-de.tsv.gz", [(CASE.sentence, CASE.translation), *number_pairs(3)])
+    (folder / "alignments.tsv").write_text("one two\teins zwei\t0-0 1-1\n", encoding="utf-8")
+    return folder
+
+
+def write_corpora(folder: Path) -> Path:
+    """A folder of corpora with everything that `remake` reads, each file of a few lines."""
+    for name in ("tatoeba-en-de", "extra-train", "extra-tests", "alignments", "probes"):
+        (folder / name).mkdir(parents=True)
+    for seed, name in enumerate(("train", "valid", "test")):
+        write_pairs(folder / f"tatoeba-en-de/{name}.tsv.gz", number_pairs(6, seed=seed))
+    unlike = [("猫 " * 3, "eins"), ("犬 " * 4, "zwei"), ("鳥 " * 5, "drei")]
+    for name in ("extra-train/news", "extra-tests/newstest2014"):
+        write_pairs(folder / f"{name}.en-de.tsv.gz", unlike)
+    for name in ("flores200-devtest", "pud"):
+        write_pairs(folder / f"extra-tests/{name}.en-de.tsv.gz", number_pairs(4, seed=7))
+    (folder / "alignments/europarl-en-de.tsv.gz").write_bytes(
+        gzip.compress(b"one two three\teins zwei drei\t0-0 1-1 2-2\n")
+    )
+    for language, words in (("en", ("one", "two")), ("de", ("eins", "zwei"))):
+        tree = _TREE.format(text=" ".join(words), first=words[0], second=words[1])
+        (folder / f"probes/pud-{language}.conllu.gz").write_bytes(gzip.compress(tree.encode()))
+    row = "female\t1\tThe one met the two because she did.\tone\n"
+    (folder / "probes/winomt-en.tsv.gz").write_bytes(gzip.compress((row + row.replace("1", "4")).encode()))
+    return folder

@@ -1,0 +1,70 @@
+"""How a file beside a model says which model it was measured on: by the SHA-256 of that model's files.
+
+JSON files bear them as `digests`; `means.safetensors` and the card bear the hash of the weights.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from transformer.storage.description import (
+    CARD_FILE,
+    FAMILIARITY_FILE,
+    HEADS_FILE,
+    MEANS_FILE,
+    PROBES_FILE,
+    SCORES_FILE,
+    SURVEY_FILE,
+    model_digests,
+    read_card,
+    weights_hash,
+)
+from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.means import WEIGHTS
+
+MEASURED = (HEADS_FILE, SURVEY_FILE, PROBES_FILE, FAMILIARITY_FILE, SCORES_FILE)
+"""The JSON files that measurements of a model write beside it."""
+DIGESTS = "digests"
+"""The field of a JSON file that holds the SHA-256 of the model's files."""
+_MARK = re.compile(r"Measured on the weights `([0-9a-f]{16})`")
+
+
+def mark(weights: str) -> str:
+    """The line by which a card says which weights its numbers belong to."""
+    return f"Measured on the weights `{weights}` (the first digits of their SHA-256)."
+
+
+def marks(directory: Path) -> dict[str, bool]:
+    """Whether each file beside a model says that it was measured on this very model."""
+    digests, weights = model_digests(directory), weights_hash(directory)
+    files = (*MEASURED, MEANS_FILE, CARD_FILE)
+    return {
+        name: _mark_of(directory / name) == (digests if name in MEASURED else weights)
+        for name in files
+        if (directory / name).exists()
+    }
+
+
+def of_another_model(directory: Path) -> list[str]:
+    """The files beside a model that were measured on another one, or do not say on which."""
+    return [name for name, own in marks(directory).items() if not own]
+
+
+def _mark_of(path: Path) -> object:
+    if path.name in MEASURED:
+        return read_json(path).get(DIGESTS)
+    if path.name == MEANS_FILE:
+        return _of_means(path)
+    found = _MARK.search(read_card(path.parent))
+    return found[1] if found else None
+
+
+def _of_means(path: Path) -> str | None:
+    try:
+        with safe_open(path, framework="np") as file:
+            return (file.metadata() or {}).get(WEIGHTS)
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}).") from error

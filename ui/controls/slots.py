@@ -1,0 +1,125 @@
+"""Places on a page whose texts and figures follow the cursor, while the page around them stays as it is.
+
+The page draws its frame once, with empty slots in it. At each step one feed fills them all, and
+`static/page-1/slots.js` redraws what has changed. (`st.plotly_chart` builds a chart anew whenever one number
+changes, and Streamlit compares every element of a fragment that runs again.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import streamlit as st
+
+from figures.base import style
+
+_SCRIPT = 'import(new URL("app/static/page-1/slots.js", document.baseURI))'
+_slot = st.components.v2.component(
+    "slot", js=f"export default async (part) =>\n  (await {_SCRIPT}).slot(part);", isolate_styles=False
+)
+_feed = st.components.v2.component(
+    "slots_feed",
+    js=f"export default async (part) => {{\n  (await {_SCRIPT}).feed(part);\n}};",
+    isolate_styles=False,
+)
+
+
+@dataclass(frozen=True)
+class Legend:
+    """What the colours of a figure mean.
+
+    Attributes:
+        low: the number at the left end.
+        high: the number at the right end.
+        colors: from left to right, as stops of a CSS gradient.
+        about: what the colours stand for.
+    """
+
+    low: str
+    high: str
+    colors: tuple[str, ...]
+    about: str
+
+
+def signed(largest: float | None, about: str) -> Legend:
+    """The legend of signed numbers.
+
+    Args:
+        largest: the magnitude at both ends; None if each part of the figure has its own.
+        about: what the colours stand for.
+    """
+    low, high = ("− largest", "+ largest") if largest is None else (f"−{largest:.3g}", f"+{largest:.3g}")
+    clear = [f"{style.rgba(each, 0)} 50%" for each in (style.NEGATIVE, style.POSITIVE)]
+    return Legend(low, high, (style.NEGATIVE, *clear, style.POSITIVE), about)
+
+
+def shares(kind: str, about: str) -> Legend:
+    """The legend of weights from 0 to 1, in the hue of a kind of attention."""
+    hue = style.HUES[kind]
+    return Legend("0", "1", (style.rgba(hue, style.FAINTEST), style.rgba(hue, 1)), about)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure in a slot.
+
+    Attributes:
+        name: unique on the page.
+        spec: the figure, as `figures.base.style.spec` writes it.
+        alt: what the figure shows, for visitors who cannot see it.
+        caption: written under it.
+        badge: `passed`, `text` and `title` of the audit; None if the numbers are not the model's.
+        legends: what its colours mean.
+        least: the smallest width in px; in less room it scrolls inside its own frame.
+    """
+
+    name: str
+    spec: dict[str, Any]
+    alt: str
+    caption: str
+    badge: Mapping[str, Any] | None = None
+    legends: tuple[Legend, ...] = ()
+    least: int = 0
+
+    def sent(self) -> dict[str, Any]:
+        """The figure as the browser gets it."""
+        return {
+            "name": self.name,
+            "figure": style.to_json(self.spec),
+            "height": self.spec["layout"]["height"],
+            "alt": self.alt,
+            "caption": self.caption,
+            "badge": self.badge,
+            "legends": [asdict(each) for each in self.legends],
+            "least": self.least,
+        }
+
+
+Content = str | Sequence[Picture]
+"""Figures, or a text with `**bold**`, `*emphasis*`, tables, paragraphs; `\\` stands before a literal sign."""
+
+
+def slot(name: str) -> None:
+    """Draws an empty place.
+
+    Args:
+        name: unique on the page; the feed fills it by this name.
+    """
+    _slot(key=f"slot.{name}", data={"slot": name})
+
+
+def feed(name: str, contents: Mapping[str, Content]) -> None:
+    """Fills slots.
+
+    Args:
+        name: unique on the page. Streamlit does not send a large feed again if nothing in it has changed, so
+            what changes rarely gets a feed of its own.
+        contents: what to show, by the name of the slot.
+    """
+    filled = {
+        key: {"text": each} if isinstance(each, str) else {"pictures": [one.sent() for one in each]}
+        for key, each in contents.items()
+    }
+    _feed(key=f"slots.{name}", data={"slots": filled})

@@ -1,0 +1,182 @@
+"""The frame of "Inside a head": headings, formulas, explanations and exports, drawn once around empty slots.
+
+Nothing here changes with the step. What does is fed into the slots by `page`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from figures.base import labels
+from ui.address import session
+from ui.controls import export
+from ui.controls.slots import slot
+from ui.server import runs
+from ui.views.inside import asides, formulas
+from ui.views.inside.contents import SECTIONS
+from ui.views.inside.layer import FORMS, points
+from ui.views.inside.look import Look, Part
+
+Parts = Callable[[], tuple[Look, dict[str, Part]]]
+"""Computes the sections for the state of this moment."""
+
+_OUTSIDE = (
+    "The same attention lets any text look into another. In reading comprehension, the tokens of the "
+    "question can be the queries, and the tokens of the text the keys and values."
+)
+_NO_ROOT = (
+    "A = KᵀQ names the product alone. The root is a constant: dividing every number of $W^q$ and its bias by "
+    "$\\sqrt{d_k}$ gives exactly the weights that the division gives. So a lecture can leave it out and lose "
+    "nothing of what a head can compute. What changes is where training starts: with the usual starting "
+    "values, scores that are not divided are $\\sqrt{d_k}$ times as large, and the softmax starts out "
+    "saturated. This model divides."
+)
+
+
+def before(look: Look, parts: Parts) -> None:
+    """The sections before the switches."""
+    symbols, sizes = look.symbols, look.sizes[:2]
+    pre = look.view.norm == "pre"
+    reads = r"\mathrm{LayerNorm}(\mathrm{stream})" if pre else r"\mathrm{stream}"
+    with _section("input", parts, rf"{symbols.x} = {reads}", more=_outside if look.kind == "cross" else None):
+        slot("input.figures")
+    with _section("projections", parts, *_projected(look, sizes)):
+        slot("projections.matrices")
+        slot("projections.figures")
+    with _section("path", parts, _summed(look)):
+        slot("path.figures")
+    entry = "k^j_i" if symbols.columns else "k_{j,i}"
+    with _section("products", parts, rf"q \cdot {symbols.indexed('k')} = \sum_i q_i\, {entry}"):
+        slot("products.figures")
+
+
+def after(look: Look, parts: Parts) -> None:
+    """The sections after the switches."""
+    _weights(look, parts)
+    with _section("sum", parts, _summed(look)):
+        slot("sum.figures")
+    _matrix(look, parts)
+    with _section("heads", parts, *formulas.joined(look.symbols), more=lambda: _seven(look)):
+        slot("heads.joined")
+        slot("heads.matrices")
+        slot("heads.figures")
+    reads = "stream" if look.view.norm == "post" else "read"
+    total = r"\mathrm{sum} = \mathrm{stream} + \mathrm{update}"
+    with _section("stream", parts, total, rf"\mathrm{{{reads}}}' = \mathrm{{LayerNorm}}(\mathrm{{sum}})"):
+        slot("stream.figures")
+    _block(look, parts)
+
+
+@contextmanager
+def _section(name: str, parts: Parts, *latex: str, more: Callable[[], None] | None = None) -> Iterator[None]:
+    """Draws a numbered section: words, formulas and export at the left, the figures at the right.
+
+    Args:
+        name: which of `SECTIONS`.
+        parts: computes what the export offers.
+        latex: formulas.
+        more: draws explanations that are one click away.
+    """
+    number = labels.count(list(SECTIONS).index(name))
+    with st.container(key=f"inside-section-{name}"):
+        left, right = st.columns([1, 2], gap="medium")
+        with left:
+            st.markdown(f"##### {number} · {SECTIONS[name].title}")
+            for formula in latex:
+                st.latex(formula)
+            slot(f"{name}.text")
+            with st.container(horizontal=True, gap="small", key=f"inside-more-{name}"):
+                if more is not None:
+                    more()
+                _export(name, parts)
+        with right:
+            yield
+
+
+@st.fragment
+def _export(name: str, parts: Parts) -> None:
+    """One button for the figures of a section, as they are at the moment when it is opened."""
+    with export.popover(f"export.inside-{name}", 260) as opened:
+        if opened:
+            look, found = parts()
+            choice = {each.name: each.exported(look) for each in found[name].drawings}
+            export.offer(f"inside-{name}", choice, session.current())
+
+
+def _explained(title: str) -> st.delta_generator.DeltaGenerator:
+    return st.popover(title, type="tertiary", icon=":material/help:")
+
+
+def _outside() -> None:
+    with _explained("What else attention reads"):
+        st.markdown(_OUTSIDE)
+
+
+def _projected(look: Look, sizes: tuple[int, ...]) -> list[str]:
+    symbols, (d_model, d_k) = look.symbols, sizes
+    k, v, source = (symbols.indexed(each) for each in ("k", "v", symbols.source))
+    named = (("q", symbols.x, "Q"), (k, source, "K"), (v, source, "V"))
+    return [symbols.product(small, of, name, (d_model, d_k)) for small, of, name in named]
+
+
+def _summed(look: Look) -> str:
+    symbols = look.symbols
+    return rf"{symbols.latex_output} = \sum_j {symbols.latex_weight}_j\, {symbols.indexed('v')}"
+
+
+def _weights(look: Look, parts: Parts) -> None:
+    symbols, terms = look.symbols, formulas.terms_of(look)
+    weight = terms.row(symbols.latex_weight)
+    if symbols.columns:
+        weight = terms.column(symbols.latex_weight, symbols.latex_score)
+
+    def more() -> None:
+        with _explained(f"Why divide by √{look.sizes[1]}?"):
+            slot("weights.divide")
+        with _explained("Why subtract the maximum?"):
+            st.latex(asides.shifted(symbols.latex_score))
+            slot("weights.subtract")
+
+    with _section("weights", parts, weight, *terms.defined(), more=more):
+        slot("weights.figures")
+
+
+def _matrix(look: Look, parts: Parts) -> None:
+    def more() -> None:
+        with _explained("Why has A = KᵀQ no √dₖ?"):
+            st.markdown(_NO_ROOT)
+
+    queries, keys = runs.lengths(look.opened.translation, look.kind)
+    d_k = look.sizes[1]
+    told = (
+        f"({queries} × {keys}) · ({keys} × {d_k}) = {queries} × {d_k}; rows of weights sum to 1",
+        f"({d_k} × {keys}) · ({keys} × {queries}) = {d_k} × {queries}; columns of weights sum to 1",
+    )
+    written = formulas.rows(look), formulas.columns(look)
+    with _section("matrix", parts, *formulas.terms_of(look).defined(), more=more):
+        for column, latex in zip(st.columns(2), written, strict=True):
+            with column:
+                for formula in latex:
+                    st.latex(formula)
+        for column, name, shape in zip(st.columns(2), FORMS, told, strict=True):
+            with column:
+                st.caption(shape)
+                slot(f"matrix.{name}")
+
+
+def _seven(look: Look) -> None:
+    with _explained("Two heads are seven matrices"):
+        asides.seven_matrices(look.sizes[0], look.sizes[2])
+
+
+def _block(look: Look, parts: Parts) -> None:
+    config = look.opened.translation.config
+    sublayers = config.stacks[look.site.query_side].sublayers
+    names = points(len(sublayers))
+    queries, _ = runs.lengths(look.opened.translation, look.kind)
+    chain = formulas.chain(names, (queries, config.d_model))
+    with _section("block", parts, chain, formulas.steps(names, sublayers, config.norm)):
+        slot("block.figures")
