@@ -124,7 +124,7 @@ def test_the_maps_make_room_for_what_appears_above_them(visitor: Visitor) -> Non
     visitor.open(**case_link("copy"))
     visitor.until(FITS)
     before = visitor.page.evaluate(height)
-    visitor.page.add_style_tag(content=".headline { padding-bottom: 90px; }")
+    visitor.page.add_style_tag(content=".headline { padding-bottom: 180px; }")
     visitor.until(f"before => {height} < before - 60", before)
     visitor.until(FITS)
     visitor.page.add_style_tag(content=".headline { padding-bottom: 0 !important; }")
