@@ -16,7 +16,7 @@ ROOMS = {
         *("text", "model", "trace", "decode", "storage", "families", "training", "hub", "translate"),
         *("lenses", "what_if", "exports", "study", "commands"),
     ),
-    "figures": ("base", "maps", "pages"),
+    "figures": ("base", "maps", "paper", "pages"),
     "ui": ("linked_view", "address", "server", "controls", "shell", "maps", "views"),
 }
 """The rooms of each package, ground first: a file imports from its own room and those before it."""

@@ -54,7 +54,7 @@ def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
         width=width,
         height=height + extra,
         margin={"b": bottom + extra},
-        meta={"caption": [_plain(line) for line in lines]},
+        meta={"caption": [plain(line) for line in lines]},
     )
     copy.add_annotation(
         text="<br>".join(labels.escape(row) for row in rows),
@@ -76,7 +76,7 @@ def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
 
 def wrapped(text: str, letters: int) -> list[str]:
     """Breaks a paragraph into rows of at most `letters` letters; wide East Asian letters count twice."""
-    text = _plain(text)
+    text = plain(text)
     if len(text) > _LONGEST_LINE:
         text = text[:_LONGEST_LINE] + "…"
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
@@ -84,7 +84,7 @@ def wrapped(text: str, letters: int) -> list[str]:
     return textwrap.wrap(text, fitting) or [""]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Replaces characters that control the direction or layout of a text with visible signs."""
     return "".join(
         labels.display(letter) if unicodedata.category(letter) in _STEERING else letter

@@ -52,7 +52,7 @@ def hatching(mask: np.ndarray) -> dict[str, Any] | None:
     """
     x: list[float | None] = []
     y: list[float | None] = []
-    for top, bottom, left, right in _masked_blocks(mask):
+    for top, bottom, left, right in masked_blocks(mask):
         x += [left - 0.5, right - 0.5, right - 0.5, left - 0.5, left - 0.5, None]
         y += [top - 0.5, top - 0.5, bottom - 0.5, bottom - 0.5, top - 0.5, None]
     if not x:
@@ -61,7 +61,7 @@ def hatching(mask: np.ndarray) -> dict[str, Any] | None:
     return {"type": "scatter", "mode": "lines", "x": x[:-1], "y": y[:-1], "hoverinfo": "skip", **look}
 
 
-def _masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
+def masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
     """Masked cells as rectangles (top, bottom, left, right), with equal runs of adjacent rows joined."""
     blocks: list[tuple[int, int, int, int]] = []
     open_runs: dict[tuple[int, int], int] = {}
@@ -113,7 +113,7 @@ def heatmap_spec(
 
     The linked view makes the hover texts from the names in `layout.meta` and `MASKED`.
     """
-    _check(view)
+    check(view)
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
     columns = labels.key_names(view.key_tokens)
     scored = view.scores is not None
@@ -186,7 +186,7 @@ def _hover_text(rows: list[str], columns: list[str], mask: np.ndarray) -> list[l
     ]
 
 
-def _check(view: HeadLike) -> None:
+def check(view: HeadLike) -> None:
     shape = view.weights.shape
     if max(shape) > LARGEST:
         raise ValueError(

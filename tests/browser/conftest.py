@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -169,18 +170,26 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a running app."""
+@contextmanager
+def serving(program: Sequence[str], **environment: str) -> Iterator[str]:
+    """Runs the app, and yields its address; afterwards, no traceback may name a file of this project.
+
+    Args:
+        program: What starts Streamlit with the arguments that follow.
+        environment: Variables besides those of the tests.
+    """
     url = f"http://127.0.0.1:{(port := _free_port())}"
-    command = [sys.executable, gated_app.__file__, str(gate), "run", "app.py", "--server.headless", "true"]
+    command = [sys.executable, *program, "run", "app.py", "--server.headless", "true"]
     command += ["--server.port", str(port), "--server.address", "127.0.0.1"]
     command += ["--server.fileWatcherType", "none"]
-    environment = {**os.environ, "TRANSFORMER_MODELS": str(models), "OMP_NUM_THREADS": "1"}
-    environment |= {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub"))}
-    environment |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=ROOT,
+        env=variables | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as server:
         assert server.stdout is not None
         printed = Printed(server.stdout)
@@ -193,6 +202,14 @@ def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempP
             server.wait(timeout=PATIENCE / 1000)
             printed.reader.join(20)
     assert not printed.own_errors, str(printed)
+
+
+@pytest.fixture(scope="session")
+def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running app."""
+    reachable = {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub"))}
+    with serving((gated_app.__file__, str(gate)), TRANSFORMER_MODELS=str(models), **reachable) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

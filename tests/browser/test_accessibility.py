@@ -73,8 +73,12 @@ def test_every_page_has_contrast_and_names_in_light_and_dark(
     assert [*found(visitor, "light"), *found(visitor, "dark")] == []
 
 
-def test_the_opened_export_has_contrast_and_names(visitor: Visitor) -> None:
+@pytest.mark.parametrize("paper", [False, True])
+def test_the_opened_export_has_contrast_and_names(visitor: Visitor, paper: bool) -> None:
     visitor.open("cross_attention", **case_link("copy", step="2"))
     visitor.page.locator(".st-key-export-run button").first.click()
     visitor.page.wait_for_selector(".export-row button", timeout=PATIENCE)
+    if paper:
+        visitor.page.get_by_text("a figure for a paper").click()
+        visitor.page.wait_for_selector("[data-testid=stPopoverBody] img", timeout=PATIENCE)
     assert [*found(visitor, "light"), *found(visitor, "dark")] == []

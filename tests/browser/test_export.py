@@ -111,3 +111,25 @@ def test_hostile_tokens_stay_text_in_a_file(visitor: Visitor, tmp_path: Path, la
     assert visitor.page.evaluate("window.hacked") is None
     assert visitor.page.locator("a[href*=invalid]").count() == 0
     assert not [url for url in requests if "invalid" in url]
+
+
+def test_a_figure_for_a_paper_is_shown_and_arrives_under_the_name_of_the_sentence(
+    newcomer: Callable[..., Visitor], tmp_path: Path
+) -> None:
+    visitor, case = newcomer(), CASES["reverse"]
+    visitor.open("cross_attention", **case_link("reverse", step="2", cross="1.1"))
+    box = popover(visitor)
+    box.get_by_text("a figure for a paper").click()
+    for file, begin in (("PDF", b"%PDF"), ("SVG", b"<?xml"), ("PNG", b"\x89PNG")):
+        box.get_by_text(file, exact=True).click()
+        box.get_by_role("button", name=f"Save {file}", exact=True).wait_for(timeout=PATIENCE)
+        saved = download(visitor, box, f"Save {file}", tmp_path)
+        assert saved.read_bytes().startswith(begin)
+        assert saved.name == f"{case.sentence.replace(' ', '-').lower()}-cross-l1-h1.{file.lower()}"
+    figure = box.locator("img").first
+    figure.wait_for(timeout=PATIENCE)
+    assert case.translation.split()[0] in figure.get_attribute("alt")
+    svg = (tmp_path / saved.with_suffix(".svg").name).read_text()
+    for text in (*case.translation.split(), "Cross-attention", case.sentence, "cross=1.1"):
+        assert text in svg, text
+    assert "<image" not in svg

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from closed_form import CASES
 
-from .conftest import Visitor, case_link
+from .conftest import PATIENCE, Visitor, case_link
 
 PAGE = "inside_a_head"
 KEYS = "[data-picture=keys]"
@@ -74,12 +75,12 @@ def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visit
 def test_the_list_jumps_and_the_cursor_stays_on_the_screen_and_works(visitor: Visitor) -> None:
     opened(visitor, **case_link("copy", step="2"))
     assert visitor.page.get_attribute(".con-link[data-section=input]", "aria-current") == "true"
-    for name in ("sum", "matrix", "heads"):
+    for name in ("sum", "heads", "block", "matrix"):
         visitor.page.click(f".con-link[data-section={name}]")
         visitor.until(f"document.querySelector('.con-link[data-section={name}]').ariaCurrent === 'true'")
         visitor.until(f"({STUCK})()")
-        room = visitor.page.evaluate("document.querySelector('.con').getBoundingClientRect().bottom")
-        assert room < visitor.page.evaluate(TOP, name) < 450
+        bottom = visitor.page.evaluate("document.querySelector('.lv').getBoundingClientRect().bottom")
+        assert bottom <= visitor.page.evaluate(TOP, name) < 400
     visitor.page.click(".lv-button[aria-label='one on']")
     visitor.until("document.querySelector('[data-slot=\"sum.figures\"]').innerText.includes('step 3 ·')")
     visitor.until(f"({STUCK})()")
@@ -124,3 +125,19 @@ def test_the_page_does_not_scroll_sideways_on_a_phone(newcomer: Callable[..., Vi
         assert visitor.page.evaluate(f"{box}.scrollWidth") <= 390
     visitor.page.click(".con-link[data-section=weights]")
     visitor.until(f"({STUCK})()")
+
+
+def test_an_export_holds_the_step_of_the_moment(newcomer: Callable[..., Visitor], tmp_path: Path) -> None:
+    visitor = newcomer()
+    opened(visitor, **case_link("copy", step="1"))
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("document.querySelector('[data-slot=\"weights.figures\"]').innerText.includes('step 2 ·')")
+    visitor.page.locator(".st-key-inside-section-weights").get_by_role("button", name="export").click()
+    visitor.page.wait_for_selector(".export-row button", timeout=PATIENCE)
+    with visitor.page.expect_download(timeout=PATIENCE) as waiting:
+        visitor.page.locator(".export-row").get_by_role("button", name="SVG", exact=True).click()
+    waiting.value.save_as(tmp_path / "scores.svg")
+    text = (tmp_path / "scores.svg").read_text()
+    for part in ("softmax", "step 2", "amber negative", "verified"):
+        assert part in text, part

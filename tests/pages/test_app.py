@@ -181,6 +181,28 @@ def test_back_restores_the_earlier_state():
     assert feeds(at)["strips"]["source"][0]["text"] == CASES["copy"].source_tokens[0].removeprefix("▁")
 
 
+@pytest.mark.parametrize("page", ["app.py", "pages/cross_attention.py"])
+def test_a_click_that_overtakes_the_new_address_keeps_the_new_sentence(page: str):
+    at = run(page, step="2")
+    before = dict(at.query_params)
+    at.text_input[0].set_value("nine ten").run()
+    written = dict(at.query_params)
+    at.query_params.clear()
+    at.query_params.update(before)  # the browser has not got the new address yet
+    next(button for button in at.button if button.label == "Translate").click().run()
+    assert at.text_input[0].value == "nine ten"
+    assert [chip["text"] for chip in feeds(at)["strips"]["source"]] == ["nine", "ten", "</s>"]
+    assert dict(at.query_params) == written
+
+
+def test_a_click_on_translate_writes_no_address_of_its_own():
+    at = run(step="2")
+    before = dict(at.query_params)
+    next(button for button in at.button if button.label == "Translate").click().run()
+    assert dict(at.query_params) == before
+    assert view(at)["step"] == 1
+
+
 def test_the_menu_is_the_same_whatever_the_visitor_looks_at():
     links = [[each.proto for each in run(step=step).get("page_link")] for step in ("1", "2")]
     assert links[0] == links[1]

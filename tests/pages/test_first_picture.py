@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ["torch", "pandas", "pyarrow"]
+HEAVY = ["torch", "pandas", "pyarrow", "matplotlib"]
 START = f"""
 import json, sys
 def heavy():

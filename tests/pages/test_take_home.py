@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from transformer import load_trace, load_translator, load_view
 from transformer.exports.npz import model_digest
 from transformer.exports.view import Selection
-from ui.maps.take_home import KEY, trace_file, view_file
+from ui.maps.take_home import KEY, PAPER, trace_file, view_file
 
 KINDS = {
     "encoder": "pages/encoder_self_attention.py",
@@ -93,6 +93,48 @@ def test_the_figure_is_chosen_where_there_are_several():
     figure = figures(at)[0]
     assert figure.data[0].type == "bar"
     assert "step 2 of" in caption(figure)
+
+
+def for_a_paper(page: str = "app.py", **params: str) -> AppTest:
+    """A page whose export popover shows a figure for a paper."""
+    at = opened(page, **params)
+    return (
+        next(each for each in at.get("button_group") if each.label == "What to save").set_value(PAPER).run()
+    )
+
+
+def captions(at: AppTest) -> str:
+    return "\n".join(each.value for each in at.caption).replace("\\", "")
+
+
+def test_a_figure_for_a_paper_says_what_it_shows_and_is_one_click_away():
+    at = for_a_paper("pages/cross_attention.py", model="copy", text=CASES["copy"].sentence, cross="1.2")
+    assert not at.exception
+    assert [button.label for button in at.download_button] == ["Save PDF", "JSON", "NPZ"]
+    told = captions(at)
+    for part in ("Cross-attention: layer 1, head 2", "copy", "✓ verified", CASES["copy"].sentence, "8.5 ×"):
+        assert part in told, part
+
+
+def test_several_heads_of_all_kinds_stand_on_one_sheet():
+    at = for_a_paper()
+    heads = at.multiselect[0]
+    heads.set_value([*heads.value, "encoder L1 H2", "decoder L1 H2"]).run()
+    assert not at.exception
+    assert "17 ×" in captions(at)
+    assert "Masked decoder self-attention: layer 1, head 2" in captions(at)
+
+
+def test_a_figure_of_no_head_or_without_room_is_answered_in_one_sentence():
+    at = for_a_paper()
+    at.multiselect[0].set_value([]).run()
+    assert not at.exception
+    assert "Choose at least one head." in captions(at)
+    at.multiselect[0].set_value(["cross L1 H1", "cross L1 H2", "encoder L1 H1"]).run()
+    for name, value in (("Width, cm", 3.0), ("Letters, pt", 24.0), ("Per row", 3)):
+        next(each for each in at.number_input if each.label == name).set_value(value).run()
+    assert not at.exception
+    assert "leave no room" in at.error[0].value
 
 
 def test_the_whole_run_is_offered_as_json_and_npz():

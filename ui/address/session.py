@@ -26,12 +26,17 @@ def current() -> State:
     return state
 
 
+def _address() -> dict[str, list[str]]:
+    """The parameters of the address that the browser had when it asked for this run."""
+    return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
 def adopt() -> None:
     """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back.
 
     A link of the menu (`KEEP`) goes on with this session's state; a session that has none reads the address.
     """
-    params = {name: st.query_params.get_all(name) for name in st.query_params}
+    params = _address()
     if params == st.session_state.get("written"):
         return
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
@@ -56,6 +61,17 @@ def adopt() -> None:
 def change(**values: Any) -> State:
     """Changes the state and writes the address once, as one entry in the browser's history."""
     return _write(replace(current(), **values))
+
+
+def keep() -> None:
+    """Callback of a button that changes nothing in the state: what is shown stays.
+
+    A click may overtake the address of the change before it, so that the browser sends the older address with
+    it. Without a callback, `adopt` would take that one for a link, and the change would be lost.
+    """
+    written = st.session_state.get("written")
+    if written not in (None, _address()):
+        st.query_params.from_dict(written)
 
 
 def _write(state: State) -> State:

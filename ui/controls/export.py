@@ -5,7 +5,6 @@ The app sends nothing to the browser until the visitor opens the popover.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from figures.maps.export import printed
 from transformer import __version__
 from ui.address import session
 from ui.address.parameters import State, as_params, carried
+from ui.controls.file_names import file_name
 from ui.server import catalogue, examples
 
 _SCRIPT = 'import(new URL("app/static/linked_view-5/export.js", document.baseURI))'
@@ -45,12 +45,16 @@ class Picture:
         caption: kind, layer, head, step, quantity, model.
         audit: result of the checks; None if the caption already gives it.
         derived: whether the figure shows values derived from a trace, not the model's own arrays.
+        name: what the name of the file calls the figure; empty for its name on the page.
+        sentence: whether the figure belongs to the visitor's sentence, so that the name of the file says it.
     """
 
     make: Callable[[], go.Figure]
     caption: str
     audit: AuditLike | None = None
     derived: bool = False
+    name: str = ""
+    sentence: bool = True
 
     def printed(self, now: State) -> go.Figure:
         """The figure with its caption inside, and the provenance of a state."""
@@ -58,7 +62,13 @@ class Picture:
         return printed(self.make(), [f"{self.caption}{verdict}", provenance(now)])
 
 
-def picture(name: str, make: Callable[[], go.Figure], caption: str, audit: AuditLike | None = None) -> None:
+def picture(
+    name: str,
+    make: Callable[[], go.Figure],
+    caption: str,
+    audit: AuditLike | None = None,
+    sentence: bool = True,
+) -> None:
     """Draws a small export button for a figure.
 
     Args:
@@ -66,8 +76,9 @@ def picture(name: str, make: Callable[[], go.Figure], caption: str, audit: Audit
         make: draws the figure; called only when a visitor asks for it.
         caption: what the figure shows; written into the file with date, version and link.
         audit: result of the checks, if the caption does not already give it.
+        sentence: as in `Picture`.
     """
-    pictures(name, {name: Picture(make, caption, audit)})
+    pictures(name, {name: Picture(make, caption, audit, sentence=sentence)})
 
 
 @st.fragment
@@ -109,7 +120,9 @@ def offer(name: str, choice: dict[str, Picture], now: State) -> None:
         chosen = st.segmented_control(
             "Figure", list(choice), default=chosen, required=True, key=f"export.{name}.{'.'.join(choice)}"
         )
-    figure, file = choice[chosen].printed(now), file_name(name if len(choice) == 1 else f"{name}-{chosen}")
+    picture = choice[chosen]
+    what = picture.name or (name if len(choice) == 1 else f"{name} {chosen}")
+    figure, file = picture.printed(now), file_name(sentence_of(now) if picture.sentence else "", what)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         _buttons(
             key=f"export.{name}.buttons", data={"figure": figure.to_json(), "name": file}, width="content"
@@ -137,15 +150,14 @@ def html(figure: go.Figure) -> str:
     return page
 
 
+def sentence_of(now: State) -> str:
+    """The sentence on the page: the visitor's, or the example that opens first."""
+    return examples.examples()[0].text if now.text is None else now.text
+
+
 def provenance(now: State) -> str:
     """Software, date and the link that opens a state again."""
-    text = examples.examples()[0].text if now.text is None else now.text
-    now = replace(now, text=text, model=now.model or next(iter(catalogue.available()), None))
+    now = replace(now, text=sentence_of(now), model=now.model or next(iter(catalogue.available()), None))
     link = urlencode(as_params(now), errors="replace")
     unsent = "" if carried(now) else " (the sentence is too long for a link)"
     return f"Attention explorer {__version__} · {datetime.now(UTC):%Y-%m-%d} · ?{link}{unsent}"
-
-
-def file_name(name: str) -> str:
-    """A file name that every file system accepts."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "figure"

@@ -20,13 +20,16 @@ from transformer.trace.view import HeadMap
 from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.parameters import State
-from ui.controls.export import Picture, file_name, offer, popover
+from ui.controls.export import Picture, offer, popover
+from ui.controls.file_names import file_name
+from ui.maps import paper
 from ui.maps.explorer import Scene
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue
 from ui.shell import waiting
 
 KEY = "export.run"
+_SEEN, PAPER = "the view as seen", "a figure for a paper"
 
 
 @st.fragment
@@ -37,15 +40,25 @@ def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] |
         scene: the linked view.
         more: returns Plotly forms of figures that the linked view draws itself, by their visible names.
     """
-    with popover(KEY, 350) as opened:
+    with popover(KEY, 480) as opened:
         if opened:
             with waiting.while_loading():
                 scene = replace(scene, opened=scene.opened.traced())
             now = session.current()
             looks = looks_of(scene.opened, now)
-            own = {} if more is None else more(now, looks)
-            offer("run", {**own, **_maps(scene, now, looks), **_bars(scene, now, looks)}, now)
+            if _for_paper():
+                paper.offer(scene.kinds, looks, now)
+            else:
+                own = {} if more is None else more(now, looks)
+                offer("run", {**own, **_maps(scene, now, looks), **_bars(scene, now, looks)}, now)
             _run(looks[scene.kinds[-1]], _selection(now))
+
+
+def _for_paper() -> bool:
+    """Whether the visitor wants a figure for a paper, and not the view as it is seen."""
+    ways = (_SEEN, PAPER)
+    way = st.segmented_control("What to save", ways, default=_SEEN, required=True, key=f"{KEY}.way")
+    return way == PAPER
 
 
 def _maps(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
@@ -62,6 +75,7 @@ def _map(scene: Scene, look: Looking) -> Picture:
         caption_of(view, look, look.scale),
         view.audit,
         view.derived,
+        f"{view.kind} {labels.head_name(view.layer, view.head)}",
     )
 
 
@@ -108,7 +122,7 @@ def _frame(look: Looking, feed: Mapping[str, Any], count: int) -> int | None:
 
 def _run(look: Looking, selection: Selection) -> None:
     opened, view = look.opened, look.as_recorded()
-    run, name = opened.translation, file_name(f"{opened.translation.model} {opened.asked.text}")
+    run, name = opened.translation, file_name(opened.asked.text, opened.translation.model)
     model = (
         catalogue.translator(opened.asked.model).model if catalogue.has_model(opened.asked.model) else None
     )

@@ -39,9 +39,12 @@ _STYLE = """
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
 [data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
-[data-testid="stBaseButton-primary"][data-testid]:not(:disabled) {
+:is([data-testid="stBaseButton-primary"]:not(:disabled), .stMultiSelect [data-tag])[class] {
   --letters: clamp(0, 999 * (128 - r), 255);
   color: rgb(from currentcolor var(--letters) var(--letters) var(--letters));
+}
+:is([data-testid="stPopoverButton"], [data-testid="stBaseButton-tertiary"])[aria-expanded="true"] {
+  color: inherit;
 }
 :is([data-testid="stPopoverButton"], [data-testid="stBaseButton-tertiary"])[data-testid]:hover {
   color: inherit; text-decoration: underline; text-underline-offset: .2em;

@@ -43,7 +43,7 @@ def sentence_box(now: State) -> None:
     with way, st.container(key="decoding"):
         _decoding(now.decode)
     with button:
-        st.button("Translate", type="primary", width="stretch")
+        st.button("Translate", type="primary", width="stretch", on_click=session.keep)
 
 
 def _decoding(chosen: str) -> None:

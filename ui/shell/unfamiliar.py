@@ -86,4 +86,5 @@ def _offer(name: str, nbytes: int) -> None:
 
 
 def _fetch(name: str) -> None:
+    session.keep()
     desk().fetch_at_once(session.visitor(), name)

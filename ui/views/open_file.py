@@ -127,13 +127,13 @@ def _view(name: str, view: SavedView) -> None:
     with left:
         st.plotly_chart(heatmap(head, 440), key=f"map.{name}", width="content", alt=text, config=_CONFIG)
         st.caption(plain(f"{text} · {badge(head.audit)['text']}"))
-        export.picture(f"{name} map", lambda: heatmap(head, 620), text, head.audit)
+        export.picture(f"{name} map", lambda: heatmap(head, 620), text, head.audit, sentence=False)
     with right:
         steps = view.translation.steps
         about = f"Next token at step {step + 1} of {len(steps)}, as recorded"
         st.plotly_chart(next_token(steps, step), key=f"next.{name}", alt=about, config=_CONFIG)
         st.caption(about)
-        export.picture(f"{name} next", lambda: next_token(steps, step), about)
+        export.picture(f"{name} next", lambda: next_token(steps, step), about, sentence=False)
     _checks(head.audit.checks)
 
 

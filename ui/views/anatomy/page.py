@@ -134,7 +134,7 @@ def _diagram(body: Body) -> None:
     st.caption(plain(caption))
     with st.container(horizontal=True, gap="small"):
         pickers.seen("What am I seeing?", _SEEING)
-        export.picture("anatomy-diagram", make, caption)
+        export.picture("anatomy-diagram", make, caption, sentence=False)
 
 
 def _several(count: int, noun: str) -> str:

@@ -116,7 +116,7 @@ def _neighbours(body: Body, to: Drawn) -> None:
         f"weights of {body.traced.model}"
     )
     st.caption(plain(caption))
-    to["neighbours"] = export.Picture(make, caption)
+    to["neighbours"] = export.Picture(make, caption, sentence=False)
 
 
 def layer_norm(body: Body, to: Drawn) -> None:

@@ -195,7 +195,7 @@ def _map(found: Found) -> None:
     )
     words = caption(found)
     st.caption(plain(words))
-    export.picture(f"heads-{kind}-{statistic.name}", lambda: grid(found), words)
+    export.picture(f"heads-{kind}-{statistic.name}", lambda: grid(found), words, sentence=False)
 
 
 def caption(found: Found) -> str:

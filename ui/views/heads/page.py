@@ -65,6 +65,11 @@ def _asked(run: Run) -> bool:
     return session.own_sentences() is not None or run.asked(session.visitor())
 
 
+def _ask(run: Run) -> None:
+    session.keep()
+    run.ask(session.visitor())
+
+
 def _unasked(model: str, run: Run, now: State) -> None:
     """Draws the survey that came with the model, and offers to read the sentences here."""
     known = shipped(model)
@@ -81,8 +86,8 @@ def _unasked(model: str, run: Run, now: State) -> None:
         key="heads.ask",
         type="primary" if known is None else "secondary",
         icon=":material/play_arrow:",
-        on_click=run.ask,
-        args=(session.visitor(),),
+        on_click=_ask,
+        args=(run,),
     )
     if known is not None:
         st.caption(

@@ -108,7 +108,7 @@ def _dependencies(found: dict[str, Any], kind: str) -> None:
         f"{found['model']}"
     )
     st.caption(plain(caption))
-    export.picture(f"relations-{kind}", lambda: relation_dots(followers, kind), caption)
+    export.picture(f"relations-{kind}", lambda: relation_dots(followers, kind), caption, sentence=False)
     _table(relations)
 
 

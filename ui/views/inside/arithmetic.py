@@ -251,8 +251,9 @@ ARITHMETIC = {
     ),
     "local-predicted": Arithmetic(
         "local-p: a predicted centre",
-        r"p = S\,\sigma\!\left(u^{\top} \tanh(W q)\right), \quad "
-        r"WEIGHT_j = \mathrm{softmax}_{|j - p| \le r}(SCORE)_j\; e^{-2 (j - p)^2 / r^2}",
+        r"\begin{aligned} p &= S\,\sigma\!\left(u^{\top} \tanh(W q)\right) \\ "
+        r"WEIGHT_j &= \mathrm{softmax}(SCORE)_j\; e^{-2 (j - p)^2 / r^2} \\ "
+        r"& \text{over the keys with } |j - p| \le r \end{aligned}",
         "Luong's predictive window: the query itself says where to look among the S keys, and a bell curve "
         "favours keys near the centre. Luong learns W and u. This model has neither, so W = identity and u "
         "= 1/√dₖ in every dimension: the centre moves with the query, but it means nothing.",

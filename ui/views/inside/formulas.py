@@ -74,7 +74,7 @@ class Terms:
         q, k = self._named("Q"), self._named("K")
         more = self._more(r"B^{\top}", r"M^{\top}")
         inner = rf"\tfrac{{A}}{{\sqrt{{d_k}}}}{more}"
-        return rf"A &= {k}^{{\top}} {q}", rf"\hat A = \mathrm{{softmax}}\!\left({inner}\right)"
+        return rf"A &= {k}^{{\top}} {q}", rf"\hat A &= \mathrm{{softmax}}\!\left({inner}\right)"
 
     def defined(self) -> tuple[str, ...]:
         """What the letters stand for, in LaTeX."""
@@ -120,8 +120,7 @@ def columns(look: Look) -> tuple[str, ...]:
     """The same in columns, as lectures write it."""
     own = "X" if look.kind == "cross" else "I"
     each = [rf"{name} &= W^{{{name.lower()}}}{of}" for name, of in (("Q", own), ("K", "I"), ("V", "I"))]
-    product, weights = terms_of(look).columns()
-    return aligned(*each), aligned(rf"{product}, \quad {weights}", r"O &= V \hat A")
+    return aligned(*each), aligned(*terms_of(look).columns(), r"O &= V \hat A")
 
 
 def joined(symbols: Notation) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ from ui.views.inside.look import Look, Part
 Parts = Callable[[], tuple[Look, dict[str, Part]]]
 """Computes the sections for the state of this moment."""
 
+_SEVERAL = frozenset(("projections", "products", "sum", "matrix", "heads"))
+"""Sections with several figures: the choice between them takes a line more."""
 _OUTSIDE = (
     "The same attention lets any text look into another. In reading comprehension, the tokens of the "
     "question can be the queries, and the tokens of the text the keys and values."
@@ -99,7 +101,7 @@ def _section(name: str, parts: Parts, *latex: str, more: Callable[[], None] | No
 @st.fragment
 def _export(name: str, parts: Parts) -> None:
     """One button for the figures of a section, as they are at the moment when it is opened."""
-    with export.popover(f"export.inside-{name}", 260) as opened:
+    with export.popover(f"export.inside-{name}", 260 if name in _SEVERAL else 170) as opened:
         if opened:
             look, found = parts()
             choice = {each.name: each.exported(look) for each in found[name].drawings}

@@ -173,7 +173,8 @@ def draw(
     st.plotly_chart(make(), key=f"positions.{name}", alt=alt, config={"displayModeBar": False})
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(caption, width="stretch")
-        export.picture(name, make, caption, audit)
+        own = session.current().view == "sentence"
+        export.picture(name, make, caption, audit, sentence=own)
 
 
 def stack_of(now: State) -> Side:

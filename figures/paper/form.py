@@ -1,0 +1,93 @@
+"""What a visitor may choose about a figure for a paper, and the figure that comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+File = Literal["pdf", "svg", "png"]
+FILES: tuple[File, ...] = ("pdf", "svg", "png")
+WIDTHS = (3.0, 40.0)
+"""Smallest and largest width in cm."""
+LETTERS = (4.0, 24.0)
+"""Smallest and largest letters in pt."""
+MOST_HEADS = 12
+"""Most heads on one sheet."""
+INCH = 2.54
+POINTS = 72.0
+_ONE_COLUMN, _TWO_COLUMNS = 8.5, 17.0
+"""Usual widths in cm of a figure in one column of a journal, and across two."""
+_MOST_IN_COLUMN = 30
+"""Most tokens on a side of a map that fits into one column with all its labels."""
+_DRAFT_DPI = 192
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of a figure for a paper.
+
+    Attributes:
+        file: the format of the file.
+        width: width in cm; the height follows from it.
+        letters: size of the letters in pt.
+        columns: maps side by side.
+        scale: how weights become colours, one of `style.SCALES`.
+        footnote: whether what the figure shows and where it comes from is printed under it.
+        dpi: dots per inch of a PNG.
+        draft: whether a small PNG is made that shows how the file will look, with what is to know about it.
+
+    Raises:
+        ValueError: a number is outside its range.
+    """
+
+    file: File = "pdf"
+    width: float = _ONE_COLUMN
+    letters: float = 8.0
+    columns: int = 3
+    scale: str = "linear"
+    footnote: bool = False
+    dpi: int = 300
+    draft: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, (low, high) in (
+            ("width is {} cm", self.width, WIDTHS),
+            ("size of the letters is {} pt", self.letters, LETTERS),
+            ("number of maps side by side is {}", self.columns, (1, MOST_HEADS)),
+        ):
+            if not low <= value <= high:
+                raise ValueError(f"The {name.format(value)}; it must be from {low:g} to {high:g}.")
+        if self.file not in FILES:
+            raise ValueError(f"There is no format {self.file!r}; there are {', '.join(FILES)}.")
+
+    @staticmethod
+    def usual_for(maps: int, longest: int) -> Form:
+        """The form for some maps of up to `longest` tokens on a side, if nothing else is chosen."""
+        return Form(width=_ONE_COLUMN if maps == 1 and longest <= _MOST_IN_COLUMN else _TWO_COLUMNS)
+
+    @property
+    def saved(self) -> tuple[File, int]:
+        """The format of the bytes, and the dots per inch."""
+        return ("png", _DRAFT_DPI) if self.draft else (self.file, self.dpi)
+
+    @property
+    def points(self) -> float:
+        """The width in pt."""
+        return self.width / INCH * POINTS
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A figure for a paper, as a file.
+
+    Attributes:
+        data: the bytes of the file.
+        width: in cm.
+        height: in cm.
+        notes: what the visitor should know about it, one sentence each.
+    """
+
+    data: bytes
+    width: float
+    height: float
+    notes: tuple[str, ...]
