@@ -49,14 +49,17 @@ export function titleFor(text, room, widthOf) {
 // The small maps and the next token beside the large map, which is `main` px wide: either the small maps side by side
 // with the next token under them (`over`), or all in one row, whichever leaves the small maps larger.
 // `least`: the least width and height of the bars for the next token; `around`: the px of titles and colours over and
-// under a small map. Returns the rooms in px, [width, height].
-export function spread({ width, height, main, gap, least, around }) {
+// under a small map; `head`: the width that its title takes, given if there is so much. Returns the rooms in px,
+// [width, height].
+export function spread({ width, height, main, gap, least, around, head = 0 }) {
   const right = width - main - gap;
   const highest = SMALLER * (height - around);
   const over = Math.min((right - gap) / 2, height - gap - least[1] - around, highest);
-  const beside = Math.min((right - least[0] - 2 * gap) / 2, highest);
+  const wide = (right - least[0] - 2 * gap) / 2;
+  const beside = Math.min(wide, highest);
   if (over >= FULLER * beside) {
     return { over: true, side: [(right - gap) / 2, over], next: [right, height - gap - over - around] };
   }
-  return { over: false, side: [beside, highest], next: [right - 2 * beside - 2 * gap, height] };
+  const side = Math.min(wide, Math.max(beside, head));
+  return { over: false, side: [side, highest], next: [right - 2 * side - 2 * gap, height] };
 }

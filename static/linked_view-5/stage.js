@@ -4,13 +4,13 @@
 import { place } from "./dom.js";
 import { FONTS, spread } from "./fit.js";
 
-// Px: between cells; titles and colours over and under a picture; least width and height of the bars with all about
-// them; what lies under the view. In large type, all of them are larger.
-const USUAL = { gap: 18, around: 70, least: [180, 216], below: 74 };
-const LARGE = { gap: 26, around: 100, least: [280, 320], below: 20 };
+// Px: between cells; titles and colours over and under a picture; width of the longest title with its controls; least
+// width and height of the bars with all about them; what lies under the view. In large type, all of them are larger.
+const USUAL = { gap: 18, around: 70, head: 204, least: [180, 216], below: 74 };
+const LARGE = { gap: 26, around: 100, head: 300, least: [280, 320], below: 20 };
 const LARGER = 1.5;
 // The least height of the maps, below which the page scrolls.
-const LEAST = 260;
+const LEAST = 220;
 const NARROW = matchMedia("(max-width: 900px)");
 const TOUCH = matchMedia("(hover: none)");
 
@@ -28,10 +28,18 @@ export class Stage {
   constructor(view) {
     Object.assign(this, { view, rooms: {} });
     this.resized = () => view.redraw();
+    this.observer = new ResizeObserver(this.resized);
     addEventListener("resize", this.resized);
   }
 
+  // Arranges the maps anew if anything on the page becomes higher or lower, because it moves them.
+  watch(root) {
+    const page = root.closest(".stMain")?.querySelector(".stVerticalBlock");
+    if (page) this.observer.observe(page);
+  }
+
   leave() {
+    this.observer.disconnect();
     removeEventListener("resize", this.resized);
   }
 
@@ -58,13 +66,13 @@ export class Stage {
   }
 
   spread(width, cells, focus) {
-    const { gap, around, least, below } = this.factor > 1 ? LARGE : USUAL;
+    const { gap, around, head, least, below } = this.factor > 1 ? LARGE : USUAL;
     const height = this.height(below);
     const room = [width * 0.52, height - around];
     const { size, cell } = cells[focus].measured?.(room) ?? { size: room, cell: null };
     this.cell = cell;
-    const main = Math.ceil(size[0]);
-    const { over, side, next } = spread({ width, height, main, gap, least, around });
+    const main = Math.max(Math.ceil(size[0]), head);
+    const { over, side, next } = spread({ width, height, main, gap, least, around, head });
     this.rooms = { ...everywhere(cells, side), [focus]: room, next: [next[0], next[1] - around] };
     this.view.grid.classList.toggle("lv-over", over);
     place(this.view.grid, { "--gap": gap, "--side": side[0], "--main": main });

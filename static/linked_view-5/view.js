@@ -3,7 +3,7 @@
 
 import { Cell } from "./cell.js";
 import { Controls } from "./controls.js";
-import { heard, moved, picked, sameCursor, sourceAt } from "./cursor.js";
+import { heard, moved, picked, sameCursor, sourceAt, unheard } from "./cursor.js";
 import { element } from "./dom.js";
 import { Flow } from "./flow.js";
 import { Focus } from "./focus.js";
@@ -22,6 +22,7 @@ import { Tour } from "./tour.js";
 
 const STYLE = new URL("view.css", import.meta.url);
 const TELL_AFTER = 80;
+const HEARD_WITHIN = 2000;
 const LABEL =
   "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays, " +
   "question mark lists the keys.";
@@ -47,6 +48,7 @@ plotly.catch(() => {});
 class View {
   constructor(name) {
     Object.assign(this, { name, feeds: {}, cells: {}, picks: {}, seq: 0, trace: null, telling: null });
+    Object.assign(this, { repeating: null, patience: HEARD_WITHIN });
     Object.assign(this, { presenting: new Presenting(this), focused: new Focus() });
     this.at = { step: 0, source: null };
   }
@@ -63,13 +65,15 @@ class View {
     this.send = setStateValue;
     this.trigger = setTriggerValue;
     const elsewhere = this.host !== parentElement;
-    if (elsewhere) this.trace = null;
+    const untold = elsewhere && unheard({ seq: this.seq, trace: this.trace, untold: this.telling !== null }, data);
+    if (elsewhere && !untold) this.trace = null;
     const rebuilt = elsewhere || `${this.spec.plots}` !== `${data.plots}`;
     if (rebuilt) this.build(parentElement, data);
     this.spec = data;
     const changed = this.hear(data);
     const recoloured = this.recolour();
     if (rebuilt || changed || recoloured) this.draw();
+    if (untold) this.tellSoon();
     return () => this.host === parentElement && this.leave();
   }
 
@@ -77,11 +81,13 @@ class View {
   hear(data) {
     const news = data.ack >= this.seq || data.trace !== this.trace;
     if (data.ack >= this.asked?.seq || data.trace !== this.trace) this.asked = null;
+    if (data.ack >= this.seq) this.heard();
     this.seq = Math.max(this.seq, data.ack);
     const busy = Boolean(this.controls.playing || this.telling);
     const { at, changed } = heard({ at: this.at, seq: this.seq, trace: this.trace, busy }, data);
     if (data.trace !== this.trace) {
       this.controls.stop();
+      this.forget();
       this.picks = {};
       this.trace = data.trace;
     }
@@ -120,6 +126,7 @@ class View {
     host.replaceChildren(this.root);
     this.observer = new ResizeObserver(() => this.resized());
     for (const part of [this.grid, this.strips.root]) this.observer.observe(part);
+    this.stage?.watch(this.root);
     this.focused.restore(this.root);
     plotly.catch(() => this.say(NO_PLOTLY));
   }
@@ -315,11 +322,30 @@ class View {
     this.telling = setTimeout(() => this.guard(() => this.tell()), TELL_AFTER);
   }
 
+  // A move that is not told yet is told no more, and no message is repeated.
+  forget() {
+    clearTimeout(this.telling);
+    clearTimeout(this.repeating);
+    this.telling = null;
+  }
+
+  // The server has heard the last message.
+  heard() {
+    clearTimeout(this.repeating);
+    this.patience = HEARD_WITHIN;
+  }
+
+  // A message may get lost on the way to the callback, so an unanswered one is repeated, ever more seldom.
+  repeat() {
+    this.repeating = setTimeout(() => this.guard(() => this.tell()), this.patience);
+    this.patience *= 2;
+  }
+
   // A chosen head is told until the server has heard of it, because a later message may overtake an earlier one.
   tell(head = null) {
-    clearTimeout(this.telling);
-    this.telling = null;
     if (!this.root) return;
+    this.forget();
+    this.repeat();
     this.seq += 1;
     const { seq, trace, lastPick } = this;
     if (head) this.asked = { head, seq };

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -102,6 +104,31 @@ def test_thirty_quick_clicks_all_count(visitor: Visitor) -> None:
     visitor.page.get_by_label("one on").click()
     visitor.until("location.search.includes('step=2&') || location.search.endsWith('step=2')")
     assert visitor.count() == f"step 2 of {steps}"
+
+
+def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Visitor]) -> None:
+    visitor, lost, lose = newcomer(), [], threading.Event()
+
+    def pass_on(route: Any) -> None:
+        server = route.connect_to_server()
+
+        def send(message: bytes) -> None:
+            if lose.is_set() and not lost:
+                lost.append(message)
+            else:
+                server.send(message)
+
+        route.on_message(send)
+        server.on_message(route.send)
+
+    visitor.page.route_web_socket("**/_stcore/stream", pass_on)
+    visitor.open(**case_link("copy", step="1"))
+    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    lose.set()
+    visitor.page.get_by_label("one on").click()
+    visitor.until("location.search.includes('step=2')")
+    assert len(lost) == 1
+    assert visitor.count() == "step 2 of 5"
 
 
 def test_a_click_on_a_cell_moves_step_and_source(visitor: Visitor) -> None:

@@ -62,6 +62,15 @@ def test_the_server_moves_the_cursor_only_with_its_last_word(call: Call) -> None
     assert heard(0, trace="other", busy=True) == {"at": told, "changed": True}
 
 
+def test_a_move_counts_until_the_server_has_heard_of_it(call: Call) -> None:
+    def unheard(ack: int, trace: str = "one", untold: bool = False) -> object:
+        now = {"seq": 7, "trace": "one", "untold": untold}
+        return call("cursor.unheard", now, {"ack": ack, "trace": trace})
+
+    assert unheard(6) is unheard(7, untold=True) is True
+    assert unheard(7) is unheard(8, untold=True) is unheard(6, trace="other") is False
+
+
 def test_the_source_follows_the_step_until_one_is_chosen(call: Call) -> None:
     follow = [2, 0, 5]
     expected = {(0, None): 2, (2, None): 5, (9, None): 5, (-1, None): 2, (1, 0): 0, (1, 4): 4}
@@ -367,6 +376,14 @@ def test_the_small_maps_and_the_bars_fill_what_the_large_map_leaves(
     assert high < height - 70, "the large map is the largest"
     assert bars >= 180
     assert tall >= 216
+
+
+def test_a_small_map_is_as_wide_as_its_title(call: Call) -> None:
+    given = {"width": 980, "height": 220, "main": 204, "gap": 18, "least": [180, 216], "around": 70}
+    narrow, titled = call("fit.spread", given), call("fit.spread", {**given, "head": 204})
+    assert not titled["over"]
+    assert titled["side"] == [204, narrow["side"][1]]
+    assert titled["next"][0] == 980 - 3 * 204 - 3 * 18
 
 
 # --- flow.js, race.js, keys.js ------------------------------------------------------------------------------

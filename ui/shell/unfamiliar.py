@@ -15,6 +15,7 @@ from ui.server.opened import Opened
 from ui.shell.model_picker import take_model
 
 _FAMILY = "Helsinki-NLP/opus-mt"
+_OFFERED = "A larger model, trained on texts of many kinds"
 
 
 def tell(opened: Opened) -> None:
@@ -35,8 +36,8 @@ def tell(opened: Opened) -> None:
 def sentence(found: Unfamiliar) -> str:
     """What speaks against the text, with its numbers."""
     return (
-        f"This text is unlike those that the model was trained on: {_reason(found)}. The model translates "
-        "such texts poorly. ✓ verified vouches for the pictures, not for the translation."
+        f"Unlike the training texts: {_reason(found)}. Expect mistakes: ✓ verified vouches for the pictures, "
+        "not for the translation."
     )
 
 
@@ -44,28 +45,22 @@ def _reason(found: Unfamiliar) -> str:
     traits, usual = found.traits, found.measure.usual
     if found.reason == "tokens":
         low, high = usual["tokens"]
-        return f"it has {traits.tokens:,} tokens (usual: {low:.0f} to {high:.0f})"
+        return f"{traits.tokens:,} tokens (usual: {low:.0f} to {high:.0f})"
     if found.reason == "tokens_per_word":
         low, high = usual["tokens_per_word"]
-        return f"its words take {traits.tokens_per_word:.1f} tokens each (usual: {low:.1f} to {high:.1f})"
+        return f"{traits.tokens_per_word:.1f} tokens a word (usual: {low:.1f} to {high:.1f})"
     if found.reason == "log_prob":
         low, high = (100 * math.exp(end) for end in usual["log_prob"])
         mean = 100 * math.exp(traits.log_prob)
-        return (
-            f"its tokens of the translation have a probability of {mean:.0f} %, as geometric mean (usual: "
-            f"{low:.0f} to {high:.0f} %)"
-        )
-    return (
-        f"{traits.unknown:,} of its {traits.tokens:,} tokens are bytes of characters that the model has no "
-        "token for"
-    )
+        return f"a translated token has a probability of {mean:.0f} % (usual: {low:.0f} to {high:.0f} %)"
+    return f"{traits.unknown:,} of {traits.tokens:,} tokens are bytes of characters without a token"
 
 
 def _offer(name: str, nbytes: int) -> None:
     """Draws the button that opens the other model, if it is here or may be fetched."""
     shown = "OPUS-MT" if name.startswith(_FAMILY) else name
     if name in catalogue.available():
-        st.button(f"Open {shown} for text like this", type="tertiary", on_click=take_model, args=(name,))
+        st.button(f"Open {shown}", type="tertiary", on_click=take_model, args=(name,), help=_OFFERED)
         return
     if not may_be_fetched(name):
         return
@@ -73,12 +68,13 @@ def _offer(name: str, nbytes: int) -> None:
     asked = question if question is not None and question.name == name else None
     fetching = asked is not None and asked.download is not None
     st.button(
-        f"Fetching {shown}" if fetching else f"Open {shown} ({nbytes / 1e6:.0f} MB) for text like this",
+        f"Fetching {shown}" if fetching else f"Open {shown} ({nbytes / 1e6:.0f} MB)",
         type="tertiary",
         icon=":material/cloud_download:",
         disabled=fetching,
         on_click=_fetch,
         args=(name,),
+        help=_OFFERED,
         key="unfamiliar.fetch",
     )
     if asked is not None and asked.problem:
