@@ -196,7 +196,12 @@ def test_a_hostile_sentence_stays_text() -> None:
 
 def test_relations_are_shown_where_they_were_measured() -> None:
     at = run(PAGE, model="en-de", view="relations", kind="encoder")
-    assert "none is clearly better than position" in told(at)
+    arcs = relations.probes("en-de")["encoder"]["relations"]
+    better = [each for each in arcs if each["low"] > 0]
+    assert better
+    assert f"beats the best fixed offset in **{len(better)} of {len(arcs)}** kinds" in told(at)
+    best = max(better, key=lambda each: each["low"])
+    assert f"finds {percent(best['share'])} of {best['count']:,}; the rule" in told(at)
     assert "nearest person" in told(at)
     assert not at.exception
     found = relations.probes("en-de")["meanings"]["relations"]

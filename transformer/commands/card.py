@@ -50,6 +50,7 @@ def _results(values: Json) -> list[Result]:
     return [
         Result(tests[each["name"]].type, tests[each["name"]].dataset, metric, each["greedy"][metric], how)
         for each in values["translation"]
+        if tests[each["name"]].dataset
         for metric, how in (("bleu", "sacreBLEU, greedy"), ("chrf", "chrF, greedy"))
     ]
 
@@ -78,20 +79,25 @@ def _alignment_table(values: Json) -> str:
     lines = [_row(*head, "best head, by the row that reads it", "diagonal"), _row(*["---"] * 5)]
     for each in values["alignment"]:
         heads = (_head(each[rows]) for rows in ("predicted", "read"))
-        lines.append(_row(each["name"], f"{each['pairs']}", *heads, f"{each['diagonal']:.1%}"))
+        lines.append(_row(each["name"], f"{each['pairs']}", *heads, percent(each["diagonal"])))
     return "\n".join(lines)
 
 
 def _head(found: Json) -> str:
-    return f"{found['aer']:.1%} (layer {found['layer'] + 1}, head {found['head'] + 1})"
+    return f"{percent(found['aer'])} (layer {found['layer'] + 1}, head {found['head'] + 1})"
 
 
 def _familiarity(directory: Path) -> str:
     measure = read_measure(directory)
     if measure is None:
         return "No `familiarity.json` was made for this model."
-    known, unknown = (measure.flagged[name] for name in ("known", "unknown"))
-    return f"It flags {known:.1%} of the known texts and {unknown:.1%} of the unknown ones."
+    known, unknown = (percent(measure.flagged[name]) for name in ("known", "unknown"))
+    return f"It flags {known} of other texts like the training texts and {unknown} of others unlike them."
+
+
+def percent(share: float) -> str:
+    """A share from 0 to 1 as the cards write it: `61.2 %`."""
+    return f"{100 * share:.1f} %"
 
 
 def _row(*cells: str) -> str:

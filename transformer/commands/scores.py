@@ -31,7 +31,7 @@ class Test:
     Attributes:
         name: Its name in the tables.
         data: The file, relative to the folder of corpora.
-        dataset: Its name in the header of a card.
+        dataset: Its name in the header of a card; empty if it does not stand there.
         type: The short name of that data set on the Hub.
         beam: Whether it is translated with a beam as well.
     """
@@ -43,10 +43,10 @@ class Test:
     beam: bool = False
 
 
-TATOEBA = "Tatoeba (ManyThings.org edition of 2018-05-13), held-out"
+TATOEBA = "Tatoeba (ManyThings.org edition of 2018-05-13), held-out test"
 TESTS = (
-    Test("Tatoeba test", "tatoeba-en-de/test.tsv.gz", f"{TATOEBA} test", "tatoeba", beam=True),
-    Test("Tatoeba validation", "tatoeba-en-de/valid.tsv.gz", f"{TATOEBA} validation", "tatoeba"),
+    Test("Tatoeba test", "tatoeba-en-de/test.tsv.gz", TATOEBA, "tatoeba", beam=True),
+    Test("Tatoeba validation", "tatoeba-en-de/valid.tsv.gz", "", "tatoeba"),
     Test(
         "FLORES-200 devtest",
         "extra-tests/flores200-devtest.en-de.tsv.gz",
@@ -55,7 +55,7 @@ TESTS = (
         beam=True,
     ),
     Test("newstest2014", "extra-tests/newstest2014.en-de.tsv.gz", "newstest2014", "wmt14"),
-    Test("PUD", "extra-tests/pud.en-de.tsv.gz", "Parallel Universal Dependencies", "pud"),
+    Test("PUD", "extra-tests/pud.en-de.tsv.gz", "Parallel Universal Dependencies (PUD)", "pud"),
 )
 GOLD = {"Europarl": "alignments/europarl-en-de.tsv.gz"}
 """Files of hand-made links by name, relative to the folder of corpora."""

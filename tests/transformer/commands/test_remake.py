@@ -9,6 +9,7 @@ import pytest
 from remade import CASE, write_app, write_corpora, write_sample
 
 from transformer.__main__ import main
+from transformer.commands.card import percent
 from transformer.commands.remake import PARTS, parts
 from transformer.exports.maps import load_maps
 from transformer.storage.card import scores
@@ -17,7 +18,7 @@ from transformer.storage.files import read_json
 from transformer.storage.marks import MEASURED, marks, of_another_model
 
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
-SHIPPED = sorted(path.parent for path in (ASSETS / "models").glob("positions/*/model.safetensors"))
+SHIPPED = sorted(path.parent for path in (ASSETS / "models").glob("**/model.safetensors"))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def test_the_card_has_the_numbers_of_the_scores(made: Path):
     for each in values["translation"]:
         assert f"| {each['name']} | {each['sentences']} | {each['greedy']['bleu']:.1f} |" in card
     for each in values["alignment"]:
-        assert f"{each['predicted']['aer']:.1%}" in card
+        assert percent(each["predicted"]["aer"]) in card
     stated = {each.dataset: each.value for each in scores(card) if each.metric == "bleu"}
     assert stated["newstest2014"] == values["translation"][3]["greedy"]["bleu"]
     assert (len(stated), len(values["translation"])) == (4, 5)

@@ -131,7 +131,8 @@ def test_every_shipped_measure_flags_few_everyday_texts_and_most_news(directory:
     assert found is not None
     assert tuple(read_json(directory / "familiarity.json")["traits"]) == WEIGHTED
     assert found.flagged["known"] <= 0.05
-    assert found.flagged["unknown"] >= (0.9 if directory == EN_DE else 0.89)
+    read_more = directory == EN_DE  # documentation and games too, so news is less unlike what it knows
+    assert found.flagged["unknown"] >= (0.85 if read_more else 0.89)
 
 
 @needs_model
