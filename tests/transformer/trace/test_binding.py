@@ -88,9 +88,7 @@ def test_every_encoding_is_found_in_its_place(translator: Translator, positions:
 
 
 def test_a_changed_head_is_found_in_its_place(translator: Translator):
-    run = translator.translate(
-        TEXT, max_length=6, interventions=[interventions.ablate("cross", 1, 2)]
-    )
+    run = translator.translate(TEXT, max_length=6, interventions=[interventions.ablate("cross", 1, 2)])
     assert run.attention.audit().placed
 
 
