@@ -10,7 +10,7 @@ from ui.address import session
 from ui.address.parameters import State
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import frame, sentence, unfamiliar
+from ui.shell import changed, frame, sentence, unfamiliar
 from ui.shell.model_picker import pick_model
 
 
@@ -35,6 +35,7 @@ def open_sentence_page(title: str, controls: Callable[[State], None] | None = No
         opened = sentence.open_sentence(model, now)
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
+    changed.tell(now, opened)
     if opened is not None:
         unfamiliar.tell(opened)
     return opened
