@@ -27,6 +27,8 @@ class AuditLike(Protocol):
     @property
     def imported(self) -> bool: ...
     @property
+    def changes(self) -> tuple[str, ...]: ...
+    @property
     def row_sum_error(self) -> float: ...
     @property
     def output_error(self) -> float: ...
@@ -165,6 +167,8 @@ def badge(audit: AuditLike, derived: bool = False) -> dict[str, object]:
     """
     origin = "imported file, " if audit.imported else ""
     verified = f"✓ {origin}from a verified trace" if derived else f"✓ {origin}verified"
+    count = len(audit.changes)
+    changed = f", with {count} change{'s' * (count > 1)}" if count else ""
     recorded = "a file (log-probabilities as recorded)" if audit.imported else "what the model recorded"
     title = (
         f"Recomputed from {recorded}. Largest row-sum error {audit.row_sum_error:.1e}; "
@@ -172,6 +176,6 @@ def badge(audit: AuditLike, derived: bool = False) -> dict[str, object]:
     )
     return {
         "passed": bool(audit.passed),
-        "text": verified if audit.passed else f"✗ {origin}not verified",
-        "title": title,
+        "text": (verified if audit.passed else f"✗ {origin}not verified") + changed,
+        "title": f"{title} Changed in this run: {'; '.join(audit.changes)}." if count else title,
     }

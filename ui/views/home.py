@@ -84,7 +84,7 @@ def show(opened: Opened) -> None:
 
 def _next(opened: Opened) -> BarsFeed:
     method = opened.translation.method
-    clicks = ", a click goes on with another" if catalogue.has_model(opened.asked.model) else ""
+    clicks = "click another to go on with it · " if catalogue.has_model(opened.asked.model) else ""
     origin = "your translation, not the model's" if method == "forced" else f"decoding: {method}"
     feed = linked_view.bars_feed(
         opened.trace,
@@ -92,7 +92,7 @@ def _next(opened: Opened) -> BarsFeed:
         "step",
         "Next token",
         "after reading “{reads}”",
-        f"{origin} · the chosen token in bold{clicks}",
+        f"{clicks}the chosen token in bold · {origin}",
         draw="race",
     )
     if clicks:
