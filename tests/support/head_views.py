@@ -18,6 +18,7 @@ class Audit:
     output_error: float = 2e-6
     imported: bool = False
     changes: tuple[str, ...] = ()
+    placed: bool = True
 
 
 @dataclass(frozen=True)
