@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from transformer.trace.view import HeadView, Window
     from transformer.translate.translation import Translation
     from transformer.translate.translator import Translator, load_translator
+    from transformer.what_if.two_runs import compare_runs
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "Translation",
     "Translator",
     "Window",
+    "compare_runs",
     "interventions",
     "load_trace",
     "load_translator",
@@ -60,6 +62,7 @@ _HOMES = {
     "Translation": "translate.translation",
     "Translator": "translate.translator",
     "Window": "trace.view",
+    "compare_runs": "what_if.two_runs",
     "load_trace": "exports.npz",
     "load_translator": "translate.translator",
     "load_view": "exports.view",

@@ -27,6 +27,8 @@ class AuditLike(Protocol):
     @property
     def imported(self) -> bool: ...
     @property
+    def placed(self) -> bool: ...
+    @property
     def row_sum_error(self) -> float: ...
     @property
     def output_error(self) -> float: ...
@@ -99,7 +101,8 @@ def rests(view: HeadLike) -> dict[int, str]:
     for row, weights in enumerate(view.weights):
         resting = [i for i in special if weights[i] > RESTS_FROM]
         if resting:
-            notes[row] = f"here this head rests on {view.key_tokens[resting[0]]}"
+            token = view.key_tokens[resting[0]]
+            notes[row] = f"over half of this row's weight lies on {token}, not on a word"
     return notes
 
 
@@ -157,21 +160,38 @@ def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
 
 
 def badge(audit: AuditLike, derived: bool = False) -> dict[str, object]:
-    """The audit badge: whether the audit passed, the text, and the numbers behind it.
+    """The audit badge: whether the audit passed, the text, and what stands behind it.
+
+    A file can only be checked against itself, so its badge says no more than that its parts agree.
 
     Args:
         audit: the checks of the trace.
         derived: whether the picture shows values derived from the trace, not the model's own arrays.
     """
-    origin = "imported file, " if audit.imported else ""
-    verified = f"✓ {origin}from a verified trace" if derived else f"✓ {origin}verified"
-    recorded = "a file (log-probabilities as recorded)" if audit.imported else "what the model recorded"
-    title = (
-        f"Recomputed from {recorded}. Largest row-sum error {audit.row_sum_error:.1e}; "
+    origin, proved = ("imported file, ", "consistent") if audit.imported else ("", "verified")
+    passed = f"✓ {origin}from a {proved} trace" if derived else f"✓ {origin}{proved}"
+    errors = (
+        f"Largest row-sum error {audit.row_sum_error:.1e}; "
         f"largest difference between recomputed and used output {audit.output_error:.1e}."
     )
     return {
         "passed": bool(audit.passed),
-        "text": verified if audit.passed else f"✗ {origin}not verified",
-        "title": title,
+        "text": passed if audit.passed else f"✗ {origin}not {proved}",
+        "title": f"{_basis(audit)} {errors}",
     }
+
+
+def _basis(audit: AuditLike) -> str:
+    """What the checks were made on, and what they cannot know."""
+    if audit.imported:
+        agree = (
+            "its parts agree, but it cannot prove that a model computed them"
+            if audit.passed
+            else "a check fails"
+        )
+        return (
+            f"Recomputed from a file, which can only be checked against itself: {agree}. "
+            "Its log-probabilities are as recorded."
+        )
+    placed = " A second pass found every layer, head and step in its place." * audit.placed
+    return f"Recomputed from what the model recorded.{placed}"

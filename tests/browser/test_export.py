@@ -72,7 +72,7 @@ def test_a_run_is_exported_and_opened_again_without_its_model(visitor: Visitor, 
     visitor.page.get_by_role("link", name="Show it").click(timeout=PATIENCE)
     visitor.ready()
     assert visitor.chips("target")[:-1] == case.translation.split()
-    assert "imported file, verified" in visitor.page.text_content("[data-plot=cross]")
+    assert "imported file, consistent" in visitor.page.text_content("[data-plot=cross]")
     x, y = visitor.centre("cross", 1, case.keys("cross", 0)[1])
     visitor.page.mouse.move(x, y)
     visitor.page.wait_for_selector("[data-plot=cross] .hoverlayer .hovertext", timeout=PATIENCE)

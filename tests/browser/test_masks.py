@@ -49,7 +49,7 @@ def test_a_comparison_follows_its_control_and_its_link(visitor: Visitor) -> None
     link = visitor.page.url
     visitor.page.goto("about:blank")
     visitor.page.goto(link)
-    visitor.page.wait_for_selector("text=difference of two verified traces", timeout=PATIENCE)
+    visitor.page.wait_for_selector("text=difference of the two maps above", timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("path", VIEWS)

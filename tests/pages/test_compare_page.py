@@ -39,7 +39,7 @@ def test_two_known_heads_give_their_known_difference(name: str, kind: str):
     assert "A (head 1 of layer 1) against B (head 2 of layer 1)" in words(at).replace("**", "")
     distance = np.abs(known).sum(-1).mean() / 2
     assert f"the rows are **{distance:.2f}** apart" in words(at)
-    assert "difference of two verified traces" in words(at)
+    assert "difference of the two maps above" in words(at)
 
 
 def test_a_head_against_uniform_attention_says_that_it_is_a_formula():

@@ -46,7 +46,7 @@ def test_a_trace_opens_again_and_says_what_was_checked(translation: Translation)
     assert not at.exception
     assert not at.error
     text = " ".join(each.value for each in at.markdown)
-    assert "✓ imported file, verified" in text
+    assert "✓ imported file, consistent" in text
     assert "computed again" in text
     assert "as recorded" in text
 
@@ -68,7 +68,7 @@ def test_the_views_of_an_imported_run_work_without_its_model(
     assert [chip["text"] for chip in feeds(at)["strips"]["target"]][:-1] == case.translation.split()
     maps = [data for data in feeds(at).values() if data.get("badge")]
     assert maps
-    assert {data["badge"]["text"] for data in maps} == {"✓ imported file, verified"}
+    assert {data["badge"]["text"] for data in maps} == {"✓ imported file, consistent"}
     assert "Imported file" in said(at)
 
 

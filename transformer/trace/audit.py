@@ -1,7 +1,8 @@
 """Checks a trace: recomputes attention by the textbook formula and compares it with the model's real output.
 
 Row sums of freshly computed softmax weights alone prove nothing. The proof is that the recomputed weights and
-values reproduce the output that the fused kernel returned.
+values reproduce the output that the fused kernel returned, and that with these outputs every layer, head and
+step of the model asks for the queries, keys and values that were recorded there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from transformer.model.config import TransformerConfig
 from transformer.model.encodings.biases import ALL_HEADS
 from transformer.model.sites import Place
 from transformer.model.transformer import Transformer
+from transformer.trace.binding import audit_places
 from transformer.trace.equations import (
     HEADS,
     OUTPUTS,
@@ -54,7 +56,8 @@ def audit(
         places: The attention sub-layers to check.
         decoded: Log-probability of each output token when it was decoded, in nats.
         replayed: The same from an independent, uncached pass over the finished output.
-        basis: The model, or its config if there is no model; a changed run needs one of them.
+        basis: The model, or its config if there is no model; a changed run needs one of them, and only a
+            model can tell whether every recording belongs to its place.
     """
     limit = OUTPUT_LIMIT[trace.dtype]
     checks = [check for place in places for check in audit_layer(trace.layer(*place), limit)]
@@ -63,6 +66,8 @@ def audit(
         checks += [audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype])]
     if basis is not None:
         checks += audit_stream(trace, basis, limit)
+    if isinstance(basis, Transformer):
+        checks += audit_places(trace, basis, limit)
     return replace(merged(checks), changes=tuple(map(str, trace.interventions)))
 
 

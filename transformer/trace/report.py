@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 ROW_SUM_LIMIT = 1e-5
 WEIGHT_LIMIT = 1e-4
+PLACES = "places"
+"""Name of the check that needs the model: whether every recording belongs to its layer, head and step."""
 AS_RECORDED = " (as recorded)"
 """Suffix in the name of a check whose value comes from a file, because repeating it needs the model."""
 
@@ -40,6 +42,11 @@ class AuditReport:
     def imported(self) -> bool:
         """Whether some values were only read from a file."""
         return any(check.name.endswith(AS_RECORDED) for check in self.checks)
+
+    @property
+    def placed(self) -> bool:
+        """Whether every recording was found to belong to its layer, head and step; that takes the model."""
+        return any(check.name == PLACES and check.passed for check in self.checks)
 
     @property
     def passed(self) -> bool:

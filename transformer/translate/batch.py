@@ -111,7 +111,7 @@ def _entry(
     decoded = hypothesis.log_probs
 
     def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
-        return audit(trace, places, decoded, tuple(log_probs[: len(decoded)]))
+        return audit(trace, places, decoded, tuple(log_probs[: len(decoded)]), translator.model)
 
     trace = recorder.trace(auditor, row)
     assert trace is not None

@@ -38,7 +38,7 @@ def test_a_window_says_how_much_lies_outside():
 
 def test_a_row_that_rests_on_a_special_token_is_named():
     notes = captions.rests(cross_view([[0.6, 0.4], [0.3, 0.7]]))
-    assert notes == {1: "here this head rests on </s>"}
+    assert notes == {1: "over half of this row's weight lies on </s>, not on a word"}
 
 
 def test_a_fully_masked_row_is_no_lie():
@@ -64,3 +64,21 @@ def test_the_badge_follows_the_audit():
     assert captions.badge(Audit())["text"] == "✓ verified"
     failed = captions.badge(Audit(passed=False))
     assert failed == {**failed, "passed": False, "text": "✗ not verified"}
+
+
+def test_the_badge_of_a_file_promises_no_more_than_that_its_parts_agree():
+    told = captions.badge(Audit(imported=True, placed=False))
+    assert told["text"] == "✓ imported file, consistent"
+    assert "only be checked against itself" in told["title"]
+    assert "cannot prove that a model computed" in told["title"]
+    derived = captions.badge(Audit(imported=True, placed=False), derived=True)
+    assert derived["text"] == "✓ imported file, from a consistent trace"
+    failed = captions.badge(Audit(passed=False, imported=True, placed=False))
+    assert failed["text"] == "✗ imported file, not consistent"
+    for each in (told, derived, failed):
+        assert "verified" not in f"{each['text']} {each['title']}"
+
+
+def test_the_badge_says_only_with_the_model_that_everything_is_in_its_place():
+    assert "every layer, head and step in its place" in captions.badge(Audit())["title"]
+    assert "in its place" not in captions.badge(Audit(placed=False))["title"]

@@ -60,6 +60,7 @@ def test_an_honest_trace_passes_every_check(translation):
         "outputs",
         "embeddings",
         "log-probabilities",
+        "places",
     }
     assert report.row_sum_error < 1e-5
     assert report.output_error < 1e-4

@@ -136,7 +136,7 @@ def test_an_output_that_was_changed_otherwise_is_caught(runs, translator, name):
     record = trace.layer(*place)
     later = record.output.clone()
     later[0, 0, 0] += 0.5
-    assert failed(translator, mutated(trace, place, output=later)) == {HEADS}
+    assert HEADS in failed(translator, mutated(trace, place, output=later))
     before = record.own_output * 1.5
     assert OUTPUTS in failed(translator, mutated(trace, place, own_output=before))
     assert HEADS in failed(translator, mutated(trace, place, own_output=None))

@@ -171,8 +171,12 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
     )
     st.caption(
         f"Every head, scored against {len(pair.possible)} links made by hand, rule: "
-        f"{_RULES[choice.rule]} · from a verified trace · choose a line to open it"
+        f"{_RULES[choice.rule]} · {_badge(opened, choice)['text']} · choose a line to open it"
     )
+
+
+def _badge(opened: Opened, choice: aligned.Choice) -> dict[str, object]:
+    return captions.badge(opened.translation.head("cross", *choice.head).audit, derived=True)
 
 
 _PLAIN = {"attention", "links"}
@@ -267,10 +271,10 @@ def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned
             on_select=lambda: session.on_pick(key, toggle),
             selection_mode="points",
         )
-    badge = captions.badge(opened.translation.head("cross", *choice.head).audit, derived=True)
+    badge = _badge(opened, choice)
     st.caption(f"{caption} · {badge['text']}", help=str(badge["title"]))
     with st.container(horizontal=True):
-        export.picture("alignment", draw, f"{caption} · from a verified trace")
+        export.picture("alignment", draw, f"{caption} · {badge['text']}")
         if pair.possible:
             st.button("clear the links made by hand", type="tertiary", on_click=_clear, key="alignment.clear")
 

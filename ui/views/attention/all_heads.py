@@ -7,6 +7,7 @@ import math
 import streamlit as st
 
 from figures import overview_spec
+from figures.base import captions
 from figures.base.bars import percent
 from figures.maps.overview import Measure
 from transformer.study.measures import STATISTICS
@@ -76,7 +77,8 @@ def feed(look: Looking, now: State) -> TilesFeed:
         parts.append(f"ordered in each layer by {name(now.order)}")
     if measured is not None:
         parts.append(f"strip under a tile: {name(now.color)}")
-    parts += ["from a verified trace", "click a tile to open it"]
+    proof = captions.badge(opened.translation.map(kind, *look.head).audit, derived=True)
+    parts += [str(proof["text"]), "click a tile to open it"]
     legend = None if measured is None else {"title": _LABELS[now.color or ""], "marks": measured.legend()}
     return linked_view.overview_feed(
         opened.trace, figure, kind, f"All heads, {layers} layers × {heads}", " · ".join(parts), legend

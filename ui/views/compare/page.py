@@ -291,7 +291,7 @@ def _difference(
         )
         return framed(figure, merged[0] - rows.start)
 
-    what = "uniform attention is a formula" if pair[1].uniform else "difference of two verified traces"
+    what = "uniform attention is a formula" if pair[1].uniform else "difference of the two maps above"
     shown = f" · rows {labels.count(rows.start)}–{rows.stop}, "
     shown += f"columns {labels.count(columns.start)}–{columns.stop}"
     part = shown if max(len(axis) for axis in names) > _CELLS else ""

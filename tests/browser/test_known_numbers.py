@@ -1,0 +1,117 @@
+"""What the browser says in words and numbers: each is known from the closed form, or computed elsewhere."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from closed_form import CASES, KNOWN
+from inside_page import independent
+
+from transformer import load_view
+from transformer.translate.translator import Translator
+
+from .conftest import PATIENCE, Visitor, case_link
+from .test_export import download, popover
+
+TEXT = "nine two five"
+DRAWN = 2e-3
+"""Numbers of the page have two or three digits; the app reads the weights of its model in 16 bits."""
+
+
+def hover_text(visitor: Visitor, kind: str, row: int, column: int) -> str:
+    """What the map of a kind says of a cell."""
+    visitor.page.mouse.move(5, 5)
+    visitor.until("document.querySelectorAll('.hoverlayer .hovertext').length === 0")
+    visitor.page.mouse.move(*visitor.centre(kind, row, column))
+    place = f"[data-plot={kind}] .hoverlayer .hovertext"
+    visitor.page.wait_for_selector(place, timeout=PATIENCE)
+    return " ".join(visitor.page.eval_on_selector(place, "e => e.textContent").split())
+
+
+def step_on(visitor: Visitor, step: int) -> None:
+    """Moves the cursor one step on, to a step counted from 0."""
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until(f"document.querySelector('.lv').dataset.painted === '{step}'")
+
+
+def word(token: str) -> str:
+    return token.removeprefix("▁")
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_a_hover_text_says_the_weight_and_the_score_that_torch_computes(
+    visitor: Visitor, translator: Translator, kind: str
+) -> None:
+    visitor.open(model="random", text=TEXT, **{kind: "2.3"})
+    row = 3
+    true = independent(translator, TEXT, kind, (1, 2), row)
+    scores = true["products"] / math.sqrt(translator.config.d_head)
+    for column, (weight, score) in list(enumerate(zip(true["weights"], scores, strict=True)))[: row + 1]:
+        told = hover_text(visitor, kind, row, column)
+        said = re.search(r"weight ([\d.]+) · score before the mask ([-−]?[\d.]+)", told)
+        assert said is not None
+        assert float(said[1]) == pytest.approx(weight, abs=DRAWN)
+        assert float(said[2].replace("−", "-")) == pytest.approx(score, abs=1e-2 + DRAWN)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_next_token_panel_shows_the_step_of_the_cursor(visitor: Visitor, name: str) -> None:
+    case = CASES[name]
+    visitor.open(**case_link(name, step="1"))
+    visitor.page.focus(".lv")
+    for step, token in enumerate(case.target_tokens):
+        assert visitor.page.locator(".lv-runner.lv-chosen .lv-name").all_inner_texts() == [word(token)]
+        assert visitor.page.locator(".lv-runner .lv-name").first.inner_text() == word(token)
+        reads = word(case.decoder_input_tokens[step])
+        assert f"after reading “{reads}”" in visitor.page.inner_text("[data-plot=next] .lv-about")
+        if step + 1 < len(case.target_tokens):
+            step_on(visitor, step + 1)
+
+
+def test_the_next_token_panel_shows_the_probabilities_that_the_model_computes(
+    visitor: Visitor, translator: Translator
+) -> None:
+    visitor.open(model="random", text=TEXT, step="3")
+    ids = [step.token_id for step in translator.translate(TEXT).steps]
+    source = torch.tensor([[*translator.ids(TEXT), translator.config.eos_id]])
+    target = torch.tensor([[translator.config.bos_id, *ids[:-1]]])
+    log_probs = translator.model(source, target)[0, 2].log_softmax(-1)
+    best = log_probs.topk(10).values
+    titles = visitor.page.eval_on_selector_all(".lv-runner", "es => es.map(e => e.title)")
+    said = [float(re.search(r"log-probability (-[\d.]+) nats", title)[1]) for title in titles]  # type: ignore[index]
+    np.testing.assert_allclose(said[:9], best[:9].tolist(), atol=1e-2 + DRAWN)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("page", ["", "cross_attention"])
+def test_the_sentence_beside_the_map_speaks_of_the_step_of_the_cursor(
+    visitor: Visitor, page: str, name: str
+) -> None:
+    case = CASES[name]
+    visitor.open(page, **case_link(name, step="1", cross="1.2"))
+    visitor.page.focus(".lv")
+    for step, key in enumerate(case.keys("cross", 1)):
+        told = " ".join(visitor.page.inner_text(".lv-sentence").split())
+        found = re.match(
+            r"Predicting “(.+)”, head 2 of layer 1 puts ([\d.]+) % of its weight on “(.+?)”\.", told
+        )
+        assert found is not None, told
+        assert found.group(1, 3) == (word(case.target_tokens[step]), word(case.source_tokens[key]))
+        assert float(found[2]) > 100 * KNOWN - 0.5
+        if step + 1 < len(case.target_tokens):
+            step_on(visitor, step + 1)
+
+
+@pytest.mark.parametrize("head", [0, 1])
+def test_an_exported_file_holds_the_head_that_was_chosen(visitor: Visitor, tmp_path: Path, head: int) -> None:
+    case = CASES["copy"]
+    visitor.open("cross_attention", **case_link("copy", step="2", cross=f"1.{2 - head}"))
+    visitor.open("cross_attention", **case_link("copy", step="2", cross=f"1.{head + 1}"))
+    saved = load_view(download(visitor, popover(visitor), "JSON", tmp_path))
+    assert (saved.head.layer, saved.head.head) == saved.selection.heads["cross"] == (0, head)
+    assert (saved.head.weights[case.weights("cross", head) == 1] > KNOWN).all()

@@ -1,0 +1,83 @@
+"""Binds each recording to its place: a second pass of the model, with the recordings as answers.
+
+Each attention of a trace may be consistent by itself while two heads, two layers or two steps stand in each
+other's place. So the audit also asks whether the recordings fit together: in a pass in which every attention
+returns its recorded output, every place must ask for the queries, keys and values that were recorded there.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from transformer.model.masks import AttentionMask
+from transformer.model.transformer import Transformer
+from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
+from transformer.trace.records import AttentionTrace
+from transformer.trace.report import PLACES, Check
+
+SMALLEST_SCALE = 1e-2
+"""Differences are divided by the largest number, or by this value if it is larger."""
+
+
+@torch.inference_mode()
+def audit_places(trace: AttentionTrace, model: Transformer, limit: float) -> list[Check]:
+    """Compares what every place of the model asks for with what was recorded there.
+
+    Args:
+        trace: What was recorded.
+        model: The model that ran.
+        limit: Largest difference, as a share of the largest number.
+
+    Returns:
+        One check; none if the residual stream was changed, which the audit of the stream proves.
+    """
+    if any(value.needs_stream for value in trace.interventions):
+        return []
+    answers = _Answers(trace)
+    mask = AttentionMask()
+    memory = model.encoder(_input(trace, model, "encoder"), mask, answers)
+    causal = AttentionMask(causal=True)
+    decoder = model.decoder
+    model.decoder(_input(trace, model, "decoder"), memory.to(decoder.dtype), causal, mask, None, answers)
+    return [Check(PLACES, answers.worst, limit)]
+
+
+def _input(trace: AttentionTrace, model: Transformer, side: str) -> Tensor:
+    """(1, length, d_model) what entered a stack, as the stack computes it."""
+    stack = model.encoder if side == "encoder" else model.decoder
+    device = next(stack.parameters()).device
+    return trace.embeddings[side].input[None].to(device, stack.dtype)  # type: ignore[index]
+
+
+class _Answers(Bystander):
+    """Answers every attention with the output that was recorded under its name.
+
+    Attributes:
+        worst: The largest difference between what was asked for and what was recorded.
+    """
+
+    def __init__(self, trace: AttentionTrace) -> None:
+        self._trace = trace
+        self.worst = 0.0
+
+    def attention(self, asked: AttentionInputs) -> Attended:
+        """The recorded output."""
+        record = self._trace.layer(asked.kind, asked.layer)
+        for now, then in (
+            (asked.query, record.query),
+            (asked.key, record.key),
+            (asked.value, record.value),
+        ):
+            difference = _difference(now[0].float().cpu(), then)
+            self.worst = difference if difference != difference else max(self.worst, difference)
+        return Attended(record.output[None].to(asked.query))
+
+
+def _difference(now: Tensor, then: Tensor) -> float:
+    if now.shape != then.shape:
+        return math.inf
+    scale = max(SMALLEST_SCALE, float(then.abs().max()))
+    return float((now - then).abs().max()) / scale

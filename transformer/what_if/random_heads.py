@@ -1,0 +1,153 @@
+"""The control beside a change of heads: the same change at random other heads of the same layer.
+
+Without it the effect of a change means little: where any head of a layer costs as much, the one that was
+chosen is nothing special.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transformer.model.config import TransformerConfig
+from transformer.model.interventions import HeadOutput, Intervention, InterventionError, Patch
+from transformer.model.interventions.heads import InHeads
+from transformer.translate.translator import Translator
+
+Doubles = NDArray[np.float64]
+COUNT = 20
+"""Controls that are drawn if there are more."""
+
+
+@dataclass(frozen=True, eq=False)
+class RandomHeads:
+    """The effect of a change on a given output, and of the same change at other heads.
+
+    Attributes:
+        change: The change.
+        controls: The same change at other heads of its layer.
+        base: (target,) log-probability of each target token without the change, in nats.
+        with_change: (target,) the same with it.
+        with_controls: (controls, target) the same with each control in its place.
+        complete: Whether the controls are all that there are, not a random sample of them.
+    """
+
+    change: Intervention
+    controls: tuple[Intervention, ...]
+    base: Doubles
+    with_change: Doubles
+    with_controls: Doubles
+    complete: bool
+
+    @property
+    def effect(self) -> float:
+        """Δ log p of the whole target by the change, in nats; negative if it became less probable."""
+        return float((self.with_change - self.base).sum())
+
+    @property
+    def effects(self) -> Doubles:
+        """(controls,) Δ log p of the whole target by each control, in nats."""
+        effects: Doubles = (self.with_controls - self.base).sum(-1)
+        return effects
+
+    @property
+    def as_large(self) -> int:
+        """How many controls move the target's log-probability at least as far as the change does."""
+        return int((np.abs(self.effects) >= abs(self.effect)).sum())
+
+
+def random_heads(
+    translator: Translator,
+    text: str,
+    target: str | Sequence[int] | Sequence[str],
+    change: Intervention,
+    beside: Iterable[Intervention] = (),
+    count: int = COUNT,
+    seed: int = 0,
+) -> RandomHeads:
+    """Measures a change of heads, and the same change at other heads of the same kind and layer.
+
+    Args:
+        translator: The model.
+        text: The source.
+        target: The output whose log-probability is measured, as in ``Translator.force``.
+        change: A change of one head or several, or a patch of a head's output.
+        beside: Other changes, which hold in every run.
+        count: Most controls; all other heads are taken if they are no more, else a random sample.
+        seed: Seed of the sample.
+
+    Raises:
+        InputError: A text is empty or too long.
+        InterventionError: A change does not fit, is not one of heads, or leaves too few heads for a control.
+        ValueError: ``count`` is below 1.
+    """
+    controls, complete = same_change_elsewhere(change, translator.config, count, seed)
+    others = tuple(beside)
+
+    def log_probs(*changes: Intervention) -> list[float]:
+        done = translator.force(text, target, capture=False, interventions=(*others, *changes))
+        return list(done.log_probs)
+
+    return RandomHeads(
+        change,
+        controls,
+        np.array(log_probs()),
+        np.array(log_probs(change)),
+        np.array([log_probs(each) for each in controls]),
+        complete,
+    )
+
+
+def same_change_elsewhere(
+    change: Intervention, config: TransformerConfig, count: int = COUNT, seed: int = 0
+) -> tuple[tuple[Intervention, ...], bool]:
+    """A change at as many other heads of its layer; and whether these are all ways to choose such heads.
+
+    Raises:
+        InterventionError: The change is not one of heads, or leaves too few heads.
+        ValueError: ``count`` is below 1.
+    """
+    if count < 1:
+        raise ValueError(f"count is {count}; it must be at least 1.")
+    own = _heads(change, config)
+    free = [head for head in range(config.n_heads) if head not in own]
+    ways = math.comb(len(free), len(own))
+    if not ways:
+        raise InterventionError(
+            f"A control needs {len(own)} other heads of the same layer, and there are {len(free)}."
+        )
+    return tuple(_at(change, heads) for heads in _drawn(free, len(own), count, seed)), ways <= count
+
+
+def _heads(change: Intervention, config: TransformerConfig) -> tuple[int, ...]:
+    if isinstance(change, InHeads):
+        return change.heads(config.n_heads)
+    if isinstance(change, Patch) and isinstance(change.place, HeadOutput):
+        return (change.place.head,)
+    raise InterventionError(f"Random heads are a control for a change of heads, not for this one: {change}.")
+
+
+def _at(change: Intervention, heads: tuple[int, ...]) -> Intervention:
+    if isinstance(change, Patch) and isinstance(change.place, HeadOutput):
+        return replace(change, place=replace(change.place, head=heads[0]))
+    assert isinstance(change, InHeads)
+    return replace(change, head=heads)
+
+
+def _drawn(free: Sequence[int], size: int, count: int, seed: int) -> Iterator[tuple[int, ...]]:
+    """All sets of ``size`` heads if they are no more than ``count``, else ``count`` different ones."""
+    if math.comb(len(free), size) <= count:
+        yield from combinations(free, size)
+        return
+    generator = torch.Generator().manual_seed(seed)
+    found: dict[tuple[int, ...], None] = {}
+    while len(found) < count:
+        order = torch.randperm(len(free), generator=generator)[:size].tolist()
+        found[tuple(sorted(free[at] for at in order))] = None
+    yield from found
