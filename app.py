@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ui.address import session
-from ui.shell import frame, sentence, unfamiliar
+from ui.shell import changed, frame, sentence, unfamiliar
 from ui.shell.model_picker import pick_model
 from ui.views import home
 
@@ -16,6 +16,7 @@ if model is not None:
     opened = sentence.open_sentence(model, now)
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
+    changed.tell(now, opened)
     if opened is not None:
         unfamiliar.tell(opened)
         home.show(opened)

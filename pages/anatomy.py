@@ -8,6 +8,6 @@ from ui.shell.waiting import for_pytorch
 with for_pytorch("Anatomy"):
     from ui.views.anatomy import page
 
-opened = open_sentence_page("Anatomy")
+opened = open_sentence_page("Anatomy", changes=False)
 if opened is not None:
     with_model(opened, page.show)

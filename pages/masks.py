@@ -11,6 +11,6 @@ with for_pytorch("Masks"):
 
 _VARIANTS = {"alone": "your sentence alone", "batch": "in a batch"}
 
-opened = open_sentence_page("Masks", lambda now: pickers.variants(_VARIANTS, now.view))
+opened = open_sentence_page("Masks", lambda now: pickers.variants(_VARIANTS, now.view), changes=False)
 if opened is not None:
     page.show(opened)

@@ -29,14 +29,17 @@ def percent(share: float) -> str:
     return f"{value:.1f} %" if value < 1 and value > 0 else f"{value:.0f} %"
 
 
-def candidates(step: StepLike) -> list[tuple[str, float, bool]]:
-    """The most probable tokens of a step, best first, as (token, log-probability, whether chosen).
-
-    The chosen token is always among them.
-    """
+def shown_candidates(step: StepLike) -> list[AlternativeLike | StepLike]:
+    """The most probable tokens of a step, best first; the chosen token is always among them."""
     best: list[AlternativeLike | StepLike] = list(step.alternatives[:SHOWN])
     if all(option.token_id != step.token_id for option in best):
         best = [*best[: SHOWN - 1], step]
+    return best
+
+
+def candidates(step: StepLike) -> list[tuple[str, float, bool]]:
+    """The candidates that are shown, as (token, log-probability, whether chosen)."""
+    best = shown_candidates(step)
     return [(option.token, float(option.log_prob), option.token_id == step.token_id) for option in best]
 
 

@@ -27,6 +27,8 @@ class AuditLike(Protocol):
     @property
     def imported(self) -> bool: ...
     @property
+    def changes(self) -> tuple[str, ...]: ...
+    @property
     def placed(self) -> bool: ...
     @property
     def row_sum_error(self) -> float: ...
@@ -176,9 +178,20 @@ def badge(audit: AuditLike, derived: bool = False) -> dict[str, object]:
     )
     return {
         "passed": bool(audit.passed),
-        "text": passed if audit.passed else f"✗ {origin}not {proved}",
-        "title": f"{_basis(audit)} {errors}",
+        "text": (passed if audit.passed else f"✗ {origin}not {proved}") + _counted(audit),
+        "title": f"{_basis(audit)} {errors}{_changed(audit)}",
     }
+
+
+def _counted(audit: AuditLike) -> str:
+    """How many things were changed in the run."""
+    count = len(audit.changes)
+    return f", with {count} change{'s' * (count > 1)}" if count else ""
+
+
+def _changed(audit: AuditLike) -> str:
+    """What was changed in the run."""
+    return f" Changed in this run: {'; '.join(audit.changes)}." if audit.changes else ""
 
 
 def _basis(audit: AuditLike) -> str:

@@ -79,7 +79,7 @@ export class Brief {
       choice.append(group);
     }
     const { view } = this.cell;
-    const taken = () => view.tell([kind, ...choice.value.split(".").map(Number)]);
+    const taken = () => view.tell({ head: [kind, ...choice.value.split(".").map(Number)] });
     choice.addEventListener("change", () => view.guard(taken));
     return choice;
   }

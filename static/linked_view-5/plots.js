@@ -113,7 +113,7 @@ export class BarsCell extends PlotCell {
 
 export class TilesCell extends PlotCell {
   clicked(point) {
-    if (point.customdata) this.view.tell([this.drawn.picks, ...point.customdata]);
+    if (point.customdata) this.view.tell({ head: [this.drawn.picks, ...point.customdata] });
   }
 }
 

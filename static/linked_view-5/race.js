@@ -1,5 +1,5 @@
 // The candidates for the next token as bars. When the cursor moves, every bar runs from where its token was to its new
-// length; while the view plays, all start at zero.
+// length; while the view plays, all start at zero. A click on a candidate goes on with it.
 
 import { Cell } from "./cell.js";
 import { element } from "./dom.js";
@@ -11,7 +11,7 @@ const [RACE, STEP, LANE] = [600, 140, 34];
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
 // What one step shows, from a frame of Python's figure.
-export function runners({ data: [bars], layout }) {
+export function runners({ data: [bars], layout }, ids = [], tried = []) {
   const [shares, logs] = [decode(bars.x), decode(bars.customdata)];
   return layout.yaxis.ticktext.map((label, i) => ({
     label: plain(label.replace(/^<b>|<\/b>$/g, "")),
@@ -20,16 +20,19 @@ export function runners({ data: [bars], layout }) {
     text: plain(bars.text[i]),
     share: shares[i],
     log: logs[i],
+    id: ids[i] ?? null,
+    tried: tried.includes(ids[i]),
   }));
 }
 
 export class RaceCell extends Cell {
   draw(lib, data, [, height]) {
     if (this.read !== data) {
-      this.steps = JSON.parse(data.figure).frames.map(runners);
+      const { ids = [], tried = [] } = data;
+      this.steps = JSON.parse(data.figure).frames.map((frame, i) => runners(frame, ids[i], tried[i]));
       Object.assign(this, { read: data, shown: null, before: new Map() });
-      this.lanes = this.steps[0].map(() => new Lane());
-      this.list = element("ol", "lv-race");
+      this.lanes = this.steps[0].map(() => new Lane(this.view));
+      this.list = element("div", "lv-race", undefined, { role: "group", "aria-label": "Candidates, best first" });
       this.list.append(...this.lanes.map((lane) => lane.root));
       this.body.replaceChildren(this.list);
     }
@@ -59,8 +62,9 @@ export class RaceCell extends Cell {
 
 // One candidate: its name, its bar, its probability.
 class Lane {
-  constructor() {
-    this.root = element("li", "lv-runner");
+  constructor(view) {
+    this.root = element("button", "lv-runner", undefined, { type: "button" });
+    this.root.addEventListener("click", () => view.guard(() => view.goOn(this.id)));
     this.name = element("bdi", "lv-name");
     this.bar = element("i");
     this.share = element("span", "lv-share");
@@ -72,13 +76,16 @@ class Lane {
   show(runner) {
     this.root.hidden = !runner;
     if (!runner) return;
-    const { label, name, chosen, text, share, log } = runner;
-    this.now = share;
+    const { label, name, chosen, text, share, log, id, tried } = runner;
+    Object.assign(this, { now: share, id });
+    this.root.disabled = chosen || id === null;
+    this.root.classList.toggle("lv-tried", tried);
     this.name.textContent = label;
     this.share.textContent = text;
     this.bar.style.transform = `scaleX(${share})`;
     this.root.classList.toggle("lv-chosen", chosen);
-    this.root.title = `${name}: probability ${share.toFixed(3)}, log-probability ${log.toFixed(2)} nats`;
+    const offered = this.root.disabled ? "" : `. Click to go on with it${tried ? " (tried already)" : ""}`;
+    this.root.title = `${name}: probability ${share.toFixed(3)}, log-probability ${log.toFixed(2)} nats${offered}`;
   }
 
   run(from, duration) {

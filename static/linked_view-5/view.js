@@ -341,15 +341,16 @@ class View {
     this.patience *= 2;
   }
 
-  // A chosen head is told until the server has heard of it, because a later message may overtake an earlier one.
-  tell(head = null) {
+  // A chosen head or candidate (`{ head }`, `{ candidate }`) is told until the server has heard of it, because a later
+  // message may overtake an earlier one.
+  tell(choice = null) {
     if (!this.root) return;
     this.forget();
     this.repeat();
     this.seq += 1;
     const { seq, trace, lastPick } = this;
-    if (head) this.asked = { head, seq };
-    const shown = { ...(this.stage && { present: this.presenting.on }), ...(this.asked && { head: this.asked.head }) };
+    if (choice) this.asked = { choice, seq };
+    const shown = { ...(this.stage && { present: this.presenting.on }), ...this.asked?.choice };
     this.send("at", { ...this.at, seq, trace, pick: lastPick || null, ...shown });
   }
 
@@ -370,6 +371,12 @@ class View {
     if (column && data.columns === data.rows) this.picks[data.kind] = column[0];
     this.update();
     this.announce();
+  }
+
+  // Goes on with another token at the cursor's step.
+  goOn(token) {
+    this.controls.stop();
+    this.tell({ candidate: [this.at.step, token] });
   }
 
   // Marks the tokens under the pointer in the strips and in every other cell.

@@ -131,6 +131,40 @@ def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Vis
     assert visitor.count() == "step 2 of 5"
 
 
+def test_a_click_on_a_candidate_goes_on_with_it_and_back_undoes_it(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="2"))
+    before = visitor.chips("target")
+    other = visitor.page.locator(".lv-runner:not(:disabled)").first
+    token = other.locator(".lv-name").inner_text()
+    other.click()
+    visitor.until(
+        "document.querySelector('.st-key-changed') && location.search.includes('changes=choose_2_')"
+    )
+    visitor.until("token => document.querySelector('.lv-chosen .lv-name')?.textContent === token", token)
+    assert visitor.chips("target")[:2] == [before[0], token]
+    assert visitor.count().startswith("step 2 of")
+    visitor.until("document.querySelectorAll('.lv-tried').length === 2")
+    assert "1 change is active" in visitor.page.inner_text(".st-key-changed")
+    visitor.page.wait_for_selector("text=✓ verified, with 1 change")
+    visitor.page.go_back()
+    visitor.until("!document.querySelector('.st-key-changed')")
+    visitor.until("token => document.querySelector('.lv-chosen .lv-name')?.textContent === token", before[1])
+    assert visitor.chips("target") == before
+
+
+def test_two_visitors_change_the_same_sentence_in_their_own_ways(newcomer: Callable[..., Visitor]) -> None:
+    chosen = []
+    for way in (0, 1):
+        visitor = newcomer()
+        visitor.open(**case_link("copy", step="1"))
+        other = visitor.page.locator(".lv-runner:not(:disabled)").nth(way)
+        chosen.append((visitor, other.locator(".lv-name").inner_text()))
+        other.click()
+    for visitor, token in chosen:
+        visitor.until("token => document.querySelector('.lv-chosen .lv-name')?.textContent === token", token)
+        assert visitor.chips("target")[0] == token
+
+
 def test_a_click_on_a_cell_moves_step_and_source(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="4"))
     visitor.page.mouse.click(*visitor.centre("cross", 1, 6))

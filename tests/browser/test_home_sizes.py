@@ -15,7 +15,7 @@ SENTENCES = {
     "13 tokens": "The cat that chased the mice was tired.",
     "21 tokens": "When the train finally arrived at the small station, the passengers were tired and cold.",
     "40 tokens": "The young woman who lives next door told me yesterday that her brother wants to travel to "
-    "Spain next summer, because he would like to visit his friends in Madrid and Barcelona, whom he misses.",
+    "Spain next summer, because he would like to visit his old friends, whom he misses.",
 }
 """Sentences for the bundled model, by about how many tokens they have."""
 

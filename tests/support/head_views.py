@@ -17,6 +17,7 @@ class Audit:
     row_sum_error: float = 1e-7
     output_error: float = 2e-6
     imported: bool = False
+    changes: tuple[str, ...] = ()
     placed: bool = True
 
 

@@ -127,8 +127,8 @@ def _material(equipment: Equipment, value: Intervention, setting: Setting) -> Te
             raise InterventionError(NO_MEANS)
         return equipment.means.of(value.kind, value.layer, value.heads(equipment.config.n_heads))
     if isinstance(value, Patch):
-        held = _held(run_again(equipment, value.from_run), value.place)
-        return held[list(value.taken(len(held), setting.whole(value.place.side)))]
+        there = held(run_again(equipment, value.from_run), value.place)
+        return there[list(value.taken(len(there), setting.whole(value.place.side)))]
     return None
 
 
@@ -155,7 +155,7 @@ def run_again(equipment: Equipment, other: OtherRun) -> AttentionTrace:
     return trace
 
 
-def _held(trace: AttentionTrace, place: PatchPlace) -> Tensor:
+def held(trace: AttentionTrace, place: PatchPlace) -> Tensor:
     """(positions, width): what a place held in a run."""
     match place:
         case Embeddings(side):

@@ -1,1 +1,1 @@
-"""Computations that the model did not do, and differences between maps."""
+"""What else could have happened: other computations on a head, changed runs and what their changes did."""

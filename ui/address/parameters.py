@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from figures.base.style import SCALES
 from transformer.model.config import ENCODINGS
+from transformer.model.interventions import Intervention, read_text, write_text
 from ui.address.values import (
     BASES,
     COUNTS,
@@ -66,6 +67,7 @@ class State:
         view: the variant of a page: `batch`, `trained`, `alignment`.
         decode: `greedy`, `beam-4`, `sample-7`.
         target: the visitor's own translation.
+        changes: what is changed in the run of the model, in the order of acting.
         batch: the second sentence on the encoder page.
         order: the statistic by which the grids of heads are ordered.
         words: whether sub-words are merged into words.
@@ -118,6 +120,7 @@ class State:
     view: str | None = None
     decode: str = "greedy"
     target: str | None = None
+    changes: tuple[Intervention, ...] = ()
     batch: str | None = None
     order: str | None = None
     words: bool = False
@@ -215,6 +218,7 @@ PARAMETERS: dict[str, Parameter] = {
     "view": Parameter(one_of("batch", "trained", "alignment", "relations", "sentence", "results")),
     "decode": Parameter(read_decode),
     "target": Parameter(),
+    "changes": Parameter(read_text, write_text),
     "batch": Parameter(),
     "order": Parameter(one_of(*ORDERS)),
     "words": _YES,

@@ -14,10 +14,12 @@ from uuid import uuid4
 import streamlit as st
 
 from ui.address.parameters import KEEP, TEXTS, State, as_params, carried, elsewhere, parse
-from ui.linked_view.events import Cursor, Head, Limits, picked_head, presented, reduce
+from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
 
-FRESH: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None}
-"""Values that belong to one translation; a new translation starts without them."""
+RUN: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None}
+"""Values that belong to one run of the model; another run starts without them."""
+FRESH: dict[str, Any] = {**RUN, "changes": ()}
+"""Values that belong to one sentence; a new one starts without them."""
 
 
 def current() -> State:
@@ -198,12 +200,34 @@ def view_key(view: str) -> str:
     return f"linked.{view}"
 
 
-def on_linked_view(view: str, limits: Limits, sizes: Mapping[str, Head]) -> None:
-    """Callback of a linked view: moves the cursor as the event says, or opens the head that was picked."""
+def on_linked_view(
+    view: str, limits: Limits, sizes: Mapping[str, Head], go_on: Callable[[int, int], Mapping[str, Any]]
+) -> bool:
+    """Callback of a linked view: moves the cursor as the event says, or takes the head or token chosen there.
+
+    Args:
+        view: name of the view.
+        limits: the translation on the screen.
+        sizes: number of layers and heads by kind.
+        go_on: the values of the state that goes on with a token (by its id) at a step (from 0).
+
+    Returns:
+        Whether the visitor chose a token to go on with.
+    """
     event = st.session_state.get(view_key(view), {}).get("at")
     before = cursor()
     after = reduce(before, event, limits)
     st.session_state["ack"] = after.ack
-    if after.ack != before.ack:
-        asked = picked_head(event, limits, sizes) | presented(event)
-        change(step=after.step, source=after.source, **asked)
+    if after.ack == before.ack:
+        return False
+    candidate = picked_candidate(event, limits)
+    asked = picked_head(event, limits, sizes) | presented(event)
+    moved = {"step": after.step, "source": after.source, **asked}
+    change(**moved if candidate is None else {**moved, **go_on(*candidate)})
+    return candidate is not None
+
+
+def tried() -> set[Any]:
+    """The tokens that this visitor has tried in place of others, each with the tokens before it."""
+    found: set[Any] = st.session_state.setdefault("tried", set())
+    return found

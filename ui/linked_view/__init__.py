@@ -7,7 +7,7 @@ back as an event, and `reduce` turns the event into the next cursor.
 from __future__ import annotations
 
 from ui.linked_view.component import Layout, feed, mount
-from ui.linked_view.events import Cursor, Head, Limits, picked_head, presented, reduce
+from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
 from ui.linked_view.feeds import (
     ALIGNMENT_HEAD,
     EXAMPLE,
@@ -52,6 +52,7 @@ __all__ = [
     "map_feed",
     "mount",
     "overview_feed",
+    "picked_candidate",
     "picked_head",
     "presented",
     "reduce",

@@ -65,6 +65,22 @@ def reduce(cursor: Cursor, event: object, limits: Limits) -> Cursor:
     return replace(cursor, step=step, source=_position(event.get("source"), limits.sources))
 
 
+def picked_candidate(event: object, limits: Limits) -> tuple[int, int] | None:
+    """The step (from 0) and the token id of the candidate that the visitor chose; None if none was.
+
+    Args:
+        event: what the browser sent; `candidate` is `[step, token id]`.
+        limits: the translation on the screen.
+    """
+    if not isinstance(event, Mapping) or event.get("trace") != limits.trace:
+        return None
+    chosen = event.get("candidate")
+    if not isinstance(chosen, list) or len(chosen) != 2 or not all(type(each) is int for each in chosen):
+        return None
+    step, token_id = chosen
+    return (step, token_id) if 0 <= step < limits.steps and token_id >= 0 else None
+
+
 def presented(event: object) -> dict[str, bool]:
     """Whether the visitor presents, as `{"present": …}`; empty if the event does not say."""
     told = event.get("present") if isinstance(event, Mapping) else None

@@ -144,6 +144,8 @@ class BarsFeed(CellFeed):
     largest: int
     spans: Spans | None
     hue: NotRequired[str]
+    ids: NotRequired[list[list[int]]]
+    tried: NotRequired[list[list[int]]]
 
 
 class TilesFeed(CellFeed):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -18,6 +19,7 @@ from ui import linked_view
 from ui.address import session
 from ui.address.parameters import State
 from ui.linked_view import Feed, Layout, Limits, MapFeed, StripsFeed
+from ui.maps import going_on
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
@@ -112,8 +114,11 @@ def _view(scene: Scene, layout: Layout) -> None:
 
 
 def _moved(scene: Scene, layout: Layout) -> None:
-    before = _drawn(scene)
-    session.on_linked_view(layout.view, scene.limits, catalogue.sizes(scene.opened.asked.model))
+    before, opened = _drawn(scene), scene.opened
+    sizes = catalogue.sizes(opened.asked.model)
+    take = partial(going_on.take, opened)
+    if session.on_linked_view(layout.view, scene.limits, sizes, take):
+        st.rerun()
     if _drawn(scene) != before:
         st.rerun(_KEY)
 

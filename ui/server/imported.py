@@ -11,6 +11,7 @@ import transformer
 from figures.base import labels
 from transformer.exports.record import TraceFileError
 from transformer.exports.view import SavedView, load_view, starts_as_json
+from transformer.model.interventions import Intervention
 from transformer.text.vocabulary import clean
 from transformer.translate.translation import Translation
 from ui.address import session
@@ -95,17 +96,18 @@ def find(name: str) -> Imported:
     return found
 
 
-def run_of(name: str, text: str, decode: str, target: str | None) -> Translation:
-    """The run of an open file.
+def run_of(
+    name: str, text: str, decode: str, target: str | None, changes: tuple[Intervention, ...] = ()
+) -> Translation:
+    """The run of an open file; what was changed in it belongs to the file, so a request names no changes.
 
     Raises:
         ValueError: the request is for something other than that run.
     """
     opened = find(name)
     wanted = opened.selection
-    if (clean(wanted["text"] or ""), wanted["decode"]) != (text, decode) or (
-        None if wanted["target"] is None else clean(wanted["target"])
-    ) != target:
+    own = None if wanted["target"] is None else clean(wanted["target"])
+    if changes or (clean(wanted["text"] or ""), wanted["decode"], own) != (text, decode, target):
         raise ValueError(
             "An imported file holds one run only: choose a model on the left to translate anything else."
         )

@@ -13,6 +13,7 @@ import transformer
 from figures import Tile
 from transformer.lenses.familiarity import Unfamiliar, read_measure, traits_of
 from transformer.lenses.telling import glosses, telling_step
+from transformer.model.interventions import Intervention, write_text
 from transformer.text.vocabulary import clean
 from transformer.translate.translation import Translation
 from ui.address.parameters import State
@@ -34,24 +35,28 @@ class Asked:
         text: the sentence.
         decode: `greedy`, `beam-4`, `sample-7`.
         target: the visitor's own translation, or None.
+        changes: what is changed in the run.
     """
 
     model: str
     text: str
     decode: str
     target: str | None
+    changes: tuple[Intervention, ...] = ()
 
     @property
     def trace(self) -> str:
         """A short name of the translation, which figures, events and the view use to match each other."""
-        parts = "\0".join((self.model, self.text, self.decode, self.target or "", str(self.target is None)))
+        given = self.target or "", str(self.target is None), write_text(self.changes)
+        parts = "\0".join((self.model, self.text, self.decode, *given))
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def request(state: State, model: str, text: str) -> Asked:
     """The translation that a state asks for."""
     target = None if state.target is None else clean(state.target)
-    return Asked(model, addressed(model, clean(text), state.language), state.decode, target)
+    source = addressed(model, clean(text), state.language)
+    return Asked(model, source, state.decode, target, state.changes)
 
 
 class Progress(Protocol):
@@ -92,7 +97,7 @@ def translate(asked: Asked, progress: Progress) -> Translation:
 def traced(asked: Asked, progress: Progress) -> Translation:
     """The translation with its whole trace, which only a model or a file has; further as `translate`."""
     if not has_model(asked.model):
-        return imported.run_of(asked.model, asked.text, asked.decode, asked.target)
+        return imported.run_of(asked.model, asked.text, asked.decode, asked.target, asked.changes)
     if not catalogue.is_resident(asked.model):
         progress.loads()
     model = translator(asked.model)
@@ -101,7 +106,7 @@ def traced(asked: Asked, progress: Progress) -> Translation:
 
 def _shipped(asked: Asked) -> Translation | None:
     """The run that was shipped with the model; None if it is not what is asked for."""
-    if (asked.decode, asked.target) != ("greedy", None) or asked.text != examples.examples()[0].text:
+    if asked != Asked(asked.model, examples.examples()[0].text, "greedy", None):
         return None
     directory = catalogue.directory(asked.model)
     return first.run_by(directory, catalogue.changed(directory))
@@ -109,12 +114,13 @@ def _shipped(asked: Asked) -> Translation | None:
 
 def _decode(model: transformer.Translator, asked: Asked, progress: Progress) -> Translation:
     if asked.target is not None:
-        return model.force(asked.text, asked.target)
+        return model.force(asked.text, asked.target, interventions=asked.changes)
     beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
     sample = None
     if asked.decode.startswith(SAMPLE):
         sample = transformer.Sampling(temperature=TEMPERATURE, seed=int(asked.decode.removeprefix(SAMPLE)))
-    for count, step in enumerate(model.stream(asked.text, beam_size, sample=sample), start=1):
+    stream = model.stream(asked.text, beam_size, sample=sample, interventions=asked.changes)
+    for count, step in enumerate(stream, start=1):
         if isinstance(step, Translation):
             return step
         progress.wrote(count, step.token)

@@ -10,16 +10,20 @@ from ui.address import session
 from ui.address.parameters import State
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import frame, sentence, unfamiliar
+from ui.shell import changed, frame, sentence, unfamiliar
 from ui.shell.model_picker import pick_model
 
 
-def open_sentence_page(title: str, controls: Callable[[State], None] | None = None) -> Opened | None:
+def open_sentence_page(
+    title: str, controls: Callable[[State], None] | None = None, changes: bool = True
+) -> Opened | None:
     """Draws the top of a page and translates its sentence.
 
     Args:
         title: heading of the page, and title of the window.
         controls: draws the controls between the sentence box and the picture; gets the state.
+        changes: whether the page can show a run whose arithmetic is changed; if not, only changed tokens
+            hold on it.
 
     Returns:
         The sentence, ready to be shown; None if something was refused, and the page has said why.
@@ -32,9 +36,10 @@ def open_sentence_page(title: str, controls: Callable[[State], None] | None = No
         sentence.sentence_box(now)
         if controls is not None:
             controls(now)
-        opened = sentence.open_sentence(model, now)
+        opened = sentence.open_sentence(model, now if changes else changed.of_tokens(now))
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
+    changed.tell(now, opened, changes)
     if opened is not None:
         unfamiliar.tell(opened)
     return opened

@@ -58,7 +58,7 @@ def _decoding(chosen: str) -> None:
 
 
 def _take_decoding(method: str) -> None:
-    session.change(decode=method, target=None, **session.FRESH)
+    session.change(decode=method, target=None, **session.RUN)
 
 
 def _sample_again() -> None:

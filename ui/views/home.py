@@ -9,7 +9,7 @@ from ui import linked_view
 from ui.address.parameters import State
 from ui.controls import pickers
 from ui.linked_view import BarsFeed, Layout
-from ui.maps import display
+from ui.maps import display, going_on
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
@@ -84,13 +84,17 @@ def show(opened: Opened) -> None:
 
 def _next(opened: Opened) -> BarsFeed:
     method = opened.translation.method
+    clicks = "click another to go on with it · " if catalogue.has_model(opened.asked.model) else ""
     origin = "your translation, not the model's" if method == "forced" else f"decoding: {method}"
-    return linked_view.bars_feed(
+    feed = linked_view.bars_feed(
         opened.trace,
         next_token_spec(opened.translation.steps),
         "step",
         "Next token",
         "after reading “{reads}”",
-        f"{origin} · the ten most probable tokens, the chosen one in bold",
+        f"{clicks}the chosen token in bold · {origin}",
         draw="race",
     )
+    if clicks:
+        feed["ids"], feed["tried"] = going_on.offered(opened)
+    return feed

@@ -62,6 +62,9 @@ def test_a_caption_says_what_the_picture_is():
 
 def test_the_badge_follows_the_audit():
     assert captions.badge(Audit())["text"] == "✓ verified"
+    changed = captions.badge(Audit(changes=("step 1 writes “a”", "step 2 writes “b”")))
+    assert changed["text"] == "✓ verified, with 2 changes"
+    assert "step 1 writes “a”; step 2 writes “b”" in changed["title"]
     failed = captions.badge(Audit(passed=False))
     assert failed == {**failed, "passed": False, "text": "✗ not verified"}
 

@@ -63,6 +63,18 @@ def test_every_change_is_the_same_with_and_without_a_cache_for_every_encoding(to
         assert forced.attention.audit().passed, name
 
 
+@pytest.mark.parametrize("positions", REGISTRY)
+def test_a_beam_scores_by_the_changed_model_for_every_encoding(tokenizer, positions):
+    translator = changeable(tokenizer, positions=positions)
+    for name, change in EVERY.items():
+        if positions == "none" and isinstance(change, do.NoPositions):
+            continue
+        wide = translator.translate(TEXT, beam_size=3, max_length=LENGTH, interventions=[change])
+        forced = translator.force(TEXT, wide.target_ids, interventions=[change])
+        np.testing.assert_allclose(wide.log_probs, forced.log_probs, atol=2e-5, err_msg=name)
+        assert wide.attention.audit().passed, name
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_beams_and_samples_take_every_change(ready, name):
     change = EVERY[name]
@@ -190,6 +202,20 @@ def test_hiding_the_only_source_word_leaves_the_end_of_the_sentence_alone(transl
     np.testing.assert_array_equal(hidden.attention.weights("cross", 2)[:, :, 1], 1.0)
     memory = plain.attention.layer("cross", 0).value[:, 1]
     np.testing.assert_allclose(hidden.attention.layer("cross", 0).output[:, 0], memory, atol=1e-6)
+
+
+def test_hiding_the_only_source_word_gives_the_distribution_of_a_memory_without_it(ready, solved):
+    """By hand: the encoder still reads the word, and the decoder is given the row of `</s>` alone."""
+    hidden = ready.force("one", (40, 41, 42), interventions=[do.hide(0)])
+    source = torch.tensor([[*ready.ids("one"), ready.config.eos_id]])
+    read = torch.tensor([[ready.config.bos_id, 40, 41]])
+    features = ready.model.decode(read, ready.model.encode(source)[:, 1:])
+    by_hand = ready.model.logits(features)[0].log_softmax(-1)
+    torch.testing.assert_close(hidden.distributions(), by_hand, atol=1e-5, rtol=0)
+    word = CASES[solved.name].sentence.split()[0]
+    ends = solved.translate(word, interventions=[do.hide(0)])
+    assert ends.target_tokens == ("</s>",)
+    assert ends.log_probs[0] > -0.01
 
 
 def test_hiding_every_source_token_gives_zeros(translator):

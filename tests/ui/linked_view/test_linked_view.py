@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from ui.linked_view import EXAMPLE, Cursor, Gloss, Limits, picked_head, reduce, window_around
+from ui.linked_view import (
+    EXAMPLE,
+    Cursor,
+    Gloss,
+    Limits,
+    picked_candidate,
+    picked_head,
+    reduce,
+    window_around,
+)
 from ui.linked_view.feeds import chips, direction
 
 LIMITS = Limits("abc", steps=5, sources=4)
@@ -13,6 +22,18 @@ EVENT = {"trace": "abc", "step": 2, "source": None, "seq": 7}
 
 def test_an_event_moves_the_cursor():
     assert reduce(Cursor(0, 1, 6), EVENT, LIMITS) == Cursor(2, None, 7)
+
+
+def test_a_candidate_is_a_step_and_a_token_of_this_translation():
+    assert picked_candidate({**EVENT, "candidate": [4, 17]}, LIMITS) == (4, 17)
+    assert picked_candidate({**EVENT, "candidate": [4, 17], "trace": "old"}, LIMITS) is None
+
+
+@pytest.mark.parametrize(
+    "chosen", [None, 3, [1], [5, 0], [-1, 0], [1, -1], [1, True], [1, 2.0], ["1", 2], [1, 2, 3]]
+)
+def test_a_malformed_candidate_is_none(chosen: object):
+    assert picked_candidate({**EVENT, "candidate": chosen}, LIMITS) is None
 
 
 @pytest.mark.parametrize("seq", [7, 6, -1])

@@ -18,7 +18,9 @@ def show() -> None:
     """Draws the page."""
     session.adopt()
     if session.current().view == "sentence":
-        opened = open_sentence_page("Positions", lambda now: pickers.variants(_VARIANTS, now.view))
+        opened = open_sentence_page(
+            "Positions", lambda now: pickers.variants(_VARIANTS, now.view), changes=False
+        )
         if opened is not None:
             sentence.show(opened)
         return

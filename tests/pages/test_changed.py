@@ -1,0 +1,79 @@
+"""The line about what is changed in a run: what it says, what it takes back, and where changes hold."""
+
+from __future__ import annotations
+
+import pytest
+from app_pages import LINKED, feeds, run, said, view
+from streamlit.testing.v1 import AppTest
+
+from transformer import interventions as do
+
+CHOSEN = do.write_text([do.choose(1, "▁drei")])
+ABLATED = do.write_text([do.ablate("cross", 0, 0, "zero")])
+
+
+def line(at: AppTest) -> list[str]:
+    return [each.value for each in at.caption if "active" in each.value]
+
+
+def written(at: AppTest) -> list[str]:
+    return [chip["text"] for chip in feeds(at)["strips"]["target"]]
+
+
+def test_nothing_stands_there_if_nothing_is_changed():
+    assert line(run()) == []
+
+
+@pytest.mark.parametrize("page", LINKED)
+def test_every_page_shows_the_run_with_another_token_and_says_so(page: str):
+    at = run(page, changes=CHOSEN)
+    assert not at.exception
+    (told,) = line(at)
+    assert "1 change is active: step 2 writes “drei”" in told
+    assert view(at)["trace"] != view(run(page))["trace"]
+
+
+def test_the_translation_before_the_last_change_is_one_click_away():
+    at = run(changes=f"{CHOSEN}~{ABLATED}")
+    assert "2 changes are active" in line(at)[0]
+    at.button("changed.back").click().run()
+    assert at.query_params["changes"] == CHOSEN
+    at.button("changed.back").click().run()
+    assert "changes" not in at.query_params
+    assert view(at)["trace"] == view(run())["trace"]
+
+
+def test_all_changes_are_taken_back_at_once():
+    at = run(changes=f"{CHOSEN}~{ABLATED}")
+    at.button("changed.none").click().run()
+    assert line(at) == []
+    assert "changes" not in at.query_params
+
+
+def test_a_new_sentence_starts_without_changes():
+    at = run(changes=CHOSEN)
+    at.text_input[0].set_value("one two").run()
+    assert line(at) == []
+
+
+@pytest.mark.parametrize("page", ["pages/inside_a_head.py", "pages/anatomy.py", "pages/masks.py"])
+def test_a_page_that_shows_the_model_itself_leaves_out_changes_of_its_arithmetic(page: str):
+    at = run(page, changes=ABLATED)
+    assert not at.exception
+    assert "the model's own arithmetic" in line(at)[0]
+
+
+def test_a_change_that_does_not_fit_the_model_is_refused_in_a_sentence_and_can_be_removed():
+    at = run(changes=do.write_text([do.ablate("cross", 8, 0, "zero")]))
+    assert not at.exception
+    assert "There is no layer 9" in said(at)
+    at.button("changed.none").click().run()
+    assert view(at)["trace"] == view(run())["trace"]
+
+
+@pytest.mark.parametrize("text", ["magic_1", "choose_x_y", "~~", "ablate_cross_1.1_rage"])
+def test_changes_that_cannot_be_read_are_named(text: str):
+    at = run(changes=text)
+    assert not at.exception
+    assert "changes" in said(at)
+    assert line(at) == []

@@ -1,0 +1,141 @@
+"""Many forced passes over one sentence at once: each row of a batch is a run with a change of its own.
+
+``Changes`` answers every row of a batch alike. Where hundreds of runs differ in one vector each, a run of its
+own for each would spend most of its time on calls; here a pass takes as many rows as fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from transformer.model.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
+from transformer.model.interventions.patching import PatchPlace
+from transformer.model.sites import Place
+from transformer.model.transformer import Transformer
+from transformer.model.watching.observer import Attended, AttentionInputs, Bystander, Entered, Passed
+
+MOST_TOKENS = 4096
+"""Tokens of a pass: rows × the longer of source and target."""
+MOST_LOGITS = 1 << 22
+"""Logits that are computed at a time."""
+
+
+class Swap(NamedTuple):
+    """A vector that stands in the place of the model's own.
+
+    Attributes:
+        place: Where.
+        vector: (width,) what stands there.
+        position: The position that it stands at, from 0; None for all.
+    """
+
+    place: PatchPlace
+    vector: Tensor
+    position: int | None = None
+
+
+OneRun = Sequence[Swap]
+"""What differs in one run."""
+
+
+class RowChanges(Bystander):
+    """Answers each row of a batch with the vectors of its own run.
+
+    Args:
+        runs: One for each row.
+    """
+
+    def __init__(self, runs: Sequence[OneRun]) -> None:
+        self._swaps: dict[PatchPlace, list[tuple[int, Swap]]] = {}
+        for row, swaps in enumerate(runs):
+            for swap in swaps:
+                self._swaps.setdefault(swap.place, []).append((row, swap))
+        self._heads: dict[Place, list[HeadOutput]] = {}
+        for place in self._swaps:
+            if isinstance(place, HeadOutput):
+                self._heads.setdefault((place.kind, place.layer), []).append(place)
+
+    def embedding(self, entered: Entered) -> Tensor:
+        """The input of a stack, swapped."""
+        return self._swapped(Embeddings(entered.side), entered.total)
+
+    def attention(self, asked: AttentionInputs) -> Attended:
+        """The output of fused attention, with the outputs of heads swapped."""
+        found = super().attention(asked)
+        places = self._heads.get((asked.kind, asked.layer), ())
+        if not places:
+            return found
+        output = found.output.clone()
+        for place in places:
+            output[:, place.head] = self._swapped(place, output[:, place.head])
+        return Attended(output)
+
+    def residual(self, passed: Passed) -> Tensor:
+        """The stream after a sub-layer, swapped."""
+        return self._swapped(Stream(passed.sublayer), passed.output)
+
+    def memory(self, own: Tensor) -> Tensor:
+        """The encoder's output, swapped."""
+        return self._swapped(EncoderOutput(), own)
+
+    def _swapped(self, place: PatchPlace, own: Tensor) -> Tensor:
+        swaps = self._swaps.get(place)
+        if swaps is None:
+            return own
+        made = own.clone()
+        for row, swap in swaps:
+            made[row, slice(None) if swap.position is None else swap.position] = swap.vector.to(own)
+        return made
+
+
+class Passes:
+    """Forced passes over one source and one target.
+
+    Args:
+        model: In ``eval()`` mode.
+        src_ids: The source as the model reads it, ``</s>`` included.
+        target_ids: The output.
+    """
+
+    def __init__(self, model: Transformer, src_ids: Sequence[int], target_ids: Sequence[int]) -> None:
+        self._model, device = model, model.embedding.weight.device
+        self._source = torch.tensor([src_ids], device=device)
+        self._read = torch.tensor([[model.config.bos_id, *target_ids[:-1]]], device=device)
+        self._written = torch.tensor(target_ids, device=device)
+        with torch.inference_mode():
+            self._memory = model.encode(self._source)
+
+    def log_probs(self, runs: Sequence[OneRun]) -> Tensor:
+        """(runs, target) float32: the log-probability of each target token in each run, in nats."""
+        parts = list(self.parts(runs))
+        return torch.cat(parts) if parts else torch.zeros(0, len(self._written))
+
+    def parts(self, runs: Sequence[OneRun]) -> Iterator[Tensor]:
+        """As ``log_probs``, but yields the rows of each pass at once."""
+        rows = max(1, MOST_TOKENS // max(self._source.shape[1], self._read.shape[1]))
+        for start in range(0, len(runs), rows):
+            yield self._pass(runs[start : start + rows])
+
+    @torch.inference_mode()
+    def _pass(self, runs: Sequence[OneRun]) -> Tensor:
+        observer, count = RowChanges(runs), len(runs)
+        if any(swap.place.side == "encoder" for swaps in runs for swap in swaps):
+            memory = self._model.encode(self._source.expand(count, -1), observer=observer)
+        else:
+            memory = self._memory.expand(count, -1, -1)
+        features = self._model.decode(self._read.expand(count, -1), memory, observer=observer)
+        return torch.cat([self._chosen(part) for part in torch.split(features, self._logit_rows)]).cpu()
+
+    @property
+    def _logit_rows(self) -> int:
+        return max(1, MOST_LOGITS // (self._read.shape[1] * self._model.config.n_target_pieces))
+
+    def _chosen(self, features: Tensor) -> Tensor:
+        """(rows, target, d_model) → (rows, target) log-probabilities of the target's tokens."""
+        logits = self._model.logits(features).float()
+        written = self._written.expand(len(logits), -1)[..., None]
+        return logits.gather(-1, written)[..., 0] - logits.logsumexp(-1)

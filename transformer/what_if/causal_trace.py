@@ -1,0 +1,195 @@
+"""Where in the model the difference between two sentences acts on a translation (Meng et al. 2022, causal
+tracing, here for translation and with a changed word in place of noise).
+
+Two sentences differ in one word. The changed sentence is read, and at one place of the model, for one token,
+what the base sentence gave there is put in. How much of the log-probability of the base sentence's
+translation comes back says how much of the difference passes through that place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.model.interventions import (
+    Embeddings,
+    EncoderOutput,
+    HeadOutput,
+    Stream,
+)
+from transformer.model.interventions.patching import PatchPlace
+from transformer.model.sites import AttentionKind, Side
+from transformer.text.words import reading_groups
+from transformer.trace.recorder import Capture
+from transformer.translate.prepared import held
+from transformer.translate.translation import Translation
+from transformer.translate.translator import Translator
+from transformer.translate.wording import InputError
+from transformer.what_if.batched import OneRun, Passes, Swap
+
+Doubles = NDArray[np.float64]
+SIDES: tuple[Side, Side] = ("encoder", "decoder")
+SMALLEST_GAP = 1e-3
+"""Nats between the two sentences below which no share is given: it would be noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class CausalTrace:
+    """Log-probabilities of one target, in nats, with each place of the model patched alone.
+
+    The last axis of every array is the target token that is scored; the axis before it is the token whose
+    place is patched.
+
+    Attributes:
+        base_tokens: The source whose vectors are put in.
+        changed_tokens: The source that is read, as many tokens.
+        differing: Positions, from 0, at which the two differ.
+        target_tokens: The target, forced in every run.
+        base: (target,) with the base sentence.
+        changed: (target,) with the changed sentence, nothing patched.
+        encoder_stream: (layers + 1, source, target): the encoder's embeddings, then the stream after each
+            layer.
+        encoder_output: (source, target): what cross-attention reads. It is a function of the last stream, so
+            it is the same as its last row.
+        cross_heads: (layers, heads, target, target): one head's output at one target position.
+        decoder_stream: (layers, target, target): the stream after each layer of the decoder.
+    """
+
+    base_tokens: tuple[str, ...]
+    changed_tokens: tuple[str, ...]
+    differing: tuple[int, ...]
+    target_tokens: tuple[str, ...]
+    base: Doubles
+    changed: Doubles
+    encoder_stream: Doubles
+    encoder_output: Doubles
+    cross_heads: Doubles
+    decoder_stream: Doubles
+
+    def gap(self, step: int | None = None) -> float:
+        """What the changed word costs: base − changed log-probability, in nats, of a step or the target."""
+        return float(_scored(self.base - self.changed, step))
+
+    def returned(self, patched: Doubles, step: int | None = None) -> Doubles:
+        """The share of the gap that comes back: 0 as with the changed sentence, 1 as with the base.
+
+        Shares can lie below 0 or above 1, and those of different places need not add up to 1.
+
+        Args:
+            patched: One of the arrays, or a part of it that keeps the last axis.
+            step: The target token that is scored, from 0; None for the whole target.
+
+        Returns:
+            ``patched`` without its last axis; NaN if the changed word makes hardly any difference.
+        """
+        gap = self.gap(step)
+        back: Doubles = np.asarray(_scored(patched - self.changed, step))
+        return back / gap if abs(gap) >= SMALLEST_GAP else np.full_like(back, np.nan)
+
+
+def _scored(log_probs: Doubles, step: int | None) -> Doubles:
+    found: Doubles = log_probs.sum(-1) if step is None else log_probs[..., step]
+    return found
+
+
+def causal_trace(
+    translator: Translator,
+    base_text: str,
+    changed_text: str,
+    target: str | Sequence[int] | Sequence[str] | None = None,
+) -> CausalTrace:
+    """Patches every place of the changed sentence's run from the base sentence's run.
+
+    One batched forward pass for each layer and sort of place; long sentences take several.
+
+    Args:
+        translator: The model.
+        base_text: The sentence whose vectors are put in.
+        changed_text: The same sentence with one word replaced by another of as many tokens.
+        target: The output that is scored, as in ``Translator.force``; None for the base's own translation.
+
+    Raises:
+        InputError: A text is empty or too long, or the sentences do not differ in one word of equal length.
+        InterventionError: The target names an unknown token.
+    """
+    differing = changed_positions(translator, base_text, changed_text)
+    if target is None:
+        target = translator.translate(base_text, capture=False).target_ids
+    base = translator.force(base_text, target, capture=Capture(residual=True))
+    changed = translator.force(changed_text, target, capture=False)
+    cells = _Cells(translator, changed_text, base)
+    config, length = translator.config, len(base.target_tokens)
+    encoder, decoder = ([Stream(end) for end in config.stacks[side].ends()] for side in SIDES)
+    entered: list[PatchPlace] = [Embeddings("encoder"), *encoder]
+    heads = [
+        [HeadOutput(AttentionKind.CROSS, layer, head) for head in range(config.n_heads)]
+        for layer in range(config.sites[AttentionKind.CROSS].n_layers)
+    ]
+    return CausalTrace(
+        base.source_tokens,
+        changed.source_tokens,
+        differing,
+        base.target_tokens,
+        np.array(base.log_probs),
+        np.array(changed.log_probs),
+        np.stack([cells.patched(place) for place in entered]),
+        cells.patched(EncoderOutput()),
+        np.stack([cells.patched(*layer).reshape(-1, length, length) for layer in heads]),
+        np.stack([cells.patched(place) for place in decoder]),
+    )
+
+
+def changed_positions(translator: Translator, base_text: str, changed_text: str) -> tuple[int, ...]:
+    """Positions, from 0, of the tokens in which two sentences differ: those of one word.
+
+    Raises:
+        InputError: The sentences are the same, differ in more than one word, or in the number of tokens; or
+            a text is empty or too long.
+    """
+    ids = [translator.ids(text) for text in (base_text, changed_text)]
+    if ids[0] == ids[1]:
+        raise InputError("The two sentences are the same; change one word.")
+    if len(ids[0]) != len(ids[1]):
+        raise InputError(
+            f"The sentences have {len(ids[0])} and {len(ids[1])} tokens; "
+            "replace a word by one that has as many tokens."
+        )
+    found = tuple(at for at, (one, other) in enumerate(zip(*ids, strict=True)) if one != other)
+    words = max(_words_at(translator.source_pieces(each), found) for each in ids)
+    if words > 1:
+        raise InputError(f"The sentences differ in {words} words; change only one.")
+    return found
+
+
+def _words_at(pieces: tuple[str, ...], positions: Sequence[int]) -> int:
+    """How many words hold the pieces at some positions."""
+    return sum(any(at in group.indices for at in positions) for group in reading_groups(pieces))
+
+
+class _Cells:
+    """Patches the cells of a place: one run for each of its positions.
+
+    Args:
+        translator: The model.
+        changed_text: The sentence that is read.
+        base: The run that the vectors come from, with its residual stream.
+    """
+
+    def __init__(self, translator: Translator, changed_text: str, base: Translation) -> None:
+        ids = (*translator.ids(changed_text), translator.config.eos_id)
+        self._passes = Passes(translator.model, ids, base.target_ids)
+        assert base.attention is not None
+        self._held = base.attention
+
+    def patched(self, *places: PatchPlace) -> Doubles:
+        """(places × positions, target) log-probabilities, in nats."""
+        runs = [run for place in places for run in self._runs(place)]
+        found: Doubles = self._passes.log_probs(runs).double().numpy()
+        return found
+
+    def _runs(self, place: PatchPlace) -> Iterator[OneRun]:
+        for position, vector in enumerate(held(self._held, place)):
+            yield [Swap(place, vector, position)]
