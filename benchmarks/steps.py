@@ -2,10 +2,10 @@
 
     python benchmarks/steps.py --sentences 200 --minutes 10
 
-Every page is opened by a visitor of its own, who goes from step to step and from sentence to sentence. The
-script prints what went wrong: an exception, a page whose view shows another step than the address, or a choice
-whose options changed under the visitor. It ends with exit status 1 if anything did. If the time is up, it says
-how far it came.
+Every page is opened by a visitor of its own, who goes from step to step and from sentence to sentence.
+The script prints what went wrong: an exception, a page whose view shows another step than the address, or
+a choice whose options changed under the visitor. It ends with exit status 1 if anything did. If the time
+is up, it says how far it came.
 """
 
 from __future__ import annotations
