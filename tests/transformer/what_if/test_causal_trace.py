@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from changes import changeable
 from closed_form import CASES
+from marian_models import write_marian
 
 from transformer import interventions as do
+from transformer import load_translator
 from transformer.translate.wording import InputError
 from transformer.what_if import batched
 from transformer.what_if.causal_trace import causal_trace, changed_positions
@@ -77,8 +79,6 @@ def test_a_patch_in_the_decoder_acts_on_no_earlier_step(ready):
 
 
 def test_the_copied_word_passes_through_the_head_that_copies_it(closed_form_models):
-    from transformer import load_translator
-
     translator = load_translator(closed_form_models["copy"])
     words = CASES["copy"].sentence.split()
     other = next(word for word in ("eight", "nine", "ten", "six") if word not in words)
@@ -88,6 +88,22 @@ def test_the_copied_word_passes_through_the_head_that_copies_it(closed_form_mode
     assert heads[0, 1] == pytest.approx(1, abs=0.02)
     rest = np.delete(heads.ravel(), 1)
     np.testing.assert_allclose(rest, 0, atol=0.02)
+
+
+def test_a_marian_model_with_two_vocabularies_is_traced_too(tmp_path):
+    translator = load_translator(write_marian(tmp_path, separate=True))
+    base, changed = "two red dogs", "two two dogs"
+    ids = translator.translate(base, max_length=5, beam_size=1).target_ids
+    found = causal_trace(translator, base, changed, ids)
+    run = translator.force(base, ids)
+    assert found.differing == (3, 4, 5)
+    at = 3
+    for place, cell in (
+        (do.encoder_output(), found.encoder_output[at]),
+        (do.head_output("cross", 0, 1), found.cross_heads[0, 1, at]),
+    ):
+        single = translator.force(changed, ids, interventions=[do.patch(place, run, [at])])
+        np.testing.assert_allclose(cell, single.log_probs, atol=1e-5)
 
 
 def test_sentences_that_hardly_differ_give_no_share(ready):
