@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from transformer.decode.request import numbers
 from transformer.model.cache import KVCache
 from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import UNWATCHED, Observer
@@ -21,9 +22,13 @@ def replay(
     cache: KVCache | None = None,
     observer: Observer = UNWATCHED,
 ) -> Tensor:
-    """(target, vocab_size) log-probabilities at every position of a given output; arguments as ``reread``."""
+    """(target, vocab_size) log-probabilities at every position of a given output; arguments as ``reread``.
+
+    Raises:
+        OverflowedError: The model's numbers overflow.
+    """
     features = reread(model, memory, token_ids, cache=cache, observer=observer)
-    return model.logits(features).float().log_softmax(-1)
+    return numbers(model.logits(features).float().log_softmax(-1))
 
 
 @torch.inference_mode()

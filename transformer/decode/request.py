@@ -11,6 +11,24 @@ from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import UNWATCHED, Observer
 
 
+class OverflowedError(ValueError):
+    """A model computes no numbers, because its weights are too large; the message says so in one sentence."""
+
+
+def numbers(log_probs: Tensor) -> Tensor:
+    """The log-probabilities themselves.
+
+    Raises:
+        OverflowedError: One of them is not a number.
+    """
+    if bool(log_probs.isnan().any()):
+        raise OverflowedError(
+            "This model cannot be shown: its weights are so large that its numbers overflow, "
+            "and no probability comes out."
+        )
+    return log_probs
+
+
 class Request:
     """A batch of sentences being translated: memory, padding, caches.
 
@@ -38,7 +56,11 @@ class Request:
 
     @torch.inference_mode()
     def log_probs(self, token_ids: Tensor) -> Tensor:
-        """(rows,) last tokens → (rows, vocab_size) log-probabilities of the next."""
+        """(rows,) last tokens → (rows, vocab_size) log-probabilities of the next.
+
+        Raises:
+            OverflowedError: The model's numbers overflow.
+        """
         features = self.model.decode(
             token_ids[:, None],
             self.memory,
@@ -46,7 +68,7 @@ class Request:
             cache=self.cache,
             observer=self.step_observer,
         )
-        return self.model.logits(features[:, -1]).float().log_softmax(-1)
+        return numbers(self.model.logits(features[:, -1]).float().log_softmax(-1))
 
     @torch.inference_mode()
     def select(self, rows: Tensor, *, same_source: bool) -> None:

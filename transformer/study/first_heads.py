@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from transformer.decode.request import OverflowedError
 from transformer.study.facts import Grid, choose_head, grid
 from transformer.study.statistics import Totals, sentence_totals
 from transformer.translate.translation import Translation
@@ -45,7 +46,7 @@ def _translated(translator: Translator, texts: Iterable[str]) -> Iterable[Transl
     for text in texts:
         try:
             yield translator.translate(text, beam_size=1, max_length=limit)
-        except InputError:
+        except (InputError, OverflowedError):
             continue
 
 
