@@ -13,7 +13,7 @@ import transformer
 from figures import Tile
 from transformer.lenses.familiarity import Unfamiliar, read_measure, traits_of
 from transformer.lenses.telling import glosses, telling_step
-from transformer.model.interventions import Intervention, write_text
+from transformer.model.interventions import Intervention, InterventionError, write_text
 from transformer.text.vocabulary import clean
 from transformer.translate.translation import Translation
 from ui.address.parameters import State
@@ -125,6 +125,24 @@ def _decode(model: transformer.Translator, asked: Asked, progress: Progress) -> 
             return step
         progress.wrote(count, step.token)
     raise AssertionError("a stream ends with the translation")
+
+
+def forced(asked: Asked, base: Translation) -> Translation | None:
+    """The changed model on the translation of another run; None if a change contradicts that translation.
+
+    Args:
+        asked: a request with changes.
+        base: the run whose translation is read.
+    """
+    model = translator(asked.model)
+
+    def make() -> Translation | None:
+        try:
+            return model.force(asked.text, base.target_ids, interventions=asked.changes)
+        except InterventionError:
+            return None
+
+    return kept("forced").get((asked, id(model), base.target_ids), make)
 
 
 def default_head(name: str, kind: str) -> Head:

@@ -95,6 +95,8 @@ _KEPT: dict[str, tuple[int, Callable[[Translation], int] | None]] = {
     "told": (64, None),
     "unfamiliar": (256, None),
     "batches": (6, None),
+    "compared": (16, None),
+    "forced": (8, None),
 }
 """Number of values to keep of each sort, and how to measure their size."""
 

@@ -13,6 +13,8 @@ from ui.controls.text import plain
 from ui.server import runs
 from ui.server.opened import Opened
 
+_MOST = 8
+"""Most changes with a button of their own."""
 _LONGEST = 90
 """Most letters of a translation on a button."""
 _OF_TOKENS = (Choose, Forbid, Prefix, EditSource, DropSource)
@@ -38,8 +40,10 @@ def tell(now: State, opened: Opened | None, arithmetic: bool = True) -> None:
         return
     left_out = 0 if arithmetic else len(now.changes) - len(of_tokens(now).changes)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changed"):
-        note = " This page shows the model's own arithmetic without them." if left_out else ""
-        st.caption(_sentence(now.changes) + note, width="content")
+        note = " (this page shows the model's own arithmetic, without them)" if left_out else ""
+        st.caption(f":material/edit: {_count(now.changes)}{note}:", width="content")
+        for i, each in enumerate(now.changes[:_MOST]):
+            _one(i, each, now.changes)
         if opened is not None:
             _back(now, opened)
         if opened is None or len(now.changes) > 1:
@@ -47,9 +51,28 @@ def tell(now: State, opened: Opened | None, arithmetic: bool = True) -> None:
 
 
 def _sentence(changes: tuple[Intervention, ...]) -> str:
-    count = "1 change is" if len(changes) == 1 else f"{len(changes)} changes are"
-    told = "; ".join(plain(str(each).replace("“▁", "“")) for each in changes)
-    return f":material/edit: {count} active: {told}."
+    return f":material/edit: {_count(changes)}: {'; '.join(map(_said, changes))}."
+
+
+def _count(changes: tuple[Intervention, ...]) -> str:
+    return "1 change is active" if len(changes) == 1 else f"{len(changes)} changes are active"
+
+
+def _said(change: Intervention) -> str:
+    return plain(str(change).replace("“▁", "“"))
+
+
+def _one(number: int, change: Intervention, changes: tuple[Intervention, ...]) -> None:
+    """One change; a click takes it out."""
+    st.button(
+        _said(change),
+        type="tertiary",
+        icon=":material/close:",
+        help="Take this change out",
+        on_click=_take,
+        args=((*changes[:number], *changes[number + 1 :]),),
+        key=f"changed.{number}",
+    )
 
 
 def _back(now: State, opened: Opened) -> None:

@@ -37,7 +37,10 @@ GROUPS: dict[str, tuple[Page, ...]] = {
         Page("pages/positions.py", "Positions", ":material/straighten:"),
         Page("pages/masks.py", "Masks", ":material/grid_off:"),
     ),
-    "Experiments": (Page("pages/compare.py", "Compare", ":material/difference:"),),
+    "Experiments": (
+        Page("pages/what_if.py", "What if", ":material/science:"),
+        Page("pages/compare.py", "Compare", ":material/difference:"),
+    ),
     "Beyond this sentence": (
         Page("pages/heads.py", "Heads over sentences", ":material/library_books:"),
         Page("pages/open_file.py", "Open a file", ":material/folder_open:"),

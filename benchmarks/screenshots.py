@@ -1,0 +1,102 @@
+"""Takes the screenshots of `assets/screenshots` again: every page, wide and on a phone, light and dark.
+
+    python benchmarks/screenshots.py [--output assets/screenshots] [--only cross inside]
+
+Each picture of a page holds four views side by side. `home.webp` and `inside_a_head.webp` are for the README.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import shutil
+import sys
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.app import ARGUMENTS, server  # noqa: E402
+
+PAGES = {
+    "translate": "",
+    "encoder": "encoder_self_attention",
+    "decoder": "decoder_self_attention",
+    "cross": "cross_attention",
+    "inside": "inside_a_head",
+    "anatomy": "anatomy",
+    "positions": "positions",
+    "masks": "masks",
+    "compare": "compare",
+    "heads": "heads",
+    "open": "open_file",
+}
+SINGLE = {"home": ("", (1400, 740), 1400), "inside_a_head": ("inside_a_head", (1280, 1470), 1000)}
+"""Pictures of one view: the page, the window, and the width in px."""
+VIEWS = [(size, scheme) for size in ((1400, 900), (390, 844)) for scheme in ("light", "dark")]
+HEIGHT, GAP = 480, 10
+RESTS = """() => document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"
+  && !document.querySelector("[data-testid=stSkeleton], [data-stale=true], .lv:not([data-ready=true])")
+  && document.querySelector(".stMain h1")"""
+
+
+def shot(browser: Browser, url: str, size: tuple[int, int], scheme: str = "light") -> Image.Image:
+    """A page once it rests."""
+    width, height = size
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if scheme == "dark" else "light",
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    page.goto(url)
+    page.wait_for_function(RESTS, timeout=120_000)
+    page.wait_for_load_state("networkidle")
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    context.close()
+    return picture
+
+
+def scaled(picture: Image.Image, width: int | None = None) -> Image.Image:
+    """The picture at a width, or at the height that all views share."""
+    factor = HEIGHT / picture.height if width is None else width / picture.width
+    size = round(picture.width * factor), round(picture.height * factor)
+    return picture.resize(size, Image.Resampling.LANCZOS)
+
+
+def side_by_side(pictures: list[Image.Image]) -> Image.Image:
+    """All views of a page in one picture."""
+    width = sum(each.width for each in pictures) + GAP * (len(pictures) - 1)
+    sheet = Image.new("RGB", (width, HEIGHT), "#888888")
+    left = 0
+    for each in pictures:
+        sheet.paste(each, (left, 0))
+        left += each.width + GAP
+    return sheet
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--output", type=Path, default=ROOT / "assets" / "screenshots")
+    parser.add_argument("--only", nargs="*", default=[*PAGES, *SINGLE], help="names of pictures")
+    asked = parser.parse_args()
+    asked.output.mkdir(parents=True, exist_ok=True)
+    with server("app.py", None) as base, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        for name in asked.only:
+            if name in SINGLE:
+                path, window, width = SINGLE[name]
+                picture = scaled(shot(browser, f"{base}/{path}", window), width)
+            else:
+                url = f"{base}/{PAGES[name]}"
+                picture = side_by_side([scaled(shot(browser, url, *view)) for view in VIEWS])
+            picture.save(asked.output / f"{name}.webp", quality=82, method=6)
+            print(f"{name}.webp, {picture.width} × {picture.height} px", flush=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""The page What if: the list of changes, and what they did to this translation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import labels
+from figures.base.bars import percent
+from figures.base.captions import KIND_NAMES
+from figures.maps.difference import difference_map, scale_end
+from figures.pages.heads import Cell, head_grid
+from figures.pages.what_if import Moved, delta_bars
+from transformer import compare_runs
+from transformer.translate.translation import Translation
+from transformer.what_if.difference import Pair
+from transformer.what_if.two_runs import RunDifference, SharedStep
+from ui.address import session
+from ui.address.parameters import State
+from ui.controls import export, pickers
+from ui.controls.text import plain
+from ui.server import runs
+from ui.server.opened import Opened
+from ui.server.stores import kept
+from ui.views.what_if import adding
+
+_SEEING = (
+    "The model runs twice: once as it is, once with the changes. As long as both have written the same "
+    "tokens, their next-token distributions answer the same question. So they are compared there, and at "
+    "the step at which the two part. After it each has a context of its own, and nothing is compared. A "
+    "small effect of a switched-off head does not prove that the head does nothing: other heads may do "
+    "the same."
+)
+_FORMULA = r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
+SPACE = "▁"
+_WIDE = 340
+_CELLS = 40
+
+
+def show(opened: Opened) -> None:
+    """Draws the page."""
+    adding.add(opened)
+    changes = opened.asked.changes
+    if not changes:
+        st.info("Add a change: the model decodes again, and this page shows what the change did.")
+        return
+    base = runs.translate(replace(opened.asked, changes=()), runs.Untold())
+    free = _compared(opened, base, opened.traced().translation)
+    st.markdown(_sentence(free))
+    forced = runs.forced(opened.asked, base)
+    same = free if forced is None else _compared(opened, base, forced)
+    left, right = st.columns([1, 1], gap="large")
+    with left:
+        _steps(same, forced is not None)
+    with right:
+        _candidates(free)
+    _maps(same)
+    pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+
+
+def _compared(opened: Opened, base: Translation, changed: Translation) -> RunDifference:
+    def make() -> RunDifference:
+        return compare_runs(base, changed)
+
+    found: RunDifference = kept("compared").get((opened.asked, id(base), id(changed)), make)
+    return found
+
+
+def _sentence(found: RunDifference) -> str:
+    base, changed = _marked(found)
+    if found.parting is None:
+        what = "The translation stays the same."
+    else:
+        what = f"The translations part at step {labels.count(found.parting)}."
+    return f":gray[as it is:] {base}  \n:gray[changed:] {changed}  \n{what}"
+
+
+def _marked(found: RunDifference) -> list[str]:
+    """Both translations, with the pieces in which they differ in bold."""
+    tokens = found.base.target_tokens, found.changed.target_tokens
+    return [
+        "".join(_piece(tokens, pair, at) for pair in found.target).strip() or plain(run.text)
+        for at, run in enumerate((found.base, found.changed))
+    ]
+
+
+def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
+    """A piece of one side as Markdown, bold if the other side has another; empty if this side has none."""
+    one, other = (None if at is None else each[at] for at, each in zip(pair, tokens, strict=True))
+    piece = (one, other)[side]
+    if piece is None or labels.is_special(piece):
+        return ""
+    bare = plain(piece.removeprefix(SPACE))
+    return " " * piece.startswith(SPACE) + (bare if one == other or not bare else f"**{bare}**")
+
+
+def _steps(found: RunDifference, forced: bool) -> None:
+    moved = [_moved(i, step) for i, step in enumerate(found.steps)]
+    way = (
+        "the changed model reads the unchanged translation, so every step compares"
+        if forced
+        else "up to the step at which the runs part, because a change contradicts the unchanged translation"
+    )
+    caption = (
+        "Δ log p of each token of the unchanged translation: amber became less probable, purple more; "
+        f"{way} · {found.base.model}"
+    )
+
+    def draw() -> go.Figure:
+        return delta_bars(moved, found.parting)
+
+    st.markdown("##### How probable the unchanged translation is now")
+    st.plotly_chart(draw(), key="what-if.delta", config={"displayModeBar": False}, alt=caption)
+    st.caption(plain(caption))
+    export.picture("what-if.delta", draw, caption)
+
+
+def _moved(number: int, step: SharedStep) -> Moved:
+    kl = "not known" if step.kl != step.kl else f"{step.kl:.3f} nats"
+    note = (
+        f"step {labels.count(number)}: {labels.display(step.base.token)}\n"
+        f"as it is: {_share(step.base.log_prob)}\n"
+        f"Δ log p {labels.number(step.delta_log_p, '+.3f')} nats\nKL {kl}"
+    )
+    return Moved(step.base.token, step.delta_log_p, note)
+
+
+def _candidates(found: RunDifference) -> None:
+    """The next-token distributions of the step at which the runs part, else of the step that changed most."""
+    at = found.parting if found.parting is not None and found.parting < len(found.steps) else None
+    if at is None:
+        at = int(np.nanargmax(found.kl)) if not np.isnan(found.kl).all() else 0
+    step = found.steps[at]
+    why = "at which the runs part" if at == found.parting else "that changed most"
+    st.markdown(f"##### The next token at step {labels.count(at)}, {why}")
+    st.table(
+        {
+            "token": [labels.display(each.token) for each in step.candidates[:8]],
+            "as it is": [_share(each.base) for each in step.candidates[:8]],
+            "changed": [_share(each.changed) for each in step.candidates[:8]],
+        }
+    )
+    st.caption(f"KL(as it is ‖ changed) = {step.kl:.3f} nats")
+
+
+def _share(log_prob: float) -> str:
+    return "–" if log_prob != log_prob else percent(float(np.exp(log_prob)))
+
+
+def _maps(found: RunDifference) -> None:
+    """The largest difference of every head, and the map of differences of one."""
+    now = session.current()
+    kind = now.kind or "cross"
+    st.markdown("##### What every head attends to otherwise")
+    pickers.kind_picker(kind, lambda name: session.change(kind=name))
+    head = getattr(now, kind)
+    tiles, large = st.columns([1, 1], gap="large")
+    with tiles:
+        _grid(found, now, kind)
+    with large:
+        _map(found, kind, head)
+
+
+def _grid(found: RunDifference, now: State, kind: str) -> None:
+    most = found.largest(kind)
+    cells = [[_cell(float(value), i, j) for j, value in enumerate(row)] for i, row in enumerate(most)]
+    caption = (
+        f"{KIND_NAMES[kind]}: the largest change of a weight in each head, over the rows that "
+        "both runs share · choose a head to see its map"
+    )
+
+    def draw() -> go.Figure:
+        return head_grid(cells, kind, getattr(now, kind))
+
+    key = f"what-if.heads.{kind}"
+    st.plotly_chart(
+        draw(),
+        key=key,
+        config={"displayModeBar": False},
+        on_select=lambda: session.on_pick(key, lambda head: session.change(**{kind: tuple(head)})),
+        selection_mode="points",
+        alt=caption,
+    )
+    st.caption(plain(caption))
+    export.picture("what-if.heads", draw, caption)
+
+
+def _cell(value: float, layer: int, head: int) -> Cell:
+    name = labels.head_phrase(layer, head)
+    return Cell(value, f"{value:.2f}", "", f"{name}: a weight changes by up to {value:.3f}")
+
+
+def _map(found: RunDifference, kind: str, head: tuple[int, int]) -> None:
+    common = found.common(kind)
+    rows, columns = common.rows[:_CELLS], common.columns[:_CELLS]
+    base, changed = (
+        run.weights(kind, *head)[np.ix_([pair[at] for pair in rows], [pair[at] for pair in columns])]
+        for at, run in enumerate((found.base, found.changed))
+    )
+    if not base.size:
+        st.caption("The two runs share no row of this kind.")
+        return
+    names = _names(found, kind)
+    end = scale_end(float(np.abs(changed - base).max()))
+    caption = (
+        f"changed (A) − as it is (B) · {KIND_NAMES[kind]}, {labels.head_phrase(*head)} · weights, "
+        f"from −{end:.1f} to {end:.1f} · {found.base.model}"
+    )
+
+    def draw() -> go.Figure:
+        distances = np.abs(changed - base).sum(1) / 2
+        return difference_map(
+            changed,
+            base,
+            np.ones_like(base, dtype=bool),
+            [names[0][pair[0]] for pair in rows],
+            [names[1][pair[0]] for pair in columns],
+            distances,
+            end,
+            ("queries", "keys"),
+            _WIDE,
+        )
+
+    st.plotly_chart(draw(), width="content", key="what-if.map", config={"displayModeBar": False}, alt=caption)
+    st.caption(plain(caption))
+    export.picture("what-if.map", draw, caption)
+
+
+def _names(found: RunDifference, kind: str) -> tuple[list[str], list[str]]:
+    """Names of the queries and keys of the unchanged run."""
+    run = found.base
+    source = labels.names(run.source_tokens)
+    read = labels.names(run.decoder_input_tokens)
+    written = labels.names(run.target_tokens)
+    return {"encoder": (source, source), "decoder": (read, read), "cross": (written, source)}[kind]
