@@ -7,6 +7,7 @@ from closed_form import CASES
 
 from transformer import interventions as do
 from transformer.model.sites import AttentionKind
+from transformer.what_if import batched
 from transformer.what_if.backup_heads import backup_heads
 
 TEXTS = ["one two three", "four five", "six eight nine ten"]
@@ -54,14 +55,14 @@ def test_all_pairs_hold_those_of_one_head_and_the_mean_is_over_sentences(ready):
 
 
 def test_a_cancelled_measurement_goes_on_where_it_stopped(ready):
-    told, asked = [], []
-
-    def cancelled():
-        asked.append(1)
-        return len(told) == 2
-
+    told = []
     first = backup_heads(
-        ready, TEXTS, "cross", (0, 0), progress=lambda *at: told.append(at), cancelled=cancelled
+        ready,
+        TEXTS,
+        "cross",
+        (0, 0),
+        progress=lambda *at: told.append(at),
+        cancelled=lambda: len(told) == 2,
     )
     assert told == [(1, 3), (2, 3)]
     assert first.texts == tuple(TEXTS[:2])
@@ -72,6 +73,14 @@ def test_a_cancelled_measurement_goes_on_where_it_stopped(ready):
     np.testing.assert_array_equal(rest.effects, whole.effects)
     with pytest.raises(ValueError, match="other heads"):
         backup_heads(ready, TEXTS, "cross", (0, 1), so_far=first)
+
+
+def test_a_measurement_that_is_cancelled_inside_a_sentence_leaves_the_sentence_out(ready, monkeypatch):
+    monkeypatch.setattr(batched, "MOST_TOKENS", 60)
+    answers = iter([False, False, True])
+    found = backup_heads(ready, TEXTS, "cross", cancelled=lambda: next(answers))
+    assert found.texts == ()
+    assert found.effects.shape == (0, 12, 12)
 
 
 def test_a_copying_head_has_no_backup_and_an_unused_one_is_none(solved):
