@@ -218,7 +218,7 @@ def on_linked_view(
     before = cursor()
     after = reduce(before, event, limits)
     st.session_state["ack"] = after.ack
-    if after.ack == before.ack:
+    if after.ack == before.ack or event["trace"] != limits.trace:
         return False
     candidate = picked_candidate(event, limits)
     asked = picked_head(event, limits, sizes) | presented(event)

@@ -1,0 +1,43 @@
+"""What an event of the linked view does to the state and the address."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+
+def script(trace: str, more: dict[str, object]) -> None:
+    import streamlit as st
+
+    from ui.address import session
+    from ui.linked_view import Limits
+
+    session.adopt()
+    event = {"trace": trace, "step": 2, "source": None, "seq": 1, **more}
+    st.session_state[session.view_key("home")] = {"at": event}
+    limits = Limits("here", steps=5, sources=4)
+    chose = session.on_linked_view("home", limits, {}, lambda step, token: {"decode": f"beam-{step + token}"})
+    st.text(f"{chose} {session.current().step} {session.current().decode} {session.cursor().ack}")
+
+
+def after(trace: str, **more: object) -> tuple[str, AppTest]:
+    at = AppTest.from_function(script, args=(trace, more)).run()
+    assert not at.exception
+    return at.text[0].value, at
+
+
+def test_an_event_of_the_translation_on_the_screen_moves_the_cursor():
+    told, at = after("here")
+    assert told == "False 2 greedy 1"
+    assert at.query_params["step"] == "3"
+
+
+@pytest.mark.parametrize("more", [{}, {"present": True}, {"candidate": [1, 2]}])
+def test_an_event_of_another_translation_is_heard_and_changes_nothing(more: dict[str, object]):
+    told, at = after("there", **more)
+    assert told == "False None greedy 1"
+    assert not at.query_params
+
+
+def test_a_chosen_candidate_changes_what_goes_on_with_it():
+    assert after("here", candidate=[1, 3])[0] == "True 2 beam-4 1"
