@@ -30,6 +30,7 @@ PAGES = {
     "anatomy": "anatomy",
     "positions": "positions",
     "masks": "masks",
+    "what_if": "what_if?text=The+cat+is+sleeping+in+the+garden.&changes=hide_2",
     "compare": "compare",
     "heads": "heads",
     "open": "open_file",
@@ -38,13 +39,29 @@ SINGLE = {"home": ("", (1400, 740), 1400), "inside_a_head": ("inside_a_head", (1
 """Pictures of one view: the page, the window, and the width in px."""
 VIEWS = [(size, scheme) for size in ((1400, 900), (390, 844)) for scheme in ("light", "dark")]
 HEIGHT, GAP = 480, 10
-RESTS = """() => document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"
-  && !document.querySelector("[data-testid=stSkeleton], [data-stale=true], .lv:not([data-ready=true])")
-  && document.querySelector(".stMain h1")"""
+LINKED = (
+    "",
+    "encoder_self_attention",
+    "decoder_self_attention",
+    "cross_attention",
+    "inside_a_head",
+    "anatomy",
+)
+"""Pages with a linked view."""
+RESTS = """linked => {
+  const all = (selector, done) => [...document.querySelectorAll(selector)].every(done);
+  return document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"
+    && document.querySelector(".stMain h1")
+    && (!linked || document.querySelector(".lv[data-ready=true]"))
+    && all("[data-stale=true], [data-testid=stSkeleton]", () => false)
+    && all("[data-plot=encoder], [data-plot=decoder], [data-plot=cross], .stPlotlyChart",
+      (plot) => plot.querySelector(".main-svg"));
+}"""
 
 
-def shot(browser: Browser, url: str, size: tuple[int, int], scheme: str = "light") -> Image.Image:
+def shot(browser: Browser, base: str, path: str, size: tuple[int, int], scheme: str = "light") -> Image.Image:
     """A page once it rests."""
+    linked = path in LINKED
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},
@@ -52,8 +69,8 @@ def shot(browser: Browser, url: str, size: tuple[int, int], scheme: str = "light
         reduced_motion="reduce",
     )
     page = context.new_page()
-    page.goto(url)
-    page.wait_for_function(RESTS, timeout=120_000)
+    page.goto(f"{base}/{path}")
+    page.wait_for_function(RESTS, arg=linked, timeout=120_000)
     page.wait_for_load_state("networkidle")
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     context.close()
@@ -89,10 +106,10 @@ def main() -> None:
         for name in asked.only:
             if name in SINGLE:
                 path, window, width = SINGLE[name]
-                picture = scaled(shot(browser, f"{base}/{path}", window), width)
+                picture = scaled(shot(browser, base, path, window), width)
             else:
-                url = f"{base}/{PAGES[name]}"
-                picture = side_by_side([scaled(shot(browser, url, *view)) for view in VIEWS])
+                views = [scaled(shot(browser, base, PAGES[name], *view)) for view in VIEWS]
+                picture = side_by_side(views)
             picture.save(asked.output / f"{name}.webp", quality=82, method=6)
             print(f"{name}.webp, {picture.width} × {picture.height} px", flush=True)
         browser.close()

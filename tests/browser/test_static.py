@@ -401,10 +401,17 @@ def test_candidates_are_read_from_the_figure_of_their_step(call: Call) -> None:
         "hovertext": ["&lt;/s&gt;", "Haus"],
     }
     frame = {"data": [bars], "layout": {"yaxis": {"ticktext": ["<b>&lt;/s&gt;</b>", "Haus"]}}}
-    first, second = call("race.runners", frame)
+    first, second = call("race.runners", frame, [2, 7], [7])
     end = {"label": "</s>", "name": "</s>", "chosen": True, "text": "50 %", "share": 0.5, "log": -0.69}
-    assert first == end
+    assert first == {**end, "id": 2, "tried": False}
     assert (second["label"], second["chosen"]) == ("Haus", False)
+    assert (second["id"], second["tried"]) == (7, True)
+
+
+def test_candidates_without_ids_cannot_be_chosen(call: Call) -> None:
+    bars = {"x": [1.0], "customdata": [0.0], "text": ["100 %"], "hovertext": ["Haus"]}
+    (only,) = call("race.runners", {"data": [bars], "layout": {"yaxis": {"ticktext": ["Haus"]}}})
+    assert (only["id"], only["tried"]) == (None, False)
 
 
 @pytest.mark.parametrize(

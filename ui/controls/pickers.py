@@ -30,6 +30,14 @@ def control(
     return {"key": key, "on_change": session.on_control, "args": (name, key, apply)}
 
 
+_INK = {"light": "#1d232c", "dark": "#e8ebf0"}
+
+
+def ink() -> str:
+    """The colour of text in the coloured cells of a figure, by the visitor's theme."""
+    return _INK.get(st.context.theme.type or "light", _INK["light"])
+
+
 def head_picker(kind: str, chosen: Head, model: str) -> None:
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head.
 

@@ -49,7 +49,6 @@ _SHORT = {
     "content": "content",
     MIXED: "–",
 }
-_INK = {"light": "#1d232c", "dark": "#e8ebf0"}
 _SEEING = (
     "Every cell is a head. Its colour and number show one statistic over all sentences; its word names the "
     "role that the head plays. A role is a name for a measured pattern with a threshold. It is not an "
@@ -118,11 +117,6 @@ def show(found: Found, model: str) -> None:
     _table(found)
 
 
-def ink() -> str:
-    """The colour of text in a figure, by the visitor's theme."""
-    return _INK.get(st.context.theme.type or "light", _INK["light"])
-
-
 def grid(found: Found, color: str | None = None) -> go.Figure:
     """The map of all heads by the chosen statistic, with a frame around the chosen head."""
     return head_grid(_cells(found), found.kind, found.head, color)
@@ -186,7 +180,7 @@ def _map(found: Found) -> None:
         pickers.seen("What am I seeing?", _SEEING)
     key = f"heads.map.{kind}"
     st.plotly_chart(
-        grid(found, ink()),
+        grid(found, pickers.ink()),
         key=key,
         config={"displayModeBar": False},
         on_select=lambda: session.on_pick(key, lambda head: session.change(**{kind: tuple(head)})),

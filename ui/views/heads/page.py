@@ -197,7 +197,7 @@ def _progress(run: Run, now: State) -> None:
     subject = _subject(survey, now)
     with left:
         st.plotly_chart(
-            found.grid(subject, found.ink()),
+            found.grid(subject, pickers.ink()),
             key="heads.partial",
             config={"displayModeBar": False},
             alt="The heads so far, coloured by the chosen statistic",

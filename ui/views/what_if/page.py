@@ -173,12 +173,12 @@ def _grid(found: RunDifference, now: State, kind: str) -> None:
         "both runs share · choose a head to see its map"
     )
 
-    def draw() -> go.Figure:
-        return head_grid(cells, kind, getattr(now, kind))
+    def draw(color: str | None = None) -> go.Figure:
+        return head_grid(cells, kind, getattr(now, kind), color)
 
     key = f"what-if.heads.{kind}"
     st.plotly_chart(
-        draw(),
+        draw(pickers.ink()),
         key=key,
         config={"displayModeBar": False},
         on_select=lambda: session.on_pick(key, lambda head: session.change(**{kind: tuple(head)})),
