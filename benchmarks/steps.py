@@ -62,12 +62,13 @@ def main() -> int:
     """Runs the script."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many sentences at the start")
     parser.add_argument("--every", type=int, default=1, help="take every n-th step")
     parser.add_argument("--minutes", type=float, default=10.0, help="stop after this time")
     arguments = parser.parse_args()
     end = time.monotonic() + 60 * arguments.minutes
     translator = load_translator(ROOT / "assets" / "models" / MODEL)
-    texts = [line.source for line in sample()][: arguments.sentences]
+    texts = [line.source for line in sample()][arguments.skip : arguments.skip + arguments.sentences]
     visitors = [Visitor(page) for page in PAGES]
     done = steps = 0
     for text in texts:
