@@ -434,7 +434,7 @@ def whole_feed(
         "title": "The whole matrix",
         "about": "the frame marks the part drawn in full; click or move the cursor to move it",
         "caption": f"{pooled_note(weights)} · {weights.shape[0]} queries, {weights.shape[1]} keys · "
-        f"colour from 0 to 1, {style.SCALE_NAMES[scale]} · from a verified trace",
+        f"{colour_note(scale)}",
         "alt": f"Overview of the whole matrix, {pooled_note(weights)}",
         "largest": 330,
     }
