@@ -348,7 +348,11 @@ def test_a_killed_run_leaves_a_model_that_loads_and_a_run_that_continues(
 
 def test_ctrl_c_while_the_program_still_loads_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "torch").mkdir()
-    interrupted = "import signal\nsignal.raise_signal(signal.SIGINT)\n"
+    interrupted = (
+        "import signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "signal.raise_signal(signal.SIGINT)\n"
+    )
     (tmp_path / "torch" / "__init__.py").write_text(interrupted, encoding="utf-8")
     process = subprocess.run(
         [sys.executable, "-m", "transformer", "translate", "--model", "none", "one"],
