@@ -43,18 +43,18 @@ def _add(change: do.Intervention) -> None:
 
 
 def _head(opened: Opened) -> do.Intervention:
-    kind, layer = _kind(opened), _layer(opened)
+    kind = _kind()
     layers, heads = catalogue.sizes(opened.asked.model)[kind]
-    at = min(layer, layers - 1)
+    layer = _layer(layers)
     with st.container(width=110):
         head = st.selectbox("Head", range(heads), format_func=lambda i: f"head {labels.count(i)}")
-    return do.ablate(kind, at, head, _by(opened, kind))
+    return do.ablate(kind, layer, head, _by(opened, kind))
 
 
 def _whole_layer(opened: Opened) -> do.Intervention:
-    kind, layer = _kind(opened), _layer(opened)
+    kind = _kind()
     layers, heads = catalogue.sizes(opened.asked.model)[kind]
-    return do.ablate(kind, min(layer, layers - 1), tuple(range(heads)), _by(opened, kind))
+    return do.ablate(kind, _layer(layers), tuple(range(heads)), _by(opened, kind))
 
 
 def _hide(opened: Opened) -> do.Intervention:
@@ -76,7 +76,8 @@ def _positions(opened: Opened) -> do.Intervention:
 
 
 def _sublayer(opened: Opened) -> do.Intervention:
-    side, layer = _side(), _layer(opened)
+    side = _side()
+    layer = _layer(catalogue.sizes(opened.asked.model)[side][0])
     with st.container(width=220):
         name = st.selectbox("Sub-layer", _STACKS[side], format_func=lambda part: PARTS[part])
     return do.drop_sublayer(side, layer, name)
@@ -92,7 +93,7 @@ _SORTS: dict[str, tuple[str, Callable[[Opened], do.Intervention]]] = {
 }
 
 
-def _kind(opened: Opened) -> str:
+def _kind() -> str:
     with st.container(width=230):
         return str(st.selectbox("Attention", catalogue.KINDS[::-1], format_func=KIND_NAMES.__getitem__))
 
@@ -102,8 +103,7 @@ def _side() -> str:
         return str(st.selectbox("Side", ("encoder", "decoder")))
 
 
-def _layer(opened: Opened) -> int:
-    layers = max(size[0] for size in catalogue.sizes(opened.asked.model).values())
+def _layer(layers: int) -> int:
     with st.container(width=110):
         chosen = st.selectbox("Layer", range(layers), format_func=lambda i: f"layer {labels.count(i)}")
     return int(chosen)
