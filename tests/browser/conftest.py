@@ -86,6 +86,16 @@ class Visitor:
         script = "Object.fromEntries(new URLSearchParams(location.search))"
         return self.page.evaluate(script)  # type: ignore[attr-defined, no-any-return]
 
+    def hover_text(self, plot: str, row: int, column: int) -> str:
+        """What a map says of a cell under the pointer."""
+        page = self.page
+        page.mouse.move(5, 5)  # type: ignore[attr-defined]
+        self.until("document.querySelectorAll('.hoverlayer .hovertext').length === 0")
+        page.mouse.move(*self.centre(plot, row, column))  # type: ignore[attr-defined]
+        place = f"[data-plot={plot}] .hoverlayer .hovertext"
+        page.wait_for_selector(place, timeout=PATIENCE)  # type: ignore[attr-defined]
+        return " ".join(page.eval_on_selector(place, "e => e.textContent").split())  # type: ignore[attr-defined]
+
     def centre(self, plot: str, row: int, column: int) -> tuple[float, float]:
         """The middle of a cell of a map, in px of the page."""
         x, y = self.page.evaluate(  # type: ignore[attr-defined]
@@ -240,15 +250,16 @@ def scripts_alone(chromium: object) -> Iterator[object]:
         server.shutdown()
 
 
-def caller(page: object, folder: str) -> Callable[..., Any]:
-    """A function that calls one of a folder's modules with plain values: `call("cursor.clamp", 7, 0, 5)`."""
+@pytest.fixture(scope="module")
+def call(scripts_alone: object, request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Calls a function of the scripts that a test is about (`SCRIPTS`): `call("cursor.clamp", 7, 0, 5)`."""
 
-    def call(name: str, *arguments: object) -> Any:
+    def called(name: str, *arguments: object) -> Any:
         module, function = name.split(".")
-        script = f"given => import('/{folder}/{module}.js').then(m => m.{function}(...given))"
-        return page.evaluate(script, list(arguments))  # type: ignore[attr-defined]
+        script = f"given => import('/{request.module.SCRIPTS}/{module}.js').then(m => m.{function}(...given))"
+        return scripts_alone.evaluate(script, list(arguments))  # type: ignore[attr-defined]
 
-    return call
+    return called
 
 
 @pytest.fixture(scope="session")

@@ -191,25 +191,16 @@ def test_hover_texts_show_the_known_cells(visitor: Visitor, name: str) -> None:
         columns = case.decoder_input_tokens if kind == "decoder" else case.source_tokens
         reads = case.source_tokens if kind == "encoder" else case.decoder_input_tokens
         for row, key in enumerate(case.keys(kind, 1)):
-            text = _hover_text(visitor, kind, row, key)
+            text = visitor.hover_text(kind, row, key)
             assert float(text.split("weight ")[1].split()[0]) > KNOWN
             assert f"key {columns[key].removeprefix('▁')}" in text
             word = reads[row].removeprefix("▁")
             assert text.startswith(f"query {word}" if kind == "encoder" else f"reads {word}, predicts ")
 
 
-def _hover_text(visitor: Visitor, kind: str, row: int, column: int) -> str:
-    visitor.page.mouse.move(5, 5)
-    visitor.until("document.querySelectorAll('.hoverlayer .hovertext').length === 0")
-    visitor.page.mouse.move(*visitor.centre(kind, row, column))
-    place = f"[data-plot={kind}] .hoverlayer .hovertext"
-    visitor.page.wait_for_selector(place, timeout=PATIENCE)
-    return " ".join(visitor.page.eval_on_selector(place, "e => e.textContent").split())
-
-
 def test_a_masked_cell_says_so(visitor: Visitor) -> None:
     visitor.open(**case_link("copy"))
-    text = _hover_text(visitor, "decoder", 1, 3)
+    text = visitor.hover_text("decoder", 1, 3)
     assert "(masked)" in text
     assert "weight 0.000" in text
 

@@ -15,22 +15,12 @@ from inside_page import independent
 from transformer import load_view
 from transformer.translate.translator import Translator
 
-from .conftest import PATIENCE, Visitor, case_link
+from .conftest import Visitor, case_link
 from .test_export import download, popover
 
 TEXT = "nine two five"
 DRAWN = 2e-3
 """Numbers of the page have two or three digits; the app reads the weights of its model in 16 bits."""
-
-
-def hover_text(visitor: Visitor, kind: str, row: int, column: int) -> str:
-    """What the map of a kind says of a cell."""
-    visitor.page.mouse.move(5, 5)
-    visitor.until("document.querySelectorAll('.hoverlayer .hovertext').length === 0")
-    visitor.page.mouse.move(*visitor.centre(kind, row, column))
-    place = f"[data-plot={kind}] .hoverlayer .hovertext"
-    visitor.page.wait_for_selector(place, timeout=PATIENCE)
-    return " ".join(visitor.page.eval_on_selector(place, "e => e.textContent").split())
 
 
 def step_on(visitor: Visitor, step: int) -> None:
@@ -52,7 +42,7 @@ def test_a_hover_text_says_the_weight_and_the_score_that_torch_computes(
     true = independent(translator, TEXT, kind, (1, 2), row)
     scores = true["products"] / math.sqrt(translator.config.d_head)
     for column, (weight, score) in list(enumerate(zip(true["weights"], scores, strict=True)))[: row + 1]:
-        told = hover_text(visitor, kind, row, column)
+        told = visitor.hover_text(kind, row, column)
         said = re.search(r"weight ([\d.]+) · score before the mask ([-−]?[\d.]+)", told)
         assert said is not None
         assert float(said[1]) == pytest.approx(weight, abs=DRAWN)

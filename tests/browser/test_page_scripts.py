@@ -14,23 +14,11 @@ from figures.base.strips import Strip, strips_spec, vectors_spec
 from figures.pages.inside import LedgerRow, ledger_spec
 from ui.controls.slots import Picture
 
-from .conftest import ROOT, STATIC, caller
+from .conftest import ROOT, STATIC
 
 SCRIPTS = next(STATIC.glob("page-*")).name
 VIEW = next(STATIC.glob("linked_view-*")).name
 Call = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def page(scripts_alone: Any) -> Any:
-    """A page of a server that has the scripts and nothing else."""
-    return scripts_alone
-
-
-@pytest.fixture(scope="module")
-def call(page: Any) -> Call:
-    """Calls a function of a module with plain values: `call("sizes.stuck", …)`."""
-    return caller(page, SCRIPTS)
 
 
 # --- axes.js, colour.js -------------------------------------------------------------------------------------
@@ -93,9 +81,9 @@ FILLED = """({ folder, text }) => import(`/${folder}/rich.js`).then(({ fill }) =
 })"""
 
 
-def test_texts_become_bold_emphasis_tables_and_nothing_else(page: Any) -> None:
+def test_texts_become_bold_emphasis_tables_and_nothing_else(scripts_alone: Any) -> None:
     text = "**a** and *b* \\*c\\* <script>x</script>\n\n| | y |\n|--|--|\n| 1 | **2** |"
-    assert page.evaluate(FILLED, {"folder": SCRIPTS, "text": text}) == (
+    assert scripts_alone.evaluate(FILLED, {"folder": SCRIPTS, "text": text}) == (
         "<p><strong>a</strong> and <em>b</em> *c* &lt;script&gt;x&lt;/script&gt;</p>"
         "<table><tbody><tr><th></th><th>y</th></tr><tr><td>1</td><td><strong>2</strong></td></tr></tbody></table>"
     )
@@ -137,16 +125,16 @@ DRAWN = """async ({ folder, data, at }) => {
 }"""
 
 
-def drawn(page: Any, spec: dict, **at: float) -> dict[str, Any]:
+def drawn(scripts_alone: Any, spec: dict, **at: float) -> dict[str, Any]:
     """What a picture says and paints at a place, given in the values of its axes."""
     picture = Picture("p", spec, "what it shows", "caption")
     given = {"folder": SCRIPTS, "data": json.loads(json.dumps(picture.sent())), "at": at}
-    return page.evaluate(DRAWN, given)  # type: ignore[no-any-return]
+    return scripts_alone.evaluate(DRAWN, given)  # type: ignore[no-any-return]
 
 
-def test_a_strip_says_the_number_under_the_pointer_and_paints_its_sign(page: Any) -> None:
+def test_a_strip_says_the_number_under_the_pointer_and_paints_its_sign(scripts_alone: Any) -> None:
     spec = strips_spec([Strip("x", np.array([-2.0, 0.0, 1.0]), "length 2.24")])
-    amber, clear, purple = (drawn(page, spec, x=x, y=0) for x in (1, 2, 3))
+    amber, clear, purple = (drawn(scripts_alone, spec, x=x, y=0) for x in (1, 2, 3))
     assert "−2.0" in amber["under"]
     assert "dimension 1" in amber["under"]
     assert clear["colour"][3] <= 2
@@ -156,20 +144,20 @@ def test_a_strip_says_the_number_under_the_pointer_and_paints_its_sign(page: Any
     assert (amber["label"], amber["caption"]) == ("what it shows", "caption")
 
 
-def test_the_rows_of_vectors_are_the_tokens_beside_them(page: Any) -> None:
+def test_the_rows_of_vectors_are_the_tokens_beside_them(scripts_alone: Any) -> None:
     values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     spec = vectors_spec(values, ("die", "<b>", "die"), np.array([[10.0, 100.0]]), ("k", "q"), 1)
-    below = drawn(page, spec, x=2, y=2)
+    below = drawn(scripts_alone, spec, x=2, y=2)
     assert "6.00" in below["under"]
     assert "600.00" in below["under"]
     assert [each for each in below["labels"] if not each.isdigit()] == ["die₁", "<b>", "die₂"]
 
 
-def test_a_masked_key_has_no_number_under_the_pointer(page: Any) -> None:
+def test_a_masked_key_has_no_number_under_the_pointer(scripts_alone: Any) -> None:
     row = LedgerRow("masked", np.array([1.0, 2.0]), masked=True)
     spec = ledger_spec("decoder", ("▁a", "▁b"), np.array([True, False]), [row])
-    assert "1.000" in drawn(page, spec, x=0, y=0)["under"]
-    assert drawn(page, spec, x=1, y=0)["under"] is None
+    assert "1.000" in drawn(scripts_alone, spec, x=0, y=0)["under"]
+    assert drawn(scripts_alone, spec, x=1, y=0)["under"] is None
 
 
 # --- every script -------------------------------------------------------------------------------------------

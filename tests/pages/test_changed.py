@@ -6,7 +6,9 @@ import pytest
 from app_pages import LINKED, feeds, run, said, view
 from streamlit.testing.v1 import AppTest
 
+from transformer import Translator
 from transformer import interventions as do
+from ui.server.examples import examples
 
 CHOSEN = do.write_text([do.choose(1, "▁drei")])
 ABLATED = do.write_text([do.ablate("cross", 0, 0, "zero")])
@@ -84,3 +86,24 @@ def test_each_change_can_be_taken_out():
     at = run(changes=f"{CHOSEN}~{ABLATED}")
     at.button("changed.0").click().run()
     assert at.query_params["changes"] == ABLATED
+
+
+def test_a_claim_about_an_example_is_made_for_the_model_as_it_is_only():
+    text = examples()[0].text
+    assert feeds(run(model="en-de", text=text))["strips"]["claim"] is not None
+    assert feeds(run(model="en-de", text=text, changes=ABLATED))["strips"]["claim"] is None
+
+
+def test_a_line_that_leads_back_to_nothing_possible_is_left_out(monkeypatch: pytest.MonkeyPatch):
+    translate = Translator.stream
+
+    def only_both(self: Translator, *given: object, **more: object):
+        if len(more.get("interventions", ())) == 1:
+            raise do.InterventionError("This change needs the other one.")
+        return translate(self, *given, **more)
+
+    monkeypatch.setattr(Translator, "stream", only_both)
+    at = run(text="two three", changes=f"{CHOSEN}~{ABLATED}")
+    assert not at.exception
+    assert at.button("changed.0")
+    assert "changed.back" not in [each.key for each in at.button]

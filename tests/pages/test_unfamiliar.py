@@ -63,7 +63,15 @@ def test_every_page_with_a_sentence_says_that_a_text_is_strange(strange: str, pa
     assert "✓ verified vouches for the pictures, not for the translation" in told
 
 
-@pytest.mark.parametrize("params", [{"decode": "beam-4"}, {"decode": "sample-3"}, {"target": "eins zwei"}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"decode": "beam-4"},
+        {"decode": "sample-3"},
+        {"target": "eins zwei"},
+        {"changes": "ablate_cross_1.1_zero"},
+    ],
+)
 def test_the_way_of_decoding_changes_nothing_in_the_line(strange: str, params: dict[str, str]):
     assert line(run(model=strange, **params)) == line(run(model=strange))
 

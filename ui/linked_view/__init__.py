@@ -9,15 +9,6 @@ from __future__ import annotations
 from ui.linked_view.component import Layout, feed, mount
 from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
 from ui.linked_view.feeds import (
-    ALIGNMENT_HEAD,
-    EXAMPLE,
-    BarsFeed,
-    Feed,
-    Gloss,
-    LinesFeed,
-    MapFeed,
-    StripsFeed,
-    TilesFeed,
     bars_feed,
     choice,
     colour_note,
@@ -28,6 +19,17 @@ from ui.linked_view.feeds import (
     strongest_feed,
     whole_feed,
     window_around,
+)
+from ui.linked_view.payloads import (
+    ALIGNMENT_HEAD,
+    EXAMPLE,
+    BarsFeed,
+    Feed,
+    Gloss,
+    LinesFeed,
+    MapFeed,
+    StripsFeed,
+    TilesFeed,
 )
 
 __all__ = [

@@ -136,13 +136,14 @@ def forced(asked: Asked, base: Translation) -> Translation | None:
     """
     model = translator(asked.model)
 
-    def make() -> Translation | None:
-        try:
-            return model.force(asked.text, base.target_ids, interventions=asked.changes)
-        except InterventionError:
-            return None
+    def make() -> Translation:
+        return model.force(asked.text, base.target_ids, interventions=asked.changes)
 
-    return kept("forced").get((asked, id(model), base.target_ids), make)
+    try:
+        found: Translation = kept("translations").get((asked, id(model), base.target_ids), make)
+    except InterventionError:
+        return None
+    return found
 
 
 def default_head(name: str, kind: str) -> Head:
@@ -219,7 +220,7 @@ def _unfamiliar(asked: Asked, translation: Translation) -> Unfamiliar | None:
     if measure is None:
         return None
     log_probs = translation.log_probs
-    if translation.method != "greedy":
+    if translation.method != "greedy" or translation.interventions:
         log_probs = translator(asked.model).translate(asked.text, beam_size=1, capture=False).log_probs
     traits = traits_of(asked.text, translation.source_tokens[:-1], log_probs)
     return Unfamiliar(traits, measure) if measure.is_unlike(traits) else None

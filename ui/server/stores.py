@@ -85,7 +85,7 @@ def held(translation: Translation) -> int:
     return trace.nbytes + sum(tensor.nbytes for tensor in tensors)
 
 
-_KEPT: dict[str, tuple[int, Callable[[Translation], int] | None]] = {
+_KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "translations": (64, held),
     "traced": (8, held),
     "overviews": (64, None),
@@ -95,8 +95,7 @@ _KEPT: dict[str, tuple[int, Callable[[Translation], int] | None]] = {
     "told": (64, None),
     "unfamiliar": (256, None),
     "batches": (6, None),
-    "compared": (16, None),
-    "forced": (8, None),
+    "compared": (16, lambda found: held(found.base) + held(found.changed)),
 }
 """Number of values to keep of each sort, and how to measure their size."""
 

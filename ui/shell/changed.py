@@ -44,7 +44,7 @@ def tell(now: State, opened: Opened | None, arithmetic: bool = True) -> None:
         st.caption(f":material/edit: {_count(now.changes)}{note}:", width="content")
         for i, each in enumerate(now.changes[:_MOST]):
             _one(i, each, now.changes)
-        if opened is not None:
+        if opened is not None and not left_out:
             _back(now, opened)
         if opened is None or len(now.changes) > 1:
             st.button("remove all", type="tertiary", on_click=_take, args=((),), key="changed.none")
@@ -78,7 +78,10 @@ def _one(number: int, change: Intervention, changes: tuple[Intervention, ...]) -
 def _back(now: State, opened: Opened) -> None:
     """The way taken before the last change, which a click takes again."""
     fewer = now.changes[:-1]
-    before = runs.translate(replace(opened.asked, changes=fewer), runs.Untold())
+    try:
+        before = runs.translate(replace(opened.asked, changes=fewer), runs.Untold())
+    except ValueError:  # what is left does not hold without the last change
+        return
     text = before.text if len(before.text) <= _LONGEST else before.text[: _LONGEST - 1] + "…"
     st.button(
         f":gray[{plain(text)}]",

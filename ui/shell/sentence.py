@@ -116,7 +116,7 @@ def open_sentence(model: str, now: State) -> Opened | None:
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None
-    example = examples.example_of(text) if asked.target is None else None
+    example = None if asked.target is not None or asked.changes else examples.example_of(text)
     opened = Opened(asked, translation, example)
     _fit(now, opened, sizes, defaults)
     return opened

@@ -1,0 +1,166 @@
+"""Where and how large figures are drawn: the pure functions of `frame.js` and `fit.js`, in Chromium."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .conftest import STATIC
+
+SCRIPTS = next(STATIC.glob("linked_view-*")).name
+Call = Callable[..., Any]
+
+
+# --- frame.js -----------------------------------------------------------------------------------------------
+
+
+def layout(
+    rows: int, columns: int, width: int = 192, height: int = 292, **yaxis: object
+) -> dict[str, object]:
+    """A layout with 100 by 200 px inside its margins, rows from top to bottom."""
+    return {
+        "width": width,
+        "height": height,
+        "margin": {"l": 88, "t": 88, "r": 4, "b": 4},
+        "xaxis": {"range": [-0.5, columns - 0.5]},
+        "yaxis": {"range": [rows - 0.5, -0.5], **yaxis},
+    }
+
+
+def test_places_follow_from_the_layout(call: Call) -> None:
+    axes = call("frame.axesOf", layout(4, 5))
+    assert axes["across"] == {"offset": 88, "length": 100, "first": -0.5, "last": 4.5}
+    assert axes["down"] == {"offset": 88, "length": 200, "first": -0.5, "last": 3.5}
+    assert call("frame.along", axes["across"], 0) == 10
+    assert call("frame.within", axes["down"], 3) == 88 + 175
+    assert call("frame.box", axes, [-0.5, 4.5], [0.5, 1.5]) == {
+        "left": 0,
+        "top": 50,
+        "width": 100,
+        "height": 50,
+    }
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 5), (20, 5), (5, 64)])
+def test_cells_of_a_map_are_square(call: Call, rows: int, columns: int) -> None:
+    axes = call("frame.axesOf", layout(rows, columns, scaleanchor="x"))
+    side = min(100 / columns, 200 / rows)
+    assert math.isclose(axes["across"]["length"], side * columns)
+    assert math.isclose(axes["down"]["length"], side * rows)
+
+
+def test_a_frame_scrolls_only_to_what_it_does_not_show(call: Call) -> None:
+    assert [call("frame.scrolled", place, 50, 100) for place in (50, 150)] == [50, 50]
+    assert [call("frame.scrolled", place, 50, 100) for place in (0, 49, 60.5, 151)] == [0, 0, 50, 101]
+
+
+def test_the_line_under_the_pointer_is_the_nearest_one(call: Call) -> None:
+    lines = [{"y1": 0, "y2": 100}, {"y1": 100, "y2": 0}, {"y1": 0, "y2": 100, "same": True}]
+    assert call("frame.nearestLine", lines, 0.25, 27, 7) == lines[0]
+    assert call("frame.nearestLine", lines, 0.25, 72, 7) == lines[1]
+    assert call("frame.nearestLine", lines, 0.25, 50, 7) is None
+    assert call("frame.nearestLine", lines, 0, 7, 7) is None
+    assert call("frame.nearestLine", [], 0.5, 50, 7) is None
+
+
+def test_the_frame_on_the_whole_matrix_holds_the_window(call: Call) -> None:
+    every = [[i, i + 1] for i in range(100)]
+    assert call("frame.shownPart", every, every[:16]) == [0.5, 16.5]
+    assert call("frame.shownPart", every, every[84:]) == [84.5, 100.5]
+    words = [[0, 2], [2, 3], [3, 7]]
+    assert call("frame.shownPart", words, words[1:]) == [1.5, 3.5]
+    assert [call("frame.spanAt", words, at) for at in (-3, 0.6, 2.4, 9)] == [[0, 2], [0, 2], [2, 3], [3, 7]]
+
+
+# --- fit.js -------------------------------------------------------------------------------------------------
+
+LABELS = {"rows": 4.0, "columns": 3.0}
+"""Widths of the widest labels, in multiples of the font size."""
+
+
+def fitted(call: Call, rows: int, columns: int, room: tuple[float, float], **more: object) -> dict[str, Any]:
+    given = {"rows": rows, "columns": columns, "widest": LABELS, "room": room, "smallest": 1, **more}
+    return call("fit.fitted", given)
+
+
+@pytest.mark.parametrize("room", [(200, 160), (300, 500), (700, 650)], ids=str)
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (6, 8), (25, 21), (64, 64), (3, 64)])
+def test_a_map_fits_its_room_and_its_labels_do_not_touch(
+    call: Call, rows: int, columns: int, room: tuple[int, int]
+) -> None:
+    found = fitted(call, rows, columns, room)
+    assert not found["scrolls"]
+    assert found["size"][0] <= room[0] + 1e-6
+    assert found["size"][1] <= room[1] + 1e-6
+    assert found["cell"] * found["every"] >= 0.8 * found["font"] - 1e-6
+    assert found["margin"]["l"] > LABELS["rows"] * found["font"]
+    assert found["margin"]["t"] > LABELS["columns"] * found["font"]
+
+
+def test_cells_shrink_before_labels_are_left_out_and_scroll_last(call: Call) -> None:
+    sizes = [fitted(call, count, count, (360, 360), smallest=6) for count in (6, 13, 20, 25, 40, 64)]
+    cells, fonts = [each["cell"] for each in sizes], [each["font"] for each in sizes]
+    assert cells == sorted(cells, reverse=True)
+    assert fonts == sorted(fonts, reverse=True)
+    assert [each["scrolls"] for each in sizes] == [False] * 5 + [True]
+    assert [each["every"] for each in sizes[:4]] == [1] * 4
+    assert sizes[-1]["cell"] == 6
+    assert sizes[-1]["size"][0] > 360
+
+
+def test_cells_are_no_larger_than_asked_and_sums_keep_their_room(call: Call) -> None:
+    assert fitted(call, 2, 2, (900, 900), largest=84)["cell"] == 84
+    assert fitted(call, 9, 9, (400, 400), right=76)["margin"]["r"] == 76
+
+
+def test_some_labels_are_left_out_evenly(call: Call) -> None:
+    assert call("fit.thinned", list("abcdefg"), 3) == ["a", "d", "g"]
+    assert call("fit.thinned", list("abc"), 1) == list("abc")
+
+
+def test_a_title_is_shortened_at_its_seams(scripts_alone: Any) -> None:
+    title = "queries: decoder, layer 2 (token predicted)"
+    script = f"""([title, room]) => import('/{SCRIPTS}/fit.js')
+      .then(fit => fit.titleFor(title, room, (text) => text.length))"""
+    found = {room: scripts_alone.evaluate(script, [title, room]) for room in (99, len(title), 30, 10, 2)}
+    assert found == {
+        99: title,
+        len(title): title,
+        30: "queries: decoder, layer 2",
+        10: "queries",
+        2: "queries",
+    }
+
+
+@pytest.mark.parametrize(("width", "height"), [(980, 380), (1100, 540), (1440, 740), (1440, 400), (700, 330)])
+@pytest.mark.parametrize("main", [0.3, 0.5])
+def test_the_small_maps_and_the_bars_fill_what_the_large_map_leaves(
+    call: Call, width: int, height: int, main: float
+) -> None:
+    given = {
+        "width": width,
+        "height": height,
+        "main": main * width,
+        "gap": 18,
+        "least": [180, 216],
+        "around": 70,
+    }
+    found = call("fit.spread", given)
+    (side, high), (bars, tall) = found["side"], found["next"]
+    across = [main * width, side, side] + ([] if found["over"] else [bars])
+    assert sum(across) + 18 * (len(across) - 1) <= width + 1e-6
+    assert high + 70 + (18 + tall if found["over"] else 0) <= height + 1e-6
+    assert high < height - 70, "the large map is the largest"
+    assert bars >= 180
+    assert tall >= 216
+
+
+def test_a_small_map_is_as_wide_as_its_title(call: Call) -> None:
+    given = {"width": 980, "height": 220, "main": 204, "gap": 18, "least": [180, 216], "around": 70}
+    narrow, titled = call("fit.spread", given), call("fit.spread", {**given, "head": 204})
+    assert not titled["over"]
+    assert titled["side"] == [204, narrow["side"][1]]
+    assert titled["next"][0] == 980 - 3 * 204 - 3 * 18

@@ -1,0 +1,149 @@
+"""What the scripts of the linked view are fed with, as the types of plain JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypedDict
+
+Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars", "race"]
+"""How a feed is drawn; the scripts have one class for each."""
+Sides = dict[str, list[str]]
+"""Names of `rows` and `columns`."""
+Spans = list[tuple[int, int]]
+
+
+class Gloss(TypedDict):
+    """A source word under a target word, and where it comes from: one of ``ORIGINS``."""
+
+    text: str
+    origin: str
+
+
+EXAMPLE, ALIGNMENT_HEAD = ORIGINS = "example", "alignment head"
+"""Where a gloss comes from: written for an example, or read from the attention of the alignment head."""
+
+
+class StripsFeed(TypedDict):
+    """The token strips, and the names of tokens in titles."""
+
+    draw: Draw
+    trace: str
+    steps: int
+    source: list[dict[str, Any]]
+    target: list[dict[str, Any]]
+    direction: dict[str, str]
+    names: dict[str, list[str]]
+    follow: list[int]
+    tour: list[Mapping[str, Any]]
+    claim: Mapping[str, Any] | None
+
+
+class CellFeed(TypedDict):
+    """What every cell of the view has: how it is drawn, of which translation, and its texts."""
+
+    draw: Draw
+    trace: str
+    title: str
+    about: str
+    caption: str
+
+
+class HeadFeed(CellFeed):
+    """One head, however it is drawn."""
+
+    kind: str
+    hue: str
+    rows: str
+    columns: str
+    spans: dict[str, Spans]
+    names: Sides
+    badge: dict[str, Any]
+    sentences: Sequence[Sequence[str]]
+    absent: str
+    notes: dict[int, str]
+    alt: str
+    legend: dict[str, Any] | None
+
+
+class Choice(TypedDict):
+    """A choice of heads over a map: how many layers and heads, which is drawn, and which opens first."""
+
+    name: str
+    label: str
+    size: tuple[int, int]
+    head: tuple[int, int]
+    first: str
+
+
+class MapFeed(HeadFeed):
+    """One head as a map, with a choice of heads if it offers one.
+
+    `hover` holds the parts of its hover texts, escaped for plotly.js.
+    """
+
+    figure: str
+    hover: dict[str, Any]
+    fade: bool
+    largest: int
+    choice: Choice | None
+
+
+class LinesFeed(HeadFeed):
+    """Heads of one kind as lines."""
+
+    labels: Sides
+    values: Any
+    links: list[tuple[int, int, float, int]]
+    heads: list[dict[str, str]]
+    fade: bool
+    largest: int
+
+
+class StrongestFeed(HeadFeed):
+    """The strongest keys and queries as lists of at most `listed` entries."""
+
+    labels: Sides
+    values: Any
+    shades: Any
+    direction: str
+    listed: int
+
+
+class WholeFeed(CellFeed):
+    """A whole matrix, pooled."""
+
+    kind: str
+    hue: str
+    rows: str
+    columns: str
+    spans: dict[str, Spans]
+    figure: str
+    alt: str
+    largest: int
+
+
+class BarsFeed(CellFeed):
+    """Bars, with one frame for each position of the cursor."""
+
+    figure: str
+    follows: str
+    height: int | None
+    largest: int
+    spans: Spans | None
+    hue: NotRequired[str]
+    ids: NotRequired[list[list[int]]]
+    tried: NotRequired[list[list[int]]]
+
+
+class TilesFeed(CellFeed):
+    """All heads of a kind as tiles."""
+
+    figure: str
+    picks: str
+    hue: str
+    height: int
+    legend: dict[str, Any] | None
+
+
+Feed = MapFeed | LinesFeed | StrongestFeed | WholeFeed | BarsFeed | TilesFeed
+"""What one cell of the view is fed with."""
