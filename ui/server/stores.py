@@ -96,6 +96,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "unfamiliar": (256, None),
     "batches": (6, None),
     "refusals": (256, None),
+    "controls": (64, None),
     "compared": (16, lambda found: held(found.base) + held(found.changed)),
 }
 """Number of values to keep of each sort, and how to measure their size."""

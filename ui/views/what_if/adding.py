@@ -42,7 +42,7 @@ def add(opened: Opened) -> None:
 
 def _words(opened: Opened) -> None:
     """The source as the model reads it; a click hides a token from cross-attention, or shows it again."""
-    words = labels.key_names(opened.translation.source_tokens)
+    words = labels.names(opened.translation.source_tokens)
     hidden = _hidden(len(words))
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-words"):
         st.caption("Click a word to hide it from cross-attention:", width="content")

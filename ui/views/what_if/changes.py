@@ -17,7 +17,7 @@ def tell(now: State, opened: Opened | None, _arithmetic: bool) -> None:
     if not items:
         changed.tell(now, opened)
         return
-    with st.container(gap="xxsmall", key="changes"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="changes"):
         for i, item in enumerate(items):
             _one(i, item, items, opened)
         if len(items) > 1:
@@ -30,7 +30,7 @@ def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: Opened | 
     def switch(on: bool) -> None:
         changed.take(_with(items, number, Listed(item.change, on)))
 
-    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
         st.checkbox(
             said if item.on else f":gray[{said} (off)]",
             item.on,

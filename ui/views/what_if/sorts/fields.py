@@ -41,10 +41,9 @@ class Sort:
 
 def one(label: str, options: Sequence[int], names: Sequence[str], width: int = 180, first: int = 0) -> int:
     """Lets the visitor choose one of several numbers by its name."""
+    named = dict(zip(options, names, strict=True))
     with st.container(width=width):
-        return int(
-            st.selectbox(label, options, index=first, format_func=dict(zip(options, names, strict=True)).get)
-        )
+        return int(st.selectbox(label, list(named), index=first, format_func=named.__getitem__))
 
 
 def kind() -> str:

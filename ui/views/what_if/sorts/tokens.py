@@ -19,7 +19,7 @@ def _typed(opened: Opened) -> tuple[str, ...]:
 
 def _edit(opened: Opened) -> do.Intervention | None:
     typed = _typed(opened)
-    at = fields.one("Source token", range(len(typed)), labels.key_names(typed))
+    at = fields.one("Source token", range(len(typed)), labels.names(typed))
     with st.container(width=180):
         word = st.text_input("becomes", placeholder="another word", max_chars=60).strip()
     return do.edit_source(at, _piece(opened, word, typed[at])) if word else None
@@ -39,7 +39,7 @@ def _piece(opened: Opened, word: str, before: str) -> str:
 
 def _drop(opened: Opened) -> do.Intervention:
     typed = _typed(opened)
-    return do.drop_source(fields.one("Source token", range(len(typed)), labels.key_names(typed)))
+    return do.drop_source(fields.one("Source token", range(len(typed)), labels.names(typed)))
 
 
 def _choose(opened: Opened) -> do.Intervention:
