@@ -52,8 +52,8 @@ class Form:
     def __post_init__(self) -> None:
         for name, value, (low, high) in (
             ("width is {} cm", self.width, WIDTHS),
-            ("size of the letters is {} pt", self.letters, LETTERS),
-            ("number of maps side by side is {}", self.columns, (1, MOST_HEADS)),
+            ("font size is {} pt", self.letters, LETTERS),
+            ("number of maps per row is {}", self.columns, (1, MOST_HEADS)),
         ):
             if not low <= value <= high:
                 raise ValueError(f"The {name.format(value)}; it must be from {low:g} to {high:g}.")

@@ -114,7 +114,7 @@ def lay_out(panels: Sequence[Panel], form: Form) -> Layout:
     if cell < 0.25:
         raise ValueError(
             f"Labels of {form.letters:g} pt leave no room for the maps in {form.width:g} cm. "
-            "Choose a larger width, smaller letters, or fewer maps side by side."
+            "Choose a larger width, a smaller font, or fewer maps per row."
         )
     xs = _starts(lefts, [cell * each for each in wide], gap)
     ys = _starts(tops, [cell * each for each in tall], gap)

@@ -155,17 +155,18 @@ def _notes(laid: Layout, form: Form, fonts: Sequence[str], missing: Sequence[str
     notes = []
     if laid.step > 1:
         notes.append(
-            f"At {form.letters:g} pt only one label in {laid.step} has room: choose a larger width, smaller "
-            "letters, or fewer maps side by side."
+            f"At {form.letters:g} pt, only one label in {laid.step} has room: choose a larger width, a "
+            "smaller font, or fewer maps per row."
         )
     if missing:
         shown = " ".join(missing[:12]) + " …" * (len(missing) > 12)
         notes.append(
-            f"No font on this machine has {shown}, so boxes stand there: install the Noto font of the script."
+            f"No font on this machine has {shown}, so boxes stand in their place: install the Noto font of "
+            "the script."
         )
     if form.file == "pdf" and (outlined := without_truetype(fonts)):
         notes.append(
-            f"Some publishers refuse Type 3 fonts, which this PDF holds, because {' and '.join(outlined)} "
-            "has no TrueType form."
+            "Some publishers refuse Type 3 fonts. This PDF holds one, because there is no TrueType form of "
+            f"{' and '.join(outlined)}."
         )
     return tuple(notes)

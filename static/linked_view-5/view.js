@@ -27,7 +27,7 @@ const LABEL =
   "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays, " +
   "question mark lists the keys.";
 const NO_PLOTLY =
-  "The maps could not be loaded, because plotly.js did not arrive. " +
+  "The maps could not be drawn, because plotly.js could not be loaded. " +
   "The strips and the cursor still work; reload the page to try again.";
 const FAILED = "A part of this view could not be drawn. Reload the page; the address keeps where you were.";
 const CLASSES = {

@@ -6,7 +6,7 @@ import { Canvas, canDraw } from "./canvas.js";
 import { margins, size } from "./sizes.js";
 
 const CONFIG = { displayModeBar: false, doubleClick: false, responsive: false };
-const NO_PLOTLY = "This picture could not be loaded, because plotly.js did not arrive. Reload the page to try again.";
+const NO_PLOTLY = "This picture could not be drawn, because plotly.js could not be loaded. Reload the page to try again.";
 const FAILED = "This picture could not be drawn. Reload the page to try again.";
 
 export class Picture {

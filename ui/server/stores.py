@@ -175,7 +175,8 @@ class Residents:
             gc.collect()
         if (free := memory.available()) < needed:
             raise NoRoomError(
-                f"{name} needs {size(needed)} of memory; {size(free)} are free, so choose a smaller model."
+                f"{name} needs {size(needed)} of memory, but only {size(free)} is free: "
+                "choose a smaller model."
             )
 
     def _leave(self) -> None:
