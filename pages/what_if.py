@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from ui.shell.page import open_sentence_page, with_model
 from ui.shell.waiting import for_pytorch
 
 with for_pytorch("What if"):
-    from ui.views.what_if import page
+    from ui.views.what_if import sections
 
-opened = open_sentence_page("What if")
-if opened is not None:
-    with_model(opened, page.show)
+sections.show()

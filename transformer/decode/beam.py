@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
@@ -23,29 +24,43 @@ from transformer.decode.steps import (
 from transformer.model.config import TransformerConfig
 
 
-@dataclass(frozen=True)
-class _Node:
-    """A hypothesis as a chain of tokens, newest first."""
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A hypothesis as a chain of tokens, newest first.
+
+    Attributes:
+        token_id: The newest token.
+        log_prob: Its log-probability under the model, in nats.
+        parent_row: The row of the beam that it was appended to.
+        total: What the search has summed so far: log-probabilities, as the rules allow them.
+        length: Number of tokens, without the start token.
+        before: The hypothesis without the newest token; None for the start token.
+    """
 
     token_id: int
     log_prob: float
     parent_row: int
     total: float
     length: int
-    before: _Node | None
+    before: Node | None
 
     def ending(self, count: int) -> tuple[int, ...]:
         """The last ``count`` tokens at most, including the start token."""
-        node: _Node | None = self
+        node: Node | None = self
         tokens: list[int] = []
         while node is not None and len(tokens) < count:
             tokens.append(node.token_id)
             node = node.before
         return tuple(reversed(tokens))
 
+    def score(self, length_penalty: float) -> float:
+        """Total / length^α."""
+        return self.total / self.length**length_penalty
+
     def finish(self, length_penalty: float) -> Hypothesis:
-        chain: list[_Node] = []
-        node: _Node | None = self
+        """The hypothesis as a search returns it."""
+        chain: list[Node] = []
+        node: Node | None = self
         while node is not None and node.length:
             chain.append(node)
             node = node.before
@@ -54,17 +69,40 @@ class _Node:
             tuple(node.token_id for node in chain),
             tuple(node.log_prob for node in chain),
             tuple(node.parent_row for node in chain),
-            self.total / self.length**length_penalty,
+            self.score(length_penalty),
         )
+
+
+class Watcher(Protocol):
+    """Is told what the beam of one sentence looks at."""
+
+    def step(self, offered: Sequence[Node], running: Sequence[Node], finished: Sequence[Node]) -> None:
+        """One step is done.
+
+        Args:
+            offered: The continuations that the step chose from, at most 2 × beam_size, best first.
+            running: Those that the next step extends.
+            finished: The best finished hypotheses so far, best first.
+        """
+
+
+class Unwatched:
+    """The watcher that keeps nothing."""
+
+    def step(self, offered: Sequence[Node], running: Sequence[Node], finished: Sequence[Node]) -> None:
+        """Keeps nothing."""
 
 
 class _Beam:
     """The beam of one sentence: running and finished hypotheses, and when to stop."""
 
-    def __init__(self, beam_size: int, limit: int, rules: SearchRules, config: TransformerConfig) -> None:
+    def __init__(
+        self, beam_size: int, limit: int, rules: SearchRules, config: TransformerConfig, watcher: Watcher
+    ) -> None:
         self.beam_size, self.limit, self.rules, self.eos_id = beam_size, limit, rules, config.eos_id
-        self.running = [_Node(config.bos_id, 0.0, 0, 0.0, 0, None)]
-        self.finished: list[Hypothesis] = []
+        self.watcher = watcher
+        self.running = [Node(config.bos_id, 0.0, 0, 0.0, 0, None)]
+        self.finished: list[Node] = []
 
     def endings(self, width: int) -> list[tuple[int, ...]]:
         """The last tokens of each row, as many as the rules need; rows that only fill the beam have none."""
@@ -81,19 +119,20 @@ class _Beam:
             vocab_size: Length of a row.
             last: Whether the length limit ends every continuation.
         """
-        before, self.running = self.running, []
-        for rank, (total, log_prob, place) in enumerate(candidates):
+        offered = list(self._offered(candidates, vocab_size))
+        ended = [node for node in offered[: self.beam_size] if last or node.token_id == self.eos_id]
+        going_on = [node for node in offered if not last and node.token_id != self.eos_id]
+        self.running = going_on[: self.beam_size]
+        found = sorted(self.finished + ended, key=lambda node: -node.score(self.rules.length_penalty))
+        self.finished = found[: self.beam_size]
+        self.watcher.step(offered, self.running, self.finished)
+
+    def _offered(self, candidates: Iterable[tuple[float, float, int]], vocab_size: int) -> Iterator[Node]:
+        for total, log_prob, place in candidates:
             row, token_id = divmod(place, vocab_size)
-            if row >= len(before) or total == -math.inf:
-                continue
-            parent = before[row]
-            node = _Node(token_id, log_prob, row, total, parent.length + 1, parent)
-            if token_id == self.eos_id or last:
-                if rank < self.beam_size:
-                    self.finished.append(node.finish(self.rules.length_penalty))
-            elif len(self.running) < self.beam_size:
-                self.running.append(node)
-        self.finished = sorted(self.finished, key=lambda h: -h.score)[: self.beam_size]
+            if row < len(self.running) and total > -math.inf:
+                parent = self.running[row]
+                yield Node(token_id, log_prob, row, total, parent.length + 1, parent)
 
     @property
     def done(self) -> bool:
@@ -105,10 +144,16 @@ class _Beam:
         penalty, when = self.rules.length_penalty, self.rules.early_stopping
         best = self.running[0]
         length = self.limit if when == "never" and penalty > 0 else best.length
-        return when is True or best.total / length**penalty <= self.finished[-1].score
+        return when is True or best.total / length**penalty <= self.finished[-1].score(penalty)
 
 
-def beam_search(request: Request, max_length: Limit, beam_size: int, rules: SearchRules = FREE) -> Decoding:
+def beam_search(
+    request: Request,
+    max_length: Limit,
+    beam_size: int,
+    rules: SearchRules = FREE,
+    watchers: Sequence[Watcher] = (),
+) -> Decoding:
     """Keeps the ``beam_size`` best hypotheses; score = Σ log p / length^α.
 
     Args:
@@ -116,6 +161,7 @@ def beam_search(request: Request, max_length: Limit, beam_size: int, rules: Sear
         max_length: Most tokens per output, the end token included.
         beam_size: Hypotheses kept per sentence; 1 equals greedy search.
         rules: α, when to stop, and forbidden or forced tokens.
+        watchers: One for each sentence, or none at all.
 
     Raises:
         ValueError: ``beam_size`` is not from 1 to 64.
@@ -123,7 +169,9 @@ def beam_search(request: Request, max_length: Limit, beam_size: int, rules: Sear
     if not 1 <= beam_size <= 64:
         raise ValueError(f"beam_size is {beam_size}; it must be from 1 to 64.")
     limits = as_limits(max_length, request.sentences)
-    beams = [_Beam(beam_size, limit, rules, request.config) for limit in limits]
+    told = watchers or [Unwatched()] * request.sentences
+    pairs = zip(limits, told, strict=True)
+    beams = [_Beam(beam_size, limit, rules, request.config, watcher) for limit, watcher in pairs]
     tokens, totals = request.start(), torch.zeros(request.sentences, 1, device=request.memory.device)
     for length in range(1, max(limits) + 1):
         distribution = request.log_probs(tokens)
@@ -148,12 +196,12 @@ def beam_search(request: Request, max_length: Limit, beam_size: int, rules: Sear
         request.select(rows, same_source=length > 1)
         tokens = torch.tensor(step.token_ids, device=tokens.device)
         totals = torch.tensor(_totals(beams, beam_size), device=tokens.device)
-    return tuple(beam.finished[0] for beam in beams)
+    return tuple(beam.finished[0].finish(rules.length_penalty) for beam in beams)
 
 
-def _padded(beam: _Beam, beam_size: int) -> list[_Node]:
+def _padded(beam: _Beam, beam_size: int) -> list[Node]:
     """The running hypotheses, filled up to the beam's width with dummies of probability 0."""
-    spare = _Node(beam.eos_id, -math.inf, 0, -math.inf, 1, None)
+    spare = Node(beam.eos_id, -math.inf, 0, -math.inf, 1, None)
     return beam.running + [spare] * (beam_size - len(beam.running))
 
 

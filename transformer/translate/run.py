@@ -102,6 +102,11 @@ class Run:
         step_observer = observer if record_steps else self._repeat.within()
         return Request(self._equipment.model, self._repeat.source(), observer, step_observer)
 
+    def unwatched(self) -> Request:
+        """The same request once more, which nobody watches."""
+        within = self._repeat.within()
+        return Request(self._equipment.model, self._repeat.source(), within, within)
+
     def translation(self, hypothesis: Hypothesis, steps: tuple[DecodeStep, ...], method: str) -> Translation:
         """The translation with its trace."""
         equipment, wording = self._equipment, self._equipment.wording

@@ -23,6 +23,7 @@ from transformer.trace.view import (
 if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
     from torch import Tensor
 
+    from transformer.decode.tree import SearchTree
     from transformer.trace.records import AttentionTrace, ResidualTrace
 
 
@@ -88,6 +89,7 @@ class Translation:
         interventions: What was changed in the model while it ran.
         distributions: Runs source and output through the model once more, with the same changes, and returns
             (target, pieces) log-probabilities; None if the run was opened from a file.
+        tree: What a beam search looked at; None unless it was made with ``tree=True``.
     """
 
     source_text: str
@@ -105,6 +107,7 @@ class Translation:
     model_sha256: str | None = None
     interventions: tuple[Intervention, ...] = ()
     distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
+    tree: SearchTree | None = field(default=None, repr=False)
 
     @property
     def target_ids(self) -> tuple[int, ...]:

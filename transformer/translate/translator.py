@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from transformer.decode.beam import beam_search
 from transformer.decode.replay import replay, reread
 from transformer.decode.request import Request
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.sampling import Sampling
-from transformer.decode.search import decode, most_probable
 from transformer.decode.steering import steered
-from transformer.decode.steps import Decoding, Hypothesis, Limit, Step, alternatives, finish
+from transformer.decode.steps import Hypothesis, Step, alternatives, finish
 from transformer.hub.sources import open_model
 from transformer.model.config import TransformerConfig
 from transformer.model.interventions import Choose, Forbid, Intervention, InterventionError, Prefix
@@ -30,6 +29,7 @@ from transformer.trace.equations import audited_tokens
 from transformer.trace.recorder import Capture
 from transformer.translate.prepared import Equipment
 from transformer.translate.run import Run, chosen
+from transformer.translate.search import Search, with_penalty
 from transformer.translate.translation import Alternative, DecodeStep, Translation
 from transformer.translate.wording import InputError, Wording
 
@@ -80,6 +80,8 @@ class Translator:
         capture: bool | Capture = True,
         hooks: Iterable[Hook | HookFunction] = (),
         interventions: Iterable[Intervention] = (),
+        length_penalty: float | None = None,
+        tree: bool = False,
     ) -> Translation:
         """Translates one text.
 
@@ -93,13 +95,17 @@ class Translator:
             capture: True, False, or a ``Capture`` that says what to record.
             hooks: Functions that change attention, see ``transformer.model.watching.hooks``.
             interventions: What to change in the run, see ``transformer.interventions``.
+            length_penalty: α of beam search; None for the model's rules, which say 1 for the models of this
+                package.
+            tree: Whether ``Translation.tree`` keeps what the beam search looked at.
 
         Raises:
             InputError: The text is empty or too long.
             InterventionError: A change does not fit the model or the text.
             ValueError: An option is out of range.
         """
-        *_, translation = self.stream(text, beam_size, max_length, sample, capture, hooks, interventions)
+        options = beam_size, max_length, sample, capture, hooks, interventions, length_penalty, tree
+        *_, translation = self.stream(text, *options)
         assert isinstance(translation, Translation)
         return translation
 
@@ -112,14 +118,15 @@ class Translator:
         capture: bool | Capture = True,
         hooks: Iterable[Hook | HookFunction] = (),
         interventions: Iterable[Intervention] = (),
+        length_penalty: float | None = None,
+        tree: bool = False,
     ) -> Iterator[DecodeStep | Translation]:
         """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and finally the
         translation."""
-        beam_size = self._beam_size(beam_size, sample)
-        if sample is not None and beam_size != 1:
-            raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         changes = as_interventions(interventions)
-        rules = steered(self.rules, changes, self._wording.token_id, self.config.eos_id)
+        own = with_penalty(self.rules, length_penalty)
+        rules = steered(own, changes, self._wording.token_id, self.config.eos_id)
+        search = Search(self._beam_size(beam_size, sample), sample, rules, tree)
         run = Run(
             self.equipment,
             text,
@@ -128,9 +135,9 @@ class Translator:
             changes,
             lambda source: self.limit(source, max_length),
         )
-        request = run.request(record_steps=beam_size == 1)
+        request = run.request(record_steps=not search.has_beam)
         steps: list[Step] = []
-        decoding = _decoding(request, run.target, beam_size, sample, rules)
+        decoding = search.decoding(request, run.target)
         while True:
             try:
                 steps.append(next(decoding))
@@ -140,9 +147,10 @@ class Translator:
             if steps[-1].log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
                 step = steps[-1]
                 yield self._decode_step(step, step.token_ids[0], step.log_probs[0], step.parents[0])
-        if beam_size > 1 and run.recorder is not None:
+        if search.has_beam and run.recorder is not None:
             reread(self.model, request.memory, hypothesis.token_ids, observer=run.recorder)
-        yield run.translation(hypothesis, self._path(steps, hypothesis), _method(beam_size, sample))
+        done = run.translation(hypothesis, self._path(steps, hypothesis), search.method)
+        yield replace(done, tree=search.tree(run, self._wording)) if tree else done
 
     def force(
         self,
@@ -207,7 +215,8 @@ class Translator:
         rows = [(*self.ids(text), self.config.eos_id) for text in texts]
         request = Request(self.model, padded(rows, self.config.pad_id, self.device))
         limits = [self.limit(len(row), max_length) for row in rows]
-        hypotheses = finish(_decoding(request, limits, self._beam_size(beam_size), None, self.rules))
+        search = Search(self._beam_size(beam_size), None, self.rules, tree=False)
+        hypotheses = finish(search.decoding(request, limits))
         return [self.text(hypothesis.token_ids) for hypothesis in hypotheses]
 
     @property
@@ -331,22 +340,7 @@ def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> 
     return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
 
 
-def _decoding(
-    request: Request, limit: Limit, beam_size: int, sample: Sampling | None, rules: SearchRules
-) -> Decoding:
-    if beam_size != 1:
-        return beam_search(request, limit, beam_size, rules)
-    choose = most_probable if sample is None else sample.chooser()
-    return decode(request, limit, choose, rules)
-
-
 def _capture(capture: bool | Capture) -> Capture | None:
     if isinstance(capture, Capture):
         return capture
     return Capture() if capture else None
-
-
-def _method(beam_size: int, sample: Sampling | None) -> str:
-    if sample is not None:
-        return f"sample-{sample.seed}"
-    return "greedy" if beam_size == 1 else f"beam-{beam_size}"

@@ -20,6 +20,7 @@ from ui.address.values import (
     ORDERS,
     PARTS,
     STATISTICS,
+    VIEWS,
     WIDTHS,
     WINDOWS,
     Against,
@@ -64,7 +65,7 @@ class State:
         encoder: the chosen head of encoder self-attention.
         decoder: the chosen head of masked decoder self-attention.
         cross: the chosen head of cross-attention.
-        view: the variant of a page: `batch`, `trained`, `alignment`.
+        view: the variant of a page, from `VIEWS`.
         decode: `greedy`, `beam-4`, `sample-7`.
         target: the visitor's own translation.
         changes: what is changed in the run of the model, in the order of acting.
@@ -215,7 +216,7 @@ PARAMETERS: dict[str, Parameter] = {
     "encoder": _HEAD,
     "decoder": _HEAD,
     "cross": _HEAD,
-    "view": Parameter(one_of("batch", "trained", "alignment", "relations", "sentence", "results")),
+    "view": Parameter(one_of(*VIEWS)),
     "decode": Parameter(read_decode),
     "target": Parameter(),
     "changes": Parameter(read_text, write_text),

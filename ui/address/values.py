@@ -38,6 +38,12 @@ WINDOWS = (64, 32, 16)
 STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "keeps")
 """Every statistic of a head over many sentences."""
 
+VIEWS = (
+    *("batch", "trained", "alignment", "relations", "sentence", "results"),
+    *("experiments", "causal", "backup"),
+)
+"""Every variant of a page that is not its first: those of several pages, then those of What if."""
+
 WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
 """Smallest and largest d_model, base, number of positions and offset on the page Positions."""
 

@@ -1,11 +1,15 @@
-"""Saving a figure: PNG and SVG made in the browser, and self-contained HTML, each with the caption inside.
+"""Saving a figure: PNG and SVG made in the browser, self-contained HTML, and its numbers as CSV.
+
+Each file holds the caption and the provenance.
 
 The app sends nothing to the browser until the visitor opens the popover.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -35,6 +39,9 @@ _buttons = st.components.v2.component(
     isolate_styles=False,
 )
 
+Table = Sequence[Sequence[object]]
+"""Numbers of a figure: a row of names, then the rows."""
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -47,6 +54,7 @@ class Picture:
         derived: whether the figure shows values derived from a trace, not the model's own arrays.
         name: what the name of the file calls the figure; empty for its name on the page.
         sentence: whether the figure belongs to the visitor's sentence, so that the name of the file says it.
+        table: gives the numbers of the figure, to be saved as CSV; None if it offers none.
     """
 
     make: Callable[[], go.Figure]
@@ -55,11 +63,22 @@ class Picture:
     derived: bool = False
     name: str = ""
     sentence: bool = True
+    table: Callable[[], Table] | None = None
 
     def printed(self, now: State) -> go.Figure:
         """The figure with its caption inside, and the provenance of a state."""
+        return printed(self.make(), self._lines(now))
+
+    def csv(self, now: State) -> str:
+        """The numbers of the figure, after the caption and the provenance in lines that begin with #."""
+        file = io.StringIO()
+        file.writelines(f"# {' '.join(line.split())}\n" for line in self._lines(now))
+        csv.writer(file, lineterminator="\n").writerows([] if self.table is None else self.table())
+        return file.getvalue()
+
+    def _lines(self, now: State) -> list[str]:
         verdict = "" if self.audit is None else f" · {badge(self.audit, self.derived)['text']}"
-        return printed(self.make(), [f"{self.caption}{verdict}", provenance(now)])
+        return [f"{self.caption}{verdict}", provenance(now)]
 
 
 def picture(
@@ -68,6 +87,7 @@ def picture(
     caption: str,
     audit: AuditLike | None = None,
     sentence: bool = True,
+    table: Callable[[], Table] | None = None,
 ) -> None:
     """Draws a small export button for a figure.
 
@@ -77,8 +97,9 @@ def picture(
         caption: what the figure shows; written into the file with date, version and link.
         audit: result of the checks, if the caption does not already give it.
         sentence: as in `Picture`.
+        table: as in `Picture`.
     """
-    pictures(name, {name: Picture(make, caption, audit, sentence=sentence)})
+    pictures(name, {name: Picture(make, caption, audit, sentence=sentence, table=table)})
 
 
 @st.fragment
@@ -135,6 +156,15 @@ def offer(name: str, choice: dict[str, Picture], now: State) -> None:
             key=f"export.{name}.html",
             on_click="ignore",
         )
+        if picture.table is not None:
+            st.download_button(
+                "CSV",
+                lambda: picture.csv(now),
+                f"{file}.csv",
+                "text/csv",
+                key=f"export.{name}.csv",
+                on_click="ignore",
+            )
     st.caption(_says(figure))
 
 

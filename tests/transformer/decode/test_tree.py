@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import math
+from dataclasses import FrozenInstanceError
+
+import pytest
+import torch
+from random_models import random_config
+
+from transformer.decode.beam import beam_search
+from transformer.decode.rules import SearchRules
+from transformer.decode.steps import finish
+from transformer.decode.tree import Growing, NodeState, Output, SearchTree
+
+BOS, EOS, A, B, C = 1, 2, 3, 4, 5
+NEXT = {
+    BOS: {A: 0.5, B: 0.4, C: 0.1},
+    A: {C: 0.4, B: 0.35, EOS: 0.25},
+    B: {C: 0.9, EOS: 0.1},
+    C: {EOS: 0.6, A: 0.4},
+}
+"""A hand-made model: the probabilities of the next token, given the last one."""
+KEPT, FINISHED, OUTRANKED, DISPLACED, CUT = NodeState
+KNOWN = {
+    (A,): (0.5, KEPT),
+    (B,): (0.4, KEPT),
+    (C,): (0.1, OUTRANKED),
+    (B, C): (0.36, KEPT),
+    (A, C): (0.2, KEPT),
+    (A, B): (0.175, OUTRANKED),
+    (A, EOS): (0.125, OUTRANKED),
+    (B, C, EOS): (0.216, FINISHED),
+    (B, C, A): (0.144, KEPT),
+    (A, C, EOS): (0.12, OUTRANKED),
+    (A, C, A): (0.08, KEPT),
+    (B, C, A, C): (0.0576, CUT),
+    (B, C, A, B): (0.0504, DISPLACED),
+    (B, C, A, EOS): (0.036, OUTRANKED),
+    (A, C, A, C): (0.032, OUTRANKED),
+}
+"""The tree of a beam of 2 and at most 4 tokens, worked out by hand: probability and state by output."""
+
+
+class HandMade:
+    """A request whose model is `NEXT`."""
+
+    def __init__(self) -> None:
+        self.config = random_config(vocab_size=6)
+        self.memory, self.sentences = torch.zeros(1, 1, 1), 1
+
+    def start(self) -> torch.Tensor:
+        return torch.tensor([BOS])
+
+    def log_probs(self, token_ids: torch.Tensor) -> torch.Tensor:
+        rows = torch.zeros(len(token_ids), 6)
+        for row, last in zip(rows, token_ids.tolist(), strict=True):
+            for token_id, share in NEXT.get(last, {EOS: 1.0}).items():
+                row[token_id] = share
+        return rows.log()
+
+    def select(self, rows: torch.Tensor, *, same_source: bool) -> None:
+        """The last token is all that this model knows."""
+
+
+def grow(beam_size: int = 2, limit: int = 4, **rules: object) -> SearchTree:
+    """The tree of the hand-made model."""
+    growing, asked = Growing(limit, EOS), SearchRules(**rules)
+    finish(beam_search(HandMade(), limit, beam_size, asked, (growing,)))
+
+    def unasked() -> Output:
+        raise AssertionError("nobody asked for greedy search")
+
+    return growing.tree(beam_size, asked.length_penalty, lambda ids: [f"t{i}" for i in ids], unasked)
+
+
+def test_the_tree_of_a_hand_made_model_is_the_one_worked_out_by_hand():
+    tree = grow()
+    found = {tree.token_ids(i): (node.total, node.state) for i, node in enumerate(tree.nodes)}
+    assert list(found) == list(KNOWN)
+    for output, (share, state) in KNOWN.items():
+        assert found[output] == (pytest.approx(math.log(share), abs=1e-5), state), output
+
+
+def test_every_node_says_its_token_its_share_and_its_score():
+    tree = grow(length_penalty=0.5)
+    for i, node in enumerate(tree.nodes):
+        *before, last = (BOS, *tree.token_ids(i))
+        assert (node.token_id, node.token, node.step) == (last, f"t{last}", len(before) - 1)
+        assert node.log_prob == pytest.approx(math.log(NEXT[before[-1]][last]), abs=1e-5)
+        assert node.score == pytest.approx(node.total / len(before) ** 0.5)
+        assert node.ended == (last == EOS or len(before) == 4)
+
+
+def test_the_winner_s_path_is_marked_and_nothing_else():
+    tree = grow()
+    assert tree.token_ids(tree.winner) == (B, C, EOS)
+    assert [i for i, node in enumerate(tree.nodes) if node.won] == list(tree.path(tree.winner))
+
+
+def test_the_outputs_that_ended_are_ranked_by_score():
+    tree = grow()
+    assert [tree.token_ids(i) for i in tree.hypotheses] == [(B, C, EOS), (B, C, A, C), (B, C, A, B)]
+
+
+def test_without_normalisation_a_short_output_can_win():
+    """log 0.216 / 1 is the best sum; the search ends once no open hypothesis can beat the finished ones."""
+    tree = grow(limit=20, length_penalty=0.0)
+    assert tree.token_ids(tree.winner) == (B, C, EOS)
+    assert tree.nodes[tree.winner].score == tree.nodes[tree.winner].total
+
+
+def test_hypotheses_still_open_when_the_search_ends_are_displaced():
+    tree = grow(limit=20, early_stopping=True)
+    last = [node for node in tree.nodes if node.step == tree.steps - 1]
+    assert {node.state for node in last if not node.ended} <= {DISPLACED, OUTRANKED}
+    assert DISPLACED in {node.state for node in last if not node.ended}
+    assert not any(
+        node.state == DISPLACED and not node.ended for node in tree.nodes if node.step < tree.steps - 1
+    )
+
+
+def test_an_output_is_found_in_the_tree_as_far_as_the_search_looked():
+    tree = grow()
+    inside = tree.along((A, C, EOS))
+    assert [tree.nodes[i].token_id for i in inside] == [A, C, EOS]
+    assert [tree.nodes[i].token_id for i in tree.along((A, C, C))] == [A, C]
+    assert tree.along((EOS,)) == ()
+
+
+def test_at_most_twice_the_beam_is_kept_of_every_step():
+    for beam_size in (1, 2, 3):
+        tree = grow(beam_size, 6)
+        steps = [node.step for node in tree.nodes]
+        assert max(map(steps.count, steps)) <= 2 * beam_size
+        assert steps == sorted(steps)
+
+
+def test_nothing_in_a_tree_can_be_changed():
+    tree = grow()
+    with pytest.raises(FrozenInstanceError):
+        tree.nodes[0].score = 0.0
+    with pytest.raises(FrozenInstanceError):
+        tree.beam_size = 3

@@ -1,0 +1,88 @@
+"""How one call of a translator looks for an output: greedily, with a beam, or by drawing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from transformer.decode.beam import beam_search
+from transformer.decode.request import Request
+from transformer.decode.rules import SearchRules
+from transformer.decode.sampling import Sampling
+from transformer.decode.search import decode, most_probable
+from transformer.decode.steps import Decoding, Limit, finish
+from transformer.decode.tree import Growing, Output, SearchTree
+from transformer.translate.run import Run
+from transformer.translate.wording import Wording
+
+STEEPEST = 100.0
+"""Largest magnitude of α."""
+
+
+class Search:
+    """A way of looking for an output.
+
+    Args:
+        beam_size: 1 for greedy search, more for beam search.
+        sample: Draws tokens instead; only with a ``beam_size`` of 1.
+        rules: α, when to stop, and forbidden or forced tokens.
+        tree: Whether to keep the tree of the search.
+
+    Raises:
+        ValueError: The options contradict each other.
+    """
+
+    def __init__(self, beam_size: int, sample: Sampling | None, rules: SearchRules, tree: bool) -> None:
+        if sample is not None and beam_size != 1:
+            raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
+        if sample is not None and tree:
+            raise ValueError("Sampling searches no tree; use tree=True without a sample.")
+        self.beam_size, self.sample, self.rules, self._keeps = beam_size, sample, rules, tree
+        self._watchers: tuple[Growing, ...] = ()
+
+    @property
+    def has_beam(self) -> bool:
+        """Whether hypotheses change rows, so that only the best one is recorded, after the search."""
+        return self.beam_size > 1 or self._keeps
+
+    @property
+    def method(self) -> str:
+        """The name of the way: "greedy", "beam-4", "sample-7"."""
+        if self.sample is not None:
+            return f"sample-{self.sample.seed}"
+        return "greedy" if self.beam_size == 1 else f"beam-{self.beam_size}"
+
+    def decoding(self, request: Request, limit: Limit) -> Decoding:
+        """The steps, one after another."""
+        if self._keeps:
+            assert isinstance(limit, int)
+            self._watchers = (Growing(limit, request.config.eos_id),)
+        if self.has_beam or self.beam_size < 1:  # a beam refuses what is below 1
+            return beam_search(request, limit, self.beam_size, self.rules, self._watchers)
+        choose = most_probable if self.sample is None else self.sample.chooser()
+        return decode(request, limit, choose, self.rules)
+
+    def tree(self, run: Run, wording: Wording) -> SearchTree | None:
+        """The tree of the finished search; None if nobody asked for it."""
+        penalty = self.rules.length_penalty
+
+        def greedy() -> Output:
+            (found,) = finish(decode(run.unwatched(), run.target, rules=self.rules))
+            score = sum(found.log_probs) / len(found.log_probs) ** penalty
+            return Output(wording.pieces(found.token_ids), found.token_ids, found.log_probs, score)
+
+        for watcher in self._watchers:
+            return watcher.tree(self.beam_size, penalty, wording.pieces, greedy)
+        return None
+
+
+def with_penalty(rules: SearchRules, length_penalty: float | None) -> SearchRules:
+    """The rules with another α; None keeps that of the rules.
+
+    Raises:
+        ValueError: α is out of range.
+    """
+    if length_penalty is None:
+        return rules
+    if not -STEEPEST <= length_penalty <= STEEPEST:
+        raise ValueError(f"length_penalty is {length_penalty}; it must be from −100 to 100.")
+    return replace(rules, length_penalty=length_penalty)
