@@ -91,7 +91,8 @@ class State:
         pairs: word links made by hand.
         gold: source of those links, such as `sample-3`; None if the visitor drew them.
         against: what the page Compare compares the selection with.
-        other: the other sentence or translation on the page Compare.
+        other: the other sentence or translation on the page Compare; the second sentence of a causal trace.
+        scored: the step whose token a causal trace scores; None for the whole translation.
         key: the key that "Inside a head" shows in self-attention.
         what_if: the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a
             head (from 0).
@@ -144,6 +145,7 @@ class State:
     gold: str | None = None
     against: Against | None = None
     other: str | None = None
+    scored: int | None = None
     key: int | None = None
     what_if: WhatIf | None = None
     notation: str = "paper"
@@ -175,6 +177,7 @@ PAGE_OWN = (
     "rule",
     "against",
     "other",
+    "scored",
     "key",
     "what_if",
     "notation",
@@ -241,6 +244,7 @@ PARAMETERS: dict[str, Parameter] = {
     "pairs": Parameter(read_pairs, write_pairs),
     "against": Parameter(read_against, write_against),
     "other": Parameter(),
+    "scored": _POSITION,
     "gold": Parameter(read_gold),
     "key": _POSITION,
     "what_if": Parameter(read_what_if, write_what_if),

@@ -16,6 +16,7 @@ from transformer.study.statistics import sentence_totals
 from transformer.trace.value_norms import output_projections
 from transformer.translate.batch import BatchEntry, run_batch
 from transformer.translate.retrace import retrace
+from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.linked_view import Head
 from ui.server.catalogue import addressed, has_model, translator
@@ -72,6 +73,18 @@ def untrained(asked: Asked, translation: Translation, seed: int) -> Translation:
     """
     twin = _untrained(asked.model, id(translator(asked.model)), seed)
     return kept("translations").get((asked, id(translation), seed), lambda: same_tokens(twin, translation))
+
+
+def causes(asked: Asked, other: str) -> CausalTrace:
+    """Which places carry the difference between a sentence and another, scored on the request's target.
+
+    Raises:
+        ValueError: the sentences do not differ in one word of as many tokens, or a text cannot be read.
+    """
+    model = translator(asked.model)
+    return kept("causal").get(
+        (asked, id(model), other), lambda: causal_trace(model, asked.text, other, asked.target)
+    )
 
 
 def statistics(asked: Asked, translation: Translation, kind: str) -> Grid:
