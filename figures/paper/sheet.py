@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _DRAWING = threading.Lock()
 """matplotlib's settings belong to the whole process, so one figure is drawn at a time."""
 _SMALL = 0.8
-"""Letters of the footnote, in multiples of the others."""
+"""Font size of the footnote, as a multiple of the other text's."""
 _MAKER = "Attention explorer"
 
 
@@ -54,7 +54,7 @@ def sheet(views: Sequence[HeadLike], form: Form, about: Sequence[str] = ()) -> P
     written = [*paragraphs * form.footnote, *_words(views, form)]
     fonts, missing = families(written)
     with _DRAWING, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a letter without a font is told in the notes
+        warnings.simplefilter("ignore")  # the notes name the letters without a font
         return _drawn(views, form, paragraphs, fonts, missing)
 
 

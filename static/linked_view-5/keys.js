@@ -47,7 +47,7 @@ export class Keys {
     else this.view.root.focus({ preventScroll: true });
   }
 
-  // Takes a key that was pressed outside the view.
+  // Handles a key that was pressed outside the view.
   outside(event) {
     const { view } = this;
     const { target } = event;
@@ -62,7 +62,7 @@ export class Keys {
     return asked === "release" && (this.open || this.view.presenting.on);
   }
 
-  // Obeys a key, if `may` allows its command.
+  // Runs the command of a key, if `may` allows it.
   press(event, may = () => true) {
     const asked = command(event, event.target.tagName);
     if (!asked || !this.view.length() || !may(asked)) return;

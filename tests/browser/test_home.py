@@ -335,7 +335,7 @@ def test_without_plotly_the_strips_and_the_cursor_still_work(visitor: Visitor) -
     visitor.page.route("**/plotly-cartesian*", lambda route: route.abort())
     visitor.page.goto(f"{visitor.base}/?model=copy&text=one+two+three")
     visitor.page.wait_for_selector(".lv-problem:not([hidden])", timeout=PATIENCE)
-    assert "plotly.js could not be loaded" in visitor.page.inner_text(".lv-problem")
+    assert "plotly.js is missing" in visitor.page.inner_text(".lv-problem")
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("Home")
     visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 1 of')")

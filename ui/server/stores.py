@@ -114,7 +114,7 @@ class NoRoomError(ValueError):
 
 
 class Residents:
-    """Models in memory: at most `most`, and only as many as fit; the least recently used leaves first.
+    """Models in memory: at most `most`, and only as many as fit; the least recently used one leaves first.
 
     A model that leaves while somebody computes with it stays alive until they finish. Until then `get` finds
     it again.

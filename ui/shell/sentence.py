@@ -123,7 +123,7 @@ def open_sentence(model: str, now: State) -> Opened | None:
 
 
 class _Teller:
-    """Tells the visitor at one place of the page how a translation gets on."""
+    """Tells the visitor, in one place on the page, how a translation progresses."""
 
     def __init__(self, name: str) -> None:
         self._name, self._place, self._last = name, st.empty(), time.monotonic()

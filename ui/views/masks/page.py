@@ -376,7 +376,7 @@ def _object(name: str, title: str, subject: Subject, view: HeadView, reason: str
 
 
 def _combined(subject: Subject, entry: BatchEntry, view: HeadView) -> None:
-    """Draws the mask that combines both rules; many implementations pass it, this decoder can do without."""
+    """Draws the mask that combines both rules; many implementations use it, this decoder does not need it."""
     both = view.mask & entry.target_mask[view.window.keys]
     differ = int((both != view.mask).sum())
     tokens = entry.target_mask[view.window.queries]

@@ -1,4 +1,4 @@
-"""What positional encodings buy: the shipped experiments on the twins, each with a sentence and plots."""
+"""How much positional encodings help: the bundled experiments on the twins, in sentences and plots."""
 
 from __future__ import annotations
 
