@@ -85,7 +85,8 @@ PARTS = (
 
 Against = tuple[str, Any]
 """What Compare compares the selection with: `uniform`, `untrained` with its seed, `head` with layer and head,
-`decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`."""
+`decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`;
+`unchanged`, the run without changes."""
 
 HandLinks = frozenset[tuple[int, int, bool]]
 """Word links: source word, target word (from 0), and whether the link is sure or only possible."""
@@ -177,7 +178,7 @@ def read_against(value: str) -> Against:
     }
     if name in readers:
         return name, readers[name](detail)
-    if detail or name not in {"uniform", "forced", "sentence"}:
+    if detail or name not in {"uniform", "forced", "sentence", "unchanged"}:
         raise _UnreadableError
     return name, None
 
