@@ -13,6 +13,7 @@ from urllib.parse import quote
 from figures.base.style import SCALES
 from transformer.model.config import ENCODINGS
 from transformer.model.interventions import Intervention, read_text, write_text
+from ui.address.listed import Off, read_off, write_off
 from ui.address.values import (
     BASES,
     COUNTS,
@@ -76,6 +77,7 @@ class State:
         decode: `greedy`, `beam-4`, `sample-7`.
         target: the visitor's own translation.
         changes: what is changed in the run of the model, in the order of acting.
+        off: changes that are switched off, each with its place in the list: `2.hide_3` stands second.
         batch: the second sentence on the encoder page.
         order: the statistic by which the grids of heads are ordered.
         words: whether sub-words are merged into words.
@@ -90,7 +92,7 @@ class State:
         color: the statistic that colours the grids of heads.
         kind: the attention kind shown by a page that offers all three: encoder, decoder or cross.
         mask: a different mask to try on the Masks page: `zero`, `after`; None for the real mask.
-        statistic: the statistic that colours the page "Heads over sentences", as named in `heads.json`.
+        statistic: the statistic that colours the page "Heads over many sentences", as named in `heads.json`.
         sentences: the batch of the Masks page, one sentence per line.
         member: the sentence of that batch to show.
         mean: the layers (first and last, from 0) over whose heads an alignment averages; None for one head.
@@ -98,7 +100,8 @@ class State:
         pairs: word links made by hand.
         gold: source of those links, such as `sample-3`; None if the visitor drew them.
         against: what the page Compare compares the selection with.
-        other: the other sentence or translation on the page Compare.
+        other: the other sentence or translation on the page Compare; the second sentence of a causal trace.
+        scored: the step whose token a causal trace scores; None for the whole translation.
         key: the key that "Inside a head" shows in self-attention.
         what_if: the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a
             head (from 0).
@@ -136,6 +139,7 @@ class State:
     decode: str = "greedy"
     target: str | None = None
     changes: tuple[Intervention, ...] = ()
+    off: Off = ()
     batch: str | None = None
     order: str | None = None
     words: bool = False
@@ -158,6 +162,7 @@ class State:
     gold: str | None = None
     against: Against | None = None
     other: str | None = None
+    scored: int | None = None
     key: int | None = None
     what_if: WhatIf | None = None
     notation: str = "paper"
@@ -196,6 +201,7 @@ PAGE_OWN = (
     "rule",
     "against",
     "other",
+    "scored",
     "key",
     "what_if",
     "notation",
@@ -245,6 +251,7 @@ PARAMETERS: dict[str, Parameter] = {
     "decode": Parameter(read_decode),
     "target": Parameter(),
     "changes": Parameter(read_text, write_text),
+    "off": Parameter(read_off, write_off),
     "batch": Parameter(),
     "order": Parameter(one_of(*ORDERS)),
     "words": _YES,
@@ -266,6 +273,7 @@ PARAMETERS: dict[str, Parameter] = {
     "pairs": Parameter(read_pairs, write_pairs),
     "against": Parameter(read_against, write_against),
     "other": Parameter(),
+    "scored": _POSITION,
     "gold": Parameter(read_gold),
     "key": _POSITION,
     "what_if": Parameter(read_what_if, write_what_if),

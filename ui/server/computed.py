@@ -19,6 +19,7 @@ from transformer.translate.batch import BatchEntry, run_batch
 from transformer.translate.branch import branch
 from transformer.translate.draws import Draws, draw
 from transformer.translate.retrace import retrace
+from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.linked_view import Head
 from ui.server.catalogue import addressed, has_model, translator
@@ -77,6 +78,18 @@ def untrained(asked: Asked, translation: Translation, seed: int) -> Translation:
     return kept("translations").get((asked, id(translation), seed), lambda: same_tokens(twin, translation))
 
 
+def causes(asked: Asked, other: str) -> CausalTrace:
+    """Which places carry the difference between a sentence and another, scored on the request's target.
+
+    Raises:
+        ValueError: the sentences do not differ in one word of as many tokens, or a text cannot be read.
+    """
+    model = translator(asked.model)
+    return kept("causal").get(
+        (asked, id(model), other), lambda: causal_trace(model, asked.text, other, asked.target)
+    )
+
+
 def statistics(asked: Asked, translation: Translation, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
 
@@ -98,7 +111,7 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
     for text in texts:
         if (length := len(model.ids(text)) + 1) > LONGEST_IN_BATCH:
             raise ValueError(
-                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} fit here."
+                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} are allowed here."
             )
     key = (name, id(model), texts)
     return kept("batches").get(key, lambda: run_batch(model, texts))

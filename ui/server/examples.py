@@ -44,12 +44,14 @@ class Example:
     Attributes:
         label: the topic, in a few words.
         text: the sentence.
+        other: the sentence with one other word, of as many tokens.
         claim: what the example shows.
         gloss: English words by target word.
     """
 
     label: str
     text: str
+    other: str
     claim: Claim
     gloss: Mapping[str, str]
 
@@ -58,7 +60,7 @@ class Example:
 def examples() -> tuple[Example, ...]:
     """All examples, in their order on the page."""
     return tuple(
-        Example(each["label"], each["text"], Claim(**each["claim"]), each["gloss"])
+        Example(each["label"], each["text"], each["other"], Claim(**each["claim"]), each["gloss"])
         for each in json.loads(FILE.read_text(encoding="utf-8"))["examples"]
     )
 

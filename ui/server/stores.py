@@ -99,6 +99,9 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "told": (64, None),
     "unfamiliar": (256, None),
     "batches": (6, None),
+    "refusals": (256, None),
+    "controls": (64, None),
+    "causal": (32, None),
     "compared": (16, lambda found: held(found.base) + held(found.changed)),
 }
 """Number of values to keep of each sort, and how to measure their size."""
@@ -115,7 +118,7 @@ class NoRoomError(ValueError):
 
 
 class Residents:
-    """Models in memory: at most `most`, and only as many as fit; the least recently used leaves first.
+    """Models in memory: at most `most`, and only as many as fit; the least recently used one leaves first.
 
     A model that leaves while somebody computes with it stays alive until they finish. Until then `get` finds
     it again.
@@ -179,7 +182,8 @@ class Residents:
             gc.collect()
         if (free := memory.available()) < needed:
             raise NoRoomError(
-                f"{name} needs {size(needed)} of memory; {size(free)} are free, so choose a smaller model."
+                f"{name} needs {size(needed)} of memory, but only {size(free)} is free: "
+                "choose a smaller model."
             )
 
     def _leave(self) -> None:

@@ -36,7 +36,7 @@ def test_an_own_sentence_opens_on_a_word_and_its_glosses_name_the_head(closed_fo
 
 
 def test_an_example_opens_on_its_claim_and_its_own_glosses_come_first(closed_form_models):
-    example = Example("shift", CASE.sentence, CLAIM, {"neun": "the number nine"})
+    example = Example("shift", CASE.sentence, "", CLAIM, {"neun": "the number nine"})
     shown = opened(closed_form_models, example)
     place = CASE.target_tokens.index("▁neun")
     assert shown.first_step == shown.claimed_step == place
@@ -46,6 +46,6 @@ def test_an_example_opens_on_its_claim_and_its_own_glosses_come_first(closed_for
 
 def test_a_claim_whose_word_does_not_occur_leaves_the_choice_to_the_head(closed_form_models):
     other = Claim("It shows.", "Haus", "house", 0, 0, 0.5, 0.9)
-    shown = opened(closed_form_models, Example("shift", CASE.sentence, other, {}))
+    shown = opened(closed_form_models, Example("shift", CASE.sentence, "", other, {}))
     assert shown.claimed_step is None
     assert shown.first_step == opened(closed_form_models).first_step

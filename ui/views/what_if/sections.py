@@ -8,7 +8,7 @@ from ui.address import session
 from ui.address.parameters import State
 from ui.controls import pickers
 from ui.shell.page import open_sentence_page, with_model
-from ui.views.what_if import page
+from ui.views.what_if import causal, changes, page
 
 TITLE = "What if"
 Switch = Callable[[State], None]
@@ -22,16 +22,21 @@ def show() -> None:
 
 
 def _switch(now: State) -> None:
-    if len(_NAMES) > 1:
-        pickers.variants(_NAMES, now.view)
+    pickers.variants(_NAMES, now.view)
 
 
 def _own_changes(switch: Switch) -> None:
-    opened = open_sentence_page(TITLE, switch)
+    opened = open_sentence_page(TITLE, switch, tell=changes.tell)
     if opened is not None:
         with_model(opened, page.show)
 
 
-_NAMES = {"changes": "Your changes"}
+def _causal_trace(switch: Switch) -> None:
+    opened = open_sentence_page(TITLE, switch, changes=False)
+    if opened is not None:
+        with_model(opened, causal.show)
+
+
+_NAMES = {"changes": "Your changes", "causal": "Causal trace"}
 """Names of the sections by the value of `view` in the address; the first is the one without a value."""
-_SECTIONS: dict[str, Callable[[Switch], None]] = {}
+_SECTIONS: dict[str, Callable[[Switch], None]] = {"causal": _causal_trace}

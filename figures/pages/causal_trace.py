@@ -1,0 +1,149 @@
+"""A causal trace: what one place of the model brings back, as maps of tokens and places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+
+_ROWS = {"few": 24, "many": 15}
+"""Px of a row: of a map with few rows, and of one with many."""
+_MANY = 12
+_LABELS = 74
+"""Px above a map for its tokens."""
+_LEGEND = 40
+_FULL = 1.1
+"""Largest share that still has the colour of 1."""
+_GROUND = "rgba(128,128,128,.08)"
+"""Behind the cells, so that a share of 0 is seen as a cell."""
+
+
+@dataclass(frozen=True)
+class TracePanel:
+    """One group of places, such as the stream of the encoder.
+
+    Attributes:
+        name: Comes back with a click, so that the page knows the group.
+        rows: Names of the places, from top to bottom.
+        tokens: The tokens at whose positions a place was patched, from left to right.
+        shares: (rows, tokens) what comes back: 0 for nothing, 1 for everything.
+        notes: (rows, tokens) hover texts.
+        parted: The first row of each block of rows, from 0; a line is drawn over it.
+    """
+
+    name: str
+    rows: Sequence[str]
+    tokens: Sequence[str]
+    shares: np.ndarray
+    notes: Sequence[Sequence[str]]
+    parted: Sequence[int] = ()
+
+
+def trace_end(panels: Sequence[TracePanel]) -> float:
+    """The end of the colour scale that panels share, both ways: 1, or the next tenth above a share of 1.1."""
+    most = max(float(np.abs(panel.shares).max(initial=0.0)) for panel in panels)
+    return 1.0 if most <= _FULL else float(np.ceil(10 * most - 1e-6) / 10)
+
+
+def trace_map(panel: TracePanel, end: float, legend: bool = True) -> go.Figure:
+    """Draws a panel as a heatmap: rows are places, columns are tokens.
+
+    A click on a cell gives a point whose `customdata` is (name, row, column), both from 0.
+
+    Args:
+        panel: The places.
+        end: The colour scale runs from −end to end.
+        legend: Whether to draw the colour scale under the map.
+    """
+    height = _ROWS["few" if len(panel.rows) <= _MANY else "many"]
+    below = _LEGEND if legend else 6
+    layout = {
+        "xaxis": _axis(panel.tokens, "top") | {"tickangle": -90, "ticktext": labels.ticks(panel.tokens)},
+        "yaxis": _axis(panel.rows, "left") | {"range": [len(panel.rows) - 0.5, -0.5]},
+        "height": _LABELS + height * len(panel.rows) + below,
+        "margin": {"l": 84, "t": _LABELS, "r": 6, "b": below},
+        "shapes": [_line(row - 0.5) for row in panel.parted],
+        "plot_bgcolor": _GROUND,
+        "dragmode": False,
+        "clickmode": "event+select",
+        "hovermode": "closest",
+    }
+    return style.figure(style.spec([_cells(panel, end, legend), _targets(panel)], layout))
+
+
+def _cells(panel: TracePanel, end: float, legend: bool) -> dict[str, Any]:
+    found = {
+        "type": "heatmap",
+        "z": panel.shares.astype(np.float32),
+        "zmin": -end,
+        "zmax": end,
+        "xgap": 1,
+        "ygap": 1,
+        "colorscale": style.diverging(),
+        "showscale": legend,
+        "hoverinfo": "skip",
+    }
+    return found | ({"colorbar": _scale(end)} if legend else {})
+
+
+def _scale(end: float) -> dict[str, Any]:
+    """The colour bar under the map."""
+    return {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "y": 0,
+        "yanchor": "top",
+        "xpad": 0,
+        "ypad": 6,
+        "len": 0.6,
+        "thickness": 8,
+        "outlinewidth": 0,
+        "tickvals": [-end, 0, end],
+        "ticktext": [f"−{100 * end:.0f} %", "0 %", f"{100 * end:.0f} % comes back"],
+        "tickfont": {"size": 10},
+    }
+
+
+def _targets(panel: TracePanel) -> dict[str, Any]:
+    """Invisible squares over the cells, because Streamlit reports no clicks on a heatmap."""
+    places = [(i, j) for i in range(len(panel.rows)) for j in range(len(panel.tokens))]
+    unseen = {"marker": {"opacity": 0}}
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [column for _, column in places],
+        "y": [row for row, _ in places],
+        "customdata": [(panel.name, *place) for place in places],
+        "hovertext": [labels.escape(panel.notes[i][j]).replace("\n", "<br>") for i, j in places],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "marker": {"symbol": "square", "size": 14, "opacity": 0, "color": "rgba(128,128,128,1)"},
+        "selected": unseen,
+        "unselected": unseen,
+    }
+
+
+def _axis(texts: Sequence[str], side: str) -> dict[str, Any]:
+    return {
+        "tickmode": "array",
+        "tickvals": list(range(len(texts))),
+        "ticktext": list(map(labels.escape, texts)),
+        "side": side,
+        "range": [-0.5, len(texts) - 0.5],
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+        "automargin": False,
+        "ticks": "",
+        "tickfont": {"size": 10},
+    }
+
+
+def _line(y: float) -> dict[str, Any]:
+    line = {"color": style.NEUTRAL, "width": 1}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": line}
