@@ -1,8 +1,9 @@
-"""The page What if: adding a change, and what it says that the change did."""
+"""The page What if: what it says that changes did, its list of changes, and what a click adds."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from app_pages import run, said, words
@@ -10,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from transformer import compare_runs
 from transformer import interventions as do
+from transformer.what_if.random_heads import random_heads
 from ui.server import catalogue
 
 PAGE = "pages/what_if.py"
@@ -21,23 +23,42 @@ CHANGES = {
     "sub-layer": do.drop_sublayer("decoder", 0, "feed_forward"),
     "token": do.choose(0, "▁drei"),
 }
+HEAD, WORD = do.scale("cross", 0, 1, 3.0), do.hide(0)
 
 
-def opened(change: do.Intervention | None = None) -> AppTest:
-    more = {} if change is None else {"changes": do.write_text([change])}
-    return run(PAGE, model="random", text=TEXT, **more)
+def opened(*changes: do.Intervention, **params: str) -> AppTest:
+    more = {"changes": do.write_text(changes)} if changes else {}
+    return run(PAGE, **{"model": "random", "text": TEXT, **more, **params})
 
 
-def bars(at: AppTest) -> list[float]:
-    charts = [json.loads(each.proto.spec) for each in at.get("plotly_chart")]
-    (found,) = (trace for chart in charts for trace in chart["data"] if trace["type"] == "bar")
-    return list(found["x"])
+def charts(at: AppTest) -> list[dict]:
+    return [json.loads(each.proto.spec) for each in at.get("plotly_chart")]
 
 
-def test_without_a_change_the_page_asks_for_one():
+def bars(at: AppTest, height: int = 0) -> list[float]:
+    found = [trace for chart in charts(at) for trace in chart["data"] if trace["type"] == "bar"]
+    return list(found[height]["x"])
+
+
+def click(at: AppTest, key: str) -> AppTest:
+    return at.button(key).click().run()
+
+
+def words_of(at: AppTest) -> Any:
+    """The words that a click hides."""
+    return next(each for each in at.get("button_group") if each.label == "Hide a word")
+
+
+def active(at: AppTest) -> list[do.Intervention]:
+    return list(do.read_text(at.query_params["changes"])) if "changes" in at.query_params else []
+
+
+def test_without_a_change_the_page_shows_the_translation_and_what_to_click():
     at = opened()
     assert not at.exception
-    assert "Add a change" in said(at)
+    assert catalogue.translator("random").translate(TEXT).text in words(at).replace("\\", "")
+    assert "Click a word to hide it" in words(at)
+    assert not charts(at)
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -64,19 +85,108 @@ def test_both_translations_stand_there_and_the_step_at_which_they_part():
     assert "The translations part at step 1." in words(at)
 
 
-def test_the_button_adds_what_the_controls_say():
-    at = opened()
-    at.button("what-if.add").click().run()
-    assert not at.exception
-    assert at.query_params["changes"] == do.write_text([do.ablate("cross", 0, 0, "zero")])
+# --- the list -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sort", ["layer", "hide", "forbid", "positions", "sublayer"])
-def test_every_sort_of_change_can_be_added(sort: str):
-    at = opened()
-    next(box for box in at.selectbox if box.label == "Change").set_value(sort).run()
-    at.button("what-if.add").click().run()
-    assert not at.exception
-    assert not at.error
-    assert len(do.read_text(at.query_params["changes"])) == 1
-    assert "Add a change" not in said(at)
+def test_a_change_is_switched_off_without_losing_it_and_on_again_in_its_place():
+    at = opened(WORD, HEAD)
+    at.checkbox[0].uncheck().run()
+    assert active(at) == [HEAD]
+    assert at.query_params["off"] == "1.hide_1"
+    assert "(off)" in at.checkbox[0].label
+    again = run(PAGE, model="random", text=TEXT, changes=at.query_params["changes"], off="1.hide_1")
+    assert [each.value for each in again.checkbox] == [False, True]
+    again.checkbox[0].check().run()
+    assert active(again) == [WORD, HEAD]
+    assert "off" not in again.query_params
+
+
+def test_a_change_that_is_switched_off_changes_nothing():
+    assert bars(opened(HEAD, off="1.hide_1")) == bars(opened(HEAD))
+
+
+def test_each_change_is_named_by_what_it_says():
+    at = opened(WORD, HEAD)
+    named = [each.label.replace("\\", "") for each in at.checkbox]
+    assert named == [
+        "source token 1, “one”, is hidden from cross-attention",
+        "cross-attention, layer 1, head 2 times 3",
+    ]
+
+
+def test_a_change_is_taken_out_whether_it_acts_or_not():
+    at = click(opened(HEAD, off="1.hide_1"), "changed.0")
+    assert "off" not in at.query_params
+    assert active(at) == [HEAD]
+    assert active(click(at, "changed.0")) == []
+
+
+def test_all_changes_are_taken_out_at_once():
+    at = click(opened(HEAD, off="1.hide_1"), "changed.none")
+    assert "off" not in at.query_params
+    assert active(at) == []
+
+
+def test_a_change_that_is_refused_says_why_and_can_be_switched_off():
+    at = opened(do.ablate("cross", 8, 0, "zero"), HEAD)
+    assert "There is no layer 9" in said(at)
+    at.checkbox[0].uncheck().run()
+    assert "There is no layer 9" not in said(at)
+    assert active(at) == [HEAD]
+
+
+# --- clicks -------------------------------------------------------------------------------------------------
+
+
+def test_a_click_on_a_word_hides_it_and_another_click_shows_it_again():
+    at = opened(HEAD)
+    words_of(at).set_value([1]).run()
+    assert active(at) == [HEAD, do.hide(1)]
+    words_of(at).set_value([]).run()
+    assert active(at) == [HEAD]
+
+
+def test_the_chosen_head_is_switched_off_with_one_click_and_on_again():
+    at = click(opened(WORD, kind="decoder", decoder="2.3"), "what-if.switch")
+    assert active(at) == [WORD, do.ablate("decoder", 1, 2)]
+    assert "on again" in at.button("what-if.switch").label
+    assert active(click(at, "what-if.switch")) == [WORD]
+
+
+def test_the_chosen_cell_can_take_its_row_s_weight_or_be_hidden():
+    params = {"kind": "cross", "cross": "2.1", "step": "2", "source": "3"}
+    moved = click(opened(WORD, **params), "what-if.move")
+    assert not moved.exception
+    assert active(moved)[1] == do.set_row("cross", 1, 0, 1, {2: 1.0})
+    masked = click(opened(WORD, **params), "what-if.mask")
+    assert active(masked)[1] == do.mask("cross", forbid=[(1, 2)], layer=1)
+
+
+def test_a_cell_that_the_mask_hides_offers_nothing():
+    at = opened(WORD, kind="decoder", step="1", key="2")
+    assert "the mask hides this cell" in words(at)
+    assert "what-if.move" not in [each.key for each in at.button]
+
+
+# --- the control --------------------------------------------------------------------------------------------
+
+
+def test_a_change_of_a_head_stands_among_the_same_change_at_other_heads():
+    at = opened(WORD, HEAD)
+    translator = catalogue.translator("random")
+    base = translator.translate(TEXT)
+    expected = random_heads(translator, TEXT, base.target_ids, HEAD, [WORD])
+    (chart,) = [each for each in charts(at) if len(each["data"]) == 2 and each["data"][0]["type"] == "bar"]
+    assert chart["data"][0]["x"] == pytest.approx([expected.effect])
+    assert chart["data"][1]["x"] == pytest.approx(expected.effects)
+    assert f"{expected.as_large} of 3 move it as far" in words(at)
+    assert "all 3 others" in words(at)
+    assert "beside the other change" in words(at)
+
+
+def test_a_change_of_no_head_has_no_such_control():
+    assert "The same change at other heads" not in words(opened(WORD))
+
+
+def test_a_change_of_every_head_says_why_there_is_no_control():
+    assert "There is no control" in words(opened(do.ablate("cross", 0))).replace("\\", "")

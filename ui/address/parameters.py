@@ -13,6 +13,7 @@ from urllib.parse import quote
 from figures.base.style import SCALES
 from transformer.model.config import ENCODINGS
 from transformer.model.interventions import Intervention, read_text, write_text
+from ui.address.listed import Off, read_off, write_off
 from ui.address.values import (
     BASES,
     COUNTS,
@@ -69,6 +70,7 @@ class State:
         decode: `greedy`, `beam-4`, `sample-7`.
         target: the visitor's own translation.
         changes: what is changed in the run of the model, in the order of acting.
+        off: changes that are switched off, each with its place in the list: `2.hide_3` stands second.
         batch: the second sentence on the encoder page.
         order: the statistic by which the grids of heads are ordered.
         words: whether sub-words are merged into words.
@@ -123,6 +125,7 @@ class State:
     decode: str = "greedy"
     target: str | None = None
     changes: tuple[Intervention, ...] = ()
+    off: Off = ()
     batch: str | None = None
     order: str | None = None
     words: bool = False
@@ -223,6 +226,7 @@ PARAMETERS: dict[str, Parameter] = {
     "decode": Parameter(read_decode),
     "target": Parameter(),
     "changes": Parameter(read_text, write_text),
+    "off": Parameter(read_off, write_off),
     "batch": Parameter(),
     "order": Parameter(one_of(*ORDERS)),
     "words": _YES,

@@ -18,7 +18,7 @@ from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked
 
 RUN: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None}
 """Values that belong to one run of the model; another run starts without them."""
-FRESH: dict[str, Any] = {**RUN, "changes": ()}
+FRESH: dict[str, Any] = {**RUN, "changes": (), "off": ()}
 """Values that belong to one sentence; a new one starts without them."""
 
 

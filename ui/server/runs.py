@@ -127,6 +127,27 @@ def _decode(model: transformer.Translator, asked: Asked, progress: Progress) -> 
     raise AssertionError("a stream ends with the translation")
 
 
+def refusal(asked: Asked) -> str | None:
+    """Why a changed run cannot be made, in one sentence; None if its first step can.
+
+    Args:
+        asked: a request with changes.
+    """
+    model = translator(asked.model)
+
+    def why() -> str | None:
+        try:
+            if asked.target is not None:
+                model.force(asked.text, asked.target, capture=False, interventions=asked.changes)
+            else:
+                next(model.stream(asked.text, 1, capture=False, interventions=asked.changes))
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return kept("refusals").get((asked, id(model)), why)
+
+
 def forced(asked: Asked, base: Translation) -> Translation | None:
     """The changed model on the translation of another run; None if a change contradicts that translation.
 

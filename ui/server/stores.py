@@ -95,6 +95,8 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "told": (64, None),
     "unfamiliar": (256, None),
     "batches": (6, None),
+    "refusals": (256, None),
+    "controls": (64, None),
     "causal": (32, None),
     "compared": (16, lambda found: held(found.base) + held(found.changed)),
 }

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
-from transformer.model.interventions import Choose, DropSource, EditSource, Forbid, Intervention, Prefix
+from figures.base import labels
+from transformer.model.interventions import (
+    Choose,
+    DropSource,
+    EditSource,
+    Forbid,
+    Hide,
+    Intervention,
+    Prefix,
+)
+from transformer.translate.translation import Translation
 from ui.address import session
+from ui.address.listed import Listed, listed, parted
 from ui.address.parameters import State
 from ui.controls.text import plain
 from ui.server import runs
@@ -19,6 +32,37 @@ _LONGEST = 90
 """Most letters of a translation on a button."""
 _OF_TOKENS = (Choose, Forbid, Prefix, EditSource, DropSource)
 """Changes of what the model reads and writes, which leave its arithmetic as it is."""
+Tell = Callable[[State, Opened | None, bool], None]
+"""Draws what a page says about changes; gets what `tell` gets."""
+
+
+def all_of(now: State) -> tuple[Listed, ...]:
+    """The list of changes of a state, with those that are switched off."""
+    return listed(now.changes, now.off)
+
+
+def take(items: Iterable[Listed], **more: Any) -> None:
+    """Takes another list of changes; the cursor keeps its step.
+
+    Args:
+        items: the list.
+        more: other values of the state.
+    """
+    session.change(**{**session.RUN, "step": session.current().step, **parted(items), **more})
+
+
+def add(change: Intervention, **more: Any) -> None:
+    """Adds a change at the end of the list, or switches it on if it is there; further as `take`."""
+    items = all_of(session.current())
+    if change in [each.change for each in items]:
+        take([Listed(each, on or each == change) for each, on in items], **more)
+    else:
+        take([*items, Listed(change, True)], **more)
+
+
+def remove(change: Intervention) -> None:
+    """Takes a change out of the list."""
+    take(each for each in all_of(session.current()) if each.change != change)
 
 
 def of_tokens(now: State) -> State:
@@ -43,34 +87,50 @@ def tell(now: State, opened: Opened | None, arithmetic: bool = True) -> None:
         note = " (this page shows the model's own arithmetic, without them)" if left_out else ""
         st.caption(f":material/edit: {_count(now.changes)}{note}:", width="content")
         for i, each in enumerate(now.changes[:_MOST]):
-            _one(i, each, now.changes)
+            _one(i, each, opened)
         if opened is not None and not left_out:
             _back(now, opened)
         if opened is None or len(now.changes) > 1:
-            st.button("remove all", type="tertiary", on_click=_take, args=((),), key="changed.none")
+            st.button("remove all", type="tertiary", on_click=keep_first, args=(0,), key="changed.none")
 
 
 def _sentence(changes: tuple[Intervention, ...]) -> str:
-    return f":material/edit: {_count(changes)}: {'; '.join(map(_said, changes))}."
+    return f":material/edit: {_count(changes)}: {'; '.join(map(said, changes))}."
 
 
 def _count(changes: tuple[Intervention, ...]) -> str:
     return "1 change is active" if len(changes) == 1 else f"{len(changes)} changes are active"
 
 
-def _said(change: Intervention) -> str:
-    return plain(str(change).replace("“▁", "“"))
+def said(change: Intervention, run: Translation | None = None) -> str:
+    """A change as people read it, as Markdown.
+
+    Args:
+        change: the change.
+        run: the changed run, if there is one; it knows the words behind positions.
+    """
+    told = str(change).replace("“▁", "“")
+    if isinstance(change, Hide) and run is not None and change.source_token < len(run.source_tokens):
+        where = f"source token {labels.count(change.source_token)}"
+        told = told.replace(where, f"{where}, “{labels.display(run.source_tokens[change.source_token])}”,")
+    return plain(told)
 
 
-def _one(number: int, change: Intervention, changes: tuple[Intervention, ...]) -> None:
+def keep_first(count: int) -> None:
+    """Takes out all changes that act, but the first; those that are switched off stay."""
+    now = session.current()
+    take(listed(now.changes[:count], now.off))
+
+
+def _one(number: int, change: Intervention, opened: Opened | None) -> None:
     """One change; a click takes it out."""
     st.button(
-        _said(change),
+        said(change, None if opened is None else opened.translation),
         type="tertiary",
         icon=":material/close:",
         help="Take this change out",
-        on_click=_take,
-        args=((*changes[:number], *changes[number + 1 :]),),
+        on_click=remove,
+        args=(change,),
         key=f"changed.{number}",
     )
 
@@ -88,11 +148,7 @@ def _back(now: State, opened: Opened) -> None:
         type="tertiary",
         icon=":material/undo:",
         help="The translation before the last change. Click to go back to it.",
-        on_click=_take,
-        args=(fewer,),
+        on_click=keep_first,
+        args=(len(fewer),),
         key="changed.back",
     )
-
-
-def _take(changes: tuple[Intervention, ...]) -> None:
-    session.change(**{**session.RUN, "changes": changes, "step": session.current().step})

@@ -15,7 +15,10 @@ from ui.shell.model_picker import pick_model
 
 
 def open_sentence_page(
-    title: str, controls: Callable[[State], None] | None = None, changes: bool = True
+    title: str,
+    controls: Callable[[State], None] | None = None,
+    changes: bool = True,
+    tell: changed.Tell = changed.tell,
 ) -> Opened | None:
     """Draws the top of a page and translates its sentence.
 
@@ -24,6 +27,7 @@ def open_sentence_page(
         controls: draws the controls between the sentence box and the picture; gets the state.
         changes: whether the page can show a run whose arithmetic is changed; if not, only changed tokens
             hold on it.
+        tell: draws what is said about changes.
 
     Returns:
         The sentence, ready to be shown; None if something was refused, and the page has said why.
@@ -39,7 +43,7 @@ def open_sentence_page(
         opened = sentence.open_sentence(model, now if changes else changed.of_tokens(now))
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
-    changed.tell(now, opened, changes)
+    tell(now, opened, changes)
     if opened is not None:
         unfamiliar.tell(opened)
     return opened

@@ -1,119 +1,124 @@
-"""The controls that add a change."""
+"""The controls that add a change: words to hide with one click, and every other sort by group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import streamlit as st
 
 from figures.base import labels
-from figures.base.captions import KIND_NAMES
 from transformer import interventions as do
-from transformer.model.interventions.base import PARTS
+from transformer.model.sites import AttentionKind
 from ui.address import session
-from ui.server import catalogue
+from ui.address.listed import Listed
+from ui.controls import pickers
+from ui.controls.text import plain
+from ui.server import runs
 from ui.server.opened import Opened
+from ui.shell import changed
+from ui.views.what_if.sorts import arithmetic, attention, fields, heads, patching, tokens
 
-_BY = {
-    "zero": "zero",
-    "mean": "its mean output",
-    "uniform": "equal weights",
-    "previous": "the token before",
-    "first": "the first token",
+_GROUPS = {
+    "Tokens": tokens.SORTS,
+    "Heads": heads.SORTS,
+    "Attention": attention.SORTS,
+    "Arithmetic": arithmetic.SORTS,
+    "Another sentence": patching.SORTS,
 }
-_STACKS = {"encoder": ("self_attention", "feed_forward"), "decoder": tuple(PARTS)}
+_FORCED = (
+    "While decoding, later tokens do not exist. So the causal mask can be lifted only over a finished "
+    "translation: the page takes the one without changes and keeps to it."
+)
 
 
 def add(opened: Opened) -> None:
-    """Lets the visitor choose a change and add it."""
+    """Lets the visitor hide a word, or choose another change and add it."""
+    _words(opened)
+    _others(opened)
+
+
+# --- words to hide ------------------------------------------------------------------------------------------
+
+
+def _words(opened: Opened) -> None:
+    """The source as the model reads it; a click hides a token from cross-attention, or shows it again."""
+    words = labels.names(opened.translation.source_tokens)
+    hidden = _hidden(len(words))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-words"):
+        st.caption("Click a word to hide it from cross-attention:", width="content")
+        st.pills(
+            "Hide a word",
+            range(len(words)),
+            format_func=words.__getitem__,
+            selection_mode="multi",
+            default=hidden,
+            label_visibility="collapsed",
+            **pickers.control("what-if.words", tuple(hidden), _hide, words),
+        )
+
+
+def _hidden(count: int) -> list[int]:
+    found = [each.source_token for each in session.current().changes if isinstance(each, do.Hide)]
+    return sorted({at for at in found if at < count})
+
+
+def _hide(chosen: list[int]) -> None:
+    """Makes the chosen tokens those that are hidden."""
+    items = changed.all_of(session.current())
+    kept = [each for each in items if not _shown_again(each, chosen)]
+    there = {each.change for each in kept if each.on}
+    new = [change for at in chosen if (change := do.hide(at)) not in there]
+    kept = [each for each in kept if each.change not in new]
+    changed.take([*kept, *(Listed(change, True) for change in new)])
+
+
+def _shown_again(item: Listed, chosen: list[int]) -> bool:
+    return item.on and isinstance(item.change, do.Hide) and item.change.source_token not in chosen
+
+
+# --- every other sort ---------------------------------------------------------------------------------------
+
+
+@st.fragment
+def _others(opened: Opened) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-groups"):
+        st.caption("or change something else:", width="content")
+        group = st.segmented_control(
+            "Sort of change", list(_GROUPS), label_visibility="collapsed", key="what-if.group"
+        )
+    if group is not None:
+        _one(opened, _GROUPS[group])
+
+
+def _one(opened: Opened, sorts: tuple[fields.Sort, ...]) -> None:
+    change, problem = None, None
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="what-if-add"):
-        with st.container(width=300):
-            sort = st.selectbox("Change", list(_SORTS), format_func=lambda name: _SORTS[name][0])
-        change = _SORTS[sort][1](opened)
-        st.button("Add", type="primary", on_click=_add, args=(change,), key="what-if.add")
+        with st.container(width=290):
+            sort = sorts[st.selectbox("Change", range(len(sorts)), format_func=lambda i: sorts[i].label) or 0]
+        try:
+            change = sort.choose(opened)
+            problem = None if change is None else runs.refusal(_with(opened, change))
+        except ValueError as error:
+            problem = str(error)
+        wanted = st.button(
+            "Add", type="primary", disabled=change is None or problem is not None, key="what-if.add"
+        )
+    if problem is not None:
+        st.warning(plain(problem), icon=":material/error:")
+    else:
+        st.caption(_FORCED if change is not None and _given(opened, change) else sort.says)
+    if wanted and change is not None:
+        changed.add(change, **_given(opened, change))
+        st.rerun()
 
 
-def _add(change: do.Intervention) -> None:
-    now = session.current().changes
-    if change not in now:
-        session.change(**{**session.RUN, "changes": (*now, change), "step": session.current().step})
+def _with(opened: Opened, change: do.Intervention) -> runs.Asked:
+    """The request with one more change."""
+    others = tuple(each for each in opened.asked.changes if each != change)
+    return replace(opened.asked, changes=(*others, change), **_given(opened, change))
 
 
-# --- one function for each sort of change -------------------------------------------------------------------
-
-
-def _head(opened: Opened) -> do.Intervention:
-    kind = _kind()
-    layers, heads = catalogue.sizes(opened.asked.model)[kind]
-    layer = _layer(layers)
-    with st.container(width=110):
-        head = st.selectbox("Head", range(heads), format_func=lambda i: f"head {labels.count(i)}")
-    return do.ablate(kind, layer, head, _by(opened, kind))
-
-
-def _whole_layer(opened: Opened) -> do.Intervention:
-    kind = _kind()
-    layers, heads = catalogue.sizes(opened.asked.model)[kind]
-    return do.ablate(kind, _layer(layers), tuple(range(heads)), _by(opened, kind))
-
-
-def _hide(opened: Opened) -> do.Intervention:
-    names = labels.key_names(opened.translation.source_tokens)
-    with st.container(width=180):
-        at = st.selectbox("Source token", range(len(names)), format_func=names.__getitem__)
-    return do.hide(at)
-
-
-def _forbid(opened: Opened) -> do.Intervention:
-    tokens = list(dict.fromkeys(opened.translation.target_tokens))
-    with st.container(width=180):
-        token = st.selectbox("Token", tokens, format_func=labels.display)
-    return do.forbid(token)
-
-
-def _positions(opened: Opened) -> do.Intervention:
-    return do.no_positions(_side())
-
-
-def _sublayer(opened: Opened) -> do.Intervention:
-    side = _side()
-    layer = _layer(catalogue.sizes(opened.asked.model)[side][0])
-    with st.container(width=220):
-        name = st.selectbox("Sub-layer", _STACKS[side], format_func=lambda part: PARTS[part])
-    return do.drop_sublayer(side, layer, name)
-
-
-_SORTS: dict[str, tuple[str, Callable[[Opened], do.Intervention]]] = {
-    "head": ("switch off a head", _head),
-    "layer": ("switch off all heads of a layer", _whole_layer),
-    "hide": ("hide a source token from cross-attention", _hide),
-    "forbid": ("forbid a token of the translation", _forbid),
-    "positions": ("leave out the positions of a side", _positions),
-    "sublayer": ("leave out a sub-layer", _sublayer),
-}
-
-
-def _kind() -> str:
-    with st.container(width=230):
-        return str(st.selectbox("Attention", catalogue.KINDS[::-1], format_func=KIND_NAMES.__getitem__))
-
-
-def _side() -> str:
-    with st.container(width=130):
-        return str(st.selectbox("Side", ("encoder", "decoder")))
-
-
-def _layer(layers: int) -> int:
-    with st.container(width=110):
-        chosen = st.selectbox("Layer", range(layers), format_func=lambda i: f"layer {labels.count(i)}")
-    return int(chosen)
-
-
-def _by(opened: Opened, kind: str) -> str:
-    ways = dict(_BY)
-    if catalogue.translator(opened.asked.model).means is None:
-        del ways["mean"]
-    if kind == "cross":
-        del ways["previous"]
-    with st.container(width=180):
-        return str(st.selectbox("and give instead", list(ways), format_func=ways.__getitem__))
+def _given(opened: Opened, change: do.Intervention) -> dict[str, str]:
+    """The translation that the model must read from now on, if a change is defined over a given one only."""
+    lifts = isinstance(change, do.Mask) and change.kind is AttentionKind.DECODER and change.lifts
+    return {"target": fields.unchanged(opened).text} if lifts and opened.asked.target is None else {}

@@ -11,22 +11,17 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
-from figures.base.captions import KIND_NAMES
-from figures.maps.difference import difference_map, scale_end
-from figures.pages.heads import Cell, head_grid
 from figures.pages.what_if import Moved, delta_bars
 from transformer import compare_runs
 from transformer.translate.translation import Translation
 from transformer.what_if.difference import Pair
 from transformer.what_if.two_runs import RunDifference, SharedStep
-from ui.address import session
-from ui.address.parameters import State
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.server import runs
 from ui.server.opened import Opened
 from ui.server.stores import kept
-from ui.views.what_if import adding
+from ui.views.what_if import adding, control, maps
 
 _SEEING = (
     "The model runs twice: once as it is, once with the changes. As long as both have written the same "
@@ -37,18 +32,16 @@ _SEEING = (
 )
 _FORMULA = r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
 SPACE = "▁"
-_WIDE = 340
-_CELLS = 40
 
 
 def show(opened: Opened) -> None:
     """Draws the page."""
     adding.add(opened)
-    changes = opened.asked.changes
-    if not changes:
-        st.info("Add a change: the model decodes again, and this page shows what the change did.")
-        return
     base = runs.translate(replace(opened.asked, changes=()), runs.Untold())
+    if not opened.asked.changes:
+        st.markdown(f":gray[as it is:] {plain(base.text)}")
+        st.caption("With each change the model translates again, and this page shows what the change did.")
+        return
     free = _compared(opened, base, opened.traced().translation)
     st.markdown(_sentence(free))
     forced = runs.forced(opened.asked, base)
@@ -58,7 +51,8 @@ def show(opened: Opened) -> None:
         _steps(same, forced is not None)
     with right:
         _candidates(free)
-    _maps(same)
+        control.draw(opened, base)
+    maps.draw(same, opened.translation)
     pickers.seen("What am I seeing?", _SEEING, _FORMULA)
 
 
@@ -116,7 +110,24 @@ def _steps(found: RunDifference, forced: bool) -> None:
     st.markdown("##### How probable the unchanged translation is now")
     st.plotly_chart(draw(), key="what-if.delta", config={"displayModeBar": False}, alt=caption)
     st.caption(plain(caption))
-    export.picture("what-if.delta", draw, caption)
+    export.picture("what-if.delta", draw, caption, table=lambda: _table(found))
+
+
+def _table(found: RunDifference) -> export.Table:
+    """The steps as numbers."""
+    names = ("step", "token", "log p as it is, nats", "log p changed, nats", "Δ log p, nats", "KL, nats")
+    rows = [
+        (
+            labels.count(i),
+            step.base.token,
+            step.base.log_prob,
+            step.base.log_prob + step.delta_log_p,
+            step.delta_log_p,
+            step.kl,
+        )
+        for i, step in enumerate(found.steps)
+    ]
+    return [names, *rows]
 
 
 def _moved(number: int, step: SharedStep) -> Moved:
@@ -149,91 +160,3 @@ def _candidates(found: RunDifference) -> None:
 
 def _share(log_prob: float) -> str:
     return "–" if log_prob != log_prob else percent(float(np.exp(log_prob)))
-
-
-def _maps(found: RunDifference) -> None:
-    """The largest difference of every head, and the map of differences of one."""
-    now = session.current()
-    kind = now.kind or "cross"
-    st.markdown("##### What every head attends to otherwise")
-    pickers.kind_picker(kind, lambda name: session.change(kind=name))
-    head = getattr(now, kind)
-    tiles, large = st.columns([1, 1], gap="large")
-    with tiles:
-        _grid(found, now, kind)
-    with large:
-        _map(found, kind, head)
-
-
-def _grid(found: RunDifference, now: State, kind: str) -> None:
-    most = found.largest(kind)
-    cells = [[_cell(float(value), i, j) for j, value in enumerate(row)] for i, row in enumerate(most)]
-    caption = (
-        f"{KIND_NAMES[kind]}: the largest change of a weight in each head, over the rows that "
-        "both runs share · choose a head to see its map"
-    )
-
-    def draw(color: str | None = None) -> go.Figure:
-        return head_grid(cells, kind, getattr(now, kind), color)
-
-    key = f"what-if.heads.{kind}"
-    st.plotly_chart(
-        draw(pickers.ink()),
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, lambda head: session.change(**{kind: tuple(head)})),
-        selection_mode="points",
-        alt=caption,
-    )
-    st.caption(plain(caption))
-    export.picture("what-if.heads", draw, caption)
-
-
-def _cell(value: float, layer: int, head: int) -> Cell:
-    name = labels.head_phrase(layer, head)
-    return Cell(value, f"{value:.2f}", "", f"{name}: a weight changes by up to {value:.3f}")
-
-
-def _map(found: RunDifference, kind: str, head: tuple[int, int]) -> None:
-    common = found.common(kind)
-    rows, columns = common.rows[:_CELLS], common.columns[:_CELLS]
-    base, changed = (
-        run.weights(kind, *head)[np.ix_([pair[at] for pair in rows], [pair[at] for pair in columns])]
-        for at, run in enumerate((found.base, found.changed))
-    )
-    if not base.size:
-        st.caption("The two runs share no row of this kind.")
-        return
-    names = _names(found, kind)
-    end = scale_end(float(np.abs(changed - base).max()))
-    caption = (
-        f"changed (A) − as it is (B) · {KIND_NAMES[kind]}, {labels.head_phrase(*head)} · weights, "
-        f"from −{end:.1f} to {end:.1f} · {found.base.model}"
-    )
-
-    def draw() -> go.Figure:
-        distances = np.abs(changed - base).sum(1) / 2
-        return difference_map(
-            changed,
-            base,
-            np.ones_like(base, dtype=bool),
-            [names[0][pair[0]] for pair in rows],
-            [names[1][pair[0]] for pair in columns],
-            distances,
-            end,
-            ("queries", "keys"),
-            _WIDE,
-        )
-
-    st.plotly_chart(draw(), width="content", key="what-if.map", config={"displayModeBar": False}, alt=caption)
-    st.caption(plain(caption))
-    export.picture("what-if.map", draw, caption)
-
-
-def _names(found: RunDifference, kind: str) -> tuple[list[str], list[str]]:
-    """Names of the queries and keys of the unchanged run."""
-    run = found.base
-    source = labels.names(run.source_tokens)
-    read = labels.names(run.decoder_input_tokens)
-    written = labels.names(run.target_tokens)
-    return {"encoder": (source, source), "decoder": (read, read), "cross": (written, source)}[kind]

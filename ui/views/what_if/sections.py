@@ -8,7 +8,7 @@ from ui.address import session
 from ui.address.parameters import State
 from ui.controls import pickers
 from ui.shell.page import open_sentence_page, with_model
-from ui.views.what_if import causal, page
+from ui.views.what_if import causal, changes, page
 
 TITLE = "What if"
 Switch = Callable[[State], None]
@@ -26,7 +26,7 @@ def _switch(now: State) -> None:
 
 
 def _own_changes(switch: Switch) -> None:
-    opened = open_sentence_page(TITLE, switch)
+    opened = open_sentence_page(TITLE, switch, tell=changes.tell)
     if opened is not None:
         with_model(opened, page.show)
 

@@ -1,0 +1,68 @@
+"""The visitor's list of changes: those that act, and in their places those that are switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from transformer.model.interventions import Intervention, InterventionError, read_text, write_text
+from ui.address.values import read_position
+
+Off = tuple[tuple[int, Intervention], ...]
+"""Changes that are switched off, each with its place (from 0) in the list of all changes."""
+
+
+class Listed(NamedTuple):
+    """A change in the list.
+
+    Attributes:
+        change: the change.
+        on: whether it acts.
+    """
+
+    change: Intervention
+    on: bool
+
+
+def listed(changes: Iterable[Intervention], off: Off) -> tuple[Listed, ...]:
+    """The whole list.
+
+    Args:
+        changes: the changes that act, in their order.
+        off: those that are switched off; one whose place is beyond the end comes last.
+    """
+    found = [Listed(each, True) for each in changes]
+    for place, each in sorted(off, key=lambda item: item[0]):
+        found.insert(place, Listed(each, False))
+    return tuple(found)
+
+
+def parted(items: Iterable[Listed]) -> dict[str, Any]:
+    """A list as values of the state: `changes` and `off`."""
+    items = list(items)
+    return {
+        "changes": tuple(each.change for each in items if each.on),
+        "off": tuple((i, each.change) for i, each in enumerate(items) if not each.on),
+    }
+
+
+def write_off(off: Off) -> str:
+    """Changes that are switched off: `2.hide_3~4.choose_1_▁ist`, each after its place in the list, from 1."""
+    return "~".join(f"{place + 1}.{write_text([change])}" for place, change in off)
+
+
+def read_off(text: str) -> Off:
+    """Reads what `write_off` wrote.
+
+    Raises:
+        ValueError: the text holds something else.
+    """
+    return tuple(_read(each) for each in text.split("~"))
+
+
+def _read(text: str) -> tuple[int, Intervention]:
+    place, _, written = text.partition(".")
+    changes = read_text(written)
+    if len(changes) != 1:
+        raise InterventionError("A change that is switched off follows its place in the list and a dot.")
+    return read_position(place), changes[0]

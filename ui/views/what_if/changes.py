@@ -1,0 +1,53 @@
+"""The list of changes: each can be switched off and on, and taken out."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui.address.listed import Listed
+from ui.address.parameters import State
+from ui.controls import pickers
+from ui.server.opened import Opened
+from ui.shell import changed
+
+
+def tell(now: State, opened: Opened | None, _arithmetic: bool) -> None:
+    """Draws the list in place of the line that other pages draw; nothing if nothing is changed."""
+    items = changed.all_of(now)
+    if not items:
+        changed.tell(now, opened)
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="changes"):
+        for i, item in enumerate(items):
+            _one(i, item, items, opened)
+        if len(items) > 1:
+            st.button("remove all", type="tertiary", on_click=changed.take, args=((),), key="changed.none")
+
+
+def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: Opened | None) -> None:
+    said = changed.said(item.change, None if opened is None else opened.translation)
+
+    def switch(on: bool) -> None:
+        changed.take(_with(items, number, Listed(item.change, on)))
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
+        st.checkbox(
+            said if item.on else f":gray[{said} (off)]",
+            item.on,
+            width="content",
+            **pickers.control(f"changed.on.{number}", item.on, switch, [said]),
+        )
+        st.button(
+            "",
+            type="tertiary",
+            icon=":material/close:",
+            help="Take this change out",
+            on_click=changed.take,
+            args=(_with(items, number),),
+            key=f"changed.{number}",
+        )
+
+
+def _with(items: tuple[Listed, ...], number: int, *instead: Listed) -> tuple[Listed, ...]:
+    """The list with another item in one place, or without it."""
+    return *items[:number], *instead, *items[number + 1 :]

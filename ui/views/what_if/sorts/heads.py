@@ -1,0 +1,49 @@
+"""Changes of what heads give."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from transformer import interventions as do
+from ui.server.opened import Opened
+from ui.views.what_if.sorts import fields
+from ui.views.what_if.sorts.fields import Sort
+
+_BY = {
+    "zero": "zero",
+    "mean": "its mean output",
+    "uniform": "equal weights",
+    "previous": "the token before",
+    "first": "the first token",
+}
+
+
+def _switch_off(opened: Opened) -> do.Intervention:
+    kind = fields.kind()
+    return do.ablate(kind, *fields.heads(opened, kind), _by(opened, kind))
+
+
+def _by(opened: Opened, kind: str) -> str:
+    ways = dict(_BY)
+    if fields.translator(opened).means is None:
+        del ways["mean"]
+    if kind == "cross":
+        del ways["previous"]
+    with st.container(width=180):
+        return str(st.selectbox("and give instead", list(ways), format_func=ways.__getitem__))
+
+
+def _scale(opened: Opened) -> do.Intervention:
+    kind = fields.kind()
+    return do.scale(kind, *fields.heads(opened, kind), fields.number("Output times", 2.0, -100.0, 100.0, 0.5))
+
+
+SORTS = (
+    Sort(
+        "switch off a head",
+        "Zero takes its output away. The mean keeps what it gives to any sentence and takes away what it "
+        "says about this one.",
+        _switch_off,
+    ),
+    Sort("scale a head", "The head's output is multiplied: 0 switches it off, −1 turns it round.", _scale),
+)
