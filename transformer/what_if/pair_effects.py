@@ -82,7 +82,7 @@ class PairEffects:
         """
         excess, alone = self.excess, self.alone
         pairs = [
-            (float(excess[pair]), *sorted(pair, key=lambda at: -alone[at]))
+            (float(excess[pair]), *(pair if alone[pair[0]] > alone[pair[1]] else pair[::-1]))
             for pair in combinations(range(len(self.heads)), 2)
         ]
         return tuple(
