@@ -3,7 +3,7 @@
     python benchmarks/opening.py [--model assets/models/en-de] [--sentences 500]
 
 For each sentence, the model translates greedily, and the head of cross-attention that opens first chooses
-the step, as on the home page. The glosses are compared with the hand-made links of the sample
+the step, as on the home page. The glosses are compared with the links made by hand in the sample
 (`alignments.tsv`), with the given targets forced.
 """
 
@@ -38,7 +38,7 @@ def opened(run: Translation, head: tuple[int, int]) -> tuple[int, int]:
 
 
 def right_glosses(run: Translation, head: tuple[int, int], gold: GoldPair) -> tuple[int, int, int]:
-    """The glosses of a forced target that a hand-made link confirms, all glosses, and all words."""
+    """The glosses of a forced target that a link made by hand confirms, all glosses, and all words."""
     words = text_words(run.target_tokens)
     found = links(run.attention.weights("cross", *head), run.source_tokens, words)
     source, target = (_numbers(tokens) for tokens in (run.source_tokens, run.target_tokens))

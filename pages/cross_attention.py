@@ -15,11 +15,11 @@ PAGE = page.KindPage(
     strips=("source", "target"),
     cursor="step",
     note="**What to notice.** Self-attention looks inside its own sequence. Here the queries come from the "
-    "decoder, and the keys and values from the encoder's output. In no other way does the source reach the "
-    "translation. If both languages put the words in the same order, the dark cells lie near the diagonal; a "
+    "decoder, and the keys and values from the encoder's output. The source reaches the translation in no "
+    "other way. If both languages put the words in the same order, the dark cells lie near the diagonal; a "
     "word that moves leaves it.\n\n"
-    "**A weight says how much was read, not what it mattered.** What the translation needs shows only when "
-    "something is changed: without this head, the translation may well stay the same.\n\n"
+    "**A weight says how much was read, not how much it mattered.** Only a change shows what the translation "
+    "needs: without this head, the translation may well stay the same.\n\n"
     "The same attention serves whenever one text reads another: in reading comprehension, for example, the "
     "words of a question attend to the words of a text.",
     seeing="The decoder's state at each step makes a query and compares it with the keys of all source "

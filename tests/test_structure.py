@@ -21,7 +21,7 @@ ROOMS = {
 }
 """The rooms of each package, ground first: a file imports from its own room and those before it."""
 MOST_FILES = 13
-"""A room with more files asks for a door: a folder inside it."""
+"""A room with more files than this needs a folder inside."""
 MAY_IMPORT = {
     "transformer": {"transformer"},
     "figures": {"figures"},
@@ -145,7 +145,7 @@ def private(name: str) -> bool:
 
 
 OTHERS_PRIVATE = {"torch"}
-"""Libraries of which something private is used where nothing public does it."""
+"""Libraries of which something private is used because nothing public does it."""
 
 
 def reached(source: str) -> Iterator[str]:

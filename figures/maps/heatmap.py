@@ -16,7 +16,7 @@ LEGEND = 34
 _SUMS = 76
 _HOVER = "%{text}<br>weight %{customdata[0]:.3f}"
 MASKED = " (masked)"
-"""What a hover text ends with where nothing could be attended to."""
+"""The end of the hover text of a masked cell."""
 _SCORE = " · score before the mask %{customdata[1]:.2f}"
 
 

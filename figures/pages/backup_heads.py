@@ -14,7 +14,6 @@ from figures.base import labels, style
 _SIZE = 560
 """Px of the map's width and height, labels included."""
 _LABELS = 44
-_LEGEND = 46
 _ROOM = 30
 """Most heads of which each has a label; of more, every other one, and so on."""
 
@@ -47,8 +46,8 @@ def pairs_map(pairs: Pairs) -> go.Figure:
     layout = {
         "xaxis": _axis(names, "bottom") | {"tickangle": -90},
         "yaxis": _axis(names, "left") | {"range": [len(names) - 0.5, -0.5]},
-        "height": _SIZE + _LEGEND,
-        "margin": {"l": _LABELS, "t": _LEGEND, "r": 6, "b": _LABELS},
+        "height": _SIZE,
+        "margin": {"l": _LABELS, "t": 6, "r": 6, "b": _LABELS},
         "shapes": [*(_frame(at) for at in range(len(names))), *_lines(pairs.heads)],
         "dragmode": False,
         "clickmode": "event+select",
@@ -72,7 +71,7 @@ def _scale(end: float) -> dict[str, Any]:
     """The colour bar over the empty half of the map."""
     return {
         "orientation": "h",
-        "x": 1,
+        "x": 0.96,
         "xanchor": "right",
         "y": 1,
         "yanchor": "top",

@@ -50,7 +50,7 @@ class Symbols:
         return f"W<sup>{name.lower() if self.columns else name}</sup>"
 
     def projected(self, position: int) -> str:
-        """How a position's query comes about: q = x W^Q, or q = W^q a."""
+        """The formula of a position's query: q = x W^Q, or q = W^q a."""
         q, x = self.numbered("q", position), self.numbered(self.x, position)
         return f"{q} = {self.matrix('Q')}{x}" if self.columns else f"{q} = {x}{self.matrix('Q')}"
 

@@ -133,7 +133,7 @@ def padding_grid(sentences: Sequence[Sequence[str]], mask: np.ndarray, selected:
         "showscale": False,
         "customdata": [[labels.escape(each) for each in line] for line in shown],
         "ygap": 3,
-        "hovertemplate": "sentence %{y}, place %{x}: %{customdata}<extra></extra>",
+        "hovertemplate": "sentence %{y}, position %{x}: %{customdata}<extra></extra>",
         "x0": 1,
         "y0": 1,
     }

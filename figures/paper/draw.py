@@ -1,4 +1,4 @@
-"""The parts of a sheet, drawn with matplotlib: maps and letters; in pt from the upper left corner."""
+"""The parts of a sheet, drawn with matplotlib: maps and text; in pt from the upper left corner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HAIR = 0.4
 _SEAM = 0.1
 """Outline of a cell in pt, in its own colour: without it, readers of PDF show white lines between cells."""
 _MIDDLE = 0.35
-"""How far a line of text stands below the middle of its row, in multiples of the letters."""
+"""How far a line of text stands below the middle of its row, in multiples of the font size."""
 
 
 def colours(weights: np.ndarray, kind: str, scale: str = "linear") -> np.ndarray:
@@ -69,7 +69,7 @@ class Pen:
 
     Attributes:
         axes: the sheet.
-        letters: size of the letters in pt.
+        letters: the font size in pt.
         scale: how weights become colours.
     """
 

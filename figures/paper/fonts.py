@@ -18,7 +18,7 @@ _PLAIN = {"style": ("normal",), "weight": (400, "normal", "regular", "book")}
 _TRUETYPE = {b"\x00\x01\x00\x00", b"true"}
 """How a TrueType file begins; all others (CFF outlines, collections) cannot be embedded as TrueType."""
 _PLACEHOLDERS = "Last Resort"
-"""How the names of fonts begin that draw a frame for every letter there is, and no letter itself."""
+"""How the names of fonts begin that draw a frame in place of every letter."""
 _VARIANTS = range(0xFE00, 0xFE10)
 """Marks that choose between two drawings of the letter before them; they have no drawing themselves."""
 

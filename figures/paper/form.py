@@ -1,4 +1,4 @@
-"""What a visitor may choose about a figure for a paper, and the figure that comes of it."""
+"""What a visitor may choose for a figure in a paper, and the finished figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FILES: tuple[File, ...] = ("pdf", "svg", "png")
 WIDTHS = (3.0, 40.0)
 """Smallest and largest width in cm."""
 LETTERS = (4.0, 24.0)
-"""Smallest and largest letters in pt."""
+"""Smallest and largest font size in pt."""
 MOST_HEADS = 12
 """Most heads on one sheet."""
 INCH = 2.54
@@ -29,12 +29,12 @@ class Form:
     Attributes:
         file: the format of the file.
         width: width in cm; the height follows from it.
-        letters: size of the letters in pt.
-        columns: maps side by side.
+        letters: the font size in pt.
+        columns: maps per row.
         scale: how weights become colours, one of `style.SCALES`.
         footnote: whether what the figure shows and where it comes from is printed under it.
         dpi: dots per inch of a PNG.
-        draft: whether a small PNG is made that shows how the file will look, with what is to know about it.
+        draft: whether a small PNG is made that shows how the file will look, with the same notes.
 
     Raises:
         ValueError: a number is outside its range.
@@ -52,8 +52,8 @@ class Form:
     def __post_init__(self) -> None:
         for name, value, (low, high) in (
             ("width is {} cm", self.width, WIDTHS),
-            ("size of the letters is {} pt", self.letters, LETTERS),
-            ("number of maps side by side is {}", self.columns, (1, MOST_HEADS)),
+            ("font size is {} pt", self.letters, LETTERS),
+            ("number of maps per row is {}", self.columns, (1, MOST_HEADS)),
         ):
             if not low <= value <= high:
                 raise ValueError(f"The {name.format(value)}; it must be from {low:g} to {high:g}.")

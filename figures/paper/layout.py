@@ -14,21 +14,21 @@ from figures.paper.form import Form
 Measure = Callable[[str], float]
 """The width of a text in pt."""
 LINE = 1.35
-"""Height of a line of text, in multiples of the letters."""
+"""Height of a line of text, in multiples of the font size."""
 GAP = 0.4
-"""Space between a label and its map, in multiples of the letters."""
+"""Space between a label and its map, in multiples of the font size."""
 SHORT = "queries"
 """The title of the rows of a map that is too low for more."""
 _ROOM = 14.0
-"""Widest label, in multiples of the letters."""
+"""Widest label, in multiples of the font size."""
 _TALLEST = 680.0
 """Greatest height of a sheet in pt: a page of a journal."""
 _LETTERS_EACH = 0.95
-"""Least distance of two labels, in multiples of the letters."""
+"""Least distance of two labels, in multiples of the font size."""
 _LEAST = 5.0
-"""Smallest letters of a label in pt: before they get smaller, labels are left out."""
+"""Smallest font size of a label in pt: before labels get smaller, some are left out."""
 _AIR = 1.5
-"""Space between two maps, in multiples of the letters."""
+"""Space between two maps, in multiples of the font size."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Layout:
         corners: the upper left corner of each map's first cell.
         rooms: the width in pt for what stands above each map.
         cell: side of a cell.
-        letters: size of the labels in pt.
+        letters: the font size of the labels in pt.
         step: every how many tokens a label is written, so that labels do not overlap.
         bottom: where the maps end.
     """
@@ -114,7 +114,7 @@ def lay_out(panels: Sequence[Panel], form: Form) -> Layout:
     if cell < 0.25:
         raise ValueError(
             f"Labels of {form.letters:g} pt leave no room for the maps in {form.width:g} cm. "
-            "Choose a larger width, smaller letters, or fewer maps side by side."
+            "Choose a larger width, a smaller font, or fewer maps per row."
         )
     xs = _starts(lefts, [cell * each for each in wide], gap)
     ys = _starts(tops, [cell * each for each in tall], gap)
@@ -127,7 +127,7 @@ def lay_out(panels: Sequence[Panel], form: Form) -> Layout:
 def _fitting(cell: float, letters: float) -> tuple[float, int]:
     """The size of labels in pt, and every how many tokens one is written.
 
-    Labels become smaller than the other letters if that leaves room for all of them.
+    Labels become smaller than the other text if that leaves room for all of them.
     """
     small = cell / _LETTERS_EACH
     if small >= min(letters, _LEAST):

@@ -12,14 +12,14 @@ from figures.paper.draw import GREY, Pen, colours
 from figures.paper.layout import LINE, Measure, flowing
 
 _SIDE = 0.9
-"""Side of a square, in multiples of the letters."""
+"""Side of a square, in multiples of the font size."""
 _AIR = 0.6
-"""Space between two signs, in multiples of the letters."""
+"""Space between two signs, in multiples of the font size."""
 
 
 @dataclass(frozen=True)
 class Sign:
-    """A word of the legend, behind its squares.
+    """A word of the legend, after its squares.
 
     Attributes:
         text: the word.
@@ -39,7 +39,7 @@ class Legend:
         kinds: the kinds on the sheet; each has a square of its own.
         masked: whether masked cells are on the sheet.
         scale: how weights become colours.
-        letters: size of the letters in pt.
+        letters: the font size in pt.
         room: width of the sheet in pt.
         measure: the width of a text.
     """
@@ -68,7 +68,7 @@ class Legend:
             y += LINE * self._letters
 
     def _squares(self, sign: Sign) -> float:
-        """Width in pt of the squares and the gap behind them."""
+        """Width in pt of the squares and the gap after them."""
         count = 1 if sign.hatched else len(self._kinds) * (sign.share is not None)
         return (count + 0.3 * bool(count)) * _SIDE * self._letters
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _DRAWING = threading.Lock()
 """matplotlib's settings belong to the whole process, so one figure is drawn at a time."""
 _SMALL = 0.8
-"""Letters of the footnote, in multiples of the others."""
+"""Font size of the footnote, as a multiple of the other text's."""
 _MAKER = "Attention explorer"
 
 
@@ -54,7 +54,7 @@ def sheet(views: Sequence[HeadLike], form: Form, about: Sequence[str] = ()) -> P
     written = [*paragraphs * form.footnote, *_words(views, form)]
     fonts, missing = families(written)
     with _DRAWING, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a letter without a font is told in the notes
+        warnings.simplefilter("ignore")  # the notes name the letters without a font
         return _drawn(views, form, paragraphs, fonts, missing)
 
 
@@ -155,17 +155,18 @@ def _notes(laid: Layout, form: Form, fonts: Sequence[str], missing: Sequence[str
     notes = []
     if laid.step > 1:
         notes.append(
-            f"At {form.letters:g} pt only one label in {laid.step} has room: choose a larger width, smaller "
-            "letters, or fewer maps side by side."
+            f"At {form.letters:g} pt, only one label in {laid.step} has room: choose a larger width, a "
+            "smaller font, or fewer maps per row."
         )
     if missing:
         shown = " ".join(missing[:12]) + " …" * (len(missing) > 12)
         notes.append(
-            f"No font on this machine has {shown}, so boxes stand there: install the Noto font of the script."
+            f"No font on this machine has {shown}, so boxes stand in their place: install the Noto font of "
+            "the script."
         )
     if form.file == "pdf" and (outlined := without_truetype(fonts)):
         notes.append(
-            f"Some publishers refuse Type 3 fonts, which this PDF holds, because {' and '.join(outlined)} "
-            "has no TrueType form."
+            "Some publishers refuse Type 3 fonts. This PDF holds one, because there is no TrueType form of "
+            f"{' and '.join(outlined)}."
         )
     return tuple(notes)

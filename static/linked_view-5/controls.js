@@ -5,26 +5,26 @@ import { element } from "./dom.js";
 import { playFrom } from "./cursor.js";
 import { countName } from "./text.js";
 
-const PRESENT = "present: large type, nothing else on the screen";
+const PRESENT = "Present: large type, nothing else on the screen";
 const PLAY_EVERY = 1000;
 
 export class Controls {
   constructor(view) {
     Object.assign(this, { view, playing: null, stopped: null });
     this.root = element("div", "lv-controls");
-    this.slider = element("input", "lv-slider", undefined, { type: "range", min: "0", "aria-label": "cursor" });
+    this.slider = element("input", "lv-slider", undefined, { type: "range", min: "0", "aria-label": "Cursor" });
     this.slider.addEventListener("input", () => view.guard(() => view.moveCursor(Number(this.slider.value))));
     this.count = element("span", "lv-count");
-    this.playButton = this.button("▷ play", "play", () => this.toggle());
-    this.tourButton = this.button("tour", "take the tour: five clicks", () => view.tour.go(0));
-    const present = this.button("present", PRESENT, () => view.keys.obey("present"));
-    const keys = this.button("?", "keys", () => view.keys.obey("keys"));
+    this.playButton = this.button("▷ Play", "Play", () => this.toggle());
+    this.tourButton = this.button("Tour", "Take the tour: five clicks", () => view.tour.go(0));
+    const present = this.button("Present", PRESENT, () => view.keys.obey("present"));
+    const keys = this.button("?", "Keys", () => view.keys.obey("keys"));
     for (const button of [this.playButton, this.tourButton, present]) button.classList.add("lv-text");
     present.hidden = !view.stage;
     present.classList.add("lv-to-present");
     keys.classList.add("lv-to-keys");
-    const back = this.button("◀", "one back", () => view.moveCursor(view.cursor() - 1));
-    const on = this.button("▶", "one on", () => view.moveCursor(view.cursor() + 1));
+    const back = this.button("◀", "One back", () => view.moveCursor(view.cursor() - 1));
+    const on = this.button("▶", "One forward", () => view.moveCursor(view.cursor() + 1));
     this.root.append(back, this.slider, on, this.count, this.playButton, this.tourButton, present, keys);
   }
 
@@ -46,12 +46,12 @@ export class Controls {
     else this.play();
   }
 
-  // Plays from the first step, or goes on where playing was stopped. Tokens not yet written stay hidden.
+  // Plays from the first step, or continues from the one at which it was stopped. Tokens not yet written stay hidden.
   play() {
     const last = Number(this.slider.max);
     const first = playFrom(this.view.cursor(), this.stopped, last);
     const tick = () => (this.view.cursor() >= last ? this.stop(true) : this.view.moveTo(this.view.cursor() + 1));
-    this.playButton.textContent = "◼ stop";
+    this.playButton.textContent = "◼ Stop";
     this.playing = setInterval(() => this.view.guard(tick), PLAY_EVERY);
     this.view.root.classList.add("lv-playing");
     this.view.moveTo(first);
@@ -63,7 +63,7 @@ export class Controls {
     clearInterval(this.playing);
     this.playing = null;
     this.stopped = this.view.cursor();
-    this.playButton.textContent = "▷ play";
+    this.playButton.textContent = "▷ Play";
     this.view.root.classList.remove("lv-playing");
     if (report) this.view.tell();
   }

@@ -35,8 +35,8 @@ export function heard({ at, seq, trace, busy }, data) {
   return { at: told, changed: !sameCursor(at, told) };
 }
 
-// Whether the server's message is older than the visitor's last move in this translation. `untold`: that move is not
-// told yet. A message that answers a later event than any of this view counts as newer.
+// Whether the server's message is older than the visitor's last move in this translation. `untold`: that move was not
+// sent yet. A message that answers a later event than any of this view counts as newer.
 export function unheard({ seq, trace, untold }, data) {
   return data.trace === trace && (data.ack < seq || (untold && data.ack === seq));
 }

@@ -23,7 +23,7 @@ function saveButton(data, format, row, note) {
     try {
       await save(data, format, row);
     } catch (error) {
-      note.textContent = `The picture could not be made: ${error.message}. Reload the page and try again.`;
+      note.textContent = `The picture could not be drawn: ${error.message}. Reload the page and try again.`;
     }
     button.disabled = false;
   });

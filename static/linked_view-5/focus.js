@@ -10,7 +10,7 @@ export class Focus {
     root.addEventListener("focusout", () => setTimeout(() => this.left(root)));
   }
 
-  // A view that is no longer in the page did not lose the focus by the visitor's will.
+  // If a view is no longer in the page, the visitor did not move the focus away from it.
   left(root) {
     if (root.isConnected) this.inside = root.contains(document.activeElement);
   }

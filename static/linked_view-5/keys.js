@@ -1,13 +1,13 @@
-// The keys: what each does, the list of them, and those pressed while nothing else on the page has a use for them.
+// The keyboard: what each key does, the list of keys, and keys pressed while nothing else on the page uses them.
 
 import { clamp, command, destination, nextColumn } from "./cursor.js";
 import { element } from "./dom.js";
 
 const LIST = [
-  ["← →", "one step back, one step on"],
-  ["↑ ↓", "key token before, after"],
+  ["← →", "one step back, one step forward"],
+  ["↑ ↓", "previous key token, next key token"],
   ["Home End", "first step, last step"],
-  ["space", "play, stop"],
+  ["Space", "play, stop"],
   ["p", "present: large type, nothing else on the screen"],
   ["?", "this list"],
   ["Esc", "close the list, leave presenting, end the tour, let the key token follow the step"],
@@ -30,7 +30,7 @@ export class Keys {
     this.view = view;
     const look = { role: "dialog", "aria-label": "Keys", tabindex: "-1", hidden: "" };
     this.root = element("div", "lv-keys", undefined, look);
-    const close = element("button", "lv-button", "close", { type: "button" });
+    const close = element("button", "lv-button", "Close", { type: "button" });
     close.addEventListener("click", () => view.guard(() => this.toggle()));
     this.root.append(element("div", "lv-keys-title", "Keys"), list(), close);
     this.pressed = (event) => view.guard(() => this.outside(event));
@@ -47,7 +47,7 @@ export class Keys {
     else this.view.root.focus({ preventScroll: true });
   }
 
-  // Takes a key that was pressed outside the view.
+  // Handles a key that was pressed outside the view.
   outside(event) {
     const { view } = this;
     const { target } = event;
@@ -62,7 +62,7 @@ export class Keys {
     return asked === "release" && (this.open || this.view.presenting.on);
   }
 
-  // Obeys a key, if `may` allows its command.
+  // Runs the command of a key, if `may` allows it.
   press(event, may = () => true) {
     const asked = command(event, event.target.tagName);
     if (!asked || !this.view.length() || !may(asked)) return;

@@ -23,7 +23,7 @@ function arrival() {
       resolve(window.Plotly);
       if (before) window.Plotly = before;
     });
-    script.addEventListener("error", () => reject(new Error("plotly.js did not arrive")));
+    script.addEventListener("error", () => reject(new Error("plotly.js is missing")));
     document.head.append(script);
   });
 }

@@ -1,6 +1,6 @@
 // The addresses of the menu. The server sends every link with the same query, which means "keep this session's
 // state", and Streamlit's click handler uses that query. This script gives each link its full address, for new tabs
-// and copies, and sees to it that a click makes one entry in the history.
+// and copies, and makes sure that a click adds one entry to the history.
 
 const LINKS = ".st-key-menu a";
 const TOUCHES = ["pointerover", "pointerdown", "focusin", "contextmenu"];

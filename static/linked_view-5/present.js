@@ -14,7 +14,7 @@ export class Presenting {
     this.view.resized();
   }
 
-  // Starts or ends presenting as the visitor asks, and has the address say so.
+  // Starts or ends presenting as the visitor asks, and updates the address.
   ask(on) {
     if (!this.view.stage) return;
     this.show(on);

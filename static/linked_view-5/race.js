@@ -1,5 +1,5 @@
 // The candidates for the next token as bars. When the cursor moves, every bar runs from where its token was to its new
-// length; while the view plays, all start at zero. A click on a candidate goes on with it.
+// length; while the view plays, all start at zero. A click on a candidate continues with it.
 
 import { Cell } from "./cell.js";
 import { element } from "./dom.js";
@@ -84,7 +84,7 @@ class Lane {
     this.share.textContent = text;
     this.bar.style.transform = `scaleX(${share})`;
     this.root.classList.toggle("lv-chosen", chosen);
-    const offered = this.root.disabled ? "" : `. Click to go on with it${tried ? " (tried already)" : ""}`;
+    const offered = this.root.disabled ? "" : `. Click to continue with it${tried ? " (tried already)" : ""}`;
     this.root.title = `${name}: probability ${share.toFixed(3)}, log-probability ${log.toFixed(2)} nats${offered}`;
   }
 

@@ -27,8 +27,8 @@ export class Tour {
   }
 
   say(number, length, text) {
-    const next = this.button(number + 1 < length ? "next" : "done", () => this.go(number + 1));
-    const close = this.button("end tour", () => this.end());
+    const next = this.button(number + 1 < length ? "Next" : "Done", () => this.go(number + 1));
+    const close = this.button("End tour", () => this.end());
     const count = element("b", "", `${number + 1} of ${length}`);
     this.root.replaceChildren(count, element("span", "lv-tour-text", text), next, close);
     this.root.hidden = false;

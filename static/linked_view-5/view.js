@@ -27,7 +27,7 @@ const LABEL =
   "Linked view. Left and right arrows move the cursor, up and down arrows move the key token, space plays, " +
   "question mark lists the keys.";
 const NO_PLOTLY =
-  "The maps could not be loaded, because plotly.js did not arrive. " +
+  "The maps could not be drawn, because plotly.js is missing. " +
   "The strips and the cursor still work; reload the page to try again.";
 const FAILED = "A part of this view could not be drawn. Reload the page; the address keeps where you were.";
 const CLASSES = {
@@ -322,7 +322,7 @@ class View {
     this.telling = setTimeout(() => this.guard(() => this.tell()), TELL_AFTER);
   }
 
-  // A move that is not told yet is told no more, and no message is repeated.
+  // Drops a move that was not sent yet, and stops repeating messages.
   forget() {
     clearTimeout(this.telling);
     clearTimeout(this.repeating);
@@ -335,13 +335,13 @@ class View {
     this.patience = HEARD_WITHIN;
   }
 
-  // A message may get lost on the way to the callback, so an unanswered one is repeated, ever more seldom.
+  // A message may get lost on the way to the callback, so an unanswered one is repeated, at ever longer intervals.
   repeat() {
     this.repeating = setTimeout(() => this.guard(() => this.tell()), this.patience);
     this.patience *= 2;
   }
 
-  // A chosen head or candidate (`{ head }`, `{ candidate }`) is told until the server has heard of it, because a later
+  // A chosen head or candidate (`{ head }`, `{ candidate }`) is sent until the server has heard of it, because a later
   // message may overtake an earlier one.
   tell(choice = null) {
     if (!this.root) return;

@@ -12,7 +12,7 @@ document.head.append(element("link", "", undefined, { rel: "stylesheet", href: S
 class Contents {
   constructor(host) {
     this.host = host;
-    this.root = element("nav", "con", undefined, { "aria-label": "sections of this page" });
+    this.root = element("nav", "con", undefined, { "aria-label": "Sections of this page" });
     host.replaceChildren(this.root);
     this.frame = host.closest(".st-key-linked");
     this.scroller = host.closest('[data-testid="stMain"]') ?? document.scrollingElement;

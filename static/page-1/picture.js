@@ -6,7 +6,7 @@ import { Canvas, canDraw } from "./canvas.js";
 import { margins, size } from "./sizes.js";
 
 const CONFIG = { displayModeBar: false, doubleClick: false, responsive: false };
-const NO_PLOTLY = "This picture could not be loaded, because plotly.js did not arrive. Reload the page to try again.";
+const NO_PLOTLY = "This picture could not be drawn, because plotly.js is missing. Reload the page to try again.";
 const FAILED = "This picture could not be drawn. Reload the page to try again.";
 
 export class Picture {
@@ -42,7 +42,7 @@ export class Picture {
   }
 
   // Draws again if the figure, the width or the colour of the text differs from what is drawn. The width comes from the
-  // observer, so that nobody has to wait for a layout of the page.
+  // observer, so that no code has to wait for a layout of the page.
   refresh(look) {
     this.look = look;
     const { room: width, data } = this;

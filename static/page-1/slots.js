@@ -1,4 +1,4 @@
-// Slots of a page and the feeds that fill them. A slot shows what was fed last, whichever of the two came first; what
+// Slots of a page and the feeds that fill them. A slot shows what was fed last, whether slot or feed came first; what
 // has not changed is not drawn again.
 
 import { element } from "../linked_view-5/dom.js";

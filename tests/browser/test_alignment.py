@@ -43,7 +43,7 @@ def test_a_click_draws_a_link_and_a_second_one_takes_it_back(visitor: Visitor) -
 
 def test_a_gold_pair_of_the_sample_opens_with_its_links(visitor: Visitor) -> None:
     visitor.page.goto(f"{visitor.base}/cross_attention?view=alignment&model=random")
-    visitor.page.get_by_role("button", name="open gold links").click()
+    visitor.page.get_by_role("button", name="Open links made by hand").click()
     visitor.page.get_by_label("The bundled sample").click()
     visitor.page.get_by_role("option").nth(1).click()
     visitor.until("location.search.includes('gold=sample-1')")

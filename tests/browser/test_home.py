@@ -36,7 +36,7 @@ def test_the_page_says_what_it_is_and_names_its_choices(visitor: Visitor) -> Non
     for label in ("Model", "Decoding"):
         named = visitor.page.locator("[data-testid=stWidgetLabel]", has_text=re.compile(f"^{label}$"))
         assert named.is_visible()
-    line = "A weight says how much was read, not what it mattered."
+    line = "A weight says how much was read, not how much it mattered."
     assert visitor.page.get_by_text(line).is_visible()
 
 
@@ -95,13 +95,13 @@ def test_thirty_quick_clicks_all_count(visitor: Visitor) -> None:
     visitor.open(**RANDOM, step="1")
     steps = int(visitor.count().split()[-1])
     assert steps > 16
-    forward = visitor.page.get_by_label("one on")
+    forward = visitor.page.get_by_label("One forward")
     for _ in range(15):
         forward.click()
-    visitor.page.get_by_label("one back").click()
+    visitor.page.get_by_label("One back").click()
     for _ in range(14):
-        visitor.page.get_by_label("one back").click()
-    visitor.page.get_by_label("one on").click()
+        visitor.page.get_by_label("One back").click()
+    visitor.page.get_by_label("One forward").click()
     visitor.until("location.search.includes('step=2&') || location.search.endsWith('step=2')")
     assert visitor.count() == f"step 2 of {steps}"
 
@@ -125,7 +125,7 @@ def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Vis
     visitor.open(**case_link("copy", step="1"))
     visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
     lose.set()
-    visitor.page.get_by_label("one on").click()
+    visitor.page.get_by_label("One forward").click()
     visitor.until("location.search.includes('step=2')")
     assert len(lost) == 1
     assert visitor.count() == "step 2 of 5"
@@ -270,11 +270,11 @@ def test_the_menu_keeps_the_state_on_every_page(visitor: Visitor) -> None:
 
 def test_the_tour_takes_five_clicks(visitor: Visitor) -> None:
     visitor.open(**case_link("copy"))
-    visitor.page.get_by_role("button", name="take the tour").click()
+    visitor.page.get_by_role("button", name="Take the tour").click()
     for number in range(1, 6):
         assert visitor.page.inner_text(".lv-tour b") == f"{number} of 5"
         assert visitor.page.locator(".lv-lit").count() == 1
-        visitor.page.get_by_role("button", name="next" if number < 5 else "done", exact=True).click()
+        visitor.page.get_by_role("button", name="Next" if number < 5 else "Done", exact=True).click()
     assert visitor.page.locator(".lv-tour").is_hidden()
 
 
@@ -335,7 +335,7 @@ def test_without_plotly_the_strips_and_the_cursor_still_work(visitor: Visitor) -
     visitor.page.route("**/plotly-cartesian*", lambda route: route.abort())
     visitor.page.goto(f"{visitor.base}/?model=copy&text=one+two+three")
     visitor.page.wait_for_selector(".lv-problem:not([hidden])", timeout=PATIENCE)
-    assert "plotly.js did not arrive" in visitor.page.inner_text(".lv-problem")
+    assert "plotly.js is missing" in visitor.page.inner_text(".lv-problem")
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("Home")
     visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 1 of')")

@@ -23,7 +23,7 @@ LINKS = """() => [...document.querySelectorAll(".lv-flow path")].map((path) => {
 
 
 def play(visitor: Visitor) -> None:
-    visitor.page.get_by_label("play", exact=True).click()
+    visitor.page.get_by_label("Play", exact=True).click()
 
 
 def painted(visitor: Visitor, step: int) -> None:
@@ -72,7 +72,7 @@ def test_candidates_race_and_links_flow_unless_motion_is_unwanted(
     visitor = newcomer(reduced_motion=motion)
     visitor.open(**case_link("copy", step="4"))
     visitor.until(f"{RUNNING}.length === 0")
-    clicked = "document.querySelector('[aria-label=play]').click()"
+    clicked = "document.querySelector('[aria-label=Play]').click()"
     found = visitor.page.evaluate(f"{clicked}, {RUNNING}.map(e => e.effect.target.tagName)")
     assert ({"I", "path", "BUTTON"} <= set(found)) is moves
     assert bool(found) is moves
@@ -114,7 +114,7 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
     visitor.open(**case_link("copy", step="2"))
     size = "parseFloat(getComputedStyle(document.querySelector('.lv-word')).fontSize)"
     usual = visitor.page.evaluate(size)
-    visitor.page.get_by_role("button", name="present").click()
+    visitor.page.get_by_role("button", name="Present").click()
     visitor.until("location.search.includes('present=yes')")
     assert visitor.page.evaluate(size) >= 1.4 * usual
     assert not visitor.page.get_by_label("Sentence to translate").is_visible()
@@ -135,7 +135,7 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
 def test_other_pages_do_not_present(visitor: Visitor) -> None:
     visitor.open("cross_attention", **case_link("copy"), present="yes")
     assert visitor.page.locator(".lv-present").count() == 0
-    assert visitor.page.get_by_role("button", name="present").count() == 0
+    assert visitor.page.get_by_role("button", name="Present").count() == 0
 
 
 # --- the keys -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A model of the Hub in a real browser: looked up, refused, fetched, opened."""
+"""A model on the Hub in a real browser: looked up, refused, fetched, opened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .conftest import PATIENCE, Visitor
 def test_a_model_is_looked_up_fetched_and_opened(visitor: Visitor, hub: HubServer):
     page, name = visitor.page, "user/reverse"
     visitor.open(model="copy", text=CASES["reverse"].sentence)
-    page.get_by_text("Models of the Hub").click()
+    page.get_by_text("Models on the Hub").click()
     field = page.get_by_role("textbox", name="Name of a model on the Hub")
     field.fill("user/nothing")
     field.press("Enter")
@@ -26,7 +26,7 @@ def test_a_model_is_looked_up_fetched_and_opened(visitor: Visitor, hub: HubServe
     assert grey.input_value() == name
     hub.faults.clear()
     again.click()
-    fetch = page.get_by_role("button", name="Fetch it")
+    fetch = page.get_by_role("button", name="Download it")
     fetch.wait_for(timeout=PATIENCE)
     assert "of memory needed" in page.inner_text(".stPopoverBody, [data-testid=stPopoverBody]")
     assert hub.asked("GET", "/storage/") == 0

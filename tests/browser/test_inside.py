@@ -66,7 +66,7 @@ def test_a_step_draws_again_only_what_depends_on_it(visitor: Visitor) -> None:
 def test_steps_back_show_the_same_step_above_and_below_the_cursor(visitor: Visitor) -> None:
     opened(visitor, **case_link("copy", step="4", kind="decoder", key="1"))
     for step in (3, 2, 1):
-        visitor.page.click(".lv-button[aria-label='one back']")
+        visitor.page.click(".lv-button[aria-label='One back']")
         visitor.until(f"document.querySelector('.lv-count').innerText.includes('step {step} of')")
         visitor.until(f"document.querySelector('.stMain').innerText.includes('step {step} ·')")
         assert visitor.page.locator(".stException, .stAlert").count() == 0
@@ -81,7 +81,7 @@ def test_the_list_jumps_and_the_cursor_stays_on_the_screen_and_works(visitor: Vi
         visitor.until(f"({STUCK})()")
         bottom = visitor.page.evaluate("document.querySelector('.lv').getBoundingClientRect().bottom")
         assert bottom <= visitor.page.evaluate(TOP, name) < 400
-    visitor.page.click(".lv-button[aria-label='one on']")
+    visitor.page.click(".lv-button[aria-label='One forward']")
     visitor.until("document.querySelector('[data-slot=\"sum.figures\"]').innerText.includes('step 3 ·')")
     visitor.until(f"({STUCK})()")
 

@@ -1,4 +1,4 @@
-"""The menu in Chromium: the place goes along, Back finds every page again, new tabs open the place."""
+"""The menu in Chromium: it keeps the visitor's place, also in new tabs, and Back finds every page again."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def test_every_control_is_reachable_by_tab_with_a_visible_focus(visitor: Visitor
     for _ in range(6):
         visitor.page.keyboard.press("Tab")
         reached.append(visitor.page.evaluate("document.activeElement.getAttribute('aria-label')"))
-    assert reached[:4] == ["one back", "cursor", "one on", "play"]
-    visitor.page.get_by_label("one back").focus()
+    assert reached[:4] == ["One back", "Cursor", "One forward", "Play"]
+    visitor.page.get_by_label("One back").focus()
     visitor.page.keyboard.press("Shift+Tab")
     visitor.page.keyboard.press("Tab")
     assert visitor.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

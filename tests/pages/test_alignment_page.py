@@ -44,7 +44,7 @@ def test_the_head_that_translates_has_no_error_and_is_offered_as_the_best(name: 
         in words(at)
     )
     assert "Head 2 of layer 1" in words(at)
-    next(each for each in at.button if each.label == "open head 1 of layer 1").click().run()
+    next(each for each in at.button if each.label == "Open head 1 of layer 1").click().run()
     assert at.query_params["cross"] in ("1.1", ["1.1"])
     assert "Head 1 of layer 1" in words(at)
     assert "**AER 0 %**" in words(at)
@@ -78,7 +78,7 @@ def test_without_links_the_page_says_how_to_make_them():
 
 def test_links_outside_the_text_are_left_out_and_counted():
     at = align(pairs="1-1,90-1")
-    assert "Links of the address that lie outside this text are left out: 1." in words(at)
+    assert "Links in the address that lie outside this text are left out: 1." in words(at)
 
 
 def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPatch, tmp_path):
@@ -99,7 +99,7 @@ def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPa
 
 def test_links_can_be_cleared():
     at = align(pairs="1-1")
-    next(each for each in at.button if "clear the links" in each.label).click().run()
+    next(each for each in at.button if "Clear the links" in each.label).click().run()
     assert "pairs" not in at.query_params
 
 
@@ -115,7 +115,7 @@ def test_the_bundled_sample_has_pairs_whose_links_fit():
         (b"a\tb", "the file:1: .*2 columns"),
         (b"\xff\xfe", "not UTF-8"),
         (b"", "is empty"),
-        (b"x" * 2**22, "at most 2 MB"),
+        (b"x" * 2**22, "at most 2 MiB"),
     ],
     ids=["columns", "bytes", "empty", "large"],
 )
@@ -197,7 +197,7 @@ def test_links_are_told_as_suggestions_with_the_error_of_the_head():
         at
     ).replace("\\", "")
     assert f"the diagonal would have {percent(known['aer_diagonal'])}" in words(at)
-    assert "how much was read, not what it mattered" in words(at)
+    assert "how much was read, not how much it mattered" in words(at)
     read = align(model="en-de", text="The dog sleeps.", rows="read")
     assert f"is **{percent(known['aer_read'])}**" in words(read)
 

@@ -246,7 +246,7 @@ def test_other_positions_biases_and_activations_are_said(own_models: Path, trans
     assert "not verified" not in told
     at = run(PAGE, model="other", part="output")
     assert "a learned bias is added" in words(at)
-    assert "itself, turned round (tied" in words(at)
+    assert "itself, transposed (tied" in words(at)
     assert "The output matrix and the softmax" in words(at)
     at = run(PAGE, model="other", part="decoder-forward")
     assert r"\mathrm{gelu}" in " ".join(each.value for each in at.latex)

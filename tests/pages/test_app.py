@@ -107,7 +107,7 @@ def test_hostile_texts_stay_text_on_every_page(page: str):
 
 def test_a_path_is_no_model():
     at = run(model="../copy")
-    assert "no model with the name" in said(at).replace("\\", "")
+    assert "model that the address names is not here" in said(at).replace("\\", "")
     picker = next(each for each in at.selectbox if each.label == "Model")
     assert picker.value == picker.options[0]
 

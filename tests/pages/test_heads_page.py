@@ -156,7 +156,7 @@ def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPat
     turns.release(background.AT_ONCE)
     assert "Stopped after 0 of" in told(at)
     assert "No sentence was read before you stopped" in told(at).replace("\\", "")
-    next(each for each in at.button if each.label == "Go on").click().run()
+    next(each for each in at.button if each.label == "Continue").click().run()
     until(at, lambda at: any("Over 30 sentences" in each.value for each in at.markdown))
     assert "Stopped" not in told(at)
 
@@ -166,7 +166,7 @@ def test_a_visitors_own_file_is_read() -> None:
     at.file_uploader[0].set_value(("mine.txt", b"one two three\nfour five\teins zwei\n", "text/plain")).run()
     until(at, lambda at: any("Over 2 sentences" in each.value for each in at.markdown))
     assert "your file mine.txt" in told(at).replace("\\", "")
-    assert "1 given translations forced" in told(at).replace("\\", "")
+    assert "1 read with their own translations" in told(at).replace("\\", "")
 
 
 @pytest.mark.parametrize(
@@ -213,4 +213,4 @@ def test_relations_are_shown_where_they_were_measured() -> None:
         assert line in told(at)
     assert "../" not in " ".join((told(at), *(each.value for each in at.code)))
     at = run(PAGE, view="relations")
-    assert "Nothing was measured for this model" in told(at)
+    assert "No relations were measured for this model" in told(at)

@@ -96,10 +96,10 @@ def until(at: AppTest, condition: Callable[[], bool]) -> AppTest:
 def test_a_model_is_looked_up_fetched_and_opened(server: HubServer):
     at = look_up(run(), NAME)
     assert "user/tiny**, 6 + 6 layers of 8 heads:" in said(at)
-    assert "to fetch" in said(at)
+    assert "to download" in said(at)
     assert "of memory needed" in said(at)
     assert server.asked("GET", "/storage/") == 0
-    button(at, "Fetch it").click().run()
+    button(at, "Download it").click().run()
     until(at, lambda: picker(at).value == NAME)
     assert not at.exception
     assert NAME in [*catalogue.available()]
@@ -117,13 +117,13 @@ def test_a_look_at_what_is_not_there_is_one_sentence(server: HubServer, monkeypa
     monkeypatch.setattr(memory, "available", lambda: 1000)
     look_up(at, "")
     assert "more memory than is free here" in said(look_up(at, NAME))
-    assert button(at, "Fetch it").disabled
+    assert button(at, "Download it").disabled
 
 
 def test_a_download_can_be_stopped_and_goes_on_later(server: HubServer, hub: Hub):
     server.faults["model.safetensors"] = "slow"
     at = look_up(run(), NAME)
-    button(at, "Fetch it").click().run()
+    button(at, "Download it").click().run()
     assert server.waiting.wait(30)
     at.run()
     button(at, "Cancel").click().run()
@@ -131,7 +131,7 @@ def test_a_download_can_be_stopped_and_goes_on_later(server: HubServer, hub: Hub
     server.faults.clear()
     server.released.set()
     look_up(at, NAME)
-    button(at, "Fetch it").click().run()
+    button(at, "Download it").click().run()
     until(at, lambda: picker(at).value == NAME)
     assert server.asked("GET", "/storage/", "source.spm") == 1
 
@@ -139,11 +139,11 @@ def test_a_download_can_be_stopped_and_goes_on_later(server: HubServer, hub: Hub
 def test_a_download_that_fails_says_why_and_can_be_tried_again(server: HubServer):
     server.faults["model.safetensors"] = "damaged"
     at = look_up(run(), NAME)
-    button(at, "Fetch it").click().run()
+    button(at, "Download it").click().run()
     until(at, lambda: "does not match its hash" in said(at))
     server.faults.clear()
     button(at, "Try again").click().run()
-    button(at, "Fetch it").click().run()
+    button(at, "Download it").click().run()
     until(at, lambda: picker(at).value == NAME)
 
 
@@ -161,7 +161,7 @@ def test_without_a_network_the_form_is_grey_and_says_so(server: HubServer, monke
     assert "answers with an error (503)" in said(at)
     assert next(each for each in at.text_input if each.label.startswith("Name of a model")).disabled
     server.faults.clear()
-    assert "to fetch" in said(button(at, "Try again").click().run())
+    assert "to download" in said(button(at, "Try again").click().run())
 
 
 def test_a_hosted_installation_opens_what_it_allows(hub: Hub, monkeypatch: pytest.MonkeyPatch):
@@ -178,10 +178,10 @@ def test_a_hosted_installation_opens_what_it_allows(hub: Hub, monkeypatch: pytes
 
 def test_a_link_to_a_model_that_is_not_here_offers_it_and_fetches_nothing(server: HubServer):
     at = run(model=NAME)
-    assert f"{NAME} is not on this machine: fetch it from the Hub" in said(at)
+    assert f"{NAME} is not on this machine, so" in said(at)
     assert next(each for each in at.text_input if each.label.startswith("Name of a model")).value == NAME
     assert server.requests == []
-    assert "to fetch" in said(button(at, "Look it up").click().run())
+    assert "to download" in said(button(at, "Look it up").click().run())
 
 
 @pytest.mark.parametrize(
@@ -236,16 +236,16 @@ def test_sentence_step_and_chosen_heads_survive_another_model_and_what_cannot_is
     assert (now.text, now.step, now.model) == (TEXT, 2, "copy")
     assert now.encoder[0] == 0
     assert "encoder shows" in said(at)
-    assert "The source token is not kept" in said(at)
+    assert "The source token is no longer chosen" in said(at)
 
 
 def test_a_fetched_model_opens_at_the_same_step_and_its_address_will_do_for_its_name(server: HubServer):
     at = run(step="2", source="1", cross="1.1")
     look_up(at, f"{server.url}/{NAME}/tree/main?x=1")
-    button(at, "Fetch it").click().run()
+    button(at, "Download it").click().run()
     until(at, lambda: picker(at).value == NAME)
     assert at.session_state["state"].step == 1
-    assert "The source token is not kept" in said(at)
+    assert "The source token is no longer chosen" in said(at)
     assert "tiny · user" in picker(at).options
 
 

@@ -41,7 +41,7 @@ def test_the_zeros_of_a_known_causal_mask_are_counted(name: str):
 
 def test_one_sentence_alone_has_no_padding():
     at = run(PAGE, kind="encoder")
-    assert "one sentence alone has no padding" in words(at)
+    assert "a sentence alone has no padding" in words(at)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -83,7 +83,7 @@ def test_zeros_after_the_softmax_make_rows_fall_short():
 def test_a_batch_shows_the_padding_of_each_sentence():
     at = run(PAGE, view="batch", sentences="one two\nnine ten eight six five", member="1", kind="cross")
     assert not at.exception
-    assert "2 sentences × 6 tokens make a rectangle of 12 places; **3 of them" in words(at)
+    assert "2 sentences × 6 tokens make a rectangle of 12 positions; **3 of them" in words(at)
     drawn = charts(at)
     masked = [alt for alt in drawn if alt.startswith("Padding mask of the encoder")]
     assert masked == ["Padding mask of the encoder: 6 queries by 6 keys, 18 cells masked"]

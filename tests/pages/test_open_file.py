@@ -104,7 +104,7 @@ def test_another_sentence_for_an_imported_run_is_refused_in_one_sentence(transla
 def test_a_link_to_an_imported_run_says_that_the_file_must_be_opened_again():
     at = run(model="imported: run.npz (abcdef)")
     assert not at.exception
-    assert "open it again" in said(at)
+    assert "Open the file again" in said(at)
 
 
 def test_a_view_opens_again_with_its_matrix_and_can_be_run_again(translation: Translation):

@@ -80,7 +80,7 @@ def test_how_often_heads_look_back_is_said_as_it_was_measured():
     models = catalogue.position_results()["attention"]["models"]
     told = words(run(PAGE))
     shares = {name: each["encoder"]["previous"]["accuracy"]["value"] for name, each in models.items()}
-    assert f"on the token before in {percent(shares['sinusoidal'])} of the rows" in told
+    assert f"on the previous token in {percent(shares['sinusoidal'])} of the rows" in told
     for name, share in shares.items():
         better = share > shares["sinusoidal"]
         assert (f"{percent(share)} with {twin_name(name)}" in told) == better
@@ -124,7 +124,7 @@ def test_a_full_turn_leaves_a_gap_and_no_line_that_falls_back():
 def test_the_slider_shows_the_offset_that_is_drawn():
     at = run(PAGE, positions="1000", offset="500")
     assert "moves every position by 500" in words(at)
-    assert next(each.value for each in at.slider if each.label == "move by") == 500
+    assert next(each.value for each in at.slider if each.label == "Move by") == 500
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_powers_of_the_length_are_those_of_the_last_doubling():
 def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
     assert "were not run" in words(run(PAGE, view="results"))
-    assert "No twins are here" in words(run(PAGE, view="sentence"))
+    assert "There are no twins here" in words(run(PAGE, view="sentence"))
     for name in ("learned", "shaw", "t5"):
         assert "there is no model" in words(run(PAGE, encoding=name))
 

@@ -131,7 +131,7 @@ def test_a_figure_of_no_head_or_without_room_is_answered_in_one_sentence():
     assert not at.exception
     assert "Choose at least one head." in captions(at)
     at.multiselect[0].set_value(["cross L1 H1", "cross L1 H2", "encoder L1 H1"]).run()
-    for name, value in (("Width, cm", 3.0), ("Letters, pt", 24.0), ("Per row", 3)):
+    for name, value in (("Width, cm", 3.0), ("Font size, pt", 24.0), ("Maps per row", 3)):
         next(each for each in at.number_input if each.label == name).set_value(value).run()
     assert not at.exception
     assert "leave no room" in at.error[0].value

@@ -23,7 +23,7 @@ MEASURE = Measure((0.0, 1.0, 0.0), 0.0, 0.0, dict.fromkeys(WEIGHTED, (-1.0, 2.0)
 
 @pytest.fixture
 def strange(own_models: Path) -> str:
-    """A model to which every text is strange, and which offers a model of the Hub."""
+    """A model to which every text is strange, and which offers a model on the Hub."""
     return write(own_models, instead=NAME, instead_bytes=298_000_000)
 
 
@@ -43,7 +43,7 @@ def line(at: AppTest) -> list[str]:
 
 
 def offers(at: AppTest) -> list[str]:
-    return [each.label for each in at.button if each.label.startswith(("Open ", "Fetching"))]
+    return [each.label for each in at.button if each.label.startswith(("Open ", "Downloading"))]
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def test_every_page_with_a_sentence_says_that_a_text_is_strange(strange: str, pa
     (told,) = line(at)
     tokens = len(catalogue.translator(strange).ids(SENTENCE))
     assert f": {tokens} tokens (usual: -1 to 2)" in told
-    assert "✓ verified vouches for the pictures, not for the translation" in told
+    assert "✓ verified means that the pictures are right, not that the translation is" in told
 
 
 @pytest.mark.parametrize(

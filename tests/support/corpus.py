@@ -21,7 +21,7 @@ def number_pairs(count: int, seed: int = 0, longest: int = 6) -> list[tuple[str,
 
 
 def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> Path:
-    """Writes `source<TAB>target` lines; gzipped where the name ends in .gz."""
+    """Writes `source<TAB>target` lines; gzipped if the name ends in .gz."""
     content = "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     return path

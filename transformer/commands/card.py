@@ -75,7 +75,7 @@ def _beam(each: Json) -> tuple[str, ...]:
 
 
 def _alignment_table(values: Json) -> str:
-    head = ("hand-made links", "pairs", "best head, by the row that predicts a word")
+    head = ("links made by hand", "pairs", "best head, by the row that predicts a word")
     lines = [_row(*head, "best head, by the row that reads it", "diagonal"), _row(*["---"] * 5)]
     for each in values["alignment"]:
         heads = (_head(each[rows]) for rows in ("predicted", "read"))

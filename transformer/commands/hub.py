@@ -34,7 +34,7 @@ def add_commands(commands: Any) -> None:
         help="language codes, such as en de, if the card names none",
     )
     push.set_defaults(run=push_model)
-    text = "download a model of the Hub, and print its directory"
+    text = "download a model from the Hub, and print its directory"
     pull: argparse.ArgumentParser = commands.add_parser("pull", help=text, description=text)
     pull.add_argument("name", metavar="OWNER/MODEL", help="name, such as Helsinki-NLP/opus-mt-en-de")
     pull.add_argument("--revision", metavar="NAME", help="branch, tag or commit")

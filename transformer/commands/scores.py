@@ -58,14 +58,14 @@ TESTS = (
     Test("PUD", "extra-tests/pud.en-de.tsv.gz", "Parallel Universal Dependencies (PUD)", "pud"),
 )
 GOLD = {"Europarl": "alignments/europarl-en-de.tsv.gz"}
-"""Files of hand-made links by name, relative to the folder of corpora."""
+"""Files of links made by hand, by name, relative to the folder of corpora."""
 OWN_GOLD, OWN_GOLD_FILE = "own sample", "alignments.tsv"
-"""The hand-made links of the folder of samples."""
+"""The links made by hand in the folder of samples."""
 
 
 def add_command(commands: Any) -> None:
     """Declares the command on an argparse sub-parser collection."""
-    text = "score the model on the test data that are there, and write its scores.json"
+    text = "score the model on the test data that it finds, and write its scores.json"
     parser = model_command(commands, "scores", write_scores, text)
     add_folders(parser)
 
@@ -122,7 +122,7 @@ def _is_there(name: str, path: Path) -> bool:
 
 
 def gold_files(arguments: argparse.Namespace) -> dict[str, Path]:
-    """The files of hand-made links, by name."""
+    """The files of links made by hand, by name."""
     known = {name: arguments.corpora / path for name, path in GOLD.items()}
     return {OWN_GOLD: arguments.sample / OWN_GOLD_FILE} | known
 

@@ -45,10 +45,10 @@ def examples_file(directory: Path) -> Path:
 
 
 def write_claims(arguments: argparse.Namespace) -> int:
-    """`claims`: writes the heads of the claims, and names what the model does not bear out.
+    """`claims`: writes the heads of the claims, and names the claims that the model does not show.
 
     Returns:
-        The exit status: 1 if a person has to mend an example.
+        The exit status: 1 if a person has to correct an example.
     """
     path = examples_file(arguments.model)
     values, translator = read_json(path), load_translator(arguments.model)
@@ -66,7 +66,7 @@ def _written(values: Json) -> bytes:
 
 
 def with_heads(examples: Sequence[Json], runs: Sequence[Translation]) -> tuple[list[Json], list[str]]:
-    """The examples with the heads that show their claims, and sentences on what the runs do not bear out."""
+    """The examples with the heads that show their claims, and sentences on what the runs do not show."""
     claims = [each["claim"] for each in examples]
     found = [
         heads_that_show(run, claim["target"], claim["source"], claim["least"])
@@ -78,7 +78,7 @@ def with_heads(examples: Sequence[Json], runs: Sequence[Translation]) -> tuple[l
             claim = example["claim"]
             missing.append(
                 f"No head shows that “{claim['target']}” looks at “{claim['source']}” in “{run.text}”: "
-                f"mend the example “{example['label']}”."
+                f"correct the example “{example['label']}”."
             )
             mended.append(example)
         else:

@@ -291,7 +291,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _resumes(arguments: argparse.Namespace) -> bool:
-    """Whether a saved run goes on; the output directory must fit."""
+    """Whether a saved run continues; the output directory must fit."""
     path, resume = arguments.output, arguments.resume
     if arguments.resume_if_present:
         resume = resume or (path / STATE_FILE).is_file()

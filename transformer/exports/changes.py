@@ -41,7 +41,7 @@ def read_changes(run: Translation, arrays: Mapping[str, Any], read: Read) -> tup
     """The changes of a run with what they put in.
 
     Raises:
-        TraceFileError: What a change put in is missing or of another shape.
+        TraceFileError: What a change put in is missing or has a wrong shape.
     """
     found = list[Change]()
     for i, value in enumerate(run.interventions):
@@ -93,7 +93,7 @@ def _residual(
 
 
 def check_positions(run: Translation, embeddings: Mapping[Side, EmbeddingTrace], biased: set[Side]) -> None:
-    """Raises TraceFileError if positions are missing that no change leaves out, or are there nevertheless.
+    """Raises TraceFileError if positions are missing that no change leaves out, or present although one does.
 
     Args:
         run: The run.

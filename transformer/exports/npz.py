@@ -16,7 +16,7 @@ masks; layers count from 0:
 * ``embeddings.encoder.tokens``, ``.positions``, ``.input``: (length, d_model); also ``embeddings.decoder.…``.
 
 What interventions changed is in the run's JSON, counted from 0 (``transformer.model.interventions.written``);
-all maps are derived from it. A changed run also has, as far as it concerns it:
+all maps are derived from it. A changed run also has those of these arrays that its changes need:
 
 * ``cross.0.own_output``, ``embeddings.encoder.own_input``: ``output`` and ``input`` before a change;
 * ``change.0``: what the run's first change put in, (heads, d_head) mean outputs or (positions, width) of
@@ -289,7 +289,7 @@ def _bias(arrays: Arrays, prefix: str, name: Any, config: TransformerConfig) -> 
             raise TraceFileError("The file holds a bias without the name of its rule.")
         return None
     if any(table.dtype != np.float32 for table in tables.values()):
-        raise TraceFileError("The file holds a bias of another type than float32.")
+        raise TraceFileError("The file holds a bias of a type other than float32.")
     named = {key: torch.from_numpy(table) for key, table in tables.items()}
     return rule_from(str(name)[:40], named, config.n_heads, config.d_head)
 

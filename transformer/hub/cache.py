@@ -71,7 +71,8 @@ def check(path: Path, expected: str, folder: Path, name: str) -> None:
         path.unlink()
         real.unlink(missing_ok=True)
         raise HubError(
-            f"{what} does not match its hash: the file was damaged and is now removed; fetch the model again."
+            f"{what} does not match its hash: the file was damaged and is now removed; download the model "
+            "again."
         )
     with _lock:
         _checked[f"{real} {expected}"] = stamp

@@ -1,4 +1,4 @@
-"""Downloads models of the Hub by name, and checks them.
+"""Downloads models from the Hub by name, and checks them.
 
 A download goes to huggingface_hub's cache, file by file, at one commit. Every file is compared with the hash
 that the Hub gives for it.
@@ -140,7 +140,7 @@ def _check_room(name: str, hub: Hub, nbytes: int) -> None:
     free = shutil.disk_usage(hub.cache).free
     if nbytes > free:
         raise HubError(
-            f"{name} needs {size(nbytes)} on the disk, but only {size(free)} are free in {hub.cache}."
+            f"{name} needs {size(nbytes)} on the disk, but only {size(free)} is free in {hub.cache}."
         )
 
 
@@ -227,7 +227,7 @@ def _download(name: str, commit: str, file: RemoteFile, hub: Hub, meter: _Meter)
     except _FOREIGN as error:
         if "Consistency check failed" in str(error):
             raise HubError(
-                f"{name}: the download of {file.name} was cut off; fetch the model again."
+                f"{name}: the download of {file.name} was cut off; download the model again."
             ) from error
         raise explained(error, name, hub, commit) from error
     check(path, file.hash, hub.folder(name), file.name)

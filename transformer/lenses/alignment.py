@@ -1,4 +1,4 @@
-"""Word alignments from cross-attention, and their error against hand-made links.
+"""Word alignments from cross-attention, and their error against links made by hand.
 
 By default, a target word is aligned to the source word that gets most of its attention. Attention on the
 source's `</s>` is left out. The weight of a word pair is the sum over the pieces of the source word and
@@ -27,7 +27,7 @@ _LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
 
 @dataclass(frozen=True)
 class GoldPair:
-    """A sentence pair with hand-made links; words count from 0.
+    """A sentence pair with links made by hand; words count from 0.
 
     Attributes:
         source: Source words.

@@ -103,7 +103,7 @@ def telling_step(
 
 
 def _merit(word: Group, link: Link | None) -> tuple[int, float]:
-    """What a word has to show: its sort and that of its partner first, then its link."""
+    """How telling a word is: first its sort and that of its partner, then its link."""
     sort = sort_of(word.text, TARGET_LANGUAGES)
     if link is None:
         return sort, 0.0

@@ -1,7 +1,7 @@
 """The attentions and sub-layers of a model: their names, and the tables that say how they fit together.
 
 Whoever wants to know which tokens an attention reads, how deep it is or whether it is masked asks
-``config.sites`` and ``config.stacks``. A model of another shape brings other tables.
+``config.sites`` and ``config.stacks``. A model of a different shape has different tables.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Stack:
         return tuple(self.sublayer(layer, self.sublayers[-1]) for layer in range(self.n_layers))
 
     def after(self, sublayer: Sublayer) -> Sublayer | None:
-        """The sub-layer that the stream passes next; None behind the last."""
+        """The sub-layer that the stream passes next; None after the last."""
         passed = self.passed()
         following = passed.index(sublayer) + 1
         return passed[following] if following < len(passed) else None

@@ -161,7 +161,7 @@ def training_card(
         f"{count_parameters(model):,} parameters, weights in float16.\n\n"
         f"Training data:\n\n{data}\n\nCommand:\n\n```sh\n{command}\n```\n\n"
         "Scores: run `python -m transformer evaluate --model DIR --data FILE` and write them here. "
-        "No license has been chosen for the weights yet; it depends on the data.\n"
+        "No licence has been chosen for the weights yet; it depends on the data.\n"
     )
 
 

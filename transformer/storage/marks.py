@@ -1,6 +1,6 @@
 """How a file beside a model says which model it was measured on: by the SHA-256 of that model's files.
 
-JSON files bear them as `digests`; `means.safetensors` and the card bear the hash of the weights.
+JSON files hold them as `digests`; `means.safetensors` and the card hold the hash of the weights.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ def _safetensors(path: Path) -> Iterator[Any]:
         with safe_open(path, framework="pt") as file:
             yield file
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is damaged, cut off, or no safetensors file ({error}).") from error
+        raise CheckpointError(f"{path} is damaged, cut off, or not a safetensors file ({error}).") from error
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:

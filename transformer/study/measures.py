@@ -28,7 +28,9 @@ STATISTICS = (
     Statistic(
         "previous", "points at the previous token", "Share of rows whose largest weight is one key earlier."
     ),
-    Statistic("same", "points at its own place", "Share of rows whose largest weight is on their own place."),
+    Statistic(
+        "same", "points at its own position", "Share of rows whose largest weight is on their own position."
+    ),
     Statistic("next", "points at the next token", "Share of rows whose largest weight is one key later."),
     Statistic("first", "points at the first key", "Share of rows whose largest weight is on the first key."),
     Statistic(
@@ -40,7 +42,7 @@ STATISTICS = (
         "Share of rows whose largest weight is on a piece of the row's own word.",
     ),
     Statistic("previous_mass", "weight on the previous token", "Mean weight one key earlier."),
-    Statistic("same_mass", "weight on its own place", "Mean weight on the row's own place."),
+    Statistic("same_mass", "weight on its own position", "Mean weight on the row's own position."),
     Statistic("next_mass", "weight on the next token", "Mean weight one key later."),
     Statistic("first_mass", "weight on the first key", "Mean weight on the first key."),
     Statistic("eos_mass", "weight on </s>", "Mean weight on </s>."),

@@ -86,7 +86,7 @@ def _alignment(means: Means) -> Floats:
 
 THRESHOLDS = (
     "All thresholds are this project's own choice: 50 % of the rows stands for most rows. Papers on heads "
-    "draw such lines in other places, so counts of roles cannot be compared with theirs."
+    "set other thresholds, so counts of roles cannot be compared with theirs."
 )
 ROLES = (
     Role(

@@ -1,6 +1,6 @@
 """Statistics of where each attention head looks, over one sentence or many.
 
-The *own place* of a row is the key with the same index: the same token in self-attention, the diagonal in
+The *own position* of a row is the key with the same index: the same token in self-attention, the diagonal in
 cross-attention. Rows that see only one key are always left out, because they cannot look anywhere else. Each
 statistic also leaves out rows for which it is undefined: the first row has no previous key, and under a
 causal mask no row has a next key.

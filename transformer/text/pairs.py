@@ -73,7 +73,7 @@ def read_lines(path: str | Path, bounds: Bounds = TRUSTED) -> Iterator[tuple[int
 
 
 def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 2**20:,.0f} MB" if n_bytes >= 2**20 else f"{n_bytes / 2**10:,.0f} kB"
+    return f"{n_bytes / 2**20:,.0f} MiB" if n_bytes >= 2**20 else f"{n_bytes / 2**10:,.0f} KiB"
 
 
 def read_pairs(path: str | Path) -> list[SentencePair]:

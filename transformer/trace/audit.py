@@ -1,8 +1,8 @@
 """Checks a trace: recomputes attention by the textbook formula and compares it with the model's real output.
 
 Row sums of freshly computed softmax weights alone prove nothing. The proof is that the recomputed weights and
-values reproduce the output that the fused kernel returned, and that with these outputs every layer, head and
-step of the model asks for the queries, keys and values that were recorded there.
+values reproduce the output that the fused kernel returned, and that the model, given these outputs, computes
+in every layer, head and step the queries, keys and values that were recorded there.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def audit_layer(layer: LayerTrace, output_limit: float = OUTPUT_LIMIT[torch.floa
 
 
 def audit_heads(layer: LayerTrace, limit: float) -> list[Check]:
-    """Compares what went on to W_O with what the layer's changes make of each head's own output."""
+    """Compares what W_O received with what the layer's changes make of each head's own output."""
     acting = layer.changes is not None and layer.changes.changes_output
     if not acting and layer.own_output is None:
         return []

@@ -1,8 +1,8 @@
 """Binds each recording to its place: a second pass of the model, with the recordings as answers.
 
-Each attention of a trace may be consistent by itself while two heads, two layers or two steps stand in each
-other's place. So the audit also asks whether the recordings fit together: in a pass in which every attention
-returns its recorded output, every place must ask for the queries, keys and values that were recorded there.
+Each attention of a trace may be consistent by itself even if two heads, two layers or two steps have changed
+places. So the audit also asks whether the recordings fit together: if every attention returns its recorded
+output, the model must compute at every place the queries, keys and values that were recorded there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SMALLEST_SCALE = 1e-2
 
 @torch.inference_mode()
 def audit_places(trace: AttentionTrace, model: Transformer, limit: float) -> list[Check]:
-    """Compares what every place of the model asks for with what was recorded there.
+    """Compares the queries, keys and values at every place of the model with those recorded there.
 
     Args:
         trace: What was recorded.
@@ -56,7 +56,7 @@ class _Answers(Bystander):
     """Answers every attention with the output that was recorded under its name.
 
     Attributes:
-        worst: The largest difference between what was asked for and what was recorded.
+        worst: The largest difference between what the model computed and what was recorded.
     """
 
     def __init__(self, trace: AttentionTrace) -> None:

@@ -81,7 +81,7 @@ class LayerTrace:
         return mask if self.key_padding is None else mask & self.key_padding[window.keys]
 
     def mask(self, window: Window | None = None) -> Tensor:
-        """(queries, keys) bool, True = may attend; cells that interventions lift or forbid are so here."""
+        """(queries, keys) bool, True = may attend; with the cells that interventions allow or forbid."""
         window = window or self.window()
         if self.changes is None:
             return self.own_mask(window)

@@ -134,7 +134,7 @@ class _Stream:
     def _normed(
         self, place: Sublayer | Side, norm: nn.Module | None, before: Tensor, after: Tensor
     ) -> Iterator[Pair]:
-        """After = LayerNorm(before), or before itself where the LayerNorm is left out."""
+        """After = LayerNorm(before), or before itself if the LayerNorm is left out."""
         if place in self.unnormed:
             yield after, before
         elif isinstance(norm, nn.LayerNorm):

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class JobError(ConnectionError):
-    """Another process of the job has ended, so this one cannot go on."""
+    """Another process of the job has ended, so this one cannot continue."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from transformer.trace.report import AuditReport
 from transformer.translate.wording import Wording
 
 NO_MEANS = (
-    "This model ships no mean outputs of its heads; measure them with `python -m transformer means`, "
+    "This model has no mean outputs of its heads; measure them with `python -m transformer means`, "
     "or ablate by zero."
 )
 

@@ -41,7 +41,7 @@ class Repeat:
     hooks: tuple[Hook, ...]
 
     def within(self) -> Observer:
-        """Who answers the model: for each pass a new one."""
+        """The observer that answers the model; a new one for each pass."""
         if self.ready.changes:
             return Changes(self.ready.changes, self.equipment.config, self.hooks)
         return HookCarrier(self.hooks) if self.hooks else UNWATCHED

@@ -48,7 +48,7 @@ class Translator:
         card: The model card, Markdown.
         rules: The model's own rules for the search.
         notes: Sentences for the reader of every translation.
-        means: Mean outputs of the heads, for ``ablate(…, by="mean")``; None if the model ships none.
+        means: Mean outputs of the heads, for ``ablate(…, by="mean")``; None if the model has none.
         equipment: What every request is given of these.
     """
 
@@ -307,10 +307,10 @@ class Translator:
 def load_translator(
     path: str | Path, device: str | torch.device = "cpu", dtype: str = "float32", revision: str | None = None
 ) -> Translator:
-    """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one of the Hub.
+    """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one on the Hub.
 
     Args:
-        path: A directory, or ``owner/model`` on the Hub, whose newest state is fetched.
+        path: A directory, or ``owner/model`` on the Hub, whose newest state is downloaded.
         device: The device to compute on.
         dtype: "float32", or "bfloat16", which the translator's name then shows.
         revision: Branch, tag or commit on the Hub; the translator's name shows the commit.

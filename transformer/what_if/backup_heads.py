@@ -104,8 +104,8 @@ def backup_heads(
         head: Layer and head, from 0, that is paired with every other; None for all pairs.
         by: "mean" or "zero".
         progress: Is called after each sentence.
-        cancelled: Is asked before each pass; if it says True, the sentences done so far are returned.
-        so_far: An earlier result to go on from; its sentences are not measured again.
+        cancelled: Is asked before each pass; if it returns True, the sentences done so far are returned.
+        so_far: An earlier result to continue; its sentences are not measured again.
 
     Raises:
         InterventionError: The model has no such head, no mean outputs, or the head is ablated otherwise.
@@ -126,10 +126,10 @@ def backup_heads(
 
 
 def _checked(earlier: BackupHeads, asked: BackupHeads) -> BackupHeads:
-    """An earlier result, if it is one of the same question."""
+    """An earlier result, if it answers the same question."""
     one, other = ((each.kind, each.by, each.head, each.heads) for each in (earlier, asked))
     if one != other:
-        raise ValueError("The earlier result is one of other heads; begin anew.")
+        raise ValueError("The earlier result belongs to other heads; start again without it.")
     return earlier
 
 

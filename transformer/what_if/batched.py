@@ -1,7 +1,7 @@
 """Many forced passes over one sentence at once: each row of a batch is a run with a change of its own.
 
-``Changes`` answers every row of a batch alike. Where hundreds of runs differ in one vector each, a run of its
-own for each would spend most of its time on calls; here a pass takes as many rows as fit.
+``Changes`` answers every row of a batch alike. If hundreds of runs differ in one vector each, running them
+one by one would spend most of the time on calls; here a pass takes as many rows as fit.
 """
 
 from __future__ import annotations

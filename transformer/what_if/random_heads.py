@@ -1,7 +1,7 @@
 """The control beside a change of heads: the same change at random other heads of the same layer.
 
-Without it the effect of a change means little: where any head of a layer costs as much, the one that was
-chosen is nothing special.
+Without it, the effect of a change means little: if any head of a layer costs as much, the chosen head is
+nothing special.
 """
 
 from __future__ import annotations

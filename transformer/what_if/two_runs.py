@@ -1,4 +1,4 @@
-"""The difference between two runs of one model: what the second wrote, thought and attended to otherwise.
+"""The difference between two runs of one model: what the second wrote, predicted and attended to instead.
 
 Two runs can be compared step by step as long as both have written the same tokens: then their next-token
 distributions answer the same question. At the step where they part this still holds; after it, each run
@@ -163,9 +163,9 @@ class RunDifference:
 def compare_runs(base: Translation, changed: Translation) -> RunDifference:
     """Compares a run with a changed run of the same model.
 
-    Next-token distributions are computed anew: one uncached, teacher-forced pass over each run, with the
+    Next-token distributions are computed again: one uncached, teacher-forced pass over each run, with the
     changes of each. A run that was opened from a file knows only its most probable tokens; then Δ log p is
-    given where both runs keep the token, and KL nowhere.
+    given only for tokens that both runs keep, and KL not at all.
 
     Args:
         base: The run to compare with, such as one without changes.

@@ -36,7 +36,7 @@ def _address() -> dict[str, list[str]]:
 def adopt() -> None:
     """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back.
 
-    A link of the menu (`KEEP`) goes on with this session's state; a session that has none reads the address.
+    A link of the menu (`KEEP`) keeps this session's state; a session that has none reads the address.
     """
     params = _address()
     if params == st.session_state.get("written"):
@@ -114,7 +114,7 @@ def visitor() -> str:
 
 
 def own_sentences() -> tuple[str, tuple[Any, ...]] | None:
-    """The visitor's own file for the page "Heads over sentences": name and lines."""
+    """The visitor's own file for the page "Heads over many sentences": name and lines."""
     kept: tuple[str, tuple[Any, ...]] | None = st.session_state.get("own_sentences")
     return kept
 
@@ -209,10 +209,10 @@ def on_linked_view(
         view: name of the view.
         limits: the translation on the screen.
         sizes: number of layers and heads by kind.
-        go_on: the values of the state that goes on with a token (by its id) at a step (from 0).
+        go_on: the state's values for continuing with a token (by its id) at a step (from 0).
 
     Returns:
-        Whether the visitor chose a token to go on with.
+        Whether the visitor chose a token to continue with.
     """
     event = st.session_state.get(view_key(view), {}).get("at")
     before = cursor()

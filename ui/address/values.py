@@ -95,7 +95,7 @@ _PAIR = re.compile(r"(\d{1,4})([-p])(\d{1,4})")
 
 
 class _UnreadableError(ValueError):
-    """A value in the address means nothing here."""
+    """A value in the address cannot be read."""
 
 
 def read_position(value: str) -> int:

@@ -123,7 +123,7 @@ def popover(key: str, height: int) -> Iterator[bool]:
         key: session key of the button.
         height: height of the content in px; the popover reserves it, so that it opens on a side with room.
     """
-    box = st.popover("export", type="tertiary", icon=":material/download:", key=key, on_change="rerun")
+    box = st.popover("Export", type="tertiary", icon=":material/download:", key=key, on_change="rerun")
     with box, st.container(height=height, border=False):
         yield bool(box.open)
 
@@ -170,7 +170,7 @@ def offer(name: str, choice: dict[str, Picture], now: State) -> None:
 
 def _says(figure: go.Figure) -> str:
     bitmap = any(trace.type == "heatmap" for trace in figure.data)
-    inside = " In an SVG the cells of a map are one embedded bitmap." if bitmap else ""
+    inside = " In an SVG, the cells of a map are one embedded bitmap." if bitmap else ""
     return f"The file holds the caption and the link. HTML opens offline and keeps its hover texts.{inside}"
 
 
@@ -189,5 +189,5 @@ def provenance(now: State) -> str:
     """Software, date and the link that opens a state again."""
     now = replace(now, text=sentence_of(now), model=now.model or next(iter(catalogue.available()), None))
     link = urlencode(as_params(now), errors="replace")
-    unsent = "" if carried(now) else " (the sentence is too long for a link)"
+    unsent = "" if carried(now) else " (the text is too long for a link)"
     return f"Attention explorer {__version__} · {datetime.now(UTC):%Y-%m-%d} · ?{link}{unsent}"

@@ -66,7 +66,7 @@ def kind_picker(kind: str, take: Callable[[str], object]) -> None:
     """
     names = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
     st.segmented_control(
-        "Attention",
+        "Kind of attention",
         list(names),
         default=kind,
         required=True,

@@ -102,7 +102,7 @@ Content = str | Sequence[Picture]
 
 
 def slot(name: str) -> None:
-    """Draws an empty place.
+    """Draws an empty slot.
 
     Args:
         name: unique on the page; the feed fills it by this name.

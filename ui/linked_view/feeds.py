@@ -304,7 +304,7 @@ def whole_feed(
         "spans": {"rows": spans(axes[0].visible), "columns": spans(axes[1].visible)},
         "figure": to_json(pooled_spec(weights, mask, kind, 330, scale)),
         "title": "The whole matrix",
-        "about": "the frame marks the part drawn in full; click or move the cursor to move it",
+        "about": "the frame marks the part drawn in full; to move the frame, click or move the cursor",
         "caption": f"{pooled_note(weights)} · {weights.shape[0]} queries, {weights.shape[1]} keys · "
         f"{colour_note(scale)}",
         "alt": f"Overview of the whole matrix, {pooled_note(weights)}",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
 SHOWS = {"matrix": "matrix", "lines": "lines", "strongest": "strongest keys"}
-_HIDE = {"special": "hide special tokens", "punctuation": "hide punctuation"}
+_HIDE = {"special": "Hide special tokens", "punctuation": "Hide punctuation"}
 _SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic"}
 _ROWS = {"read": "token read", "predicted": "token predicted"}
 _LINKS = {"mass": "share of each row", "weight": "weight"}
@@ -51,8 +51,8 @@ def popover(kinds: Iterable[str], now: State) -> None:
         now: the state that the visitor asked for.
     """
     on = ["words"] * now.words + [f"no {name}" for name in now.hide]
-    with st.popover("display" + f": {', '.join(on)}" * bool(on), type="tertiary", icon=":material/tune:"):
-        st.toggle("words", now.words, help=_WORDS, **control("words", now.words, _take_words))
+    with st.popover("Display" + f": {', '.join(on)}" * bool(on), type="tertiary", icon=":material/tune:"):
+        st.toggle("Words", now.words, help=_WORDS, **control("words", now.words, _take_words))
         for name, label in _HIDE.items():
             st.toggle(label, name in now.hide, **control(f"hide.{name}", name in now.hide, _hider(name)))
         _choice("Colours", "scale", _SCALES, now.scale)
@@ -92,7 +92,7 @@ def _choice(label: str, field: str, options: Mapping[Any, str], value: object) -
 
 def _rows(kinds: tuple[str, ...], chosen: str | None) -> None:
     usual = "predicted" if kinds == ("cross",) else "read" if kinds == ("decoder",) else None
-    options = {"usual": "as usual", **_ROWS} if usual is None else _ROWS
+    options = {"usual": "usual token", **_ROWS} if usual is None else _ROWS
     value = chosen or usual or "usual"
 
     def take(rows: str) -> None:
@@ -124,7 +124,7 @@ def lines(look: Looking, now: State) -> None:
             ),
         )
     with middle:
-        label = "that carry this much of each row, %" if name == "mass" else "of at least this weight, %"
+        label = "Share of each row, %" if name == "mass" else "Smallest weight, %"
         st.slider(
             label,
             0,
@@ -141,12 +141,12 @@ def _others(look: Looking, asked: Sequence[Head]) -> None:
     options = [(i, j) for i in range(layers) for j in range(heads) if (i, j) != look.head]
     more = [head for head in asked if head in options]
     st.multiselect(
-        "with other heads",
+        "Other heads",
         options,
         more,
         format_func=lambda head: labels.head_name(*head),
         max_selections=3,
-        placeholder="up to three",
+        placeholder="Up to three",
         **control("more", more, lambda heads: session.change(more=tuple(map(tuple, heads)) or None)),
     )
 
@@ -161,7 +161,7 @@ def links_name(links: str) -> str:
 
 def tables(views: Callable[[], Sequence[ReadView]]) -> None:
     """Draws a button that opens the numbers of the maps; the numbers are read and sent only then."""
-    with st.popover("table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
+    with st.popover("Table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
         if place.open:
             with waiting.while_loading():
                 catalogue.loading().wait()  # with PyTorch comes pandas

@@ -1,4 +1,4 @@
-"""Going on with another token: the visitor clicks a candidate, and the model decodes again from there."""
+"""Continuing with another token: the visitor clicks a candidate, and the model decodes again from there."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ui.server.opened import Opened
 
 
 def changes(translation: Translation, step: int, token_id: int) -> tuple[Intervention, ...]:
-    """The changes with which a run keeps its tokens up to a step, writes a token there, and goes on as asked.
+    """The changes with which a run keeps its tokens up to a step, writes a token there, and then continues.
 
-    Greedy search needs only the choice, as it writes the tokens before the step again. Any other way of
-    decoding is given those tokens. A later choice ends; a token that greedy search chooses anyway needs none.
+    Greedy search needs only the choice of the token, because it writes the tokens before the step again. Any
+    other way of decoding is given those tokens. Choices for later steps are dropped. A token that greedy
+    search would write anyway needs no choice.
 
     Args:
         translation: The run so far.
@@ -54,7 +55,7 @@ def _piece(translation: Translation, step: int, token_id: int) -> int | str:
 
 
 def take(opened: Opened, step: int, token_id: int) -> dict[str, Any]:
-    """The values of the state that goes on with a candidate; it and the token it replaces count as tried."""
+    """The state's values for continuing with a candidate; it and the token it replaces count as tried."""
     now = opened.translation.steps[step].token_id
     if token_id == now:
         return {}

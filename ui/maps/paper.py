@@ -99,13 +99,15 @@ def _show(views: Sequence[ReadView], form: Form, texts: Sequence[str]) -> None:
     st.image(paper.data, width=round(paper.width / INCH * _SCREEN), alt=alt)
     st.caption(plain(f"{texts[0]} · {texts[1]}"))
     size = f"{paper.width:g} × {paper.height:.1f} cm"
-    told = f"{size}, without cursor and fading. The file's metadata holds this caption and the link."
+    told = (
+        f"{size}, without the cursor and without fading. The file's metadata holds this caption and the link."
+    )
     st.caption(plain(" ".join((told, *paper.notes))))
 
 
 def _choose_heads(heads: Mapping[Chosen, str], shown: Chosen) -> list[Chosen]:
     return st.multiselect(
-        "Heads on the sheet",
+        "Heads in the figure",
         list(heads),
         default=[shown],
         format_func=heads.__getitem__,
@@ -125,11 +127,11 @@ def _choose_form(scale: str, views: Sequence[ReadView]) -> Form:
         centimetres = st.number_input("Width, cm", *WIDTHS, usual.width, 0.5, format="%g", key=key)
     with letters:
         points = st.number_input(
-            "Letters, pt", *LETTERS, usual.letters, 0.5, format="%g", key=f"{_KEY}.letters"
+            "Font size, pt", *LETTERS, usual.letters, 0.5, format="%g", key=f"{_KEY}.letters"
         )
     with beside:
         columns = st.number_input(
-            "Per row", 1, MOST_HEADS, usual.columns, disabled=len(views) < 2, key=f"{_KEY}.columns"
+            "Maps per row", 1, MOST_HEADS, usual.columns, disabled=len(views) < 2, key=f"{_KEY}.columns"
         )
     footnote = st.checkbox("Print caption, date and link under the figure", key=f"{_KEY}.footnote")
     return Form(file, centimetres, points, columns, scale, footnote)

@@ -145,7 +145,7 @@ def _run(look: Looking, selection: Selection) -> None:
             on_click="ignore",
         )
     st.caption(
-        f"The JSON file holds tokens, steps, alternatives, your selection and the {view.kind} matrix. "
+        f"The JSON file holds tokens, steps, candidates, your selection and the {view.kind} matrix. "
         "The NPZ file holds the whole trace. "
         "You can open both again under “Open a file” and in Python, even without the model."
     )

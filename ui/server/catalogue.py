@@ -78,7 +78,7 @@ def _is_model(path: Path) -> bool:
 
 
 def available() -> dict[str, Path]:
-    """The models that a visitor can choose, by name: bundled, trained, twins, and cached ones of the Hub."""
+    """The models that a visitor can choose, by name: bundled, trained, twins, and cached from the Hub."""
     found = _on_disk()
     return found | {name: path for name, path in hub_models.cached().items() if name not in found}
 

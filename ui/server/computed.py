@@ -108,7 +108,7 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
     for text in texts:
         if (length := len(model.ids(text)) + 1) > LONGEST_IN_BATCH:
             raise ValueError(
-                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} fit here."
+                f"A sentence of the batch has {length:,} tokens; at most {LONGEST_IN_BATCH} are allowed here."
             )
     key = (name, id(model), texts)
     return kept("batches").get(key, lambda: run_batch(model, texts))

@@ -31,7 +31,7 @@ def parse(name: str, content: bytes) -> list[GoldPair]:
     """
     if len(content) > LARGEST:
         raise DataError(
-            f"The file has {len(content) / 2**20:.1f} MB; at most {LARGEST // 2**20} MB are read."
+            f"The file has {len(content) / 2**20:.1f} MiB; at most {LARGEST // 2**20} MiB are allowed."
         )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("gold.tsv.gz" if name.endswith(".gz") else "gold.tsv")

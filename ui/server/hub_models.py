@@ -1,4 +1,4 @@
-"""Models of the Hub in the app: the cached ones, visitors' questions, and downloads."""
+"""Models on the Hub in the app: the cached ones, visitors' questions, and downloads."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Download:
     def _progress(self, done: int, total: int) -> None:
         self.done = done
         if not self._waiting:
-            raise StoppedError("The download was stopped; complete files are kept.")
+            raise StoppedError("The download was stopped; files that are complete are kept.")
 
     def _run(self) -> None:
         from transformer.hub.fetch import fetch
@@ -161,7 +161,7 @@ class Question:
         except HubError as error:
             self.problem, self.unreachable = str(error), isinstance(error, UnreachableError)
         except OSError as error:
-            self.problem = f"The cache for models of the Hub cannot be written: {error.strerror or error}."
+            self.problem = f"The cache for models from the Hub cannot be written: {error.strerror or error}."
 
 
 class Desk:
@@ -221,7 +221,7 @@ class Desk:
             return
         needed, free = question.offer.loaded_nbytes, memory.available()
         if needed > free:
-            question.problem = f"{name} needs {size(needed)} of memory, and {size(free)} is free here."
+            question.problem = f"{name} needs {size(needed)} of memory, but only {size(free)} is free here."
         else:
             self.fetch(visitor)
 

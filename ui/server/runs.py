@@ -60,13 +60,13 @@ def request(state: State, model: str, text: str) -> Asked:
 
 
 class Progress(Protocol):
-    """Is told how a translation gets on."""
+    """Hears how a translation progresses."""
 
     def loads(self) -> None:
         """The model is not in memory, and is loaded first."""
 
     def wrote(self, count: int, token: str) -> None:
-        """The output has so many tokens, and this is the last one."""
+        """The output has `count` tokens so far, and `token` is the last one."""
 
 
 class Untold:
@@ -80,11 +80,11 @@ class Untold:
 
 
 def translate(asked: Asked, progress: Progress) -> Translation:
-    """The translation, decoded once and then kept; before PyTorch is there, the shipped one of the example.
+    """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example.
 
     Args:
         asked: what to translate, and how.
-        progress: is told now and then how far the translation is.
+        progress: hears now and then how far the translation has come.
 
     Raises:
         ValueError: the text cannot be translated; the message says why.
@@ -105,7 +105,7 @@ def traced(asked: Asked, progress: Progress) -> Translation:
 
 
 def _shipped(asked: Asked) -> Translation | None:
-    """The run that was shipped with the model; None if it is not what is asked for."""
+    """The run that is bundled with the model; None if it is not what is asked for."""
     if asked != Asked(asked.model, examples.examples()[0].text, "greedy", None):
         return None
     directory = catalogue.directory(asked.model)

@@ -114,7 +114,7 @@ class NoRoomError(ValueError):
 
 
 class Residents:
-    """Models in memory: at most `most`, and only as many as fit; the least recently used leaves first.
+    """Models in memory: at most `most`, and only as many as fit; the least recently used one leaves first.
 
     A model that leaves while somebody computes with it stays alive until they finish. Until then `get` finds
     it again.
@@ -178,7 +178,8 @@ class Residents:
             gc.collect()
         if (free := memory.available()) < needed:
             raise NoRoomError(
-                f"{name} needs {size(needed)} of memory; {size(free)} are free, so choose a smaller model."
+                f"{name} needs {size(needed)} of memory, but only {size(free)} is free: "
+                "choose a smaller model."
             )
 
     def _leave(self) -> None:

@@ -20,9 +20,11 @@ def fit_model(asked: str | None, names: Iterable[str]) -> tuple[str, list[str]]:
     known = list(names)
     if asked in known:
         return str(asked), []
-    notes = [] if asked is None else [f"There is no model with the name in the address; this is {known[0]}."]
+    notes = []
+    if asked is not None:
+        notes = [f"The model that the address names is not here, so {known[0]} is shown."]
     if is_imported(asked):
-        notes = [f"The address names a file that is not open here: open it again. This is {known[0]}."]
+        notes = [f"The file that the address names is not open, so {known[0]} is shown. Open the file again."]
     return known[0], notes
 
 

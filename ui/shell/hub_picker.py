@@ -1,4 +1,4 @@
-"""Models of the Hub in the app: looks up a name, says what the model needs, and fetches the model."""
+"""Models on the Hub in the app: looks up a name, says what the model needs, and fetches the model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _panel(fetching: bool, take: Take) -> None:
     if question is not None and question.download is not None:
         _progress(question, question.download, take)
         return
-    with st.popover("Models of the Hub", icon=":material/cloud_download:", type="tertiary"):
+    with st.popover("Models on the Hub", icon=":material/cloud_download:", type="tertiary"):
         _form(question)
 
 
@@ -86,7 +86,7 @@ def _offer(offer: Offer) -> None:
     free, config = memory.available(), offer.config
     st.markdown(
         f"**{plain(offer.name)}**, {config.n_encoder_layers} + {config.n_decoder_layers} layers of "
-        f"{config.n_heads} heads: {size(offer.nbytes)} to fetch, "
+        f"{config.n_heads} heads: {size(offer.nbytes)} to download, "
         f"{size(offer.loaded_nbytes)} of memory needed, {size(free)} free."
     )
     if offer.present_name != offer.name:
@@ -94,7 +94,7 @@ def _offer(offer: Offer) -> None:
     fits = offer.loaded_nbytes <= free
     if not fits:
         st.caption("This model needs more memory than is free here.")
-    st.button("Fetch it", type="primary", disabled=not fits, on_click=_fetch, key="hub.fetch")
+    st.button("Download it", type="primary", disabled=not fits, on_click=_fetch, key="hub.fetch")
 
 
 def _ask(text: str) -> None:
@@ -116,7 +116,7 @@ def _progress(question: Question, download: Download, take: Take) -> None:
         question.problem, question.download = download.failed, None
         st.rerun()
     there, total = size(download.done), size(download.offer.nbytes)
-    st.progress(download.share, f"Fetching {plain(question.name)}: {there} of {total}")
+    st.progress(download.share, f"Downloading {plain(question.name)}: {there} of {total}")
     st.button("Cancel", on_click=_cancel, key="hub.cancel")
 
 

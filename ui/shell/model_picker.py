@@ -1,4 +1,4 @@
-"""The choice of a model: the list in the sidebar, memory needs, target languages, and models of the Hub."""
+"""The choice of a model: the list in the sidebar, memory needs, target languages, and models on the Hub."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pick_model(now: State) -> str | None:
     names = [*catalogue.available(), *imported.traces()]
     if not names:
         st.error(
-            "There is no model here. Put one under assets/models, or train one into models/ with "
+            "There is no model here. Put one into assets/models, or train one with "
             "`python -m transformer train`."
         )
         return None
@@ -56,7 +56,9 @@ def _fitted(names: list[str], asked: str | None) -> str:
     name, notes = fit_model(asked, names)
     if notes and asked is not None and is_name(asked):
         desk().suggest(session.visitor(), asked)
-        notes = [f"{asked} is not on this machine: fetch it from the Hub, on the left. This is {name}."]
+        notes = [
+            f"{asked} is not on this machine, so {name} is shown. Download {asked} from the Hub, on the left."
+        ]
     for note in notes:
         session.notice(note)
     if notes:
@@ -65,7 +67,7 @@ def _fitted(names: list[str], asked: str | None) -> str:
 
 
 def _label(name: str) -> str:
-    """The label in the list; a model of the Hub shows its owner last, so that a narrow list stays clear."""
+    """The label in the list; a model on the Hub shows its owner last, so that a narrow list stays clear."""
     if imported.is_imported(name):
         return name
     path = catalogue.directory(name)
@@ -82,7 +84,9 @@ def take_model(name: str) -> None:
         return
     now = session.current()
     if now.source is not None:
-        session.notice("The source token is not kept, because every model has tokens of its own.")
+        session.notice(
+            "The source token is no longer chosen, because each model splits texts in its own way."
+        )
     session.change(model=name, source=None, **{kind: _chosen(now, kind) for kind in catalogue.KINDS})
 
 

@@ -69,7 +69,7 @@ def _sample_again() -> None:
 def below_box(now: State) -> None:
     """Draws one line of example sentences, and the visitor's own translation."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
-        st.caption("try:", width="content")
+        st.caption("Try:", width="content")
         for i, example in enumerate(examples.examples()):
             st.button(
                 example.label,
@@ -81,24 +81,24 @@ def below_box(now: State) -> None:
             )
         if now.decode.startswith(SAMPLE) and now.target is None:
             st.button(
-                "draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:"
+                "Draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:"
             )
         own_translation(now.target)
 
 
 def own_translation(target: str | None) -> None:
     """A popover for the visitor's own translation, which is then forced through the model."""
-    label = "use my own translation" if target is None else "own translation in use"
+    label = "Use your own translation" if target is None else "Your own translation is in use"
     with st.popover(label, type="tertiary"):
         st.text_input(
             "Your translation",
             target or "",
             placeholder="Type a translation and press Enter",
-            help="The model reads it word by word (teacher forcing) and decodes nothing.",
+            help="The model reads it token by token (teacher forcing) and decodes nothing.",
             **control("target", target or "", _take_target),
         )
         if target is not None:
-            st.button("back to the model's translation", on_click=_take_target, args=("",))
+            st.button("Back to the model's translation", on_click=_take_target, args=("",))
 
 
 def _take_target(target: str) -> None:
@@ -123,7 +123,7 @@ def open_sentence(model: str, now: State) -> Opened | None:
 
 
 class _Teller:
-    """Tells the visitor at one place of the page how a translation gets on."""
+    """Tells the visitor, in one place on the page, how a translation progresses."""
 
     def __init__(self, name: str) -> None:
         self._name, self._place, self._last = name, st.empty(), time.monotonic()
@@ -135,7 +135,7 @@ class _Teller:
         if time.monotonic() - self._last > _PROGRESS_EVERY:
             self._last = time.monotonic()
             word = plain(labels.display(token))
-            text = f"Translating: {count} tokens so far, the last one {word}"
+            text = f"Translating: {count} token{'s' * (count != 1)} so far, the last one {word}"
             self._place.progress(min(0.98, 1 - 0.98**count), text)
 
     def end(self) -> None:

@@ -36,8 +36,8 @@ def tell(opened: Opened) -> None:
 def sentence(found: Unfamiliar) -> str:
     """What speaks against the text, with its numbers."""
     return (
-        f"Unlike the training texts: {_reason(found)}. Expect mistakes: ✓ verified vouches for the pictures, "
-        "not for the translation."
+        f"Unlike the training texts: {_reason(found)}. Expect mistakes: ✓ verified means that the pictures "
+        "are right, not that the translation is."
     )
 
 
@@ -48,12 +48,12 @@ def _reason(found: Unfamiliar) -> str:
         return f"{traits.tokens:,} tokens (usual: {low:.0f} to {high:.0f})"
     if found.reason == "tokens_per_word":
         low, high = usual["tokens_per_word"]
-        return f"{traits.tokens_per_word:.1f} tokens a word (usual: {low:.1f} to {high:.1f})"
+        return f"{traits.tokens_per_word:.1f} tokens per word (usual: {low:.1f} to {high:.1f})"
     if found.reason == "log_prob":
         low, high = (100 * math.exp(end) for end in usual["log_prob"])
         mean = 100 * math.exp(traits.log_prob)
-        return f"a translated token has a probability of {mean:.0f} % (usual: {low:.0f} to {high:.0f} %)"
-    return f"{traits.unknown:,} of {traits.tokens:,} tokens are bytes of characters without a token"
+        return f"translated tokens have a mean probability of {mean:.0f} % (usual: {low:.0f} to {high:.0f} %)"
+    return f"{traits.unknown:,} of {traits.tokens:,} tokens are bytes of characters that have no token"
 
 
 def _offer(name: str, nbytes: int) -> None:
@@ -68,7 +68,7 @@ def _offer(name: str, nbytes: int) -> None:
     asked = question if question is not None and question.name == name else None
     fetching = asked is not None and asked.download is not None
     st.button(
-        f"Fetching {shown}" if fetching else f"Open {shown} ({nbytes / 1e6:.0f} MB)",
+        f"Downloading {shown}" if fetching else f"Open {shown} ({nbytes / 1e6:.0f} MB)",
         type="tertiary",
         icon=":material/cloud_download:",
         disabled=fetching,

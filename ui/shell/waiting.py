@@ -20,7 +20,7 @@ def loads(name: str) -> str:
     if not catalogue.loading().done:
         return _STARTING
     needed, free = memory.of_model(catalogue.directory(name)), memory.available()
-    return f"Loading {plain(name)}: {size(needed)} of memory, {size(free)} are free"
+    return f"Loading {plain(name)}: it needs {size(needed)} of memory, {size(free)} is free"
 
 
 @contextmanager

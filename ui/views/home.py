@@ -68,7 +68,7 @@ def show(opened: Opened) -> None:
             display.tables(lambda: [looks[kind].read() for kind in catalogue.KINDS])
             pickers.seen("What am I seeing?", _SEEING, _FORMULA)
             take_home(scene)
-            st.caption("A weight says how much was read, not what it mattered.", width="content")
+            st.caption("A weight says how much was read, not how much it mattered.", width="content")
 
     scene = Scene(
         LAYOUT,
@@ -84,7 +84,7 @@ def show(opened: Opened) -> None:
 
 def _next(opened: Opened) -> BarsFeed:
     method = opened.translation.method
-    clicks = "click another to go on with it · " if catalogue.has_model(opened.asked.model) else ""
+    clicks = "click another token to continue with it · " if catalogue.has_model(opened.asked.model) else ""
     origin = "your translation, not the model's" if method == "forced" else f"decoding: {method}"
     feed = linked_view.bars_feed(
         opened.trace,

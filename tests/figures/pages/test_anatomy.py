@@ -60,7 +60,7 @@ def test_the_lens_keeps_probabilities_and_escapes_tokens():
         (("▁<b>", "▁#000001"), ("▁a", "▁b")),
         shares,
         np.array([[False, True], [False, False]]),
-        ("place 2", "place 1"),
+        ("rank 2", "rank 1"),
     )
     np.testing.assert_array_equal(spec["data"][0]["z"], shares.astype(np.float32))
     assert spec["data"][0]["text"][0] == ["&lt;b&gt;", "&#35;000001"]

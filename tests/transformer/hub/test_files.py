@@ -52,7 +52,7 @@ def test_a_model_that_is_too_large_is_refused_before_it_is_downloaded(server, hu
 def test_a_model_that_does_not_fit_on_the_disk_is_refused(server, hub, monkeypatch):
     offer = look(NAME)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 9, 1))
-    refused("needs .* on the disk, but only 1 bytes are free", fetch, offer)
+    refused("needs .* on the disk, but only 1 bytes is free", fetch, offer)
 
 
 def test_the_environment_sets_the_limits(monkeypatch):

@@ -23,7 +23,7 @@ from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content")
-"""What huggingface_hub does where it uploads without xet."""
+"""What huggingface_hub does when it uploads without xet."""
 ROOT = Path(__file__).parents[3]
 NAME = "user/own"
 CARD = """---

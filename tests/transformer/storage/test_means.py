@@ -31,7 +31,7 @@ def means_of(config, seed=0) -> HeadMeans:
 
 def test_a_model_with_means_can_be_ablated_by_them_and_one_without_says_so(directory):
     sentence, change = CASES["copy"].sentence, do.ablate("cross", 0, 0, by="mean")
-    with pytest.raises(do.InterventionError, match="ships no mean outputs"):
+    with pytest.raises(do.InterventionError, match="has no mean outputs"):
         load_translator(directory).translate(sentence, interventions=[change])
     translator = load_translator(directory)
     means = means_of(translator.config)

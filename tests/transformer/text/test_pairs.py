@@ -56,8 +56,8 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "most", "message"),
     [
-        (b"a\tb\n" * 1_500_000, 10**6, "unpacks to more than 1 MB"),
-        (b"a" * 50_000_000, 10**6, r"pairs\.tsv\.gz:1: this line has more than 1 kB"),
+        (b"a\tb\n" * 1_500_000, 10**6, "unpacks to more than 1 MiB"),
+        (b"a" * 50_000_000, 10**6, r"pairs\.tsv\.gz:1: this line has more than 1 KiB"),
         (b"a\tb\n" * 20_000, 10_000, "more than 10,000 lines"),
     ],
     ids=["total", "line", "lines"],

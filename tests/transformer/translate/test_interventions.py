@@ -314,7 +314,7 @@ def test_a_change_of_a_row_that_the_output_never_reached_is_said(ready):
 
 
 def test_what_a_model_does_not_have_is_refused_with_a_sentence(translator, tokenizer):
-    with pytest.raises(do.InterventionError, match="ships no mean outputs"):
+    with pytest.raises(do.InterventionError, match="has no mean outputs"):
         translator.translate("one", interventions=[do.ablate("cross", 0, 0, by="mean")])
     bare = changeable(tokenizer, positions="none", norm="post")
     with pytest.raises(do.InterventionError, match="no positions"):

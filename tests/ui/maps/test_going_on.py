@@ -1,4 +1,4 @@
-"""Going on with a candidate: which changes lead there, and what counts as tried."""
+"""Continuing with a candidate: which changes lead there, and what counts as tried."""
 
 from __future__ import annotations
 

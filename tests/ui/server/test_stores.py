@@ -82,7 +82,7 @@ def test_models_leave_where_memory_is_short_and_one_that_never_fits_is_refused(
     resident(residents, "a", 60)
     resident(residents, "b", 60)
     assert names(residents, "a", "b") == ["b"]
-    with pytest.raises(NoRoomError, match="c needs 200 bytes of memory; 100 bytes are free"):
+    with pytest.raises(NoRoomError, match="c needs 200 bytes of memory, but only 100 bytes is free"):
         resident(residents, "c", 200)
     assert names(residents, "a", "b", "c") == []
 

@@ -4,17 +4,17 @@
     base = translator.translate(text)
     changed = translator.translate(text, interventions=[do.ablate("cross", layer=1, head=5, by="mean")])
 
-**A value, not a closure.** An intervention is frozen and compares by what it says, so it is a key, a line
+**A value, not a closure.** An intervention is frozen and compares by its fields. So it can be a key, a line
 of a caption (``str``, counted from 1), JSON (``to_json``, counted from 0) and a part of an address
-(``write_text``, counted from 1). The functions of this package make the values and check what they are
-given; the error is one sentence.
+(``write_text``, counted from 1). The functions of this package make the values and check their arguments;
+the error is one sentence.
 
-**A second implementer at the observer's seam.** The model asks its observer at every place of the forward
-pass (``transformer.model.watching.observer``) and goes on with the answer. ``Changes`` answers with changed
-values; a recorder around it keeps both, what the model had and what it went on with. Nothing in the forward
-pass knows that interventions exist, and no module is touched: a request carries its own ``Changes``, which
-holds no state. Only an attention layer that is changed leaves the fused path, and only if more than a
-head's output changes.
+**A second implementation of the observer.** The model asks its observer at every place of the forward pass
+(``transformer.model.watching.observer``) and continues with the answer. ``Changes`` answers with changed
+values; a recorder around it keeps both what the model had computed and what it then used. Nothing in the
+forward pass knows that interventions exist, and no module is touched: a request carries its own
+``Changes``, which holds no state. Only an attention layer that is changed leaves the fused path, and only
+if more than a head's output changes.
 
 **What may be changed, in the order of the forward pass.** Source tokens (``edit_source``, ``drop_source``);
 positions of a side (``no_positions``); masks (``mask``, ``hide``); a head's scores (``temperature``,
@@ -27,11 +27,11 @@ list.
 
 **Three rules.** Tokens are steered in the search (``transformer.decode.steering``), which never changes the
 model's log-probabilities. Positions of ``edit_source`` and ``drop_source`` are those of the text as typed,
-all other positions those of the source as the model reads it. While decoding, later keys do not exist: what
-lifts the causal mask, and a patch over the whole output, is for a forced pass only.
+all other positions those of the source as the model reads it. While decoding, later keys do not exist, so
+only in a forced pass can the causal mask be lifted or the whole output be patched.
 
 **What must be computed first.** The mean output of a head and the vectors of another run are put beside the
-value before the pass (``Change``). ``transformer.translate.materials`` finds them.
+value before the pass (``Change``). ``transformer.translate.prepared`` computes them.
 
 **The proof.** ``transformer.trace.equations`` holds, for each sort of intervention, what a trace records of
 it and which equation the audit checks.

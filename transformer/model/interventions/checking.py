@@ -16,7 +16,7 @@ def as_interventions(values: Iterable[Intervention]) -> tuple[Intervention, ...]
     """Interventions as a tuple.
 
     Raises:
-        InterventionError: Something among them is none, or there are too many.
+        InterventionError: One of them is not an intervention, or there are too many.
     """
     found = (values,) if isinstance(values, Intervention) else tuple(values)
     for each in found:

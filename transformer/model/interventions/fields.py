@@ -16,12 +16,12 @@ LONG = {long: short for short, long in SHORT.items()}
 
 
 def escaped(text: str) -> str:
-    """A field with its separators written otherwise."""
+    """A field with its separators escaped."""
     return re.sub("[%~_]", lambda found: f"%{ord(found[0]):02X}", text)
 
 
 def unescaped(text: str) -> str:
-    """A field as it was."""
+    """The field that ``escaped`` was given."""
     return re.sub("%(25|7E|5F)", lambda found: chr(int(found[1], 16)), text)
 
 
@@ -34,20 +34,20 @@ def count_down(text: str) -> int:
     """A position from 0.
 
     Raises:
-        InterventionError: The text is no number from 1.
+        InterventionError: The text is not a number counted from 1.
     """
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise InterventionError(f"{text!r:.40} is no number that counts from 1.")
+        raise InterventionError(f"{text!r:.40} is not a number counted from 1.")
     return int(text) - 1
 
 
 def write_many(numbers: Iterable[int]) -> str:
-    """Positions, parted by hyphens."""
+    """Positions, separated by hyphens."""
     return "-".join(map(count_up, numbers))
 
 
 def read_many(text: str) -> list[int]:
-    """Positions that were parted by hyphens."""
+    """Positions that are separated by hyphens."""
     return [count_down(each) for each in text.split("-")]
 
 
@@ -88,7 +88,7 @@ def read_rows(rows: tuple[str, ...]) -> list[int] | None:
 
 
 def write_cells(cells: masks.Cells) -> str:
-    """A region by its name; or cells ``2.3-x.4``, in which x is every one."""
+    """A region by its name; or cells ``2.3-x.4``, in which x stands for every position."""
     if isinstance(cells, str):
         return cells
     return "-".join(".".join("x" if at is None else count_up(at) for at in cell) for cell in cells) or "none"

@@ -77,7 +77,7 @@ class InHeads(Intervention, InAttention):
 
 @dataclass(frozen=True)
 class Ablate(InHeads):
-    """A head without what it computes; what stands in its place is said by ``by``.
+    """A head without what it computes; ``by`` says what takes its place.
 
     Attributes:
         by: "zero": no output. "mean": its mean output over the sample. "uniform": equal weights on all
@@ -215,8 +215,8 @@ def ablate(
         layer: Layer, from 0.
         head: Head, from 0; several; or None for all heads of the layer.
         by: What stands in its place, see ``Ablate``. "zero" and "mean" answer different questions: without
-            any output, the layers above get a sum that they never met in training; with the mean, they get
-            all but what this sentence says.
+            any output, the layers above get a sum that they never met in training; with the mean, they lose
+            only what is special to this sentence.
         rows: Queries, from 0; None for all.
 
     Raises:
@@ -228,7 +228,7 @@ def ablate(
         raise InterventionError(f"A head is ablated by {', '.join(get_args(By))}, not by {by!r:.40}.")
     if by == "previous" and kind is AttentionKind.CROSS:
         raise InterventionError(
-            "A query of cross-attention has no previous key: its keys are of another sentence."
+            "A query of cross-attention has no previous key: its keys belong to another sentence."
         )
     if by == "previous" and rows is not None and rows[0] == 0:
         raise InterventionError("Query 1 has no previous key, so it cannot look there.")

@@ -68,7 +68,7 @@ class Mask(Masking):
         for cells in (self.allow, self.forbid):
             if isinstance(cells, str) and cells != "all" and not setting.config.sites[self.kind].own_keys:
                 raise InterventionError(
-                    f"Queries and keys of {SITES[self.kind]} are of two sentences, "
+                    f"Queries and keys of {SITES[self.kind]} belong to two sentences, "
                     f"so “{cells}” names none of its cells."
                 )
             for cell in () if isinstance(cells, str) else cells:

@@ -109,7 +109,7 @@ PatchPlace = Embeddings | Stream | HeadOutput | EncoderOutput
 
 @dataclass(frozen=True)
 class OtherRun:
-    """The run that a patch comes from, by what makes it again.
+    """The run that a patch comes from, as all that is needed to repeat it.
 
     Attributes:
         text: Its source text.

@@ -36,7 +36,7 @@ class Choose(Intervention):
 
 @dataclass(frozen=True)
 class Forbid(Intervention):
-    """A token that the output may not hold: at one step, or at none."""
+    """A token that the output may not hold, at one step or anywhere."""
 
     name: ClassVar[str] = "forbid"
     token: Token
@@ -53,7 +53,7 @@ class Forbid(Intervention):
 
 @dataclass(frozen=True)
 class Prefix(Intervention):
-    """The first tokens of the output; from there the search goes on as asked."""
+    """The first tokens of the output; after them, the search continues as asked."""
 
     name: ClassVar[str] = "prefix"
     token_ids: tuple[Token, ...]
@@ -68,7 +68,7 @@ class Prefix(Intervention):
 
 @dataclass(frozen=True)
 class EditSource(Intervention):
-    """Another token at one position of the source, as typed."""
+    """A different token at one position of the source, as typed."""
 
     name: ClassVar[str] = "edit"
     position: int
@@ -114,7 +114,7 @@ def forbid(token: Token, step: int | None = None) -> Forbid:
 
 
 def prefix(token_ids: Iterable[Token]) -> Prefix:
-    """Keeps these first tokens of the output, given as ids or pieces, and goes on as asked."""
+    """Keeps these first tokens of the output, given as ids or pieces; the search then continues as asked."""
     tokens = () if isinstance(token_ids, str | int) else tuple(token_of(token) for token in token_ids)
     if not 1 <= len(tokens) <= 4096:
         raise InterventionError("A prefix is a list of 1 to 4,096 tokens.")

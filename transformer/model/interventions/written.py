@@ -2,9 +2,9 @@
 
 JSON counts from 0, as programs do: ``{"do": "ablate", "kind": "cross", "layer": 1, "head": [5], …}``.
 The compact text counts from 1, as people do: ``ablate_cross_2.6_mean~choose_4_▁ist`` ablates head 6 of layer
-2 and chooses the token of step 4. ``~`` parts changes and ``_`` parts fields; both, and ``%``, are written as
-``%7E``, ``%5F`` and ``%25`` inside a field. A field uses only characters that an address holds as they are,
-but for pieces and texts.
+2 and chooses the token of step 4. ``~`` separates changes and ``_`` separates fields; inside a field, both
+and ``%`` are written as ``%7E``, ``%5F`` and ``%25``. Apart from pieces and texts, a field uses only
+characters that an address holds unchanged.
 """
 
 from __future__ import annotations

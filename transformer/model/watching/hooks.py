@@ -26,7 +26,7 @@ class Hook:
     """A function that changes an attention. Layers without a hook keep running fused.
 
     A hook can do anything, so nothing can check it or write it into a file: the trace adopts the rows that it
-    replaced. What can be named is a value of ``transformer.interventions``, which is checked and saved.
+    replaced. The values of ``transformer.interventions``, in contrast, are checked and saved.
 
     Attributes:
         function: Receives and returns (batch, heads, queries, keys). During decoding it sees one query at a
@@ -56,7 +56,7 @@ class Hook:
         """Calls the function.
 
         Raises:
-            ValueError: The function returned another shape, or no tensor.
+            ValueError: The function returned a different shape, or no tensor.
         """
         result = self.function(values, kind=kind, layer=layer, query_positions=query_positions)
         if not isinstance(result, Tensor):
@@ -99,7 +99,7 @@ class HookCarrier(Bystander):
         return tuple(hook for hook in self._hooks if hook.acts_on(kind, layer))
 
     def attention(self, asked: AttentionInputs) -> Attended:
-        """The output of fused attention, or where there is a hook, of explicit attention with it."""
+        """The output of fused attention, or if a hook acts on it, of explicit attention with the hook."""
         hooks = self.hooks_for(asked.kind, asked.layer)
         return hooked_attention(asked, hooks) if hooks else super().attention(asked)
 

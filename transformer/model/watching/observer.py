@@ -1,6 +1,6 @@
 """What a running model tells whoever observes it, and what it lets an observer change.
 
-The model asks its observer at every place where a run can be watched or changed, and goes on with the
+The model asks its observer at every place where a run can be watched or changed, and continues with the
 answer. ``Bystander`` answers with what the model has computed itself; ``HookCarrier`` and
 ``transformer.model.interventions`` answer with something else; a recorder passes the question on and keeps
 what was asked and answered. So the forward pass knows neither recordings nor interventions.
@@ -76,7 +76,7 @@ class Attended(NamedTuple):
     """What one attention sub-layer gave.
 
     Attributes:
-        output: (batch, heads, queries, d_head), what goes on to W_O.
+        output: (batch, heads, queries, d_head), what W_O receives.
         own: The same before outputs of heads were changed; None if none was.
         replaced: What hooks did: rows that differ from the model's own (batch, heads, queries) bool, and the
             weights used (batch, heads, queries, keys). None without hooks.
@@ -128,7 +128,7 @@ class Passed(NamedTuple):
 class Observer(Protocol):
     """Observes one request; passed along with the KV cache, and never shared.
 
-    The model goes on with what each method returns.
+    The model continues with what each method returns.
     """
 
     def encoding(self, side: Side, own: PositionalEncoding) -> PositionalEncoding:
@@ -186,4 +186,4 @@ class Bystander:
 
 
 UNWATCHED = Bystander()
-"""Watches nothing and changes nothing; it holds no state, so that everybody may share it."""
+"""Watches nothing and changes nothing; it holds no state, so all requests may share it."""

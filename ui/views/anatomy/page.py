@@ -211,7 +211,7 @@ def _lens(body: Body) -> None:
     shares = np.array([[guess.probability for guess in row.best] for row in rows])
     chosen = run.steps[body.step].token_id
     written = np.array([[guess.token_id == chosen for guess in row.best] for row in rows])
-    ranks = [f"place {row.rank:,}" for row in rows]
+    ranks = [f"rank {row.rank:,}" for row in rows]
 
     def make() -> go.Figure:
         return lens(names, tokens, shares, written, ranks)
@@ -236,7 +236,7 @@ def _of_lens(body: Body, rows: Sequence[LensRow], names: Sequence[str]) -> str:
     return (
         f"What would come next if the decoder ended here? {applied} output matrix and the softmax are "
         "applied to each layer's stream. **Only the top row is the model's own distribution**. The other "
-        "rows show a way of reading for which those layers were never trained. At the right of each row is "
-        f"the place of “{token}”, the token that was written."
+        "layers were never trained to be read in this way. At the right of each row stands the rank of "
+        f"“{token}”, the token that was written."
         + ("" if settled is None else f" From the row “{settled}” on, this token stays first.")
     )

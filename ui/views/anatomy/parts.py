@@ -104,7 +104,7 @@ def _neighbours(body: Body, to: Drawn) -> None:
     cosines = np.array([each.cosine for each in found])
     st.markdown(
         f"**Nearest neighbours.** The rows of these pieces in the table point most nearly in the direction "
-        f"of {body.name}'s row. The sentence plays no part here."
+        f"of {body.name}'s row. They do not depend on the sentence."
     )
 
     def make() -> go.Figure:
@@ -284,7 +284,7 @@ def output(body: Body, to: Drawn) -> None:
     )
     table = "the embedding table" if config.shared_embeddings else "the decoder's embedding table"
     tied = (
-        f"The matrix is {table} itself, turned round (tied, section 3.4 of the paper): it has "
+        f"The matrix is {table} itself, transposed (tied, section 3.4 of the paper): it has "
         "no numbers of its own"
         if config.tied_embeddings
         else "The matrix is a table of its own, not the embeddings"
@@ -292,7 +292,7 @@ def output(body: Body, to: Drawn) -> None:
     own_bias = "; a learned bias is added" if config.output_bias else ", and there is no bias"
     st.markdown(
         f"{tied}{own_bias}. Each of the {pieces:,} pieces gets a score, and the softmax turns the scores "
-        "into probabilities: all are positive, and together they are 1."
+        "into probabilities: all are positive, and they sum to 1."
     )
     names = [labels.display(piece) for piece in body.translator.pieces(each.token_id for each in last.best)]
     shares = np.array([each.probability for each in last.best])
@@ -307,7 +307,7 @@ def output(body: Body, to: Drawn) -> None:
     )
     written = plain(labels.display(body.traced.steps[body.step].token))
     st.markdown(
-        f"Written at this step: “{written}” ({percent(last.chosen)}, place {last.rank} of {pieces:,})."
+        f"Written at this step: “{written}” ({percent(last.chosen)}, rank {last.rank:,} of {pieces:,})."
     )
 
 

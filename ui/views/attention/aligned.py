@@ -71,7 +71,7 @@ class Text:
 
     @classmethod
     def of(cls, opened: Opened, gold: str | None) -> Text:
-        """Words as people read them; in a gold pair, spaces part the words, as its links do.
+        """Words as people read them; in a gold pair, words separated by spaces, as its links count them.
 
         Args:
             opened: the sentence.

@@ -40,7 +40,7 @@ _SEEING = (
     "Cross-attention between words: summed over the pieces of a source word, averaged over the pieces of a "
     "target word, without `</s>`. Dots are links that the rule makes, squares are links made by hand "
     "(dotted: possible only). Click cells to draw links. AER is 0 if the rule finds all sure links and, "
-    "besides them, only possible ones."
+    "otherwise only possible ones."
 )
 _FORMULA = (
     r"\mathrm{AER} = 1 - \frac{|A\cap S| + |A\cap P|}{|A| + |S|},\quad "
@@ -67,14 +67,14 @@ def _section(opened: Opened) -> None:
         return
     by_hand, outside = text.hand_links(now.pairs)
     if outside:
-        st.caption(f"Links of the address that lie outside this text are left out: {outside}.")
+        st.caption(f"Links in the address that lie outside this text are left out: {outside}.")
     wide = max(len(text.source), len(text.target)) > _BESIDE
     picture, table = (st.container(), st.container()) if wide else st.columns([1.15, 1], gap="large")
     with table:
         _table(opened, text, by_hand, choice)
         st.caption(
-            "**A weight says how much was read, not what it mattered.** A link made from weights is a guess "
-            "at the words that belong together."
+            "**A weight says how much was read, not how much it mattered.** A link made from weights is a "
+            "guess at the words that belong together."
         )
     with picture:
         _picture(opened, text, by_hand, choice, now)
@@ -89,7 +89,7 @@ def _controls(opened: Opened, now: State, choice: aligned.Choice) -> None:
             pickers.head_picker("cross", choice.head, opened.asked.model)
         with st.container(width=285):
             means = aligned.means(opened)
-            _select("mean", "Of", means, choice.mean, lambda value: session.change(mean=value))
+            _select("mean", "Head or mean", means, choice.mean, lambda value: session.change(mean=value))
         with st.container(width=225):
             _select("rows", "Row", _ROWS, now.rows or "predicted", _take_rows)
         with st.container(width=230):
@@ -136,8 +136,8 @@ def _take_rule(rule: str) -> None:
 def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.Choice) -> None:
     if not pair.possible:
         st.markdown(
-            "**No links made by hand yet.** Click cells of the map to draw links, or open gold links above. "
-            "Every head is then scored here against these links."
+            "**No links made by hand yet.** Click cells of the map to draw links, or open a pair with links "
+            "above. Every head is then scored here against these links."
         )
         return
     found = aligned.scores(opened, text, pair, choice)
@@ -145,7 +145,7 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
     best = next(each for each in order if each[1] is not None)
     st.markdown(_best(found, best))
     st.button(
-        f"open {labels.head_phrase(best[0], best[1] or 0)}",
+        f"Open {labels.head_phrase(best[0], best[1] or 0)}",
         icon=":material/center_focus_strong:",
         on_click=_open,
         args=(best,),
@@ -171,7 +171,7 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
     )
     st.caption(
         f"Every head, scored against {len(pair.possible)} links made by hand, rule: "
-        f"{_RULES[choice.rule]} · {_badge(opened, choice)['text']} · choose a line to open it"
+        f"{_RULES[choice.rule]} · {_badge(opened, choice)['text']} · choose a row to open it"
     )
 
 
@@ -276,7 +276,7 @@ def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned
     with st.container(horizontal=True):
         export.picture("alignment", draw, f"{caption} · {badge['text']}")
         if pair.possible:
-            st.button("clear the links made by hand", type="tertiary", on_click=_clear, key="alignment.clear")
+            st.button("Clear the links made by hand", type="tertiary", on_click=_clear, key="alignment.clear")
 
 
 def _clear() -> None:

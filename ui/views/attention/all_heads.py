@@ -87,7 +87,7 @@ def feed(look: Looking, now: State) -> TilesFeed:
 
 def name(statistic: str | None) -> str:
     """The label of a statistic, and the texts over which it was measured."""
-    over = "the sample of heads.json" if statistic == _SAMPLE else "this sentence"
+    over = "the sentence pairs of heads.json" if statistic == _SAMPLE else "this sentence"
     return f"{_LABELS[statistic or '']} (over {over})"
 
 

@@ -20,10 +20,10 @@ def picker(now: str | None) -> None:
     Args:
         now: the pair on the screen, written like the value `gold` of the state.
     """
-    with st.popover("open gold links", type="tertiary", icon=":material/fact_check:"):
+    with st.popover("Open links made by hand", type="tertiary", icon=":material/fact_check:"):
         _choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample(), now)
         st.file_uploader(
-            "Your own file, one pair a line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
+            "Your own file, one pair per line: source, tab, target, tab, links such as 0-0 1p2 (from 0)",
             type=["tsv", "txt", "gz"],
             max_upload_size=LARGEST // 2**20,
             **pickers.control("gold.upload", None, _take_file),

@@ -30,7 +30,7 @@ PAGES = {
     "cross": "pages/cross_attention.py",
 }
 _FIRST = {"encoder": "previous", "decoder": "same_word", "cross": "aer"}
-_ERROR = "AER of the implied word alignment on the hand-made links"
+_ERROR = "AER of the implied word alignment on the links made by hand"
 _KNOWN = (
     *STATISTICS,
     Statistic("aer", "alignment error", f"{_ERROR}.", falling=True),
@@ -51,7 +51,7 @@ _SHORT = {
 }
 _SEEING = (
     "Every cell is a head. Its colour and number show one statistic over all sentences; its word names the "
-    "role that the head plays. A role is a name for a measured pattern with a threshold. It is not an "
+    "role that the head plays. A role is the name of a measured pattern with a threshold, not an "
     "explanation. Statistics are means over rows; rows that can see only one key are left out."
 )
 
@@ -160,7 +160,7 @@ def _sentence(found: Found) -> str:
 
 
 def _of_what(name: str, survey: Surveyed) -> str:
-    return f"{survey.pairs} hand-aligned pairs" if name == ALIGNMENT else "sentences"
+    return f"{survey.pairs} pairs with links made by hand" if name == ALIGNMENT else "sentences"
 
 
 def _map(found: Found) -> None:
@@ -198,15 +198,15 @@ def caption(found: Found) -> str:
     values = [found.value(head, statistic) for head in found.heads]
     span = f"{written(min(values), statistic)} to {written(max(values), statistic)}"
     forced = survey.forced
-    how = {survey.sentences: "given translations forced", 0: "translated greedily"}.get(
-        forced, f"{forced} given translations forced, the rest translated greedily"
+    how = {survey.sentences: "read with their own translations", 0: "translated greedily"}.get(
+        forced, f"{forced} read with their own translations, the rest translated greedily"
     )
     left_out = f" · {survey.skipped} left out, too long for this model" if survey.skipped else ""
     data = "sample of Tatoeba" if found.file is None else f"your file {labels.shorten(found.file, 24)}"
     return (
         f"{KIND_NAMES[found.kind]} · all heads · {statistic.label}, colour from {span} · {survey.sentences} "
-        f"sentences ({data}), {how}{left_out} · {survey.model} · derived from recorded traces; open an "
-        "example to see one verified"
+        f"sentences ({data}), {how}{left_out} · {survey.model} · derived from recorded traces; to see one "
+        "verified, open an example"
     )
 
 
@@ -219,7 +219,7 @@ def _detail(found: Found, model: str) -> None:
             pickers.head_picker(kind, chosen, model)
     kept = f"taken one by one, **{percent(survey.stability(kind, *chosen))}** of the"
     if name == MIXED:
-        st.markdown(f"This head reaches the threshold of no role; {kept} sentences show none either.")
+        st.markdown(f"This head reaches the threshold of no role; {kept} sentences show no role either.")
     else:
         told = f"{kept[0].upper()}{kept[1:]} {_of_what(name, survey)} show it."
         st.markdown(f"{_escaped(role(name).definition)} {told}")
@@ -276,8 +276,8 @@ def _roles(survey: Surveyed) -> None:
     st.markdown("\n".join(lines))
     st.caption(
         "A head has the first role, from the top, whose threshold it reaches. The last column counts heads. "
-        f"{THRESHOLDS} The alignment error comes from {survey.pairs} pairs of the sample with hand-made "
-        "links."
+        f"{THRESHOLDS} The alignment error comes from {survey.pairs} pairs of the sample, whose links were "
+        "made by hand."
     )
 
 

@@ -76,8 +76,8 @@ def _unasked(model: str, run: Run[Survey], now: State) -> None:
     known = shipped(model)
     if known is None:
         st.info(
-            f"No statistics came with this model. They need {run.total} sentences of Tatoeba, which the "
-            "model reads here while you watch.",
+            f"No statistics came with this model. To measure them, let the model read {run.total} sentences "
+            "of Tatoeba here.",
             icon=":material/info:",
         )
     else:
@@ -160,10 +160,10 @@ def _controls(model: str, now: State) -> None:
 
 def _own_file(model: str) -> None:
     own = session.own_sentences()
-    label = "use your own sentences" if own is None else f"your sentences: {labels.shorten(own[0], 24)}"
+    label = "Use your own sentences" if own is None else f"Your sentences: {labels.shorten(own[0], 24)}"
     with st.popover(plain(label), type="tertiary", icon=":material/upload_file:"):
         st.file_uploader(
-            "Plain text, one sentence a line, or sentence, tab, translation; at most "
+            "Plain text, one sentence per line, or sentence, tab, translation; at most "
             f"{MOST_SENTENCES} lines of {MOST_TOKENS} tokens",
             type=["txt", "tsv"],
             max_upload_size=1,
@@ -171,10 +171,10 @@ def _own_file(model: str) -> None:
         )
         st.caption(
             "If a line gives a translation, the model is forced to write it; otherwise the model translates "
-            "greedily. The file stays in this visit and is not part of the link."
+            "greedily. The app keeps the file for this visit only; it is not part of the link."
         )
         if own is not None:
-            st.button("back to the sample", on_click=session.keep_sentences, args=("", ()))
+            st.button("Back to the sample", on_click=session.keep_sentences, args=("", ()))
 
 
 def _take_file(model: str, file: Any) -> None:
@@ -233,4 +233,4 @@ def _stopped(run: Run[Survey]) -> None:
             f"Stopped after {run.read} of {run.total} sentences; what follows covers only those.",
             width="content",
         )
-        st.button("Go on", on_click=go_on)
+        st.button("Continue", on_click=go_on)

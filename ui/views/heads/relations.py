@@ -49,7 +49,7 @@ _GLOSSES = {
 _SEEING = (
     "A dependency joins a word to its governor, the word that it belongs to: a subject to its verb, for "
     "example. The dot shows how often the best head, in the row of one word, puts its largest weight on the "
-    "other. The bar shows how often a fixed rule, such as “the word before”, is right. Head and rule were "
+    "other. The bar shows how often a fixed rule, such as “the previous word”, is right. Head and rule were "
     "chosen on one half of the sentences and measured on the other."
 )
 
@@ -71,8 +71,8 @@ def show(model: str, kind: str) -> None:
     found = probes(model)
     if not found:
         st.info(
-            "Nothing was measured for this model. `python -m transformer probes --model … --probes …` writes "
-            f"{PROBES_FILE} into its directory.",
+            "No relations were measured for this model. `python -m transformer probes --model … --probes …` "
+            f"measures them and writes {PROBES_FILE} into its directory.",
             icon=":material/info:",
         )
         return
@@ -80,7 +80,7 @@ def show(model: str, kind: str) -> None:
     if kind == "encoder":
         _pronouns(found["pronouns"])
         _meanings(found.get("meanings"))
-    st.caption(f"{text.data(found['data'][:1].upper() + found['data'][1:])}. The data are not shipped.")
+    st.caption(f"{text.data(found['data'][:1].upper() + found['data'][1:])}. The data are not bundled.")
     with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
         for each in (found, *found.get("again", {}).values()):
             st.caption(each["date"])
@@ -99,12 +99,12 @@ def _dependencies(found: dict[str, Any], kind: str) -> None:
         relation_dots(followers, kind),
         key=f"heads.relations.{kind}",
         config={"displayModeBar": False},
-        alt="Share of dependencies that the best head follows, and the best fixed offset; as a table below",
+        alt="Shares of dependencies that the best head and the best fixed offset find; a table follows",
     )
     own = "earlier words only: later ones are masked · " if kind == "decoder" else ""
     caption = (
         f"{KIND_NAMES[kind]} · dot: best head, bar: best fixed offset, share of dependencies, 0 to 100 % · "
-        f"{own}{side['sentences']} sentences, {side['skipped']} left out (pieces do not fit the words) · "
+        f"{own}{side['sentences']} sentences, {side['skipped']} left out (pieces do not match the words) · "
         f"{found['model']}"
     )
     st.caption(plain(caption))
@@ -123,7 +123,7 @@ def _sentence(relations: list[dict[str, Any]], kind: str) -> str:
         "and directions of dependencies"
     )
     if not better:
-        return f"{told}: none is clearly better than position at finding these arcs."
+        return f"{told}: no head finds them clearly more often than the offset does."
     head = labels.head_phrase(best["layer"], best["head"])
     return (
         f"{told}. The clearest is {_name(best)}: {head} finds {percent(best['share'])} of {best['count']:,}; "
@@ -139,8 +139,8 @@ def _name(each: dict[str, Any]) -> str:
 def _offset(rule: str) -> str:
     words = int(rule)
     if abs(words) == 1:
-        return "the next word" if words > 0 else "the word before"
-    return f"{abs(words)} words {'on' if words > 0 else 'back'}"
+        return "the next word" if words > 0 else "the previous word"
+    return f"{abs(words)} words {'later' if words > 0 else 'earlier'}"
 
 
 def _note(each: dict[str, Any]) -> str:
@@ -213,7 +213,7 @@ def _pronouns(found: dict[str, Any]) -> None:
 
 def _meanings(found: dict[str, Any] | None) -> None:
     """Says whether some head joins words by meaning, which is neither syntax nor reference."""
-    st.markdown("##### From a word to one that belongs to it by meaning")
+    st.markdown("##### From a word to another that is related to it by meaning")
     if not found or not found["relations"]:
         st.markdown(
             "Dependencies are syntax, and antecedents are reference. No relation of meaning was measured for "
@@ -227,16 +227,16 @@ def _meanings(found: dict[str, Any] | None) -> None:
         "the same rule: a content word that **occurs again** (the same lemma), and **antonyms** such as "
         "*good* and *bad*, from a list made for this project. "
         + (
-            f"Some head beats the best fixed offset in {len(better)} of {len(relations)}."
+            f"In {len(better)} of {len(relations)} cases, some head beats the best fixed offset."
             if better
-            else "In none of them does the best head of the encoder put its largest weight on that word "
-            "clearly more often than the best fixed offset does."
+            else "In no case does the best head of the encoder find that word clearly more often than the "
+            "best fixed offset does."
         )
     )
     st.markdown("\n".join(map(_meaning, relations)))
     st.caption(
         f"{text.data(found['data'])}; {found['sentences']:,} sentences, {found['skipped']} left out (pieces "
-        f"do not fit the words). Relations with fewer than {LEAST_ARCS // 2} cases in a half are left out. "
+        f"do not match the words). Relations with fewer than {LEAST_ARCS // 2} cases in a half are left out. "
         "Head and rule were chosen on one half and measured on the other."
     )
 

@@ -18,9 +18,9 @@ def why_divide(spread: ProductSpread) -> str:
         f"q·k is a sum of {d_k} products. If the entries of q and k were independent, with mean 0 and "
         f"variance 1, that sum would have the variance {d_k}: wider heads would get larger scores, and the "
         f"softmax would start out close to a hard choice, where its gradient is nearly 0. Divided by √{d_k} "
-        f"= {np.sqrt(d_k):.2f}, the variance is 1 for every width.\n\nThat is the plan for the start. After "
-        f"training it is no longer so: {measured(spread)} Training sets the scale of its scores itself; the "
-        "root decides where it starts."
+        f"= {np.sqrt(d_k):.2f}, the variance is 1 for every width.\n\nThis holds about where training "
+        f"starts, but not after it: {measured(spread)} Training sets the scale of the scores itself; the "
+        "root decides only where it starts."
     )
 
 
@@ -53,8 +53,8 @@ def why_subtract(scores: np.ndarray, mask: np.ndarray) -> str:
     written = labels.number(largest)
     return (
         f"Subtracting one number from all scores changes no weight, because it cancels. With m = {written}, "
-        "the largest score of this row, every power lies between 0 and e⁰ = 1. Without it, the largest power "
-        f"here would be e^{written} = {np.exp(largest):.4g}. "
+        "the largest score of this row, every power lies between 0 and e⁰ = 1. Without the subtraction, the "
+        f"largest power here would be e^{written} = {np.exp(largest):.4g}. "
         f"{_overflow(scores, mask, largest)}"
     )
 
@@ -73,7 +73,7 @@ def _overflow(scores: np.ndarray, mask: np.ndarray, largest: float) -> str:
     if largest <= 0:
         return f"{limits} All scores of this row are below both."
     return (
-        f"{limits} This row stays below both; with scores {single / largest:.1f} times as large even "
+        f"{limits} This row stays below both; with scores {single / largest:.1f} times as large, even "
         "single precision would break: ∞ ÷ ∞ is not a number."
     )
 
@@ -101,8 +101,8 @@ def _told(toy: TwoHeads) -> str:
     first, last = (head.weights[1] for head in toy.heads)
     words = ", ".join(f"“{word}”" for word in WORDS)
     return (
-        f"A toy pair, set by hand: the tokens are {words}, and their four numbers say noun, verb, first and "
-        f"last. The verb asks two questions at once. Head 1 finds “{WORDS[int(first.argmax())]}” (weight "
+        f"Two toy heads, set by hand: the tokens are {words}, and their four numbers say noun, verb, first "
+        f"and last. The verb asks two questions at once. Head 1 finds “{WORDS[int(first.argmax())]}” (weight "
         f"{first.max():.3f}), head 2 finds “{WORDS[int(last.argmax())]}” ({last.max():.3f}). One head would "
         "have to share its weight of 1 between them."
     )

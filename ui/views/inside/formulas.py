@@ -23,14 +23,14 @@ _ADDED_WORDS = {
     f"{_SHARED}.",
 }
 _ROTATED = r"\tilde q_i = q_i R_i,\quad \tilde k_j = k_j R_j"
-_ROTATED_WORDS = "Rotary positions turn every q and k by its position before the product (marked by ~)."
+_ROTATED_WORDS = "Rotary positions rotate every q and k by its position before the product (marked by ~)."
 _MASK = r"M_{ij} = \begin{cases} 0 & j \le i \\ -\infty & j > i \end{cases}"
 _MASK_WORDS = "M hides every key after the query, so that no position sees what is still to come."
 _NOTHING_WORDS = {
     "encoder": "Every token sees every token: nothing is masked. In a batch, M would hide the padding.",
     "cross": "Every step sees every source token: nothing is masked. In a batch, M would hide the padding. "
-    "Positions add nothing inside cross-attention; those that were added to the embeddings still reach it "
-    "through the stream.",
+    "Positions add nothing inside cross-attention; positions that were added to the embeddings still reach "
+    "it through the stream.",
 }
 
 

@@ -124,7 +124,7 @@ def stream(look: Look) -> Part:
 # --- the layer as a chain -----------------------------------------------------------------------------------
 
 _POINTS = {2: ("x", "z", "y"), 3: ("x", "z", "z′", "y")}
-"""The names of the stream at the joints of a layer with so many sub-layers."""
+"""The names of the stream before, between and after a layer's sub-layers, by the number of sub-layers."""
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
 _SHORT = {"self_attention": "attention", "cross_attention": "cross-att.", "feed_forward": "FFN"}
 
@@ -141,7 +141,7 @@ def layer(look: Look) -> Part:
 
 
 def points(sublayers: int) -> tuple[str, ...]:
-    """The names of the stream at the joints of a layer."""
+    """The names of the stream before, between and after the sub-layers of a layer."""
     return _POINTS.get(sublayers, tuple(f"x{i}" for i in range(sublayers + 1)))
 
 

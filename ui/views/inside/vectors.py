@@ -61,7 +61,7 @@ def read(look: Look) -> Part:
     text = (
         f"At {look.query_name}, the residual stream holds {look.sizes[0]} numbers. The head reads them {how} "
         f"and calls them {symbols.x}. {_SOURCES[look.kind]}every key has one vector {symbols.source}. The "
-        f"figure shows that of {look.key_name}."
+        f"figure shows the one of {look.key_name}."
     )
     rows = [
         noted("stream", inside.stream),

@@ -28,7 +28,7 @@ def member(opened: Opened, now: State) -> tuple[BatchEntry, int] | None:
     given = (now.sentences or "").strip()
     text = given or "\n".join((opened.translation.source_text, LONGER, SHORT))
     st.text_area(
-        f"The sentences of the batch, one a line, at most {MOST_SENTENCES}",
+        f"The sentences of the batch, one per line, at most {MOST_SENTENCES}",
         text,
         height=104,
         **pickers.control("sentences", text, _take_sentences),
@@ -56,7 +56,7 @@ def _rectangle(entries: tuple[BatchEntry, ...], index: int) -> None:
     mask = np.stack([entry.source_mask for entry in entries])
     padding = int((~mask).sum())
     st.markdown(
-        f"{len(entries)} sentences × {mask.shape[1]} tokens make a rectangle of {mask.size} places; "
+        f"{len(entries)} sentences × {mask.shape[1]} tokens make a rectangle of {mask.size} positions; "
         f"**{padding} of them ({percent(padding / mask.size)}) are `<pad>`** and hatched."
     )
 
@@ -68,9 +68,9 @@ def _rectangle(entries: tuple[BatchEntry, ...], index: int) -> None:
             draw(),
             key="masks.batch",
             config={"displayModeBar": False},
-            alt=f"The batch of {len(entries)} sentences: {padding} of {mask.size} places are padding",
+            alt=f"The batch of {len(entries)} sentences: {padding} of {mask.size} positions are padding",
         )
-    caption = f"Source tokens of the batch · {padding} of {mask.size} places padded · {entries[0].model}"
+    caption = f"Source tokens of the batch · {padding} of {mask.size} positions padded · {entries[0].model}"
     export.picture("batch", draw, caption)
 
 

@@ -52,15 +52,15 @@ def _pictures(opened: Opened) -> None:
     st.markdown(
         "**What to notice.** A batch is a rectangle, so `<pad>` fills up the shorter sentence. The mask "
         "(hatched) keeps every token from attending to `<pad>`: the weights there are exactly 0, and the "
-        "rest of the row is the same as without the batch. The model computes rows of `<pad>` too, and then "
-        "ignores them."
+        "rest of the row is the same as without the batch. The model also computes rows of `<pad>`, and "
+        "then ignores them."
     )
 
 
 def _sentence(entries: tuple[BatchEntry, ...]) -> str:
     yours, other = (int(entry.source_mask.sum()) for entry in entries)
     if yours >= other:
-        return f"Your sentence has {yours} tokens, the other sentence has {other} and is padded to {yours}."
+        return f"Your sentence has {yours} tokens; the other sentence has {other} and is padded to {yours}."
     return f"Your sentence has {yours} tokens and is padded to {other}: {other - yours} columns are masked."
 
 

@@ -41,7 +41,7 @@ _WAYS = {
 }
 _WHY = {
     "": "Why −∞? e^−∞ is exactly 0, so a masked key takes no weight. The other keys share a weight of 1.",
-    "zero": "Why not 0? e^0 is 1, so a masked key counts like any key with a score of 0 "
+    "zero": "Why not 0? e^0 is 1, so a masked key counts like any other key with a score of 0 "
     "and takes weight from the other keys.",
     "after": "Why not after the softmax? The softmax has already given the masked keys their share. "
     "If that share is deleted, the row sums to less than 1.",
@@ -168,8 +168,8 @@ def _way_picker(way: str) -> None:
 
 _SEEING = (
     "The left map shows the scores before any mask. The middle map shows the mask, a rule that knows only "
-    "places and padding. The right map shows the weights after mask and softmax. Choose another way of "
-    "masking to see what it would let through. The result uses only this head's scores, and the true map "
+    "positions and padding. The right map shows the weights after mask and softmax. To see what another way "
+    "of masking would let through, choose one. The result uses only this head's scores, and the true map "
     "stays beside it."
 )
 _RULE = r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
@@ -203,11 +203,11 @@ def _maps(subject: Subject, kind: str, way: str) -> None:
 
 def _found(found: Leak, cells: int) -> str:
     if not found.cells:
-        return f"None of the {cells} cells is masked: one sentence alone has no padding."
+        return f"None of the {cells} cells is masked: a sentence alone has no padding."
     unequal = int(found.unequal.sum())
     small = found.zeros - found.cells
     besides = (
-        f" ({small} more than are masked: weights too small for a 32-bit number round to 0)" if small else ""
+        f" ({small} of them not masked: weights too small for a 32-bit number round to 0)" if small else ""
     )
     return (
         f"**{found.cells} of {cells} cells are masked, and {found.zeros} of {cells} weights are exactly 0**"
@@ -331,7 +331,7 @@ def _objects(subject: Subject) -> None:
     if subject.cursor:
         st.caption(
             "If there is padding, a mask can combine both rules, causal and padding. "
-            "Choose “in a batch” to see that mask."
+            "To see that mask, choose “in a batch”."
         )
     for column, text in zip(st.columns(2, gap="large"), (_TRIANGLE, _SHIFTED), strict=True):
         column.markdown(text)
@@ -350,7 +350,7 @@ _SHIFTED = (
 )
 
 _REASONS = {
-    "encoder": "No token may attend to `<pad>`. One sentence alone has no `<pad>`.",
+    "encoder": "No token may attend to `<pad>`. A sentence alone has no `<pad>`.",
     "decoder": "Row *t* may attend to the tokens read up to *t*. In decoding, later ones are not written "
     "yet; in training they are there, and this mask alone hides them.",
     "cross": "No target token may attend to the padding of the source. "
@@ -376,7 +376,7 @@ def _object(name: str, title: str, subject: Subject, view: HeadView, reason: str
 
 
 def _combined(subject: Subject, entry: BatchEntry, view: HeadView) -> None:
-    """Draws the mask that combines both rules; many implementations pass it, this decoder can do without."""
+    """Draws the mask that combines both rules; many implementations use it, this decoder does not need it."""
     both = view.mask & entry.target_mask[view.window.keys]
     differ = int((both != view.mask).sum())
     tokens = entry.target_mask[view.window.queries]

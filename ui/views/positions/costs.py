@@ -51,7 +51,7 @@ def sentence(results: Json) -> str:
         for with_bias in (False, True)
     }
     told = (
-        f"Every query meets every key, so in long texts the time nears $n^2$. From {lengths[-2]:,} to "
+        f"Every query meets every key, so in long texts the time approaches $n^2$. From {lengths[-2]:,} to "
         f"{lengths[-1]:,} tokens it grows like {parts['milliseconds', False]} without a bias"
     )
     memory = f"Without a bias, the memory grows like {parts['megabytes', False]}, because no matrix is kept"

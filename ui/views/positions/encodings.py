@@ -53,8 +53,8 @@ ENCODINGS = {
     "learned": Encoding(
         "Gehring et al. 2017, section 3.1",
         r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos}",
-        "A trained table is added to the token embeddings. The table has a last row, and rows that training "
-        "rarely reached stay near their random start.",
+        "A trained table is added to the token embeddings. The table ends at some position, and rows that "
+        "training rarely reached stay near their random start.",
     ),
     "shaw": Encoding(
         "Shaw et al. 2018, equations 2 and 4",
@@ -73,16 +73,15 @@ ENCODINGS = {
         "Su et al. 2021, equation 15",
         r"\begin{aligned} q_i' &= R_{i}\,q_i,\quad k_j' = R_{j}\,k_j \\[4pt] "
         r"q_i' \cdot k_j' &= q_i \cdot R_{j-i}\,k_j \end{aligned}",
-        "Queries and keys are turned by their position, each pair of dimensions at its own speed. Of the two "
-        "positions, only the distance from one to the other then changes the product. Values stay as they "
-        "are.",
+        "Queries and keys are rotated by their position, each pair of dimensions at its own speed. The "
+        "product then depends on the two positions only through their distance. Values stay as they are.",
     ),
     "alibi": Encoding(
         "Press et al. 2022, section 3",
         r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} - m_{head}\,|i-j|",
-        "A fixed penalty grows with distance, with another slope in each head; nothing is trained. In the "
-        "encoder, the penalty is the same on both sides, so only `</s>`, which always stands at the right "
-        "end, tells left from right.",
+        "A fixed penalty grows with distance, with a different slope in each head; nothing is trained. In "
+        "the encoder, the penalty is the same on both sides, so only `</s>`, which always stands at the "
+        "right end, tells left from right.",
     ),
 }
 NARROW = 240
@@ -115,7 +114,7 @@ def probed(name: str) -> str:
     if name == "none":
         return (
             f"A linear probe still reads a token's position from the encoder's output with {share}, because "
-            "some words tell it: a full stop, for example, closes the sentence."
+            "some tokens give it away: a full stop, for example, ends the sentence."
         )
     bare = f" ({found['none']['value']:.2f} without an encoding)" if "none" in found else ""
     return f"In this twin, a linear probe reads a token's position there with {share}{bare}."
@@ -155,7 +154,7 @@ def pick(now: str) -> None:
 
 def too_narrow(columns: int) -> str:
     """Ends the caption of a map with many columns: each column needs a px."""
-    return f"; a map less than {columns} px wide lacks columns" if columns > NARROW else ""
+    return f"; a map less than {columns} px wide does not show every column" if columns > NARROW else ""
 
 
 def draw(

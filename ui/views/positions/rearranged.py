@@ -120,7 +120,7 @@ def _word(words: list[str], pair: list[int], end: int) -> None:
 
     offered = options.words(words)
     st.selectbox(
-        ("Word", "and word")[end],
+        ("First word", "Second word")[end],
         list(offered),
         index=pair[end],
         format_func=offered.__getitem__,
@@ -141,7 +141,7 @@ def move(opened: Opened, runs: list[Run], state: State) -> None:
     with left:
         st.markdown("##### Move the sentence: which maps move?")
         st.slider(
-            "start this many positions later (nothing stands before)",
+            "Start this many positions later (nothing stands before the sentence)",
             0,
             max(200, now),
             now,

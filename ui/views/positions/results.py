@@ -1,4 +1,4 @@
-"""What positional encodings buy: the shipped experiments on the twins, each with a sentence and plots."""
+"""How much positional encodings help: the bundled experiments on the twins, in sentences and plots."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def _shuffled(results: Json) -> None:
     blind = [name for name, cell in bleu.items() if cell.low == 100 and "-seed" not in name]
     if blind:
         st.markdown(
-            f"{' and '.join(map(twin_name, blind))}: every translation stays the same to the word, because "
-            "its encoder sees only a bag of words. The other twins notice the new order."
+            f"{' and '.join(map(twin_name, blind))}: every translation stays exactly the same, because the "
+            "encoder sees only a bag of words. The other twins notice the new order."
         )
     else:
         st.markdown("The closer a value is to 100, the less the model uses the order of the source.")
@@ -167,7 +167,7 @@ def _shuffled(results: Json) -> None:
     }
     draw(
         "shuffled-words",
-        lambda: dots(shares, "words that its ordered translation has too, %", 0, " %"),
+        lambda: dots(shares, "words shared with its ordered translation, %", 0, " %"),
         f"The same translations, words counted wherever they stand (unigram precision){_hollow(results)}",
         _told(shares, 0),
     )
@@ -263,7 +263,7 @@ def _long(results: Json) -> None:
 
 
 def _previous(results: Json, kind: Side) -> None:
-    st.markdown("##### Which token comes before?")
+    st.markdown("##### Heads that find the previous token")
     found = {name: each[kind]["previous"] for name, each in results["attention"]["models"].items()}
     cells = {
         name: _hundredfold(Interval(**each["accuracy"]))
@@ -271,19 +271,19 @@ def _previous(results: Json, kind: Side) -> None:
         if each["accuracy"] is not None
     }
     if not cells:
-        st.markdown("There were too few sentences to measure it.")
+        st.markdown("There were too few sentences to measure this.")
         return
     best = max(cells, key=lambda name: cells[name].value)
     head = labels.head_phrase(found[best]["layer"], found[best]["head"])
     st.markdown(
-        f"The best twin is {twin_name(best)}: {head} has its largest weight on the token "
-        f"before in {percent(cells[best].value / 100)} of its rows "
+        f"The best twin is {twin_name(best)}: {head} has its largest weight on the previous "
+        f"token in {percent(cells[best].value / 100)} of its rows "
         f"({cells[best].low:.0f} to {cells[best].high:.0f} %)."
     )
     stack_switch(kind, "results")
     draw(
         "previous",
-        lambda: dots(cells, "rows that point at the token before, %", 0, " %"),
+        lambda: dots(cells, "rows that point at the previous token, %", 0, " %"),
         f"The best head of each twin's {kind}, chosen on every second of "
         f"{results['attention']['sentences']} sentences and measured on the rest",
         _told(cells, 0),
@@ -326,7 +326,7 @@ def _distance(results: Json, kind: Side, asked: Head | None) -> None:
         f"Mean weight of a row of the {kind} at each distance (the ends hold all greater distances), "
         f"{found['sentences']} sentences with their references",
         "; ".join(
-            f"{twin_name(name)}: {values[reach - 1]:.2f} on the token before"
+            f"{twin_name(name)}: {values[reach - 1]:.2f} on the previous token"
             for name, values in series.items()
         ),
     )
@@ -343,8 +343,8 @@ def _tables(results: Json) -> None:
     rare = next((i for i, count in enumerate(seen) if count < seen[0] / 1000), len(seen))
     st.markdown(
         f"Fewer than one source in a thousand reach position {labels.count(rare)}, and none reaches position "
-        f"{labels.count(len(seen))}. From there on, the rows keep their random start, which weight decay has "
-        "shrunk a little."
+        f"{labels.count(len(seen))}. From there on, the rows keep their random start, only a little shrunk "
+        "by weight decay."
     )
     draw(
         "table",
@@ -359,7 +359,7 @@ def _probe(results: Json) -> None:
     found = results.get("probe")
     st.markdown("##### Do positions reach cross-attention?")
     if not found:
-        st.markdown("It was not measured on these twins.")
+        st.markdown("This was not measured on these twins.")
         return
     st.markdown(
         "Cross-attention applies no encoding, but it reads the encoder's output. A linear probe, fitted on "

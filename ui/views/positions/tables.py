@@ -75,7 +75,7 @@ def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
     boxes = st.columns(4 if now.positions > WINDOW else 3)
     with boxes[0]:
         st.slider(
-            "d_model" if width else "width of a head",
+            "d_model" if width else "Width of a head",
             *WIDTHS,
             now.d_model,
             2,
@@ -86,7 +86,7 @@ def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
     with boxes[1]:
         options = sorted({*_BASES, now.base})
         st.select_slider(
-            "base",
+            "Base",
             options,
             now.base,
             format_func=lambda each: f"{each:,}",
@@ -94,7 +94,7 @@ def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
         )
     with boxes[2]:
         st.slider(
-            "positions",
+            "Positions",
             *COUNTS,
             now.positions,
             **pickers.control(
@@ -105,7 +105,7 @@ def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
     if now.positions > WINDOW:
         with boxes[3]:
             st.slider(
-                f"window of {WINDOW} positions from",
+                f"Window of {WINDOW} positions from",
                 1,
                 now.positions - WINDOW + 1,
                 first + 1,
@@ -165,7 +165,7 @@ def _curves(part: np.ndarray, window: range, d_model: int, base: int, asked: int
         "; ".join(series),
     )
     st.slider(
-        "dimension drawn first",
+        "Dimension drawn first",
         1,
         d_model,
         dimension + 1,
@@ -192,10 +192,10 @@ def _linear_map(table: np.ndarray, d_model: int, base: int, asked: int) -> None:
         f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. Largest "
         f"error over {len(early):,} positions and all dimensions: {exact:.1e} in float64, {cast:.1e} with PE "
         "cast to float32.",
-        "Two curves that lie on each other.",
+        "Two curves that coincide.",
     )
     st.slider(
-        "move by",
+        "Move by",
         0,
         min(max(200, offset), len(table) - 1),
         offset,
@@ -238,7 +238,7 @@ def _concatenated(positions: int, d_model: int) -> str:
 
 
 def learned_to_look_back() -> str:
-    """How often the best encoder head of each twin looks at the token before; empty if not measured."""
+    """How often the best encoder head of each twin looks at the previous token; empty if not measured."""
     models = (catalogue.position_results() or {}).get("attention", {}).get("models", {})
     found = {
         name: accuracy["value"]
@@ -256,8 +256,8 @@ def learned_to_look_back() -> str:
     than = f"; it is {others}" if others else ""
     return (
         "Measured on the twins: the best encoder head of the sinusoidal one has its largest weight on the "
-        f"token before in {percent(own)} of the rows{than}. So a map that exists is not yet a map that some "
-        "head learns."
+        f"previous token in {percent(own)} of the rows{than}. So even if such a linear map exists, a head "
+        "need not learn it."
     )
 
 
@@ -289,8 +289,8 @@ def _rotary(now: State) -> None:
             lambda: lines(
                 x, series, ("position", "angle in degrees, modulo 360"), height=360, margin=margin(64)
             ),
-            f"By how much rotary positions turn each pair of dimensions, heads of {d_model}, base {base:,} "
-            f"· {_FORMULA}",
+            f"Angles by which rotary positions rotate each pair of dimensions, heads of {d_model}, base "
+            f"{base:,} · {_FORMULA}",
             "; ".join(series),
         )
     with right:

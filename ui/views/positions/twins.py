@@ -49,7 +49,8 @@ def translations(opened: Opened) -> list[Run]:
     names = list(catalogue.twins())
     if not names:
         st.info(
-            "No twins are here yet. The README of the project says how to train them.", icon=":material/info:"
+            "There are no twins here yet. The project's README says how to train them.",
+            icon=":material/info:",
         )
         return []
     runs, rows = [], []
@@ -68,8 +69,8 @@ def translations(opened: Opened) -> list[Run]:
             rows.append({"twin": twin_name(name), "translation": translation.text, "BLEU on the test": score})
     st.caption(
         f"{len(runs)} small models (1.4 million parameters) share data, vocabulary, order of batches and "
-        "steps. They differ only in their encoding. The post-norm twin differs in the place of its LayerNorm "
-        "and in the learning rate that this place needs. All translate greedily."
+        "steps. They differ only in their encoding; the post-norm twin differs in the place of its LayerNorm "
+        "and in the learning rate that post-norm needs. All translate greedily."
     )
     st.dataframe(
         rows,
@@ -86,7 +87,7 @@ def _shape(runs: list[Run], kind: str) -> Head:
 
 
 def previous_head(trace: AttentionTrace, kind: str) -> Head:
-    """The head (from 0) that, on average over a sentence, puts the most weight on the token before."""
+    """The head (from 0) that, on average over a sentence, puts the most weight on the previous token."""
     layers = range(len(trace.layers[kind]))  # type: ignore[index]
     weights = np.stack([trace.weights(kind, layer) for layer in layers])
     shares = weights.diagonal(-1, -2, -1).mean(-1) if weights.shape[-1] > 1 else weights[..., 0, 0]
@@ -114,7 +115,7 @@ def _head_picker(runs: list[Run], kind: str, asked: Head | None) -> None:
 
     def name(option: Head | None) -> str:
         if option is None:
-            return "each twin's head that looks most at the token before"
+            return "each twin's head that puts the most weight on the previous token"
         return f"{labels.head_phrase(*option)} of every twin"
 
     st.selectbox(
@@ -157,11 +158,12 @@ def maps(runs: list[Run], kind: Side, asked: Head | None) -> None:
             {name: each[span] for name, each in profiles.items()},
             ("distance, key − query", "weight"),
         ),
-        "Attention by distance, averaged over the rows of those heads; −1 is the token before"
+        "Attention by distance, averaged over the rows of those heads; −1 is the previous token"
         f"{', the ends hold all greater distances' if reach == REACH else ''} · {STACKS[kind]}, all twins · "
         f"{_verdict(runs, kind, chosen)}",
         "; ".join(
-            f"{twin_name(name)}: {each[REACH - 1]:.2f} on the token before" for name, each in profiles.items()
+            f"{twin_name(name)}: {each[REACH - 1]:.2f} on the previous token"
+            for name, each in profiles.items()
         ),
     )
 

@@ -299,7 +299,7 @@ def test_an_output_that_differs_from_a_tied_table_is_kept_as_the_reference_keeps
 
 
 class Payload:
-    """Runs code where a pickle is trusted."""
+    """Runs code if a pickle is trusted."""
 
     def __init__(self, path):
         self.path = path

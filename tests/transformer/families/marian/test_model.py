@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[4]
 TEXT = "the cat sat on a hat with two red dogs ."
 TARGET = "die Katze und zwei Hunde"
 MARGIN = 1e-3
-"""Where the reference prefers a token by less, either choice is right."""
+"""If the reference prefers a token by less than this, either choice is right."""
 
 CASES: dict[str, dict[str, Any]] = {
     "swish": {},

@@ -1,4 +1,4 @@
-"""Marian vocabularies against transformers' MarianTokenizer, and files that are none."""
+"""Marian vocabularies against transformers' MarianTokenizer, and files that are not vocabularies."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def test_only_an_encoder_without_encoding_gives_permuted_words_permuted_vectors(
 
 @EACH
 def test_only_alibi_cannot_tell_a_sentence_from_its_mirror_image(name):
-    """With the whole row reversed, ``</s>`` too, all distances stay; where ``</s>`` stays, they do not."""
+    """With the whole row reversed, ``</s>`` too, all distances stay; if ``</s>`` stays, they do not."""
     ids = torch.cat([random_ids(1, 6), torch.tensor([[2]])], dim=1)
     plain, mirrored = memory_of(name, ids), memory_of(name, ids.flip(1))
     assert torch.allclose(mirrored.flip(0), plain, atol=1e-4) == (name in ("alibi", "none"))
