@@ -102,19 +102,21 @@ def _one(opened: Opened, sorts: tuple[fields.Sort, ...]) -> None:
     if problem is not None:
         st.warning(plain(problem), icon=":material/error:")
     else:
-        st.caption(_FORCED if change is not None and _given(opened, change) else sort.says)
+        lifts = change is not None and _target(opened, change) != opened.asked.target
+        st.caption(_FORCED if lifts else sort.says)
     if wanted and change is not None:
-        changed.add(change, **_given(opened, change))
+        changed.add(change, target=_target(opened, change))
         st.rerun()
 
 
 def _with(opened: Opened, change: do.Intervention) -> runs.Asked:
     """The request with one more change."""
     others = tuple(each for each in opened.asked.changes if each != change)
-    return replace(opened.asked, changes=(*others, change), **_given(opened, change))
+    return replace(opened.asked, changes=(*others, change), target=_target(opened, change))
 
 
-def _given(opened: Opened, change: do.Intervention) -> dict[str, str]:
-    """The translation that the model must read from now on, if a change is defined over a given one only."""
+def _target(opened: Opened, change: do.Intervention) -> str | None:
+    """The translation that the model must read: the one it has, if a change is defined over a given one only."""
+    own = opened.asked.target
     lifts = isinstance(change, do.Mask) and change.kind is AttentionKind.DECODER and change.lifts
-    return {"target": fields.unchanged(opened).text} if lifts and opened.asked.target is None else {}
+    return fields.unchanged(opened).text if lifts and own is None else own

@@ -11,7 +11,7 @@ from ui.server.opened import Opened
 from ui.shell import changed
 
 
-def tell(now: State, opened: Opened | None, _arithmetic: bool) -> None:
+def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
     """Draws the list in place of the line that other pages draw; nothing if nothing is changed."""
     items = changed.all_of(now)
     if not items:
