@@ -305,7 +305,7 @@ def test_a_state_of_other_data_or_another_model_is_refused(
     save_state(tmp_path, make_trainer(data), "data", exported)
     with pytest.raises(CheckpointError, match="other data"):
         load_state(tmp_path, make_trainer(data), "else")
-    with pytest.raises(CheckpointError, match="another shape"):
+    with pytest.raises(CheckpointError, match="a different shape"):
         load_state(tmp_path, make_trainer(data, d_ff=64), "data")
 
 
