@@ -84,7 +84,7 @@ def show(opened: Opened) -> None:
 
 def _next(opened: Opened) -> BarsFeed:
     method = opened.translation.method
-    clicks = "click another token to continue with it · " if catalogue.has_model(opened.asked.model) else ""
+    clicks = "click another to continue · " if catalogue.has_model(opened.asked.model) else ""
     origin = "your translation, not the model's" if method == "forced" else f"decoding: {method}"
     feed = linked_view.bars_feed(
         opened.trace,
