@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         showcase,
         train,
         use,
+        what_if,
     )
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     use.add_commands(subparsers)
     attention.add_command(subparsers)
     heads.add_commands(subparsers)
+    what_if.add_commands(subparsers)
     familiarity.add_command(subparsers)
     scores.add_command(subparsers)
     card.add_command(subparsers)

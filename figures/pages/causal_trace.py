@@ -19,8 +19,6 @@ _LABELS = 74
 _LEGEND = 40
 _FULL = 1.1
 """Largest share that still has the colour of 1."""
-_GROUND = "rgba(128,128,128,.08)"
-"""Behind the cells, so that a share of 0 is seen as a cell."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,7 @@ def trace_map(panel: TracePanel, end: float, legend: bool = True) -> go.Figure:
         "yaxis": _axis(panel.rows, "left") | {"range": [len(panel.rows) - 0.5, -0.5]},
         "height": _LABELS + height * len(panel.rows) + below,
         "margin": {"l": 84, "t": _LABELS, "r": 6, "b": below},
-        "shapes": [_line(row - 0.5) for row in panel.parted],
-        "plot_bgcolor": _GROUND,
+        "shapes": [_ground(), *(_line(row - 0.5) for row in panel.parted)],
         "dragmode": False,
         "clickmode": "event+select",
         "hovermode": "closest",
@@ -142,6 +139,13 @@ def _axis(texts: Sequence[str], side: str) -> dict[str, Any]:
         "ticks": "",
         "tickfont": {"size": 10},
     }
+
+
+def _ground() -> dict[str, Any]:
+    """A faint ground, so that a share of 0 is seen as a cell."""
+    box = {"xref": "paper", "x0": 0, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
+    look = {"fillcolor": style.rgba("#808080", style.FAINTEST), "line": {"width": 0}, "layer": "below"}
+    return {"type": "rect", **box, **look}
 
 
 def _line(y: float) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from app_pages import SENTENCE, write_app_models
 
 from transformer.study.survey import Line
 from transformer.translate.translator import Translator
-from ui.server import survey_run
+from ui.server.background import surveys
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def app_models(
 def small_models(app_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The app finds the folder through the environment, and surveys one sentence."""
     monkeypatch.setenv("TRANSFORMER_MODELS", str(app_models))
-    monkeypatch.setattr(survey_run, "sample", lambda: (Line(SENTENCE),))
+    monkeypatch.setattr(surveys, "sample", lambda: (Line(SENTENCE),))
 
 
 @pytest.fixture

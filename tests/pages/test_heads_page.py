@@ -14,18 +14,20 @@ from streamlit.testing.v1 import AppTest
 from figures.base.bars import percent
 from transformer.model.sites import AttentionKind
 from transformer.study.survey import Line
-from ui.server import catalogue, survey_run
+from ui.server import catalogue
+from ui.server.background import run as background
+from ui.server.background import surveys
 from ui.views.heads import relations
 
 PAGE = "pages/heads.py"
-SAMPLE = survey_run.sample
+SAMPLE = surveys.sample
 LINES = tuple(Line(CASES["copy"].sentence) for _ in range(3))
 
 
 @pytest.fixture(autouse=True)
 def short_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three sentences that the closed-form models translate, instead of five hundred."""
-    monkeypatch.setattr(survey_run, "sample", lambda: LINES)
+    monkeypatch.setattr(surveys, "sample", lambda: LINES)
 
 
 def until(at: AppTest, done: Callable[[AppTest], bool]) -> AppTest:
@@ -61,10 +63,10 @@ def figure(at: AppTest) -> dict[str, object]:
 
 
 def test_the_survey_that_came_with_a_model_is_shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey_run, "sample", SAMPLE)
+    monkeypatch.setattr(surveys, "sample", SAMPLE)
     at = run(PAGE, model="en-de", kind="cross")
     assert not at.exception
-    found = survey_run.shipped("en-de")
+    found = surveys.shipped("en-de")
     assert found is not None
     assert f"Over {found.sentences} sentences" in told(at)
     assert "The roles" in told(at)
@@ -78,11 +80,11 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(monkeypatch: pytest.
 
 
 def test_every_bundled_model_comes_with_a_survey_of_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey_run, "sample", SAMPLE)
+    monkeypatch.setattr(surveys, "sample", SAMPLE)
     bundled = [name for name, path in catalogue.available().items() if catalogue.BUNDLED in path.parents]
     assert len(bundled) > 8
     for name in bundled:
-        assert survey_run.shipped(name) is not None, name
+        assert surveys.shipped(name) is not None, name
 
 
 def test_without_a_survey_nothing_is_read_until_somebody_asks() -> None:
@@ -145,13 +147,13 @@ def test_examples_open_the_run_that_was_measured() -> None:
 
 
 def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey_run, "sample", lambda: LINES * 10)
-    turns = survey_run.turns()
-    for _ in range(survey_run.AT_ONCE):
+    monkeypatch.setattr(surveys, "sample", lambda: LINES * 10)
+    turns = background.turns()
+    for _ in range(background.AT_ONCE):
         turns.acquire()
     at = ask(run(PAGE, kind="encoder"))
     next(each for each in at.button if each.label == "Stop").click().run()
-    turns.release(survey_run.AT_ONCE)
+    turns.release(background.AT_ONCE)
     assert "Stopped after 0 of" in told(at)
     assert "No sentence was read before you stopped" in told(at).replace("\\", "")
     next(each for each in at.button if each.label == "Continue").click().run()

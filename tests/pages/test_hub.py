@@ -18,7 +18,7 @@ from transformer.hub.fetch import find
 from transformer.hub.settings import Hub
 from transformer.study.survey import Line
 from ui.server import catalogue, hub_models, memory, runs
-from ui.server.survey_run import run_of
+from ui.server.background.surveys import run_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "user/tiny"
@@ -219,7 +219,7 @@ def test_a_model_of_several_languages_offers_them():
     assert runs.request(at.session_state["state"], LANGUAGES, TEXT).text == f">>spa<< {TEXT}"
     survey_run = run_of(LANGUAGES, (Line(TEXT),), None)
     wait_until(lambda: not survey_run.wait("anyone"))
-    survey = survey_run.survey()
+    survey = survey_run.result()
     assert survey is not None
     assert survey.lines[0].source.startswith(">>fra<< ")
     at = run(model=LANGUAGES, text=f">>por<< {TEXT}", language="nonsense")

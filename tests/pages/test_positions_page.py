@@ -290,7 +290,7 @@ def test_powers_of_the_length_are_those_of_the_last_doubling():
 def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
     assert "were not run" in words(run(PAGE, view="results"))
-    assert "No twins are here" in words(run(PAGE, view="sentence"))
+    assert "There are no twins here" in words(run(PAGE, view="sentence"))
     for name in ("learned", "shaw", "t5"):
         assert "there is no model" in words(run(PAGE, encoding=name))
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.commands import card, familiarity, heads, scores, showcase
+from transformer.commands import card, familiarity, heads, scores, showcase, what_if
 from transformer.lenses.familiarity import read_measure
 from transformer.storage.description import SCORES_FILE, read_config
 from transformer.storage.files import CheckpointError
 from transformer.storage.marks import of_another_model
 
 HEADS_SENTENCES, FAMILIARITY_SENTENCES = 500, 3003
-PARTS = ("heads", "survey", "means", "probes", "familiarity", "scores", "card", "claims", "first")
+PARTS = ("heads", "survey", "means", "backups", "probes", "familiarity", "scores", "card", "claims", "first")
 SAMPLE_FILE = "tatoeba-en-de.tsv.gz"
 
 
@@ -76,6 +76,7 @@ def parts(directory: Path, corpora: Path, sample: Path) -> list[Part]:
         Part("heads", aligned, [valid, europarl]),
         Part("survey", ["--data", pairs, "--alignments", own], [pairs, own]),
         Part("means", ["--data", pairs], [pairs]),
+        Part("backups", ["--data", pairs], [pairs]),
         Part("probes", ["--probes", probes, "--texts", train], [*trees, train]),
         Part("familiarity", known, [valid, older, test, newer]),
         Part("scores", folders, [corpora]),
@@ -129,6 +130,7 @@ def _commands() -> argparse.ArgumentParser:
     commands = parser.add_subparsers()
     heads.add_commands(commands)
     familiarity.add_command(commands)
+    what_if.add_commands(commands)
     scores.add_command(commands)
     card.add_command(commands)
     showcase.add_commands(commands)

@@ -19,6 +19,7 @@ PROBES_FILE = "probes.json"
 SURVEY_FILE = "survey.json"
 SCORES_FILE = "scores.json"
 FAMILIARITY_FILE = "familiarity.json"
+BACKUPS_FILE = "backups.json"
 MEANS_FILE = "means.safetensors"
 Digests = dict[str, str]
 """SHA-256 by file."""

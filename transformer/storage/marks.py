@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
 from transformer.storage.description import (
+    BACKUPS_FILE,
     CARD_FILE,
     FAMILIARITY_FILE,
     HEADS_FILE,
@@ -25,7 +27,7 @@ from transformer.storage.description import (
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.means import WEIGHTS
 
-MEASURED = (HEADS_FILE, SURVEY_FILE, PROBES_FILE, FAMILIARITY_FILE, SCORES_FILE)
+MEASURED = (HEADS_FILE, SURVEY_FILE, PROBES_FILE, FAMILIARITY_FILE, SCORES_FILE, BACKUPS_FILE)
 """The JSON files that measurements of a model write beside it."""
 DIGESTS = "digests"
 """The field of a JSON file that holds the SHA-256 of the model's files."""
@@ -51,6 +53,19 @@ def marks(directory: Path) -> dict[str, bool]:
 def of_another_model(directory: Path) -> list[str]:
     """The files beside a model that were measured on another one, or do not say on which."""
     return [name for name, own in marks(directory).items() if not own]
+
+
+def measured(directory: Path, name: str) -> dict[str, Any] | None:
+    """What one of ``MEASURED`` says; None if there is no such file, or one of another model.
+
+    Raises:
+        CheckpointError: The file is damaged.
+    """
+    path = directory / name
+    if not path.is_file():
+        return None
+    values = read_json(path)
+    return values if values.get(DIGESTS) == model_digests(directory) else None
 
 
 def _mark_of(path: Path) -> object:

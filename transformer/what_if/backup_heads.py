@@ -74,9 +74,15 @@ class BackupHeads:
         Below 0, a pair is missed more than its parts: each is a backup of the other. Near 0, both act by
         themselves. Above 0, they need each other: without one, the other is of less use.
         """
-        excess: Doubles = self.joint - self.alone[:, None] - self.alone
-        np.fill_diagonal(excess, np.nan)
-        return excess
+        return excess_of(self.joint)
+
+
+def excess_of(joint: Doubles) -> Doubles:
+    """(heads, heads) effect of each pair − effects of both alone, from ``joint``; NaN on the diagonal."""
+    alone = joint.diagonal()
+    excess: Doubles = joint - alone[:, None] - alone
+    np.fill_diagonal(excess, np.nan)
+    return excess
 
 
 def backup_heads(

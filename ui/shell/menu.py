@@ -34,6 +34,7 @@ GROUPS: dict[str, tuple[Page, ...]] = {
     ),
     "How it works": (
         Page("pages/anatomy.py", "Anatomy", ":material/account_tree:"),
+        Page("pages/search.py", "Search", ":material/alt_route:"),
         Page("pages/positions.py", "Positions", ":material/straighten:"),
         Page("pages/masks.py", "Masks", ":material/grid_off:"),
     ),

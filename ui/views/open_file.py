@@ -65,7 +65,7 @@ def _upload() -> None:
         st.error(plain(str(error)), icon=":material/error:")
         return
     if opened.view is None:
-        session.change(model=opened.name, **_nowhere(), **opened.selection)
+        session.change(model=opened.name, changes=(), off=(), **_nowhere(), **opened.selection)
     st.rerun()
 
 
@@ -153,9 +153,9 @@ def _again(file: Imported) -> None:
     if run.model not in catalogue.available():
         st.caption(plain(f"This run cannot be run again: its model, {run.model}, is not available here."))
         return
-    where: dict[str, Any] = {}
+    where: dict[str, Any] = {"changes": run.interventions}
     if file.view is not None:
-        where = {"step": file.view.selection.step, "source": file.view.selection.source}
+        where |= {"step": file.view.selection.step, "source": file.view.selection.source}
         where |= file.view.selection.heads
     st.page_link(
         "app.py",

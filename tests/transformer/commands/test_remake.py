@@ -107,9 +107,10 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
     said = capsys.readouterr().out
     for name in ("heads", "probes", "familiarity", "scores", "card", "claims", "first"):
         assert f"{name}: skipped, because " in said
-    assert "Made survey, means of" in said
+    assert "Made survey, means, backups of" in said
     assert "screenshots" in said.splitlines()[-1]
-    assert {name for name, own in marks(directory).items() if own} == {"survey.json", "means.safetensors"}
+    own = {name for name, own in marks(directory).items() if own}
+    assert own == {"survey.json", "means.safetensors", "backups.json"}
 
 
 def test_files_of_another_model_are_named(

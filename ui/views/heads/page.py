@@ -8,14 +8,15 @@ import streamlit as st
 
 from figures.base import labels
 from transformer.study.shipped import Surveyed
-from transformer.study.survey import MOST_SENTENCES, MOST_TOKENS, read_upload
+from transformer.study.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
 from transformer.text.pairs import DataError
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server import catalogue, runs
-from ui.server.survey_run import Run, run_of, shipped
+from ui.server.background.run import Run
+from ui.server.background.surveys import run_of, shipped
 from ui.shell import fitting, frame
 from ui.shell.model_picker import pick_model
 from ui.views.heads import found, relations
@@ -42,7 +43,7 @@ def show() -> None:
     st.fragment(_body, run_every=_TICK if waiting else None)(model, run, waiting)
 
 
-def _body(model: str, run: Run, waited: bool) -> None:
+def _body(model: str, run: Run[Survey], waited: bool) -> None:
     """Draws what depends on the controls; it runs twice a second while the app reads sentences."""
     now = session.current()
     if _section(now) == "relations":
@@ -60,17 +61,17 @@ def _body(model: str, run: Run, waited: bool) -> None:
         _found(model, run, now)
 
 
-def _asked(run: Run) -> bool:
+def _asked(run: Run[Survey]) -> bool:
     """Whether the page reads sentences for this visitor; a file of one's own asks for it."""
     return session.own_sentences() is not None or run.asked(session.visitor())
 
 
-def _ask(run: Run) -> None:
+def _ask(run: Run[Survey]) -> None:
     session.keep()
     run.ask(session.visitor())
 
 
-def _unasked(model: str, run: Run, now: State) -> None:
+def _unasked(model: str, run: Run[Survey], now: State) -> None:
     """Draws the survey that came with the model, and offers to read the sentences here."""
     known = shipped(model)
     if known is None:
@@ -96,7 +97,7 @@ def _unasked(model: str, run: Run, now: State) -> None:
         )
 
 
-def _open(model: str, language: str | None) -> Run | None:
+def _open(model: str, language: str | None) -> Run[Survey] | None:
     own = session.own_sentences()
     try:
         return run_of(model, None if own is None else own[1], language)
@@ -185,12 +186,12 @@ def _take_file(model: str, file: Any) -> None:
         session.notice(str(error))
 
 
-def _progress(run: Run, now: State) -> None:
+def _progress(run: Run[Survey], now: State) -> None:
     """Draws the progress while the app reads sentences, a way to stop, and the map so far."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(min(1.0, run.read / max(1, run.total)), f"Reading sentence {run.read} of {run.total}")
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visitor(),))
-    survey = run.survey()
+    survey = run.result()
     if survey is None:
         return
     left, _ = st.columns([1.25, 1], gap="medium")
@@ -211,9 +212,9 @@ def _subject(survey: Surveyed, now: State) -> found.Found:
     return found.Found.of(survey, _kind(now), now, None if own is None else own[0])
 
 
-def _found(model: str, run: Run, now: State) -> None:
+def _found(model: str, run: Run[Survey], now: State) -> None:
     """Draws the findings of a survey that is complete or was stopped."""
-    survey = run.survey()
+    survey = run.result()
     if run.failed or survey is None:
         st.error(plain(run.failed or "No sentence was read before you stopped."), icon=":material/error:")
     if run.read < run.total and not run.failed:
@@ -223,7 +224,7 @@ def _found(model: str, run: Run, now: State) -> None:
     found.show(_subject(survey, now), model)
 
 
-def _stopped(run: Run) -> None:
+def _stopped(run: Run[Survey]) -> None:
     def go_on() -> None:
         run.go_on(session.visitor())
 

@@ -104,7 +104,7 @@ def _dependencies(found: dict[str, Any], kind: str) -> None:
     own = "earlier words only: later ones are masked · " if kind == "decoder" else ""
     caption = (
         f"{KIND_NAMES[kind]} · dot: best head, bar: best fixed offset, share of dependencies, 0 to 100 % · "
-        f"{own}{side['sentences']} sentences, {side['skipped']} left out (pieces do not fit the words) · "
+        f"{own}{side['sentences']} sentences, {side['skipped']} left out (pieces do not match the words) · "
         f"{found['model']}"
     )
     st.caption(plain(caption))
@@ -236,7 +236,7 @@ def _meanings(found: dict[str, Any] | None) -> None:
     st.markdown("\n".join(map(_meaning, relations)))
     st.caption(
         f"{text.data(found['data'])}; {found['sentences']:,} sentences, {found['skipped']} left out (pieces "
-        f"do not fit the words). Relations with fewer than {LEAST_ARCS // 2} cases in a half are left out. "
+        f"do not match the words). Relations with fewer than {LEAST_ARCS // 2} cases in a half are left out. "
         "Head and rule were chosen on one half and measured on the other."
     )
 

@@ -44,17 +44,15 @@ def _words(opened: Opened) -> None:
     """The source as the model reads it; a click hides a token from cross-attention, or shows it again."""
     words = labels.names(opened.translation.source_tokens)
     hidden = _hidden(len(words))
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-words"):
-        st.caption("Click a word to hide it from cross-attention:", width="content")
-        st.pills(
-            "Hide a word",
-            range(len(words)),
-            format_func=words.__getitem__,
-            selection_mode="multi",
-            default=hidden,
-            label_visibility="collapsed",
-            **pickers.control("what-if.words", tuple(hidden), _hide, words),
-        )
+    st.pills(
+        "Click a word to hide it from cross-attention",
+        range(len(words)),
+        format_func=words.__getitem__,
+        selection_mode="multi",
+        default=hidden,
+        width="stretch",
+        **pickers.control("what-if.words", tuple(hidden), _hide, words),
+    )
 
 
 def _hidden(count: int) -> list[int]:
@@ -81,11 +79,9 @@ def _shown_again(item: Listed, chosen: list[int]) -> bool:
 
 @st.fragment
 def _others(opened: Opened) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-groups"):
-        st.caption("or change something else:", width="content")
-        group = st.segmented_control(
-            "Sort of change", list(_GROUPS), label_visibility="collapsed", key="what-if.group"
-        )
+    group = st.segmented_control(
+        "or change something else", list(_GROUPS), width="stretch", key="what-if.group"
+    )
     if group is not None:
         _one(opened, _GROUPS[group])
 

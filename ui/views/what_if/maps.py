@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
@@ -12,7 +15,6 @@ from figures.maps.difference import difference_map, scale_end
 from figures.pages.heads import Cell, head_grid
 from figures.pages.what_if import clickable
 from transformer import interventions as do
-from transformer.translate.translation import Translation
 from transformer.what_if.two_runs import Both, RunDifference
 from ui.address import session
 from ui.address.parameters import State
@@ -24,17 +26,10 @@ from ui.views.what_if.sorts import fields
 
 _WIDE = 340
 _CELLS = 40
-Cells = tuple[tuple[Both, ...], tuple[Both, ...]]
-"""The rows and columns of a map: positions as it is, and changed."""
 
 
-def draw(found: RunDifference, run: Translation) -> None:
-    """Draws the largest difference of every head, and the map of differences of one.
-
-    Args:
-        found: the runs that are compared.
-        run: the changed run that the model decoded, which the cursor belongs to.
-    """
+def draw(found: RunDifference) -> None:
+    """Draws the largest difference of every head, and the map of differences of one."""
     now = session.current()
     kind = now.kind or "cross"
     st.markdown("##### What every head attends to otherwise")
@@ -42,14 +37,11 @@ def draw(found: RunDifference, run: Translation) -> None:
     head = getattr(now, kind)
     tiles, large = st.columns([1, 1], gap="large")
     with tiles:
-        _grid(found, kind, head)
-        _switch(now, kind, head)
+        _grid(found, now, kind)
     with large:
         common = found.common(kind)
-        cells = common.rows[:_CELLS], common.columns[:_CELLS]
-        if all(cells):
-            _map(found, kind, head, cells, _cell(now, kind))
-            _offer(found, (kind, head), cells, _cell(now, kind))
+        if common.rows and common.columns:
+            _map(_Shared(found, kind, head, common.rows[:_CELLS], common.columns[:_CELLS]))
         else:
             st.caption("The two runs share no row of this kind.")
 
@@ -57,7 +49,8 @@ def draw(found: RunDifference, run: Translation) -> None:
 # --- all heads ----------------------------------------------------------------------------------------------
 
 
-def _grid(found: RunDifference, kind: str, head: Head) -> None:
+def _grid(found: RunDifference, now: State, kind: str) -> None:
+    head: Head = getattr(now, kind)
     most = found.largest(kind)
     cells = [[_tile(float(value), i, j) for j, value in enumerate(row)] for i, row in enumerate(most)]
     caption = (
@@ -78,6 +71,7 @@ def _grid(found: RunDifference, kind: str, head: Head) -> None:
         alt=caption,
     )
     st.caption(plain(caption))
+    _switch(now, kind, head)
     export.picture("what-if.heads", picture, caption)
 
 
@@ -102,11 +96,104 @@ def _switch(now: State, kind: str, head: Head) -> None:
 # --- one head -----------------------------------------------------------------------------------------------
 
 
-def _cell(now: State, kind: str) -> tuple[int, int] | None:
-    """The cell at the cursor, from 0; None before the visitor has chosen one."""
-    row = now.source if kind == "encoder" else now.step
-    column = now.source if kind == "cross" else now.key
-    return None if row is None or column is None else (row, column)
+@dataclass(frozen=True)
+class _Shared:
+    """What one head's maps have in common.
+
+    Attributes:
+        found: the runs that are compared.
+        kind: encoder, decoder or cross.
+        head: layer and head, from 0.
+        rows: positions of queries, as it is and changed.
+        columns: positions of keys, as it is and changed.
+    """
+
+    found: RunDifference
+    kind: str
+    head: Head
+    rows: tuple[Both, ...]
+    columns: tuple[Both, ...]
+
+    @cached_property
+    def weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, columns) weights as it is, and changed."""
+        base, new = (
+            run.weights(self.kind, *self.head)[
+                np.ix_([pair[at] for pair in self.rows], [pair[at] for pair in self.columns])
+            ]
+            for at, run in enumerate((self.found.base, self.found.changed))
+        )
+        return base, new
+
+    @cached_property
+    def names(self) -> tuple[list[str], list[str]]:
+        """Names of the rows and columns."""
+        names = fields.names(self.found.base, self.kind)
+        return [names[0][pair[0]] for pair in self.rows], [names[1][pair[0]] for pair in self.columns]
+
+    @property
+    def end(self) -> float:
+        """The end of the colour scale."""
+        return scale_end(float(np.abs(self.weights[1] - self.weights[0]).max()))
+
+    @property
+    def caption(self) -> str:
+        """What the map shows."""
+        return (
+            f"changed (A) − as it is (B) · {KIND_NAMES[self.kind]}, {labels.head_phrase(*self.head)} · "
+            f"weights, from −{self.end:.1f} to {self.end:.1f} · {self.found.base.model}"
+        )
+
+    def picture(self) -> go.Figure:
+        """The map of differences."""
+        base, new = self.weights
+        compared, distances = np.ones_like(base, dtype=bool), np.abs(new - base).sum(1) / 2
+        titles = "queries", "keys"
+        return difference_map(new, base, compared, *self.names, distances, self.end, titles, _WIDE)
+
+    def clickable(self, chosen: Both | None) -> go.Figure:
+        """The same; a click on a cell gives its place in the changed run."""
+        places = [[(row[1], column[1]) for column in self.columns] for row in self.rows]
+        side = 0.95 * style.pitch(max(len(self.rows), len(self.columns)), _WIDE)
+        return clickable(self.picture(), places, chosen, side)
+
+    def table(self) -> export.Table:
+        """The cells as numbers."""
+        cells = [
+            (row, column, float(before), float(after), float(after - before))
+            for row, *pair in zip(self.names[0], *self.weights, strict=True)
+            for column, before, after in zip(self.names[1], *pair, strict=True)
+        ]
+        return [("query", "key", "weight as it is", "weight changed", "difference"), *cells]
+
+    def index(self, cell: Both | None) -> Both | None:
+        """Row and column of the map that show a cell of the changed run; None if there is no such cell."""
+        rows, columns = ([pair[1] for pair in axis] for axis in (self.rows, self.columns))
+        if cell is None or cell[0] not in rows or cell[1] not in columns:
+            return None
+        return rows.index(cell[0]), columns.index(cell[1])
+
+    def said(self, at: Both) -> str:
+        """What a cell holds, as it is and changed."""
+        before, after = (float(each[at]) for each in self.weights)
+        names = f"Row “{self.names[0][at[0]]}”, key “{self.names[1][at[1]]}”"
+        return plain(f"{names}: {before:.2f} as it is, {after:.2f} changed")
+
+
+def _map(shared: _Shared) -> None:
+    chosen, key = fields.cell(shared.kind), f"what-if.map.{shared.kind}"
+    st.plotly_chart(
+        shared.clickable(chosen),
+        width="content",
+        key=key,
+        config={"displayModeBar": False},
+        on_select=lambda: session.on_pick(key, lambda cell: _take(shared.kind, cell)),
+        selection_mode="points",
+        alt=shared.caption,
+    )
+    st.caption(plain(shared.caption))
+    _offer(shared, chosen)
+    export.picture("what-if.map", shared.picture, shared.caption, table=shared.table)
 
 
 def _take(kind: str, cell: tuple[int, int]) -> None:
@@ -116,83 +203,25 @@ def _take(kind: str, cell: tuple[int, int]) -> None:
     session.change(**moved, **({"source": column} if kind == "cross" else {"key": column}))
 
 
-def _map(found: RunDifference, kind: str, head: Head, cells: Cells, chosen: tuple[int, int] | None) -> None:
-    rows, columns = cells
-    base, new = (
-        run.weights(kind, *head)[np.ix_([pair[at] for pair in rows], [pair[at] for pair in columns])]
-        for at, run in enumerate((found.base, found.changed))
-    )
-    names = fields.names(found.base, kind)
-    shown = [names[0][pair[0]] for pair in rows], [names[1][pair[0]] for pair in columns]
-    end = scale_end(float(np.abs(new - base).max()))
-    caption = (
-        f"changed (A) − as it is (B) · {KIND_NAMES[kind]}, {labels.head_phrase(*head)} · weights, "
-        f"from −{end:.1f} to {end:.1f} · {found.base.model}"
-    )
-
-    def picture() -> go.Figure:
-        compared, distances = np.ones_like(base, dtype=bool), np.abs(new - base).sum(1) / 2
-        return difference_map(new, base, compared, *shown, distances, end, ("queries", "keys"), _WIDE)
-
-    def table() -> export.Table:
-        return [
-            ("query", "key", "weight as it is", "weight changed", "difference"),
-            *(
-                (row, column, float(base[i, j]), float(new[i, j]), float(new[i, j] - base[i, j]))
-                for i, row in enumerate(shown[0])
-                for j, column in enumerate(shown[1])
-            ),
-        ]
-
-    places = [[(row[1], column[1]) for column in columns] for row in rows]
-    key = f"what-if.map.{kind}"
-    st.plotly_chart(
-        clickable(picture(), places, chosen, 0.95 * style.pitch(max(base.shape), _WIDE)),
-        width="content",
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, lambda cell: _take(kind, cell)),
-        selection_mode="points",
-        alt=caption,
-    )
-    st.caption(plain(caption))
-    export.picture("what-if.map", picture, caption, table=table)
-
-
-def _offer(
-    found: RunDifference, place: tuple[str, Head], cells: Cells, chosen: tuple[int, int] | None
-) -> None:
+def _offer(shared: _Shared, chosen: Both | None) -> None:
     """What can be done with the chosen cell."""
-    rows, columns = ({pair[1]: pair[0] for pair in axis} for axis in cells)
-    if chosen is None or chosen[0] not in rows or chosen[1] not in columns:
+    at, (kind, head) = shared.index(chosen), (shared.kind, shared.head)
+    if chosen is None or at is None:
         st.caption("Click a cell to move its row's weight there, or to hide it.")
         return
-    (kind, head), said = place, _said(found, place, (rows[chosen[0]], columns[chosen[1]]), chosen)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-cell"):
-        if not found.changed.mask(kind, *head)[chosen]:
-            st.caption(f"{said}; the mask hides this cell.", width="content")
+        if not shared.found.changed.mask(kind, *head)[chosen]:
+            st.caption(f"{shared.said(at)}; the mask hides this cell.", width="content")
             return
-        st.caption(f"{said}.", width="content")
-        st.button(
+        st.caption(f"{shared.said(at)}.", width="content")
+        _do(
             "move this row's weight here",
-            on_click=changed.add,
-            args=(do.set_row(kind, *head, chosen[0], {chosen[1]: 1.0}),),
-            help="All of this row's weight goes to this key; the other keys get none.",
-            key="what-if.move",
+            do.set_row(kind, *head, chosen[0], {chosen[1]: 1.0}),
+            "what-if.move",
         )
-        st.button(
-            "hide this cell",
-            on_click=changed.add,
-            args=(do.mask(kind, forbid=[chosen], layer=head[0]),),
-            help="A mask holds in every head of the layer.",
-            key="what-if.mask",
-        )
+        _do("hide this cell", do.mask(kind, forbid=[chosen], layer=head[0]), "what-if.mask")
 
 
-def _said(found: RunDifference, place: tuple[str, Head], before: Both, after: Both) -> str:
-    """What a cell holds, as it is and changed."""
-    kind, head = place
-    row, column = (names[at] for names, at in zip(fields.names(found.base, kind), before, strict=True))
-    weights = [run.weights(kind, *head) for run in (found.base, found.changed)]
-    numbers = f"{weights[0][before]:.2f} as it is, {weights[1][after]:.2f} changed"
-    return plain(f"Row “{row}”, key “{column}”: {numbers}")
+def _do(label: str, change: do.Intervention, key: str) -> None:
+    """A button that adds a change."""
+    st.button(label, on_click=changed.add, args=(change,), help=changed.said(change), key=key)

@@ -49,10 +49,10 @@ def show(opened: Opened) -> None:
     left, right = st.columns([1, 1], gap="large")
     with left:
         _steps(same, forced is not None)
+        control.draw(opened, base)
     with right:
         _candidates(free)
-        control.draw(opened, base)
-    maps.draw(same, opened.translation)
+    maps.draw(same)
     pickers.seen("What am I seeing?", _SEEING, _FORMULA)
 
 

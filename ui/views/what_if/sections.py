@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import streamlit as st
+
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls import pickers
+from ui.server import catalogue
+from ui.shell import frame
+from ui.shell.model_picker import pick_model
 from ui.shell.page import open_sentence_page, with_model
-from ui.views.what_if import causal, changes, page
+from ui.views.what_if import backup, causal, changes, page
 
 TITLE = "What if"
 Switch = Callable[[State], None]
@@ -37,6 +42,25 @@ def _causal_trace(switch: Switch) -> None:
         with_model(opened, causal.show)
 
 
-_NAMES = {"changes": "Your changes", "causal": "Causal trace"}
+def _backup_heads(switch: Switch) -> None:
+    model = _without_sentence(switch)
+    if model is not None:
+        backup.show(model)
+
+
+def _without_sentence(switch: Switch) -> str | None:
+    """Draws the top of a section that needs no sentence; the model, or None if there is none."""
+    now = frame.open_page(TITLE)
+    st.title(TITLE)
+    model = pick_model(now)
+    switch(now)
+    frame.show_notices(session.current())
+    if model is None or catalogue.has_model(model):
+        return model
+    st.info(catalogue.NEEDS_MODEL, icon=":material/info:")
+    return None
+
+
+_NAMES = {"changes": "Your changes", "causal": "Causal trace", "backup": "Backup heads"}
 """Names of the sections by the value of `view` in the address; the first is the one without a value."""
-_SECTIONS: dict[str, Callable[[Switch], None]] = {"causal": _causal_trace}
+_SECTIONS: dict[str, Callable[[Switch], None]] = {"causal": _causal_trace, "backup": _backup_heads}

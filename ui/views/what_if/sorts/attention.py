@@ -19,10 +19,12 @@ def _row(opened: Opened) -> do.Intervention:
     kind = fields.kind()
     layer, head = fields.head(opened, kind)
     rows, columns = fields.names(run, kind)
-    query = fields.one("Row of", range(len(rows)), _counted(rows))
+    at = fields.cell(kind) or (0, 0)
+    query = fields.one("Row of", range(len(rows)), _counted(rows), first=min(at[0], len(rows) - 1))
     seen = [i for i, visible in enumerate(run.mask(kind, layer, head)[query]) if visible]
-    key = seen[fields.one("Weight to", range(len(seen)), [_counted(columns)[i] for i in seen])]
-    weight = fields.number("Weight", 1.0, 0.0, 1.0, 0.1)
+    first = seen.index(at[1]) if at[1] in seen else 0
+    key = fields.one("Weight to", seen, [_counted(columns)[i] for i in seen], first=first)
+    weight = fields.number("Weight", 0.9, 0.0, 1.0, 0.1)
     now = float(run.weights(kind, layer, head)[query, key])
     st.caption(
         f"Now {now:.2f}; the other keys share {1 - weight:.2f} in their old proportions.", width="content"

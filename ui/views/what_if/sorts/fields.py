@@ -118,6 +118,14 @@ def names(run: Translation, kind: str) -> tuple[list[str], list[str]]:
     return {"encoder": (source, source), "decoder": (read, read), "cross": (written, source)}[kind]
 
 
+def cell(of_kind: str) -> tuple[int, int] | None:
+    """The query and the key at the cursor, from 0; None before the visitor has chosen a key."""
+    now = session.current()
+    row = now.source if of_kind == "encoder" else now.step
+    column = now.source if of_kind == "cross" else now.key
+    return None if row is None or column is None else (row, column)
+
+
 def step_names(tokens: Sequence[str]) -> list[str]:
     """Names of steps with the tokens written there."""
     return [f"{labels.count(i)} · {labels.display(token)}" for i, token in enumerate(tokens)]

@@ -7,7 +7,8 @@ from waiting import until
 
 from transformer.study.survey import Line
 from transformer.translate.translator import Translator
-from ui.server.survey_run import Run
+from ui.server.background.run import Run
+from ui.server.background.surveys import SurveyWork
 
 LINES = [Line("one two three")] * 40
 
@@ -18,21 +19,21 @@ def turns() -> threading.Semaphore:
 
 
 def test_a_run_is_read_once_for_all_who_wait(translator: Translator, turns: threading.Semaphore) -> None:
-    run = Run(translator, LINES, (), turns)
+    run = Run(SurveyWork(translator, LINES, ()), turns)
     assert run.wait("a")
     until(lambda: not run.wait("b"))
     assert not run.wait("a")
-    survey = run.survey()
+    survey = run.result()
     assert survey is not None
     assert len(survey.lines) == run.read == run.total == 40
-    assert run.survey() is survey
+    assert run.result() is survey
 
 
 def test_a_run_stops_only_when_nobody_waits_any_more(
     translator: Translator, turns: threading.Semaphore
 ) -> None:
     turns.acquire()
-    run = Run(translator, LINES, (), turns)
+    run = Run(SurveyWork(translator, LINES, ()), turns)
     assert run.wait("a")
     assert run.wait("b")
     run.leave("a")
@@ -44,7 +45,7 @@ def test_a_run_stops_only_when_nobody_waits_any_more(
 
 def test_a_stopped_run_goes_on_where_it_stopped(translator: Translator, turns: threading.Semaphore) -> None:
     turns.acquire()
-    run = Run(translator, LINES, (), turns)
+    run = Run(SurveyWork(translator, LINES, ()), turns)
     assert run.wait("a")
     run.leave("a")
     turns.release()
@@ -59,13 +60,13 @@ def test_a_stopped_run_goes_on_where_it_stopped(translator: Translator, turns: t
 def test_sentences_that_no_model_can_read_end_in_a_sentence(
     translator: Translator, turns: threading.Semaphore
 ) -> None:
-    run = Run(translator, [Line("one " * 2000)], (), turns)
+    run = Run(SurveyWork(translator, [Line("one " * 2000)], ()), turns)
     until(lambda: not run.wait("a"))
     assert "too long" in run.failed
-    assert run.survey() is None
+    assert run.result() is None
 
 
 def test_an_error_ends_the_waiting(translator: Translator, turns: threading.Semaphore) -> None:
-    run = Run(translator, [Line(None)], (), turns)  # type: ignore[arg-type]
+    run = Run(SurveyWork(translator, [Line(None)], ()), turns)  # type: ignore[arg-type]
     until(lambda: not run.wait("a"))
     assert run.failed.startswith("The survey stopped")

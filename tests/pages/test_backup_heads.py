@@ -1,0 +1,102 @@
+"""The section Backup heads: the measurement that came with the model, and one made here."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from app_pages import array, run, said, words
+from streamlit.testing.v1 import AppTest
+from waiting import until
+
+from transformer.storage.description import model_digests
+from transformer.storage.files import write_json
+from transformer.study.survey import Line
+from transformer.what_if.backup_heads import backup_heads
+from transformer.what_if.pair_effects import PairEffects, pair_effects, to_json
+from ui.server import catalogue
+from ui.server.background import backups, surveys
+from ui.views.what_if.backup import drawn, sentence, table
+
+PAGE = "pages/what_if.py"
+TEXTS = ("one two three", "four five six")
+
+
+@pytest.fixture(autouse=True)
+def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveys, "sample", lambda: tuple(Line(text) for text in TEXTS))
+
+
+def opened(**params: str) -> AppTest:
+    return run(PAGE, **{"model": "random", "view": "backup", "kind": "cross", **params})
+
+
+def expected(kind: str = "cross") -> PairEffects:
+    return pair_effects(backup_heads(catalogue.translator("random"), TEXTS, kind, by="zero"))
+
+
+def cells(at: AppTest) -> np.ndarray:
+    (chart,) = (json.loads(each.proto.spec) for each in at.get("plotly_chart"))
+    return array(chart["data"][0]["z"])
+
+
+def test_a_model_without_a_measurement_asks_before_it_measures():
+    at = opened(kind="decoder")
+    assert not at.exception
+    assert "No measurement came with this model" in said(at)
+    assert not at.get("plotly_chart")
+
+
+def test_a_measurement_made_here_draws_its_triangle_and_says_who_takes_over():
+    at = opened()
+    at.button("backup.ask").click().run()
+    done = backups.run_of("random", "cross", None)
+    until(lambda: not done.wait("anyone"))
+    at.run()
+    assert not at.exception
+    found = expected()
+    lower = np.tri(len(found.heads), dtype=bool)
+    assert cells(at)[lower] == pytest.approx(drawn(found).values[lower], abs=1e-5)
+    assert sentence(found, found.take_overs()) in words(at)
+
+
+def test_who_stops_keeps_the_sentences_so_far_and_can_go_on():
+    turns = backups.turns()
+    for _ in range(2):
+        turns.acquire()
+    try:
+        at = opened(kind="encoder")
+        at.button("backup.ask").click().run()
+        assert "backup.stop" in [each.key for each in at.button]
+        at.button("backup.stop").click().run()
+        assert "Stopped after 0 of 2 sentences." in words(at)
+        assert "backup.on" in [each.key for each in at.button]
+    finally:
+        turns.release(2)
+
+
+def test_the_shipped_measurement_is_shown_if_it_is_of_this_model(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    found = expected()
+    source = catalogue.directory("random")
+    for path in source.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    values = {"kinds": {"cross": to_json(found)}}
+    write_json(tmp_path / "backups.json", values | {"digests": model_digests(source)})
+    monkeypatch.setattr(backups.catalogue, "directory", lambda name: tmp_path)
+    read = backups.shipped("random", "cross")
+    assert read is not None
+    np.testing.assert_allclose(read.joint, found.joint, atol=1e-6)
+    assert backups.shipped("random", "decoder") is None
+    write_json(tmp_path / "backups.json", values | {"digests": {}, "more": 1})
+    assert backups.shipped("random", "cross") is None
+
+
+def test_the_table_has_every_pair_once():
+    found = expected()
+    head, *rows = table(found)
+    count = len(found.heads)
+    assert len(rows) == count * (count - 1) // 2
+    assert rows[0][:2] == ("L1 H1", "L1 H2")
+    assert rows[0][4] == pytest.approx(found.joint[1, 0])
+    assert len(head) == len(rows[0])

@@ -1,0 +1,62 @@
+"""`python -m transformer backups`: what happens to a model when heads are switched off in pairs."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from transformer.commands.arguments import model_command, open_model, write
+from transformer.storage.description import BACKUPS_FILE, model_digests
+from transformer.storage.files import write_json
+from transformer.text.pairs import read_pairs
+from transformer.translate.translator import Translator
+from transformer.what_if.backup_heads import backup_heads
+from transformer.what_if.pair_effects import pair_effects, to_json
+
+SENTENCES = 60
+
+
+def add_commands(commands: Any) -> None:
+    """Declares the commands on an argparse sub-parser collection."""
+    backups = model_command(
+        commands,
+        "backups",
+        write_backups,
+        "ablate all heads of a kind in pairs and write the model's backups.json: which head takes over",
+    )
+    backups.add_argument(
+        "--data", required=True, metavar="FILE", help="source<TAB>target lines; sources are read"
+    )
+    backups.add_argument("--sentences", type=int, default=SENTENCES, help="use the first N pairs of --data")
+
+
+def write_backups(arguments: argparse.Namespace) -> int:
+    """`backups`: measures the pairs of every kind, and writes `backups.json`."""
+    directory = Path(arguments.model)
+    if not directory.is_dir():
+        raise ValueError(f"There is no directory {directory} to write into; see `pull --output`.")
+    texts = [pair.source for pair in read_pairs(arguments.data)[: arguments.sentences]]
+    translator = open_model(arguments)
+    values = {
+        "model": translator.name,
+        "data": f"the model's own translations of {len(texts)} sentences of {_shown(arguments.data)}",
+        "command": f"python -m transformer backups --model {arguments.model} --data {arguments.data} "
+        f"--sentences {arguments.sentences}",
+        "date": date.today().isoformat(),
+        "digests": model_digests(directory),
+        "kinds": {str(kind): _pairs(translator, texts, str(kind)) for kind in translator.config.sites},
+    }
+    write_json(directory / BACKUPS_FILE, values)
+    write(arguments, values, f"Wrote {directory / BACKUPS_FILE}.")
+    return 0
+
+
+def _pairs(translator: Translator, texts: list[str], kind: str) -> dict[str, Any]:
+    by = "zero" if translator.means is None else "mean"
+    return to_json(pair_effects(backup_heads(translator, texts, kind, by=by)))
+
+
+def _shown(path: str) -> str:
+    return "/".join(Path(path).parts[-2:])

@@ -1,0 +1,95 @@
+"""What pairs of heads cost when they are switched off; visitors who ask for the same measurement share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import streamlit as st
+
+from transformer import Translator
+from transformer.model.sites import AttentionKind
+from transformer.storage.description import BACKUPS_FILE, WEIGHTS_FILE
+from transformer.storage.marks import measured
+from transformer.what_if.backup_heads import BackupHeads, backup_heads
+from transformer.what_if.pair_effects import PairEffects, from_json, pair_effects
+from ui.server import catalogue
+from ui.server.background import surveys
+from ui.server.background.run import Run, turns
+from ui.server.stores import Recent
+
+MOST_SENTENCES = 60
+"""Sentences of the sample that are measured."""
+KEPT = 12
+"""Most measurements that are kept."""
+
+
+@st.cache_resource(show_spinner=False)
+def _runs() -> Recent[Run[PairEffects]]:
+    return Recent(KEPT)
+
+
+def shipped(model: str, kind: str) -> PairEffects | None:
+    """The measurement that came with a model; None if there is none for these weights."""
+    try:
+        directory = catalogue.directory(model)
+        changed = tuple((directory / name).stat().st_mtime_ns for name in (BACKUPS_FILE, WEIGHTS_FILE))
+        return _read(directory, changed).get(AttentionKind(kind))
+    except (KeyError, OSError, ValueError):
+        return None
+
+
+@cache
+def _read(directory: Path, changed: tuple[int, ...]) -> dict[AttentionKind, PairEffects]:
+    values = measured(directory, BACKUPS_FILE) or {"kinds": {}}
+    kinds = {AttentionKind(kind): each for kind, each in values["kinds"].items()}
+    return {kind: from_json(kind, each) for kind, each in kinds.items()}
+
+
+def run_of(model: str, kind: str, language: str | None) -> Run[PairEffects]:
+    """The measurement of a kind on the sample; new if nobody has asked for it yet.
+
+    Args:
+        model: the name of the model.
+        kind: encoder, decoder or cross.
+        language: the target language of a model that must be told one.
+
+    Raises:
+        ValueError: There is no model of that name.
+    """
+    translator = catalogue.translator(model)
+    texts = tuple(
+        catalogue.addressed(model, line.source, language) for line in surveys.sample()[:MOST_SENTENCES]
+    )
+    key = (model, id(translator), kind, texts)
+    return _runs().get(key, lambda: Run(BackupWork(translator, texts, kind), turns()))
+
+
+class BackupWork:
+    """The measurement of one kind as work for a `Run`.
+
+    Args:
+        translator: The model.
+        texts: The sentences.
+        kind: encoder, decoder or cross.
+    """
+
+    name = "measurement"
+
+    def __init__(self, translator: Translator, texts: Sequence[str], kind: str) -> None:
+        self._translator, self._texts, self._kind = translator, tuple(texts), kind
+        self._by = "zero" if translator.means is None else "mean"
+        self._found: BackupHeads | None = None
+        self.total = len(self._texts)
+
+    def run(self) -> Iterator[int]:
+        """Measures one sentence after the other."""
+        for number, text in enumerate(self._texts, start=1):
+            self._found = backup_heads(self._translator, [text], self._kind, by=self._by, so_far=self._found)
+            yield number
+
+    def result(self) -> PairEffects | None:
+        """The pairs over the sentences so far."""
+        found = self._found
+        return None if found is None or not found.texts else pair_effects(found)

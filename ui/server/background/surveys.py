@@ -1,0 +1,101 @@
+"""Surveys of many sentences; visitors who ask for the same survey share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import streamlit as st
+
+from transformer import Translator
+from transformer.lenses.alignment import GoldPair
+from transformer.storage.description import SURVEY_FILE, WEIGHTS_FILE, weights_hash
+from transformer.storage.files import read_json
+from transformer.study.shipped import ShippedSurvey, read_survey
+from transformer.study.survey import Line, Survey, Surveyor
+from transformer.text.pairs import read_pairs
+from ui.server import catalogue, gold
+from ui.server.background.run import Run, turns
+from ui.server.stores import Recent
+
+SAMPLE = catalogue.ROOT / "assets" / "sample" / "tatoeba-en-de.tsv.gz"
+
+KEPT = 8
+"""Most surveys that are kept, each of at most about 4 MB."""
+
+
+@cache
+def sample() -> tuple[Line, ...]:
+    """The bundled sentence pairs."""
+    return tuple(Line(pair.source, pair.target) for pair in read_pairs(SAMPLE))
+
+
+@st.cache_resource(show_spinner=False)
+def _runs() -> Recent[Run[Survey]]:
+    return Recent(KEPT)
+
+
+def shipped(model: str) -> ShippedSurvey | None:
+    """The survey of the sample that came with a model; None if there is none for these weights."""
+    try:
+        directory = catalogue.directory(model)
+        changed = tuple((directory / name).stat().st_mtime_ns for name in (SURVEY_FILE, WEIGHTS_FILE))
+        return _read(directory, changed, sample())
+    except (KeyError, OSError, ValueError):
+        return None
+
+
+@cache
+def _read(directory: Path, changed: tuple[int, ...], lines: tuple[Line, ...]) -> ShippedSurvey | None:
+    return read_survey(read_json(directory / SURVEY_FILE), weights_hash(directory), lines, gold.sample())
+
+
+def run_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> Run[Survey]:
+    """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
+
+    Args:
+        model: the name of the model.
+        own: the lines of the visitor's file, or None.
+        language: the target language of a model that must be told one.
+
+    Raises:
+        ValueError: There is no model of that name.
+    """
+    translator = catalogue.translator(model)
+    lines, pairs = sample() if own is None else own, gold.sample()
+    if catalogue.languages(model):
+        lines = tuple(
+            replace(each, source=catalogue.addressed(model, each.source, language)) for each in lines
+        )
+        pairs = pairs[:0]
+    key = (model, id(translator), lines)
+    return _runs().get(key, lambda: Run(SurveyWork(translator, lines, pairs), turns()))
+
+
+class SurveyWork:
+    """A survey as work for a `Run`.
+
+    Args:
+        translator: The model.
+        lines: The sentences.
+        gold: Pairs with word alignments.
+    """
+
+    name = "survey"
+
+    def __init__(self, translator: Translator, lines: Sequence[Line], gold: Sequence[GoldPair]) -> None:
+        self._surveyor = Surveyor(translator, lines, gold)
+        self.total = self._surveyor.total
+
+    def run(self) -> Iterator[int]:
+        """Reads one sentence after the other."""
+        yield from self._surveyor.run()
+
+    def result(self) -> Survey | None:
+        """The survey so far."""
+        try:
+            return self._surveyor.survey()
+        except ValueError:
+            return None

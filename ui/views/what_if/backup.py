@@ -1,0 +1,238 @@
+"""The section Backup heads: which head takes over when another is switched off, over many sentences."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import labels
+from figures.base.captions import KIND_NAMES
+from figures.pages.backup_heads import Pairs, pairs_map
+from transformer import interventions as do
+from transformer.model.interventions import Intervention
+from transformer.what_if.pair_effects import PairEffects, TakeOver
+from ui.address import session
+from ui.controls import export, pickers
+from ui.controls.export import Table
+from ui.controls.text import plain
+from ui.server.background.backups import run_of, shipped
+from ui.server.background.run import Run
+
+_SEEING = (
+    "First each head is switched off alone, then every pair of heads. The model must write the translation "
+    "that it writes as it is. If a pair costs more than the sum of the two, each stands in for the other: "
+    "one alone is hardly missed as long as the other works. If a pair costs less, both do their work "
+    "together. So a small effect of one head does not prove that what it does is not needed."
+)
+_FORMULA = (
+    r"\Delta_{ij} - \Delta_i - \Delta_j, \qquad \Delta = \text{mean change of } \log p \text{ per token}"
+)
+_INSTEAD = {"mean": "its mean output over the sample", "zero": "zero"}
+_TICK = 0.5
+_SHOWN = 8
+"""Pairs in the table."""
+
+
+def show(model: str) -> None:
+    """Draws the section."""
+    kind = session.current().kind or "cross"
+    pickers.kind_picker(kind, lambda name: session.change(kind=name))
+    try:
+        run = run_of(model, kind, session.current().language)
+    except (ValueError, OSError) as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
+    waiting = _asked(run) and run.wait(session.visitor())
+    st.fragment(_body, run_every=_TICK if waiting else None)(model, kind, run, waiting)
+
+
+def _asked(run: Run[PairEffects]) -> bool:
+    return run.asked(session.visitor())
+
+
+def _body(model: str, kind: str, run: Run[PairEffects], waited: bool) -> None:
+    """Draws what the measurement says; it runs twice a second while the app measures."""
+    if not _asked(run):
+        _unasked(model, kind, run)
+        return
+    waiting = run.wait(session.visitor())
+    if waiting != waited:
+        st.rerun()
+    if waiting:
+        _progress(run)
+    elif run.failed:
+        st.error(plain(run.failed), icon=":material/error:")
+    elif run.read < run.total:
+        _stopped(run)
+    _found(run.result(), model)
+
+
+def _unasked(model: str, kind: str, run: Run[PairEffects]) -> None:
+    """Draws the measurement that came with the model, and offers to measure here."""
+    known = shipped(model, kind)
+    if known is None:
+        st.info(
+            f"No measurement came with this model. It takes {run.total} sentences of Tatoeba, in which every "
+            "head and every pair of heads is switched off while you watch.",
+            icon=":material/info:",
+        )
+    _found(known, model)
+    st.button(
+        f"Measure {run.total} sentences here",
+        key="backup.ask",
+        type="primary" if known is None else "secondary",
+        icon=":material/play_arrow:",
+        on_click=_ask,
+        args=(run,),
+    )
+    if known is not None:
+        st.caption("The result above was measured with these weights and came with the model.")
+
+
+def _ask(run: Run[PairEffects]) -> None:
+    session.keep()
+    run.ask(session.visitor())
+
+
+def _progress(run: Run[PairEffects]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(min(1.0, run.read / max(1, run.total)), f"Measuring sentence {run.read} of {run.total}")
+        st.button("Stop", key="backup.stop", on_click=run.leave, args=(session.visitor(),))
+
+
+def _stopped(run: Run[PairEffects]) -> None:
+    def go_on() -> None:
+        run.go_on(session.visitor())
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"Stopped after {run.read} of {run.total} sentences.", width="content")
+        st.button("Go on", key="backup.on", on_click=go_on)
+
+
+def _found(found: PairEffects | None, model: str) -> None:
+    """Draws the findings; nothing before the first sentence."""
+    if found is None:
+        return
+    taken = found.take_overs()
+    st.markdown(sentence(found, taken))
+    left, right = st.columns([1.15, 1], gap="large")
+    with left:
+        _map(found, model)
+    with right:
+        _table(taken[:_SHOWN], found)
+    pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+
+
+def sentence(found: PairEffects, taken: tuple[TakeOver, ...]) -> str:
+    """Which head takes over most, as Markdown."""
+    if not taken:
+        return (
+            "No head matters more when another is off: every pair costs as much as the sum of both, or less."
+        )
+    most = taken[0]
+    return (
+        f"When {labels.head_phrase(*most.off)} is off, {labels.head_phrase(*most.head)} matters "
+        f"**{most.times:.1f} times** as much: switching it off costs {-most.then:.3f} nats per token instead "
+        f"of {-most.usual:.3f}. The pair costs more than both alone in {most.sentences} of {found.sentences} "
+        f"sentences."
+    )
+
+
+def _map(found: PairEffects, model: str) -> None:
+    pairs = len(found.heads)
+    caption = (
+        f"{KIND_NAMES[str(found.kind)]} · framed: what one head costs; below: what a pair costs beyond both "
+        f"alone · Δ log p per token of the model's own translation, nats · instead of a head's output: "
+        f"{_INSTEAD[found.by]} · {found.sentences} sentences of Tatoeba, {comb(pairs, 2)} pairs · {model}"
+    )
+
+    def draw() -> go.Figure:
+        return pairs_map(drawn(found))
+
+    key = f"backup.map.{found.kind}"
+    st.plotly_chart(
+        draw(),
+        key=key,
+        config={"displayModeBar": False},
+        on_select=lambda: session.on_pick(key, lambda cell: _take(found, cell)),
+        selection_mode="points",
+        alt=caption,
+    )
+    st.caption(plain(f"{caption} · choose a cell to switch these heads off in your sentence"))
+    export.picture("backup heads", draw, caption, sentence=False, table=lambda: table(found))
+
+
+def drawn(found: PairEffects) -> Pairs:
+    """A measurement as the figure needs it."""
+    values = found.excess
+    np.fill_diagonal(values, found.alone)
+    notes = [[_note(found, i, j) for j in range(i + 1)] for i in range(len(found.heads))]
+    return Pairs(found.heads, values, notes)
+
+
+def _note(found: PairEffects, row: int, column: int) -> str:
+    names = [labels.head_name(*found.heads[at]) for at in (column, row)]
+    joint = _nats(found.joint[row, column])
+    if row == column:
+        return f"{names[0]} alone\n{joint} nats per token"
+    alone = [_nats(found.alone[at]) for at in (column, row)]
+    return (
+        f"{names[0]} and {names[1]}\nboth off {joint}, alone {alone[0]} and {alone[1]}\n"
+        f"beyond both {_nats(found.excess[row, column])} nats per token\n"
+        f"more than both in {found.more[row, column]} of {found.sentences} sentences"
+    )
+
+
+def _nats(value: float) -> str:
+    return labels.number(float(value), "+.4f")
+
+
+def _table(taken: tuple[TakeOver, ...], found: PairEffects) -> None:
+    if not taken:
+        return
+    st.markdown("##### Who takes over most")
+    st.dataframe(
+        [
+            {
+                "if off": labels.head_name(*each.off),
+                "takes over": labels.head_name(*each.head),
+                "times": f"{each.times:.1f}",
+                "alone, nats": _nats(each.usual),
+                "then, nats": _nats(each.then),
+                "sentences": f"{each.sentences} of {found.sentences}",
+            }
+            for each in taken
+        ],
+        hide_index=True,
+        alt="The pairs of heads that cost most beyond the sum of both",
+    )
+    st.caption(
+        f"These are the largest of {comb(len(found.heads), 2)} pairs, so chance has a part in them; the last "
+        "column says how many sentences agree."
+    )
+
+
+def table(found: PairEffects) -> Table:
+    """Every pair as a row of a CSV file; layers and heads count from 1."""
+    names = [labels.head_name(*head) for head in found.heads]
+    rows = [
+        (names[j], names[i], found.alone[j], found.alone[i], found.joint[i, j], found.more[i, j])
+        for i in range(len(names))
+        for j in range(i)
+    ]
+    head = ("head", "other head", "alone", "other alone", "both", f"more, of {found.sentences} sentences")
+    return [head, *rows]
+
+
+def _take(found: PairEffects, cell: list[int]) -> None:
+    """Switches the heads of a cell off in the visitor's sentence."""
+    chosen = dict.fromkeys(found.heads[int(at)] for at in reversed(cell))
+    changes: list[Intervention] = [do.ablate(found.kind, *head, by=found.by) for head in chosen]
+    session.change(
+        **{**session.FRESH, "changes": tuple(changes), "step": session.current().step},
+        view=None,
+        kind=str(found.kind),
+    )
