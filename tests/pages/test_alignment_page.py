@@ -128,7 +128,7 @@ def test_a_file_that_is_no_gold_file_gets_a_sentence(content: bytes, message: st
     ("content", "message"),
     [
         (b"a\tb\t0-0\n" * 1_500_000, "unpacks to more than 2 MB|more than 2,000 lines"),
-        (b"a " * 25_000_000 + b"\tb\t0-0\n", "the file:1: this line has more than 64 kB"),
+        (b"a " * 25_000_000 + b"\tb\t0-0\n", "the file:1: this line has more than 64 KiB"),
     ],
     ids=["rows", "words"],
 )

@@ -76,7 +76,7 @@ class Choice:
 
 
 def _best(opened: Opened, head: Head) -> tuple[Head, tuple[int, int] | None, bool] | None:
-    """Head, mean and row of the best aligner, if `heads.json` names it; `head` stays if the best is a mean."""
+    """Head, mean and row of the best aligner, if `heads.json` has one; `head` stays for a mean."""
     if "aligner" not in catalogue.facts(opened.asked.model):
         return None
     best = runs.aligner(opened.asked.model)
