@@ -21,6 +21,7 @@ from ui.address.values import (
     LARGEST_SEED,
     OFFSETS,
     ORDERS,
+    OWN,
     PARTS,
     PENALTIES,
     STATISTICS,
@@ -92,9 +93,10 @@ class State:
         color: the statistic that colours the grids of heads.
         kind: the attention kind shown by a page that offers all three: encoder, decoder or cross.
         mask: a different mask to try on the Masks page: `zero`, `after`; None for the real mask.
-        statistic: the statistic that colours the page "Heads over many sentences", as named in `heads.json`.
+        statistic: the statistic that colours the page "Heads over sentences", as named in `heads.json`.
         sentences: the batch of the Masks page, one sentence per line.
         member: the sentence of that batch to show.
+        aligner: `own` if the visitor chose the head, mean or row of an alignment; None for the model's best.
         mean: the layers (first and last, from 0) over whose heads an alignment averages; None for one head.
         rule: how attention becomes links: `mutual`, `above-0.3`; None for each word's strongest link.
         pairs: word links made by hand.
@@ -156,6 +158,7 @@ class State:
     statistic: str | None = None
     sentences: str | None = None
     member: int | None = None
+    aligner: str | None = None
     mean: tuple[int, int] | None = None
     rule: str | None = None
     pairs: HandLinks = frozenset()
@@ -197,6 +200,7 @@ PAGE_OWN = (
     "statistic",
     "sentences",
     "member",
+    "aligner",
     "mean",
     "rule",
     "against",
@@ -268,6 +272,7 @@ PARAMETERS: dict[str, Parameter] = {
     "statistic": Parameter(one_of(*STATISTICS)),
     "sentences": Parameter(),
     "member": _POSITION,
+    "aligner": Parameter(one_of(OWN)),
     "mean": Parameter(read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}"),
     "rule": Parameter(read_rule),
     "pairs": Parameter(read_pairs, write_pairs),

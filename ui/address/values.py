@@ -16,6 +16,7 @@ from ui.linked_view.events import Head
 SAMPLE = "sample-"
 BEAM = "beam-"
 ABOVE = "above-"
+OWN = "own"
 GOLD = ("sample", "file")
 LARGEST_BEAM = 8
 ORDERS = (

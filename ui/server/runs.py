@@ -11,6 +11,7 @@ import numpy as np
 
 import transformer
 from figures import Tile
+from transformer.lenses.alignment import Aligner
 from transformer.lenses.familiarity import Unfamiliar, read_measure, traits_of
 from transformer.lenses.telling import glosses, telling_step
 from transformer.model.interventions import Intervention, InterventionError, write_text
@@ -236,9 +237,17 @@ def followed(translation: Translation, chosen: Head) -> list[int]:
     return [int(column) for column in np.argmax(words, axis=1)]
 
 
+def aligner(name: str) -> Aligner:
+    """The best aligner that `heads.json` names, otherwise the head of cross-attention that opens first."""
+    known = facts(name).get("aligner")
+    if known is None:
+        return Aligner((default_head(name, "cross"),), "predicted")
+    return Aligner(tuple((layer, head) for layer, head in known["heads"]), known["rows"])
+
+
 @dataclass(frozen=True)
 class Told:
-    """What the alignment head tells about a translation; positions count from 0.
+    """What attention tells about a translation; positions count from 0.
 
     Attributes:
         step: the most telling step.
@@ -250,12 +259,13 @@ class Told:
 
 
 def told(asked: Asked, translation: Translation) -> Told:
-    """What the model's alignment head tells, which is the head of cross-attention that opens first."""
+    """What the best aligner tells, and the step at which the head that opens first agrees with it."""
 
     def make() -> Told:
-        weights = translation.weights("cross", *default_head(asked.model, "cross"))
+        aligned = aligner(asked.model).weights(translation)
+        shown = translation.weights("cross", *default_head(asked.model, "cross"))
         tokens = translation.source_tokens, translation.target_tokens
-        return Told(telling_step(weights, *tokens), glosses(weights, *tokens))
+        return Told(telling_step(shown, *tokens, aligned), glosses(aligned, *tokens))
 
     return kept("told").get((asked, id(translation)), make)
 
