@@ -146,6 +146,15 @@ def test_a_click_on_a_word_hides_it_and_another_click_shows_it_again():
     assert active(at) == [HEAD]
 
 
+def test_a_long_sentence_offers_its_first_words_and_keeps_what_is_hidden_behind_them():
+    far = do.hide(70)
+    at = opened(far, text=" ".join(["one", "two"] * 60))
+    assert not at.exception
+    words_of(at).set_value([1]).run()
+    assert active(at) == [far, do.hide(1)]
+    assert "The first 64 tokens" in words(at)
+
+
 def test_the_chosen_head_is_switched_off_with_one_click_and_on_again():
     at = click(opened(WORD, kind="decoder", decoder="2.3"), "what-if.switch")
     assert active(at) == [WORD, do.ablate("decoder", 1, 2)]
