@@ -31,7 +31,7 @@ _LAYOUT = Layout(
 _SEEING = (
     "The attention of the chosen output, as far as it had come. One pass over its tokens computes again what "
     "the search computed, and the audit compares both. Click another candidate of the next token, and the "
-    "search goes on with it."
+    "search continues with it."
 )
 
 
@@ -95,7 +95,7 @@ def _next(opened: Opened) -> BarsFeed:
         "step",
         "Next token",
         "after reading “{reads}”",
-        f"click another to go on with it · the chosen token in bold · {opened.translation.method}",
+        f"click another token to continue with it · the chosen token in bold · {opened.translation.method}",
         draw="race",
     )
     feed["ids"], feed["tried"] = going_on.offered(opened)
