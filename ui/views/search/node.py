@@ -30,8 +30,8 @@ _LAYOUT = Layout(
 )
 _SEEING = (
     "The attention of the chosen output, as far as it had come. One pass over its tokens computes again what "
-    "the search computed, and the audit compares both. Click another candidate of the next token, and the "
-    "search goes on with it."
+    "the search computed, and the audit compares both. To continue the search with another candidate for the "
+    "next token, click it."
 )
 
 
@@ -95,7 +95,7 @@ def _next(opened: Opened) -> BarsFeed:
         "step",
         "Next token",
         "after reading “{reads}”",
-        f"click another to go on with it · the chosen token in bold · {opened.translation.method}",
+        f"click another to continue · the chosen token in bold · {opened.translation.method}",
         draw="race",
     )
     feed["ids"], feed["tried"] = going_on.offered(opened)

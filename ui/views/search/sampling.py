@@ -98,7 +98,11 @@ def _found(draws: Draws, seeds: range, greedy: Translation) -> str:
     many = "1 draw" if len(texts) == 1 else f"{len(texts)} draws"
     wrote = "1 translation" if different == 1 else f"{different} different translations"
     told = (
-        "no draw writes that" if not same else "1 draw writes that, too" if same == 1 else f"{same} do, too"
+        "no draw writes this"
+        if not same
+        else "1 draw writes this"
+        if same == 1
+        else f"{same} draws write this"
     )
     sums = labels.number(sum(best.log_probs)), labels.number(sum(greedy.log_probs))
     return (
@@ -120,7 +124,7 @@ def _picture(
     first = min(now.first or 0, max(0, max(each.step for each in branches) + 1 - STEPS))
     caption = (
         f"{len(draws.translations)} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps "
-        f"· a line is as thick as the share of samples that take it · {greedy.model}"
+        f"· thickness = share of samples that take the line · {greedy.model}"
     )
 
     def draw(ink: str | None = None) -> go.Figure:
