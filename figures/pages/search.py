@@ -1,4 +1,4 @@
-"""The tree of a search: columns are steps, and a line is as thick as its output is probable so far."""
+"""The tree of a search: columns are steps, and the thicker a line, the more probable its output so far."""
 
 from __future__ import annotations
 

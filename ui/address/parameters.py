@@ -93,7 +93,7 @@ class State:
         color: the statistic that colours the grids of heads.
         kind: the attention kind shown by a page that offers all three: encoder, decoder or cross.
         mask: a different mask to try on the Masks page: `zero`, `after`; None for the real mask.
-        statistic: the statistic that colours the page "Heads over many sentences", as named in `heads.json`.
+        statistic: the statistic that colours the page "Heads over sentences", as named in `heads.json`.
         sentences: the batch of the Masks page, one sentence per line.
         member: the sentence of that batch to show.
         aligner: `own` if the visitor chose the head, mean or row of an alignment; None for the model's best.

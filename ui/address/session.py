@@ -114,7 +114,7 @@ def visitor() -> str:
 
 
 def own_sentences() -> tuple[str, tuple[Any, ...]] | None:
-    """The visitor's own file for the page "Heads over many sentences": name and lines."""
+    """The visitor's own file for the page "Heads over sentences": name and lines."""
     kept: tuple[str, tuple[Any, ...]] | None = st.session_state.get("own_sentences")
     return kept
 

@@ -43,7 +43,7 @@ GROUPS: dict[str, tuple[Page, ...]] = {
         Page("pages/compare.py", "Compare", ":material/difference:"),
     ),
     "Beyond this sentence": (
-        Page("pages/heads.py", "Heads over many sentences", ":material/library_books:"),
+        Page("pages/heads.py", "Heads over sentences", ":material/library_books:"),
         Page("pages/open_file.py", "Open a file", ":material/folder_open:"),
     ),
 }

@@ -85,7 +85,7 @@ def show(opened: Opened) -> None:
 
 def _next(opened: Opened) -> BarsFeed:
     method = opened.translation.method
-    clicks = "click another token to continue with it · " if catalogue.has_model(opened.asked.model) else ""
+    clicks = "click another to continue · " if catalogue.has_model(opened.asked.model) else ""
     way = f"{method}, {opened.asked.drawing}" if method.startswith(SAMPLE) else method
     origin = "your translation, not the model's" if method == "forced" else f"decoding: {way}"
     feed = linked_view.bars_feed(

@@ -117,7 +117,7 @@ def _chosen(search: Opened, tree: SearchTree, chosen: int, text: told.Text) -> N
                 "Continue from here",
                 key="search.continue",
                 icon=":material/alt_route:",
-                help="Keeps these tokens, and searches on from there",
+                help="Keeps these tokens, and continues the search from there",
                 on_click=_continue,
                 args=(run, search.asked.decode),
             )

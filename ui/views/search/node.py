@@ -30,8 +30,8 @@ _LAYOUT = Layout(
 )
 _SEEING = (
     "The attention of the chosen output, as far as it had come. One pass over its tokens computes again what "
-    "the search computed, and the audit compares both. Click another candidate of the next token, and the "
-    "search continues with it."
+    "the search computed, and the audit compares both. To continue the search with another candidate for the "
+    "next token, click it."
 )
 
 

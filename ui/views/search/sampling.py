@@ -12,6 +12,7 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.sampling import before_after
 from figures.pages.search import KEPT, STEPS, WON, Beside, Branch, search_tree
+from transformer.lenses.filtered import FilteredStep
 from transformer.translate.draws import Draws
 from transformer.translate.translation import Translation
 from ui.address import session
@@ -33,6 +34,8 @@ _SEEING = (
     "most probable tokens; top-p keeps the fewest whose probabilities reach p. What is left is rescaled to "
     "sum to 1, and one token is drawn. log p is always the model's own, before all of this."
 )
+_ALL = 0.9995
+"""Probability from which nothing worth mentioning is left out."""
 _FORMULA = r"p_T(v) = \frac{p(v)^{1/T}}{\sum_{w} p(w)^{1/T}}"
 
 
@@ -98,7 +101,11 @@ def _found(draws: Draws, seeds: range, greedy: Translation) -> str:
     many = "1 draw" if len(texts) == 1 else f"{len(texts)} draws"
     wrote = "1 translation" if different == 1 else f"{different} different translations"
     told = (
-        "no draw writes that" if not same else "1 draw writes that, too" if same == 1 else f"{same} do, too"
+        "no draw writes this"
+        if not same
+        else "1 draw writes this"
+        if same == 1
+        else f"{same} draws write this"
     )
     sums = labels.number(sum(best.log_probs)), labels.number(sum(greedy.log_probs))
     return (
@@ -120,7 +127,7 @@ def _picture(
     first = min(now.first or 0, max(0, max(each.step for each in branches) + 1 - STEPS))
     caption = (
         f"{len(draws.translations)} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps "
-        f"· a line is as thick as the share of samples that take it · {greedy.model}"
+        f"· thickness = share of samples that take the line · {greedy.model}"
     )
 
     def draw(ink: str | None = None) -> go.Figure:
@@ -244,11 +251,9 @@ def _distribution(opened: Opened, now: State) -> None:
     at = min(now.step or 0, len(steps) - 1)
     step, drawn = steps[at], opened.translation.steps[at]
     written = next(i for i, each in enumerate(step.tokens) if each.token_id == drawn.token_id)
-    kept = "1 token" if step.left == 1 else f"{step.left:,} tokens"
     caption = (
         f"Step {labels.count(at)}, which drew “{labels.display(drawn.token)}”: the distribution before and "
-        f"after {opened.asked.drawing}; {kept} can be drawn, which have {percent(step.mass)} of the model's "
-        f"probability · {opened.translation.model}"
+        f"after {opened.asked.drawing}; {_left(step)} · {opened.translation.model}"
     )
 
     def draw() -> go.Figure:
@@ -263,3 +268,11 @@ def _distribution(opened: Opened, now: State) -> None:
     with right:
         st.caption(plain(caption))
         export.picture("distribution", draw, caption)
+
+
+def _left(step: FilteredStep) -> str:
+    """How much of a distribution the filters leave."""
+    if step.mass > _ALL:
+        return "every token can be drawn"
+    kept = "1 token" if step.left == 1 else f"{step.left:,} tokens"
+    return f"{kept} can be drawn, which had {percent(step.mass)} of the probability"

@@ -74,8 +74,8 @@ def _verdict(best: TreeNode, greedy: Output) -> str:
     if best.score <= greedy.score:
         return f"The greedy path fell out of the beam, although it ends with the better score: {sums}."
     if best.total < greedy.total:
-        return f"As a whole the beam's output is less probable, but its score is better: {sums}."
-    return f"What follows makes up for it: {sums}."
+        return f"As a whole, the beam's output is less probable, but its score is better: {sums}."
+    return f"The tokens after that step make up for it: {sums}."
 
 
 def _word(token: str) -> str:

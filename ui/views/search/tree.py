@@ -54,8 +54,8 @@ def picture(
     beside = _greedy(tree)
     caption = (
         f"Beam search, {tree.beam_size} hypotheses, α = {tree.length_penalty:g}: the best "
-        f"{2 * tree.beam_size} continuations of every step · columns are steps · a line is as thick as its "
-        f"output is probable so far, relative to the most probable one · {search.model}"
+        f"{2 * tree.beam_size} continuations of every step · columns are steps · thickness = probability "
+        f"of the output so far, relative to the most probable one · {search.model}"
     )
 
     def draw(ink: str | None = None) -> go.Figure:
