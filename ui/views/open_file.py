@@ -25,7 +25,7 @@ from ui.shell.model_picker import pick_model
 MOST_MEGABYTES = 100
 _CONFIG = {"displayModeBar": False}
 _INTRODUCTION = (
-    "Here you open runs that you saved under *Export*, even if their model is not available. An NPZ file "
+    "Here you open runs that you saved under “Export”, even if their model is not available. An NPZ file "
     "opens with all its views, a JSON file with the one matrix that it holds. The app repeats all checks "
     "that need no model. A file stays open for this visit only."
 )

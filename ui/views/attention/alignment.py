@@ -85,14 +85,14 @@ def _section(opened: Opened) -> None:
 
 def _controls(opened: Opened, now: State, choice: aligned.Choice) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        with st.container(width=220):
+        with st.container(width=200):
             pickers.head_picker("cross", choice.head, opened.asked.model, _chooser(choice, "cross"))
-        with st.container(width=285):
+        with st.container(width=265):
             means = aligned.means(opened)
             _select("mean", "Head or mean", means, choice.mean, _chooser(choice, "mean"))
-        with st.container(width=225):
+        with st.container(width=215):
             _select("rows", "Row", _ROWS, "read" if choice.reading else "predicted", _take_rows(choice))
-        with st.container(width=230):
+        with st.container(width=215):
             _select("rule", "Rule", _RULES, choice.rule, _take_rule)
         if choice.rule == "above":
             with st.container(width=130):

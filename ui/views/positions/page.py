@@ -12,7 +12,7 @@ from ui.shell.model_picker import pick_model
 from ui.shell.page import open_sentence_page
 from ui.views.positions import results, sentence, tables
 
-_VARIANTS = {"tables": "What it is", "sentence": "On your sentence", "results": "How much it helps"}
+_VARIANTS = {"tables": "what it is", "sentence": "on your sentence", "results": "how much it helps"}
 
 
 def show() -> None:
