@@ -167,6 +167,7 @@ def test_the_chosen_cell_can_take_its_row_s_weight_or_be_hidden():
     moved = click(opened(WORD, **params), "what-if.move")
     assert not moved.exception
     assert active(moved)[1] == do.set_row("cross", 1, 0, 1, {2: 1.0})
+    assert (moved.query_params["step"], moved.query_params["source"]) == ("2", "3")
     masked = click(opened(WORD, **params), "what-if.mask")
     assert active(masked)[1] == do.mask("cross", forbid=[(1, 2)], layer=1)
 
