@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from transformer import Translation, Translator, load_translator  # noqa: E402
-from transformer.lenses.alignment import GoldPair, read_gold  # noqa: E402
+from transformer.lenses.alignment import Aligner, GoldPair, read_gold  # noqa: E402
 from transformer.lenses.telling import links, sort_of, telling_step, text_words  # noqa: E402
 from transformer.text.function_words import TARGET_LANGUAGES  # noqa: E402
 from transformer.text.pairs import read_pairs  # noqa: E402
@@ -30,17 +30,17 @@ SAMPLE = ROOT / "assets" / "sample"
 SORTS = "special token", "punctuation", "function word", "content word"
 
 
-def opened(run: Translation, head: tuple[int, int]) -> tuple[int, int]:
+def opened(run: Translation, head: Aligner, best: Aligner) -> tuple[int, int]:
     """The sort of the word that opens, and the best sort there is."""
-    step = telling_step(run.attention.weights("cross", *head), run.source_tokens, run.target_tokens)
+    step = telling_step(head.weights(run), run.source_tokens, run.target_tokens, best.weights(run))
     sorts = {each.start: sort_of(each.text, TARGET_LANGUAGES) for each in reading_groups(run.target_tokens)}
     return sorts[step], max(sorts.values())
 
 
-def right_glosses(run: Translation, head: tuple[int, int], gold: GoldPair) -> tuple[int, int, int]:
+def right_glosses(run: Translation, aligner: Aligner, gold: GoldPair) -> tuple[int, int, int]:
     """The glosses of a forced target that a link made by hand confirms, all glosses, and all words."""
     words = text_words(run.target_tokens)
-    found = links(run.attention.weights("cross", *head), run.source_tokens, words)
+    found = links(aligner.weights(run), run.source_tokens, words)
     source, target = (_numbers(tokens) for tokens in (run.source_tokens, run.target_tokens))
     right = sum((source[each.source.start], target[each.target.start]) in gold.possible for each in found)
     return right, len(found), len(words)
@@ -59,9 +59,11 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     translator: Translator = load_translator(asked.model)
-    head = tuple(translator.heads["default"]["cross"])
+    head = Aligner((tuple(translator.heads["default"]["cross"]),), "predicted")
+    found = translator.heads["aligner"]
+    best = Aligner(tuple(map(tuple, found["heads"])), found["rows"])
     pairs = read_pairs(SAMPLE / "tatoeba-en-de.tsv.gz")[: asked.sentences]
-    sorts = [opened(translator.translate(pair.source, beam_size=1), head) for pair in pairs]
+    sorts = [opened(translator.translate(pair.source, beam_size=1), head, best) for pair in pairs]
     counts = Counter(sort for sort, _ in sorts)
     print(
         f"{len(pairs)} sentences open on: " + ", ".join(f"{SORTS[s]} {n}" for s, n in sorted(counts.items()))
@@ -69,9 +71,13 @@ def main() -> None:
     print(f"on a lower sort than the translation has: {sum(sort < best for sort, best in sorts)}")
     gold = read_gold(SAMPLE / "alignments.tsv")
     forced = [translator.force(" ".join(each.source), " ".join(each.target)) for each in gold]
-    totals = [right_glosses(run, head, each) for run, each in zip(forced, gold, strict=True)]
-    right, found, words = (sum(column) for column in zip(*totals, strict=True))
-    print(f"glosses: {found / words:.0%} of {words} words have one, {right / found:.0%} of these are right")
+    for name, aligner in (("head that opens first", head), ("best aligner", best)):
+        totals = [right_glosses(run, aligner, each) for run, each in zip(forced, gold, strict=True)]
+        right, given, words = (sum(column) for column in zip(*totals, strict=True))
+        print(
+            f"{name}: {given / words:.0%} of {words} words have a gloss, "
+            f"{right / given:.0%} of these are right"
+        )
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ui.shell.changed import of_tokens
 from ui.shell.page import open_sentence_page, with_model
 from ui.shell.waiting import for_pytorch
 
 with for_pytorch("Anatomy"):
     from ui.views.anatomy import page
 
-opened = open_sentence_page("Anatomy", changes=False)
+opened = open_sentence_page("Anatomy", changes=of_tokens)
 if opened is not None:
     with_model(opened, page.show)

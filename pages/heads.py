@@ -1,10 +1,10 @@
-"""Heads over many sentences: statistics, roles, examples, and the linguistic relations that heads follow."""
+"""Heads over sentences: statistics, roles, examples, and the linguistic relations that heads follow."""
 
 from __future__ import annotations
 
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Heads over many sentences"):
+with for_pytorch("Heads over sentences"):
     from ui.views.heads import page
 
 page.show()

@@ -8,6 +8,6 @@ from ui.shell.waiting import for_pytorch
 with for_pytorch("Inside a head"):
     from ui.views.inside import page
 
-opened = open_sentence_page("Inside a head", page.controls, changes=False)
+opened = open_sentence_page("Inside a head", page.controls, changes=page.holds)
 if opened is not None:
     with_model(opened, page.show)

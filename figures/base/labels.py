@@ -34,6 +34,21 @@ def head_phrase(layer: int, head: int) -> str:
     return f"head {count(head)} of layer {count(layer)}"
 
 
+def aligner(heads: Sequence[tuple[int, int]], rows: str) -> str:
+    """What stands behind an alignment, after “the”: `alignment head (head 2 of layer 1, row that reads)`.
+
+    Args:
+        heads: layer and head of each, from 0; several give a mean.
+        rows: "read" if a word's row is the one that reads it, "predicted" if it is the one that predicts it.
+    """
+    row = "row that reads the word" if rows == "read" else "row that predicts the word"
+    if len(heads) == 1:
+        return f"alignment head ({head_phrase(*heads[0])}, {row})"
+    first, last = count(heads[0][0]), count(heads[-1][0])
+    layers = f"layer {first}" if first == last else f"layers {first} to {last}"
+    return f"mean over all heads of {layers} ({row})"
+
+
 def number(value: float, form: str = ".2f") -> str:
     """A number with a true minus sign, which is as wide as a plus sign and never breaks a line."""
     return format(value, form).replace("-", "−")

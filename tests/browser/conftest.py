@@ -53,9 +53,26 @@ class Visitor:
     errors: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.page.on("pageerror", self._fails)  # type: ignore[attr-defined]
+        self.page.on("dialog", self._asks)  # type: ignore[attr-defined]
+
+    def _fails(self, error: object) -> None:
+        self.errors.append(str(error))
+
+    def _asks(self, dialog: object) -> None:
+        self.errors.append(f"dialog: {dialog.message}")  # type: ignore[attr-defined]
+        dialog.dismiss()  # type: ignore[attr-defined]
+
+    def leave(self) -> None:
+        """Leaves the page empty and as it was, for the next visitor."""
         page = self.page
-        page.on("pageerror", lambda error: self.errors.append(str(error)))  # type: ignore[attr-defined]
-        page.on("dialog", lambda dialog: self.errors.append(f"dialog: {dialog.message}"))  # type: ignore[attr-defined]
+        page.unroute_all()  # type: ignore[attr-defined]
+        page.evaluate("sessionStorage.clear()")  # type: ignore[attr-defined]
+        page.goto("about:blank")  # type: ignore[attr-defined]
+        page.set_viewport_size(VIEWPORT)  # type: ignore[attr-defined]
+        page.emulate_media(color_scheme="null", reduced_motion="null", media="null")  # type: ignore[attr-defined]
+        page.remove_listener("pageerror", self._fails)  # type: ignore[attr-defined]
+        page.remove_listener("dialog", self._asks)  # type: ignore[attr-defined]
 
     def open(self, path: str = "", **params: str) -> None:
         """Goes to a page and waits for its picture."""
@@ -223,13 +240,21 @@ def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[object]:
-    """One browser for all tests."""
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A profile for visitors who come one after the other: on disk, so that it keeps compiled scripts."""
     assert CHROMIUM is not None, "Chromium is not installed, and CI must not skip the browser tests."
     with playwright_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path_factory.mktemp("profile"), executable_path=CHROMIUM, args=ARGUMENTS, viewport=VIEWPORT
+        )
+        yield context
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def chromium(profile: object) -> object:
+    """One browser for all tests."""
+    return profile.browser  # type: ignore[attr-defined]
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -262,14 +287,6 @@ def call(scripts_alone: object, request: pytest.FixtureRequest) -> Callable[...,
     return called
 
 
-@pytest.fixture(scope="session")
-def profile(chromium: object) -> Iterator[object]:
-    """A profile for visitors who come one after the other: it keeps the scripts once loaded."""
-    context = chromium.new_context(viewport=VIEWPORT)  # type: ignore[attr-defined]
-    yield context
-    context.close()
-
-
 @pytest.fixture
 def newcomer(app: str, chromium: object) -> Iterator[Callable[..., Visitor]]:
     """Makes visitors, each with a profile of their own; any error in the page fails the test."""
@@ -288,10 +305,15 @@ def newcomer(app: str, chromium: object) -> Iterator[Callable[..., Visitor]]:
 
 @pytest.fixture
 def visitor(app: str, profile: object) -> Iterator[Visitor]:
-    """One visitor in a new page of the shared profile; any error in the page fails the test."""
-    visitor = Visitor(profile.new_page(), app)  # type: ignore[attr-defined]
+    """One visitor in the page of the shared profile; any error in the page fails the test.
+
+    All these tests share one page, one after the other: a new page would start a process of its own, which
+    takes twice as long to show the app.
+    """
+    page = next(iter(profile.pages), None) or profile.new_page()  # type: ignore[attr-defined]
+    visitor = Visitor(page, app)
     yield visitor
-    visitor.page.close()  # type: ignore[attr-defined]
+    visitor.leave()
     assert visitor.errors == []
 
 

@@ -1,4 +1,4 @@
-"""Heads over many sentences in Chromium."""
+"""Heads over sentences in Chromium."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ def painted(visitor: Visitor, step: int) -> None:
 # --- playing ------------------------------------------------------------------------------------------------
 
 
-def test_play_starts_at_step_one_and_writes_the_address_once(visitor: Visitor) -> None:
+def test_play_starts_at_step_one_and_writes_the_address_once(newcomer: Callable[..., Visitor]) -> None:
+    visitor = newcomer()
     visitor.open(**case_link("copy", step="3"))
     before = visitor.page.evaluate("history.length")
     play(visitor)

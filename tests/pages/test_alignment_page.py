@@ -128,7 +128,7 @@ def test_a_file_that_is_no_gold_file_gets_a_sentence(content: bytes, message: st
     ("content", "message"),
     [
         (b"a\tb\t0-0\n" * 1_500_000, "unpacks to more than 2 MB|more than 2,000 lines"),
-        (b"a " * 25_000_000 + b"\tb\t0-0\n", "the file:1: this line has more than 64 kB"),
+        (b"a " * 25_000_000 + b"\tb\t0-0\n", "the file:1: this line has more than 64 KiB"),
     ],
     ids=["rows", "words"],
 )
@@ -188,8 +188,8 @@ def test_a_very_long_text_is_drawn_in_a_window_that_says_so_and_can_be_moved():
 
 
 def test_links_are_told_as_suggestions_with_the_error_of_the_head():
-    at = align(model="en-de", text="The dog sleeps.")
     layer, head = catalogue.facts("en-de")["default"]["cross"]
+    at = align(model="en-de", text="The dog sleeps.", aligner="own", cross=f"{layer + 1}.{head + 1}")
     known = catalogue.facts("en-de")["heads"]["cross"][layer][head]
     assert f"Head {head + 1} of layer {layer + 1} suggests" in words(at)
     assert "suggestions of attention, not facts" in words(at)
@@ -198,8 +198,30 @@ def test_links_are_told_as_suggestions_with_the_error_of_the_head():
     ).replace("\\", "")
     assert f"the diagonal would have {percent(known['aer_diagonal'])}" in words(at)
     assert "how much was read, not how much it mattered" in words(at)
-    read = align(model="en-de", text="The dog sleeps.", rows="read")
+    read = align(model="en-de", text="The dog sleeps.", rows="read", cross=f"{layer + 1}.{head + 1}")
     assert f"is **{percent(known['aer_read'])}**" in words(read)
+
+
+def test_the_best_aligner_opens_and_comes_back_after_another_was_chosen():
+    best = catalogue.facts("en-de")["aligner"]
+    ((layer, head),) = best["heads"]
+    name = f"Head {head + 1} of layer {layer + 1}"
+    at = align(model="en-de", text="The dog sleeps.")
+    assert f"{name} suggests" in words(at)
+    assert (
+        f"this model's best aligner on 100 pairs of alignments (europarl-en-de) is **{percent(best['aer'])}**"
+        in (words(at).replace("\\", ""))
+    )
+    assert [each for each in at.button if each.label == "Best aligner"] == []
+    rows = next(each for each in at.selectbox if each.label == "Row")
+    assert rows.value == best["rows"]
+    rows.set_value("predicted").run()
+    assert f"{name} suggests" in words(at)
+    assert "best aligner" not in words(at)
+    assert at.query_params["aligner"] in ("own", ["own"])
+    next(each for each in at.button if each.label == "Best aligner").click().run()
+    assert next(each for each in at.selectbox if each.label == "Row").value == best["rows"]
+    assert "aligner" not in at.query_params
 
 
 @pytest.mark.parametrize("choice", [{"mean": "1-2"}, {"rule": "mutual"}, {"model": "copy"}], ids=str)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from app_pages import LINKED, feeds, run, said, view
+from app_pages import LINKED, feeds, run, said, slots, view
 from streamlit.testing.v1 import AppTest
 
 from transformer import Translator
@@ -59,11 +59,36 @@ def test_a_new_sentence_starts_without_changes():
     assert line(at) == []
 
 
-@pytest.mark.parametrize("page", ["pages/inside_a_head.py", "pages/anatomy.py", "pages/masks.py"])
+@pytest.mark.parametrize("page", ["pages/anatomy.py", "pages/masks.py"])
 def test_a_page_that_shows_the_model_itself_leaves_out_changes_of_its_arithmetic(page: str):
     at = run(page, changes=ABLATED)
     assert not at.exception
     assert "the model's own arithmetic" in line(at)[0]
+
+
+def test_inside_a_head_shows_the_run_in_which_another_head_is_changed():
+    changed = {"model": "random", "text": "one two three four", "changes": ABLATED}
+    at = run("pages/inside_a_head.py", **changed, cross="2.2")
+    assert not at.exception
+    assert "the model's own arithmetic" not in line(at)[0]
+    assert view(at)["trace"] == view(run("pages/cross_attention.py", **changed))["trace"]
+    same = run("pages/inside_a_head.py", model="random", text="one two three four", cross="2.2")
+    assert slots(at).keys() == slots(same).keys()
+    assert "✗" not in str(slots(at))
+
+
+def test_inside_a_head_that_is_itself_changed_says_so_and_shows_no_arithmetic():
+    at = run("pages/inside_a_head.py", changes=ABLATED, cross="1.1")
+    assert not at.exception
+    assert "This head is itself changed" in said(at)
+    assert not slots(at)
+
+
+def test_inside_a_head_names_the_change_that_it_leaves_out():
+    masked = do.write_text([do.mask("cross", forbid=[(0, 1)])])
+    at = run("pages/inside_a_head.py", changes=f"{CHOSEN}~{masked}")
+    assert not at.exception
+    assert "without cross-attention; hidden: query 1 → key 2" in line(at)[0].replace("\\", "")
 
 
 def test_a_change_that_does_not_fit_the_model_is_refused_in_a_sentence_and_can_be_removed():

@@ -10,6 +10,9 @@ import pytest
 from app_pages import run
 from closed_form import CASES
 
+from transformer import interventions as do
+from ui.server import catalogue
+
 PAGE = "pages/compare.py"
 
 
@@ -211,3 +214,36 @@ def test_hostile_texts_are_shown_as_text(text: str):
     assert not at.exception
     for spec in charts(at):
         assert "<script" not in json.dumps(spec)
+
+
+CHANGED = do.write_text([do.scale("encoder", 0, 0, 0.0), do.hide(1)])
+
+
+def test_a_changed_run_stands_against_the_run_without_changes():
+    at = run(
+        PAGE, model="random", text="one two three four", changes=CHANGED, kind="cross", against="unchanged"
+    )
+    assert not at.exception
+    translator = catalogue.translator("random")
+    base = translator.translate("one two three four")
+    first, second, _ = charts(at)
+    head = tuple(int(part) - 1 for part in at.query_params.get("cross", "3.3").split("."))
+    shown = array(second, "customdata")[..., 0]
+    assert shown == pytest.approx(base.weights("cross", *head), abs=1e-3)
+    assert array(first, "customdata")[:, 1, 0] == pytest.approx(0), "the hidden word"
+    assert "A (changed) against B (as it is)" in words(at).replace("**", "")
+    assert "verified, with 2 changes" in words(at)
+
+
+def test_the_run_without_changes_is_offered_only_if_something_is_changed():
+    def offered(**params: str) -> list[str]:
+        return next(box.options for box in run(PAGE, **params).selectbox if box.label == "Compare with")
+
+    named = "against the run without changes"
+    assert named not in offered()
+    assert named in offered(changes=do.write_text([do.hide(1)]))
+
+
+def test_a_link_to_the_run_without_changes_says_if_nothing_is_changed():
+    at = run(PAGE, against="unchanged")
+    assert "Nothing is changed, so A and B are the same run." in words(at)

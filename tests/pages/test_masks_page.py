@@ -88,7 +88,7 @@ def test_a_batch_shows_the_padding_of_each_sentence():
     masked = [alt for alt in drawn if alt.startswith("Padding mask of the encoder")]
     assert masked == ["Padding mask of the encoder: 6 queries by 6 keys, 18 cells masked"]
     assert any("Causal and padding combined" in alt for alt in drawn)
-    assert "0 of them in rows of tokens" in words(at)
+    assert "none of them in rows of tokens" in words(at)
 
 
 def test_a_batch_takes_at_most_six_sentences_and_keeps_them_in_the_address():

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from closed_form import CASES
 from streamlit.testing.v1 import AppTest
 
 from transformer import Window, load_translator
+from transformer import interventions as do
 from transformer.exports.view import Selection
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
@@ -119,6 +121,23 @@ def test_a_view_opens_again_with_its_matrix_and_can_be_run_again(translation: Tr
     again = next(each for each in at.get("page_link") if "Run it again" in each.proto.label)
     assert "step=3" in again.proto.query_string
     assert "cross=1.2" in again.proto.query_string
+
+
+def test_a_file_with_changes_opens_whatever_was_changed_before_and_runs_again_with_its_own(
+    closed_form_models: dict[str, Path],
+):
+    changes = [do.hide(1), do.scale("cross", 0, 0, 2.0)]
+    model = load_translator(closed_form_models["reverse"])
+    made = model.translate(CASES["reverse"].sentence, interventions=changes)
+    at = run(PAGE, changes=do.write_text([do.hide(0)]))
+    at.file_uploader[0].set_value(("run.npz", trace_file(made, None), "application/octet-stream")).run()
+    assert not at.exception
+    again = next(each for each in at.get("page_link") if "Run it again" in each.proto.label)
+    assert dict(parse_qsl(again.proto.query_string))["changes"] == do.write_text(changes)
+    shown = on_page(at, "app.py")
+    assert not shown.exception
+    assert not shown.error
+    assert "2 changes are active" in " ".join(each.value for each in shown.caption)
 
 
 def test_a_view_whose_model_is_not_here_says_so(translation: Translation, own_models: Path):

@@ -134,6 +134,9 @@ def test_lifting_the_causal_mask_keeps_to_the_translation_without_changes_and_sa
     assert "While decoding, later tokens do not exist" in words(at)
     assert add(at) == do.mask("decoder", allow="future")
     assert at.query_params["target"] == catalogue.translator("random").translate(TEXT).text
+    at.button("what-if.decode").click().run()
+    assert not at.exception
+    assert not {"target", "changes"} & set(at.query_params)
 
 
 def test_a_patch_says_what_is_missing_before_there_is_another_sentence():

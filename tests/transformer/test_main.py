@@ -170,7 +170,7 @@ def test_align_scores_every_cross_head(
     assert [(line["layer"], line["head"]) for line in lines] == [(i, j) for i in range(2) for j in range(4)]
     assert all(0 <= line["aer"] <= 1 and 0 <= line["aer_read"] <= 1 for line in lines)
     assert main(["align", "--model", model, "--data", files["gold"]]) == 0
-    assert "diagonal baseline: AER 0.0%" in capsys.readouterr().out
+    assert "diagonal baseline: AER 0.0 %" in capsys.readouterr().out
 
 
 def test_heads_writes_what_the_app_opens_first(model: str, files: dict[str, str]) -> None:

@@ -43,6 +43,11 @@ def write(arguments: argparse.Namespace, values: Json, text: str) -> None:
     print(json.dumps(values, ensure_ascii=False) if arguments.json else text, flush=True)
 
 
+def percent(share: float) -> str:
+    """A share from 0 to 1 as people read it: `61.2 %`."""
+    return f"{100 * share:.1f} %"
+
+
 def choose_device(name: str) -> torch.device:
     """The torch device for `auto`, `cpu` or `cuda`.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import Json
+from transformer.commands.arguments import Json, percent
 from transformer.commands.scores import TESTS
 from transformer.lenses.familiarity import read_measure
 from transformer.storage.card import Result, with_results, with_section
@@ -93,11 +93,6 @@ def _familiarity(directory: Path) -> str:
         return "No `familiarity.json` was made for this model."
     known, unknown = (percent(measure.flagged[name]) for name in ("known", "unknown"))
     return f"It flags {known} of other texts like the training texts and {unknown} of others unlike them."
-
-
-def percent(share: float) -> str:
-    """A share from 0 to 1 as the cards write it: `61.2 %`."""
-    return f"{100 * share:.1f} %"
 
 
 def _row(*cells: str) -> str:

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import model_command, open_model, write
+from transformer.commands.arguments import model_command, open_model, percent, write
 from transformer.lenses.familiarity import Traits, as_json, choose, share_flagged, traits_of
 from transformer.storage.description import FAMILIARITY_FILE, model_digests
 from transformer.storage.files import write_json
@@ -71,7 +71,7 @@ def write_familiarity(arguments: argparse.Namespace) -> int:
     } | as_json(measure)
     write_json(directory / FAMILIARITY_FILE, values)
     told = ", ".join(
-        f"{share:.1%} of {_shown(getattr(arguments, f'{name}_test'))}" for name, share in flagged.items()
+        f"{percent(share)} of {_shown(getattr(arguments, f'{name}_test'))}" for name, share in flagged.items()
     )
     write(arguments, values, f"Unlike the training texts: {told}. Wrote {directory / FAMILIARITY_FILE}.")
     return 0

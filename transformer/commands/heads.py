@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import model_command, open_model, write
+from transformer.commands.arguments import model_command, open_model, percent, write
 from transformer.lenses.alignment import GoldPair, diagonal, read_gold, score
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import (
@@ -102,16 +102,16 @@ def align_file(arguments: argparse.Namespace) -> int:
     predicting, reading = collected.scores("predicted"), collected.scores("read")
     baseline = score(map(diagonal, gold), gold)
     if not arguments.json:
-        print(f"{len(gold)} pairs; diagonal baseline: AER {baseline.aer:.1%}")
-        print("layer head    AER  precision  recall   AER of the row that reads the word")
+        print(f"{len(gold)} pairs; diagonal baseline: AER {percent(baseline.aer)}")
+        print("layer head      AER  precision   recall   AER of the row that reads the word")
     for layer, heads in enumerate(predicting):
         for head, found in enumerate(heads):
             read = reading[layer][head]
             values = {"layer": layer, "head": head, "aer": found.aer, "precision": found.precision}
             values |= {"recall": found.recall, "aer_read": read.aer, "aer_diagonal": baseline.aer}
             place = f"{layer + 1:5} {head + 1:4}"
-            rates = f"{found.aer:5.1%}  {found.precision:9.1%}  {found.recall:6.1%}   {read.aer:5.1%}"
-            write(arguments, values, f"{place}  {rates}")
+            rates = f"{percent(found.aer):>7}  {percent(found.precision):>9}  {percent(found.recall):>7}"
+            write(arguments, values, f"{place}  {rates}   {percent(read.aer)}")
     return 0
 
 

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import Json, model_command, open_model, write
+from transformer.commands.arguments import Json, model_command, open_model, percent, write
 from transformer.commands.heads import force_gold
 from transformer.commands.use import check_lengths, loss_on
 from transformer.lenses.alignment import diagonal, read_gold, score
@@ -158,5 +158,5 @@ def _aligned(arguments: argparse.Namespace, translator: Translator, name: str, p
         best = min(heads, key=lambda place: heads[place])
         found[rows] = {"layer": best[0], "head": best[1], "aer": round(heads[best], 4)}
     least = min(found[rows]["aer"] for rows in ERRORS.values())
-    write(arguments, found, f"{name}: alignment error {least:.1%} for the best head.")
+    write(arguments, found, f"{name}: alignment error {percent(least)} for the best head.")
     return found

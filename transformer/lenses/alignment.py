@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.lenses.reading import Rows
+from transformer.model.sites import AttentionKind
 from transformer.text.pairs import TRUSTED, Bounds, DataError, read_lines
 from transformer.text.words import Group, is_special, word_groups
 
@@ -57,6 +58,31 @@ class AlignmentScore:
     precision: float
     recall: float
     links: int
+
+
+class Weighted(Protocol):
+    """A run whose attention weights are known."""
+
+    def weights(self, kind: AttentionKind, layer: int, head: int) -> NDArray[np.float32]:
+        """(queries, keys) of a head."""
+
+
+@dataclass(frozen=True)
+class Aligner:
+    """A head of cross-attention, or the mean of several, from which links between words are read.
+
+    Attributes:
+        heads: Layer and head of each, from 0; at least one.
+        rows: Whether the row of a token is the one that predicts it or the one that reads it.
+    """
+
+    heads: tuple[tuple[int, int], ...]
+    rows: Rows
+
+    def weights(self, run: Weighted) -> NDArray[np.float32]:
+        """(queries, keys): row t belongs to target token t, as in ``rows_of_targets``."""
+        each = [run.weights(AttentionKind.CROSS, layer, head) for layer, head in self.heads]
+        return rows_of_targets(np.mean(each, axis=0, dtype=np.float32), self.rows)
 
 
 def read_gold(path: str | Path, bounds: Bounds = TRUSTED) -> list[GoldPair]:
@@ -153,10 +179,21 @@ def word_weights(
     Returns:
         (…, target words, source words).
     """
-    if rows == "read":
-        unread = np.zeros_like(weights[..., :1, :])
-        weights = np.concatenate([weights[..., 1:, :], unread], axis=-2)
-    return merge_words(weights, target, source)
+    return merge_words(rows_of_targets(weights, rows), target, source)
+
+
+def rows_of_targets(weights: NDArray[np.float32], rows: Rows) -> NDArray[np.float32]:
+    """Puts the row of target token t at place t.
+
+    Args:
+        weights: (…, queries, keys) cross-attention; row t predicts target token t.
+        rows: With "read", the row that reads token t, which is row t + 1. No row reads the last token; its
+            row is 0.
+    """
+    if rows == "predicted":
+        return weights
+    unread = np.zeros_like(weights[..., :1, :])
+    return np.concatenate([weights[..., 1:, :], unread], axis=-2)
 
 
 def text_words(groups: Iterable[Group]) -> list[Group]:

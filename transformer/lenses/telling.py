@@ -84,7 +84,10 @@ def text_words(tokens: Sequence[str]) -> list[Group]:
 
 
 def telling_step(
-    weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str]
+    weights: NDArray[np.float32],
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    aligned: NDArray[np.float32] | None = None,
 ) -> int:
     """The step with the most telling link, from 0.
 
@@ -95,9 +98,13 @@ def telling_step(
         weights: (queries, keys) cross-attention of an alignment head; row t predicts target token t.
         source_tokens: Pieces of the source.
         target_tokens: Pieces of the target.
+        aligned: (queries, keys) of a better aligner; a link counts only if this one has it too.
     """
     words = [Group(each.start, each.start + 1, each.text) for each in text_words(target_tokens)]
     linked = {link.target.start: link for link in links(weights, source_tokens, words)}
+    if aligned is not None:
+        known = {(link.target.start, link.source) for link in links(aligned, source_tokens, words)}
+        linked = {start: link for start, link in linked.items() if (start, link.source) in known}
     every = reading_groups(target_tokens)
     return max(every, key=lambda word: _merit(word, linked.get(word.start))).start if every else 0
 

@@ -144,9 +144,18 @@ def _fits(heads: dict[str, Any], config: TransformerConfig) -> bool:
     layers = {str(kind): site.n_layers for kind, site in config.sites.items()}
     if not (isinstance(default, dict) and isinstance(grids, dict) and {*default, *grids} <= set(layers)):
         return False
+    if "aligner" in heads and not _is_aligner(heads["aligner"], layers.get("cross", 0), config.n_heads):
+        return False
     return all(_is_place(place, layers[kind], config.n_heads) for kind, place in default.items()) and all(
         _is_grid(grid, layers[kind], config.n_heads) for kind, grid in grids.items()
     )
+
+
+def _is_aligner(found: Any, layers: int, heads: int) -> bool:
+    places = found.get("heads") if isinstance(found, dict) else None
+    if not (isinstance(places, list) and places and found.get("rows") in ("predicted", "read")):
+        return False
+    return type(found.get("aer")) in (int, float) and all(_is_place(each, layers, heads) for each in places)
 
 
 def _is_place(place: Any, layers: int, heads: int) -> bool:

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from transformer.lenses.alignment import AlignmentScore, GoldPair, Links, attention_links, diagonal, score
+from transformer.lenses.alignment import (
+    Aligner,
+    AlignmentScore,
+    GoldPair,
+    Links,
+    attention_links,
+    diagonal,
+    score,
+)
 from transformer.lenses.reading import Rows
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind
@@ -35,33 +43,54 @@ def grid(totals: Totals) -> Grid:
 
 
 class CrossAlignments:
-    """Collects the word alignments of every cross-attention head, for both kinds of ``ERRORS``."""
+    """Collects the word alignments of cross-attention: of every head and mean, for both kinds of ``ERRORS``.
+
+    The means go over the heads of each layer, and over all heads.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
-        n_layers = config.sites[AttentionKind.CROSS].n_layers
-        self._found: dict[Rows, list[list[list[Links]]]] = {
-            rows: [[[] for _ in range(config.n_heads)] for _ in range(n_layers)] for rows in ERRORS.values()
+        layers = range(config.sites[AttentionKind.CROSS].n_layers)
+        self._shape = len(layers), config.n_heads
+        heads = [[(layer, head) for head in range(config.n_heads)] for layer in layers]
+        every = [each for layer in heads for each in layer]
+        self._sources = tuple(dict.fromkeys([*((each,) for each in every), *map(tuple, heads), tuple(every)]))
+        self._found: dict[Aligner, list[Links]] = {
+            Aligner(source, rows): [] for rows in ERRORS.values() for source in self._sources
         }
         self._gold: list[GoldPair] = []
 
     def add(self, translation: Traced, gold: GoldPair) -> None:
         """Adds one forced gold target."""
         trace = trace_of(translation)
-        for rows, layers in self._found.items():
-            for layer, heads in enumerate(layers):
-                links = attention_links(
-                    trace.weights(AttentionKind.CROSS, layer),
-                    translation.source_tokens,
-                    translation.target_tokens,
-                    rows=rows,
-                )
-                for head, found in zip(heads, links, strict=True):
-                    head.append(found)
+        layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._shape[0])]
+        maps = np.stack(
+            [np.mean([layers[layer][head] for layer, head in source], axis=0) for source in self._sources]
+        )
+        tokens = translation.source_tokens, translation.target_tokens
+        for rows in ERRORS.values():
+            for source, links in zip(self._sources, attention_links(maps, *tokens, rows=rows), strict=True):
+                self._found[Aligner(source, rows)].append(links)
         self._gold.append(gold)
+
+    @property
+    def pairs(self) -> int:
+        """How many gold pairs were added."""
+        return len(self._gold)
+
+    def _heads(self, rows: Rows) -> list[list[list[Links]]]:
+        """The links of each layer and head."""
+        layers, heads = self._shape
+        return [[self._found[Aligner(((i, j),), rows)] for j in range(heads)] for i in range(layers)]
 
     def scores(self, rows: Rows) -> list[list[AlignmentScore]]:
         """One score per layer and head; `rows` as in `attention_links`."""
-        return [[score(found, self._gold) for found in heads] for heads in self._found[rows]]
+        return [[score(found, self._gold) for found in heads] for heads in self._heads(rows)]
+
+    def best(self) -> tuple[Aligner, float]:
+        """The head or mean with the lowest error, and this error; of equal ones, the first."""
+        errors = {aligner: score(links, self._gold).aer for aligner, links in self._found.items()}
+        best = min(errors, key=errors.__getitem__)
+        return best, errors[best]
 
     def errors(self) -> dict[str, Floats]:
         """`aer`, `aer_read` and the baseline `aer_diagonal`, over all pairs: each (layers, heads)."""
@@ -76,7 +105,7 @@ class CrossAlignments:
         """The `aer` of each single pair (pairs, layers, heads)."""
         return np.array(
             [
-                [[score([head[i]], [pair]).aer for head in heads] for heads in self._found["predicted"]]
+                [[score([head[i]], [pair]).aer for head in heads] for heads in self._heads("predicted")]
                 for i, pair in enumerate(self._gold)
             ],
             np.float32,
@@ -98,27 +127,25 @@ def measure_heads(
         projections: `output_projections(model)`, for `contribution`.
 
     Returns:
-        `default` and `heads` of `heads.json`; layers and heads count from 0.
+        `default`, `heads` and, with gold pairs, `aligner` of `heads.json`; layers and heads count from 0.
     """
     totals = dict.fromkeys(config.sites, Totals({}, {}))
     for translation in translations:
         for kind in totals:
             totals[kind] += sentence_totals(translation, kind, projections)
     grids = {kind.value: grid(total) for kind, total in totals.items()}
-    _add_alignments(grids[AttentionKind.CROSS.value], config, aligned)
-    return {"default": {kind: list(choose_head(grid)) for kind, grid in grids.items()}, "heads": grids}
-
-
-def _add_alignments(
-    grid: Grid, config: TransformerConfig, aligned: Iterable[tuple[Traced, GoldPair]]
-) -> None:
     alignments = CrossAlignments(config)
-    empty = True
     for translation, gold in aligned:
         alignments.add(translation, gold)
-        empty = False
-    if empty:
-        return
+    found: dict[str, Any] = {"heads": grids}
+    if alignments.pairs:
+        _add_errors(grids[AttentionKind.CROSS.value], alignments)
+        best, error = alignments.best()
+        found["aligner"] = {"heads": best.heads, "rows": best.rows, "aer": round(error, 4)}
+    return {"default": {kind: list(choose_head(grid)) for kind, grid in grids.items()}} | found
+
+
+def _add_errors(grid: Grid, alignments: CrossAlignments) -> None:
     for name, values in alignments.errors().items():
         for heads, errors in zip(grid, values.tolist(), strict=True):
             for head, error in zip(heads, errors, strict=True):

@@ -52,7 +52,7 @@ class Progress:
         filled = BAR_WIDTH * last.step // self._steps
         return (
             f"{'█' * filled}{'·' * (BAR_WIDTH - filled)} {last.step:,}/{self._steps:,} · loss {loss:.3f} · "
-            f"{tokens / max(seconds, 1e-9):,.0f} tokens/s · {used:.0%} of {self._source} · "
+            f"{tokens / max(seconds, 1e-9):,.0f} tokens/s · {100 * used:.0f} % of {self._source} · "
             f"{duration(left)} left{self._valid}"
         )
 

@@ -123,7 +123,7 @@ def _check_notes(path: Path, notes: dict[str, str], trainer: Trainer, fingerprin
     saved, current = json.loads(notes["config"]), trainer.model.config.to_dict()
     if any(saved.get(name) != value for name, value in current.items() if name != "trained_length"):
         raise CheckpointError(
-            f"{path} belongs to a model of a different shape; resume with the options that the run began with."
+            f"{path} belongs to a model of a different shape; resume with the options of that run."
         )
     if fingerprint is not None and notes["data"] != fingerprint:
         raise CheckpointError(

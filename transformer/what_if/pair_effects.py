@@ -136,7 +136,7 @@ def from_json(kind: AttentionKind, values: Mapping[str, Any]) -> PairEffects:
             kind, str(values["by"]), heads, int(values["sentences"]), joint, more.astype(np.int64)
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"This is no measurement of pairs of heads ({error!r}).") from error
+        raise ValueError(f"This is not a measurement of pairs of heads ({error!r}).") from error
 
 
 def _whole(triangle: Any, count: int) -> Doubles:

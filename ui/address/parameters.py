@@ -17,16 +17,24 @@ from ui.address.listed import Off, read_off, write_off
 from ui.address.values import (
     BASES,
     COUNTS,
+    DRAWS,
+    LARGEST_SEED,
     OFFSETS,
     ORDERS,
+    OWN,
     PARTS,
+    PENALTIES,
     STATISTICS,
+    TEMPERATURES,
+    TOP_KS,
+    TOP_PS,
     VIEWS,
     WIDTHS,
     WINDOWS,
     Against,
     HandLinks,
     WhatIf,
+    decimal,
     one_of,
     read_against,
     read_decode,
@@ -85,9 +93,10 @@ class State:
         color: the statistic that colours the grids of heads.
         kind: the attention kind shown by a page that offers all three: encoder, decoder or cross.
         mask: a different mask to try on the Masks page: `zero`, `after`; None for the real mask.
-        statistic: the statistic that colours the page "Heads over many sentences", as named in `heads.json`.
+        statistic: the statistic that colours the page "Heads over sentences", as named in `heads.json`.
         sentences: the batch of the Masks page, one sentence per line.
         member: the sentence of that batch to show.
+        aligner: `own` if the visitor chose the head, mean or row of an alignment; None for the model's best.
         mean: the layers (first and last, from 0) over whose heads an alignment averages; None for one head.
         rule: how attention becomes links: `mutual`, `above-0.3`; None for each word's strongest link.
         pairs: word links made by hand.
@@ -105,12 +114,19 @@ class State:
         d_model: dimensions of the table on the page Positions.
         base: base of the wavelengths in that table.
         positions: how many positions that table shows.
-        first: the first position shown, if the positions do not fit into one picture.
+        first: the first position or step shown, if not all of them fit into one picture.
         dimension: the dimension drawn as a curve.
         offset: by how many positions the sentence, or the table, is shifted.
         swap: the two words (from 0) that swap places.
         twin_head: the head shown for all twins; None for each twin's own previous-token head.
         present: whether the linked view of the home page fills the window, in large type.
+        temperature: the temperature of sampling.
+        top_k: how many of the most probable tokens sampling draws from; None for all.
+        top_p: what the probabilities of these tokens must reach together; None for all tokens.
+        penalty: α of the score on the page Search; None for the model's own.
+        node: the token chosen in the tree on the page Search.
+        draws: how many samples that page draws.
+        seed: the seed of the first of them; None for that of `decode`.
     """
 
     text: str | None = None
@@ -142,6 +158,7 @@ class State:
     statistic: str | None = None
     sentences: str | None = None
     member: int | None = None
+    aligner: str | None = None
     mean: tuple[int, int] | None = None
     rule: str | None = None
     pairs: HandLinks = frozenset()
@@ -164,6 +181,13 @@ class State:
     swap: Head | None = None
     twin_head: Head | None = None
     present: bool = False
+    temperature: float = 0.8
+    top_k: int | None = None
+    top_p: float | None = None
+    penalty: float | None = None
+    node: int | None = None
+    draws: int = 8
+    seed: int | None = None
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other")
@@ -176,6 +200,7 @@ PAGE_OWN = (
     "statistic",
     "sentences",
     "member",
+    "aligner",
     "mean",
     "rule",
     "against",
@@ -196,6 +221,10 @@ PAGE_OWN = (
     "swap",
     "twin_head",
     "present",
+    "penalty",
+    "node",
+    "draws",
+    "seed",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 KEEP = {"keep": "session"}
@@ -243,6 +272,7 @@ PARAMETERS: dict[str, Parameter] = {
     "statistic": Parameter(one_of(*STATISTICS)),
     "sentences": Parameter(),
     "member": _POSITION,
+    "aligner": Parameter(one_of(OWN)),
     "mean": Parameter(read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}"),
     "rule": Parameter(read_rule),
     "pairs": Parameter(read_pairs, write_pairs),
@@ -265,10 +295,20 @@ PARAMETERS: dict[str, Parameter] = {
     "swap": _HEAD,
     "twin_head": _HEAD,
     "present": _YES,
+    "temperature": Parameter(decimal(*TEMPERATURES), "{:g}".format),
+    "top_k": Parameter(whole(*TOP_KS), str),
+    "top_p": Parameter(decimal(*TOP_PS), "{:g}".format),
+    "penalty": Parameter(decimal(*PENALTIES), "{:g}".format),
+    "node": _POSITION,
+    "draws": Parameter(whole(*DRAWS), str),
+    "seed": Parameter(whole(0, LARGEST_SEED), str),
 }
 
 
-_NUMBERS = ("d_model", "base", "positions", "offset")
+_NUMBERS = (
+    *("d_model", "base", "positions", "offset"),
+    *("temperature", "top_k", "top_p", "penalty", "draws", "seed"),
+)
 """Values that are clamped to a range; if that changes a value, the page says so."""
 
 

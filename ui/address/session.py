@@ -16,7 +16,7 @@ import streamlit as st
 from ui.address.parameters import KEEP, TEXTS, State, as_params, carried, elsewhere, parse
 from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
 
-RUN: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None}
+RUN: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None, "node": None}
 """Values that belong to one run of the model; another run starts without them."""
 FRESH: dict[str, Any] = {**RUN, "changes": (), "off": ()}
 """Values that belong to one sentence; a new one starts without them."""
@@ -114,7 +114,7 @@ def visitor() -> str:
 
 
 def own_sentences() -> tuple[str, tuple[Any, ...]] | None:
-    """The visitor's own file for the page "Heads over many sentences": name and lines."""
+    """The visitor's own file for the page "Heads over sentences": name and lines."""
     kept: tuple[str, tuple[Any, ...]] | None = st.session_state.get("own_sentences")
     return kept
 

@@ -16,6 +16,7 @@ from ui.linked_view.events import Head
 SAMPLE = "sample-"
 BEAM = "beam-"
 ABOVE = "above-"
+OWN = "own"
 GOLD = ("sample", "file")
 LARGEST_BEAM = 8
 ORDERS = (
@@ -41,11 +42,18 @@ STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "
 VIEWS = (
     *("batch", "trained", "alignment", "relations", "sentence", "results"),
     *("experiments", "causal", "backup"),
+    "sampling",
 )
-"""Every variant of a page that is not its first: those of several pages, then those of What if."""
+"""Every variant of a page that is not its first: those of several pages, of What if, and of Search."""
 
 WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
 """Smallest and largest d_model, base, number of positions and offset on the page Positions."""
+
+PENALTIES, DRAWS = (0.0, 2.0), (1, 16)
+"""Smallest and largest α and number of samples on the page Search."""
+TEMPERATURES, TOP_KS, TOP_PS = (0.1, 3.0), (1, 1_000), (0.05, 1.0)
+"""Smallest and largest temperature, top-k and top-p of sampling."""
+LARGEST_SEED = 2**31 - 1
 
 WhatIf = tuple[str, float | None]
 WHAT_IFS: dict[str, tuple[float, float] | None] = {
@@ -85,7 +93,8 @@ PARTS = (
 
 Against = tuple[str, Any]
 """What Compare compares the selection with: `uniform`, `untrained` with its seed, `head` with layer and head,
-`decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`."""
+`decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`;
+`unchanged`, the run without changes."""
 
 HandLinks = frozenset[tuple[int, int, bool]]
 """Word links: source word, target word (from 0), and whether the link is sure or only possible."""
@@ -122,7 +131,7 @@ def write_head(head: Head) -> str:
 def read_decode(value: str) -> str:
     if value == "greedy":
         return value
-    for start, low, high in ((BEAM, 2, LARGEST_BEAM), (SAMPLE, 0, 2**31 - 1)):
+    for start, low, high in ((BEAM, 2, LARGEST_BEAM), (SAMPLE, 0, LARGEST_SEED)):
         number = value.removeprefix(start)
         if value.startswith(start) and number.isascii() and number.isdigit():
             return f"{start}{min(max(int(number[:10]), low), high)}"
@@ -177,7 +186,7 @@ def read_against(value: str) -> Against:
     }
     if name in readers:
         return name, readers[name](detail)
-    if detail or name not in {"uniform", "forced", "sentence"}:
+    if detail or name not in {"uniform", "forced", "sentence", "unchanged"}:
         raise _UnreadableError
     return name, None
 
@@ -207,6 +216,17 @@ def whole(low: int, high: int, step: int = 1) -> Callable[[str], int]:
         if math.isnan(number := float(value)):
             raise _UnreadableError
         return int(min(max(number, low), high)) // step * step
+
+    return read
+
+
+def decimal(low: float, high: float) -> Callable[[str], float]:
+    """Reads a number with at most two decimals, clamped to a range."""
+
+    def read(value: str) -> float:
+        if math.isnan(number := float(value)):
+            raise _UnreadableError
+        return round(min(max(number, low), high), 2)
 
     return read
 

@@ -38,14 +38,16 @@ def ink() -> str:
     return _INK.get(st.context.theme.type or "light", _INK["light"])
 
 
-def head_picker(kind: str, chosen: Head, model: str) -> None:
+def head_picker(kind: str, chosen: Head, model: str, take: Callable[[Head], object] | None = None) -> None:
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head.
 
     Args:
         kind: encoder, decoder or cross.
         chosen: the one that is shown, from 0.
         model: the name of the model.
+        take: gets the chosen head; None if nothing but this head changes in the state.
     """
+    take = take or (lambda head: session.change(**{kind: head}))
     found = options.heads(catalogue.sizes(model)[kind], runs.default_head(model, kind))
     st.selectbox(
         f"Head of {KIND_NAMES[kind].lower()}",
@@ -53,7 +55,7 @@ def head_picker(kind: str, chosen: Head, model: str) -> None:
         index=list(found).index(chosen),
         format_func=found.__getitem__,
         label_visibility="collapsed",
-        **control(f"head.{kind}", chosen, lambda head: session.change(**{kind: tuple(head)}), found.values()),
+        **control(f"head.{kind}", chosen, lambda head: take(tuple(head)), found.values()),
     )
 
 

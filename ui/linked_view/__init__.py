@@ -21,7 +21,6 @@ from ui.linked_view.feeds import (
     window_around,
 )
 from ui.linked_view.payloads import (
-    ALIGNMENT_HEAD,
     EXAMPLE,
     BarsFeed,
     Feed,
@@ -33,7 +32,6 @@ from ui.linked_view.payloads import (
 )
 
 __all__ = [
-    "ALIGNMENT_HEAD",
     "EXAMPLE",
     "BarsFeed",
     "Cursor",

@@ -13,14 +13,14 @@ Spans = list[tuple[int, int]]
 
 
 class Gloss(TypedDict):
-    """A source word under a target word, and where it comes from: one of ``ORIGINS``."""
+    """A source word under a target word, and where it comes from: ``EXAMPLE`` or the name of an aligner."""
 
     text: str
     origin: str
 
 
-EXAMPLE, ALIGNMENT_HEAD = ORIGINS = "example", "alignment head"
-"""Where a gloss comes from: written for an example, or read from the attention of the alignment head."""
+EXAMPLE = "example"
+"""Where a gloss comes from that was written for an example."""
 
 
 class StripsFeed(TypedDict):

@@ -9,18 +9,21 @@ import streamlit as st
 
 from transformer import Translation, Translator
 from transformer.lenses.block import Block, open_block
+from transformer.lenses.filtered import FilteredStep, filtered_steps
 from transformer.lenses.inside import InsideHead, look_inside
 from transformer.model.sites import AttentionKind, Side
 from transformer.study.facts import Grid, grid
 from transformer.study.statistics import sentence_totals
 from transformer.trace.value_norms import output_projections
 from transformer.translate.batch import BatchEntry, run_batch
+from transformer.translate.branch import branch
+from transformer.translate.draws import Draws, draw
 from transformer.translate.retrace import retrace
 from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.linked_view import Head
 from ui.server.catalogue import addressed, has_model, translator
-from ui.server.runs import Asked
+from ui.server.runs import Asked, Drawing
 from ui.server.stores import kept
 
 LONGEST_IN_BATCH = 128
@@ -112,3 +115,50 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
             )
     key = (name, id(model), texts)
     return kept("batches").get(key, lambda: run_batch(model, texts))
+
+
+def searched(asked: Asked, beam_size: int, penalty: float | None) -> Translation:
+    """A beam search with its tree.
+
+    Args:
+        asked: the request; its way of decoding and its target do not count.
+        beam_size: hypotheses to keep.
+        penalty: α of the score; None for that of the model.
+
+    Raises:
+        ValueError: the text cannot be translated, or a change does not hold in a search.
+    """
+    model, changes = translator(asked.model), asked.changes
+
+    def make() -> Translation:
+        return model.translate(
+            asked.text, beam_size, interventions=changes, length_penalty=penalty, tree=True
+        )
+
+    key = (asked.model, asked.text, changes, beam_size, penalty, id(model))
+    found: Translation = kept("searches").get(key, make)
+    return found
+
+
+def branched(asked: Asked, search: Translation, node: int) -> Translation:
+    """The run of a node of a search's tree, from a pass over its tokens."""
+    model = translator(asked.model)
+    return kept("branches").get((asked, id(search), node), lambda: branch(model, search, node))
+
+
+def drawn(asked: Asked, drawing: Drawing, seeds: range) -> Draws:
+    """Samples of a text; raises as ``searched``."""
+    model, changes = translator(asked.model), asked.changes
+
+    def make() -> Draws:
+        return draw(model, asked.text, drawing.sampling(), seeds, changes)
+
+    return kept("draws").get((asked.model, asked.text, changes, drawing, seeds, id(model)), make)
+
+
+def filtered(asked: Asked, translation: Translation) -> tuple[FilteredStep, ...]:
+    """The distributions of the steps of a sample, before and after temperature, top-k and top-p."""
+    model, sampling = translator(asked.model), asked.drawing.sampling()
+    return kept("filtered").get(
+        (asked, id(translation)), lambda: filtered_steps(model, translation, sampling)
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from figures.base import labels
 from transformer.lenses.telling import text_words
 from transformer.translate.translation import Translation
-from ui.linked_view import ALIGNMENT_HEAD, EXAMPLE, Gloss
+from ui.linked_view import EXAMPLE, Gloss
 from ui.server import examples, runs
 from ui.server.runs import Asked
 
@@ -47,11 +48,16 @@ class Opened:
             return None
         return examples.claim_step(self.example, self.translation.target_tokens)
 
+    def _aligner(self) -> str:
+        best = runs.aligner(self.asked.model)
+        return labels.aligner(best.heads, best.rows)
+
     @property
     def glosses(self) -> dict[int, Gloss]:
         """A word under each target word that has one, by the position (from 0) of the word's first piece."""
+        origin = self._aligner()
         found = {
-            place: Gloss(text=text, origin=ALIGNMENT_HEAD)
+            place: Gloss(text=text, origin=origin)
             for place, text in runs.told(self.asked, self.translation).glosses.items()
         }
         for word in text_words(self.translation.target_tokens) if self.example else ():

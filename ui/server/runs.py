@@ -11,6 +11,7 @@ import numpy as np
 
 import transformer
 from figures import Tile
+from transformer.lenses.alignment import Aligner
 from transformer.lenses.familiarity import Unfamiliar, read_measure, traits_of
 from transformer.lenses.telling import glosses, telling_step
 from transformer.model.interventions import Intervention, InterventionError, write_text
@@ -27,6 +28,33 @@ TEMPERATURE = 0.8
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """How the next token is drawn, apart from the seed.
+
+    Attributes:
+        temperature: divides the logits.
+        top_k: only the k most probable tokens are drawn; None for all.
+        top_p: only the fewest tokens whose probabilities reach p are drawn; None for all.
+    """
+
+    temperature: float = TEMPERATURE
+    top_k: int | None = None
+    top_p: float | None = None
+
+    def sampling(self, seed: int = 0) -> transformer.Sampling:
+        """The settings of the package."""
+        return transformer.Sampling(self.temperature, self.top_k, self.top_p, seed)
+
+    def __str__(self) -> str:
+        top_k = "" if self.top_k is None else f", top-k {self.top_k:,}"
+        top_p = "" if self.top_p is None else f", top-p {self.top_p:g}"
+        return f"temperature {self.temperature:g}{top_k}{top_p}"
+
+
+USUAL = Drawing()
+
+
+@dataclass(frozen=True)
 class Asked:
     """What identifies a translation.
 
@@ -36,6 +64,7 @@ class Asked:
         decode: `greedy`, `beam-4`, `sample-7`.
         target: the visitor's own translation, or None.
         changes: what is changed in the run.
+        drawing: how a sample is drawn; the usual one for every other way of decoding.
     """
 
     model: str
@@ -43,11 +72,12 @@ class Asked:
     decode: str
     target: str | None
     changes: tuple[Intervention, ...] = ()
+    drawing: Drawing = USUAL
 
     @property
     def trace(self) -> str:
         """A short name of the translation, which figures, events and the view use to match each other."""
-        given = self.target or "", str(self.target is None), write_text(self.changes)
+        given = self.target or "", str(self.target is None), write_text(self.changes), str(self.drawing)
         parts = "\0".join((self.model, self.text, self.decode, *given))
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
@@ -56,7 +86,13 @@ def request(state: State, model: str, text: str) -> Asked:
     """The translation that a state asks for."""
     target = None if state.target is None else clean(state.target)
     source = addressed(model, clean(text), state.language)
-    return Asked(model, source, state.decode, target, state.changes)
+    drawing = drawing_of(state) if state.decode.startswith(SAMPLE) else USUAL
+    return Asked(model, source, state.decode, target, state.changes, drawing)
+
+
+def drawing_of(state: State) -> Drawing:
+    """How a state draws samples."""
+    return Drawing(state.temperature, state.top_k, state.top_p)
 
 
 class Progress(Protocol):
@@ -118,7 +154,7 @@ def _decode(model: transformer.Translator, asked: Asked, progress: Progress) -> 
     beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
     sample = None
     if asked.decode.startswith(SAMPLE):
-        sample = transformer.Sampling(temperature=TEMPERATURE, seed=int(asked.decode.removeprefix(SAMPLE)))
+        sample = asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))
     stream = model.stream(asked.text, beam_size, sample=sample, interventions=asked.changes)
     for count, step in enumerate(stream, start=1):
         if isinstance(step, Translation):
@@ -201,9 +237,17 @@ def followed(translation: Translation, chosen: Head) -> list[int]:
     return [int(column) for column in np.argmax(words, axis=1)]
 
 
+def aligner(name: str) -> Aligner:
+    """The best aligner that `heads.json` names, otherwise the head of cross-attention that opens first."""
+    known = facts(name).get("aligner")
+    if known is None:
+        return Aligner((default_head(name, "cross"),), "predicted")
+    return Aligner(tuple((layer, head) for layer, head in known["heads"]), known["rows"])
+
+
 @dataclass(frozen=True)
 class Told:
-    """What the alignment head tells about a translation; positions count from 0.
+    """What attention tells about a translation; positions count from 0.
 
     Attributes:
         step: the most telling step.
@@ -215,12 +259,13 @@ class Told:
 
 
 def told(asked: Asked, translation: Translation) -> Told:
-    """What the model's alignment head tells, which is the head of cross-attention that opens first."""
+    """What the best aligner tells, and the step at which the head that opens first agrees with it."""
 
     def make() -> Told:
-        weights = translation.weights("cross", *default_head(asked.model, "cross"))
+        aligned = aligner(asked.model).weights(translation)
+        shown = translation.weights("cross", *default_head(asked.model, "cross"))
         tokens = translation.source_tokens, translation.target_tokens
-        return Told(telling_step(weights, *tokens), glosses(weights, *tokens))
+        return Told(telling_step(shown, *tokens, aligned), glosses(aligned, *tokens))
 
     return kept("told").get((asked, id(translation)), make)
 

@@ -88,6 +88,10 @@ def held(translation: Translation) -> int:
 _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "translations": (64, held),
     "traced": (8, held),
+    "searches": (16, held),
+    "branches": (64, held),
+    "draws": (32, None),
+    "filtered": (32, None),
     "overviews": (64, None),
     "statistics": (64, None),
     "rearranged": (64, None),

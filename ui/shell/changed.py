@@ -32,8 +32,25 @@ _LONGEST = 90
 """Most letters of a translation on a button."""
 _OF_TOKENS = (Choose, Forbid, Prefix, EditSource, DropSource)
 """Changes of what the model reads and writes, which leave its arithmetic as it is."""
-Tell = Callable[[State, Opened | None, bool], None]
+Holds = Callable[[Intervention], bool]
+"""Whether a change holds on a page."""
+Tell = Callable[[State, Opened | None, Holds], None]
 """Draws what a page says about changes; gets what `tell` gets."""
+
+
+def every(_change: Intervention) -> bool:
+    """For a page that can show any changed run."""
+    return True
+
+
+def of_tokens(change: Intervention) -> bool:
+    """For a page that shows the model's own arithmetic: what the model reads and writes may be changed."""
+    return isinstance(change, _OF_TOKENS)
+
+
+def held(now: State, holds: Holds) -> State:
+    """The state with the changes that hold on a page."""
+    return replace(now, changes=tuple(filter(holds, now.changes)))
 
 
 def all_of(now: State) -> tuple[Listed, ...]:
@@ -65,33 +82,37 @@ def remove(change: Intervention) -> None:
     take(each for each in all_of(session.current()) if each.change != change)
 
 
-def of_tokens(now: State) -> State:
-    """The state without changes of the model's arithmetic."""
-    return replace(now, changes=tuple(each for each in now.changes if isinstance(each, _OF_TOKENS)))
-
-
-def tell(now: State, opened: Opened | None, arithmetic: bool = True) -> None:
+def tell(now: State, opened: Opened | None, holds: Holds = every) -> None:
     """Draws the line; draws nothing if nothing is changed.
 
     Args:
         now: the state.
         opened: the sentence; None if the changes were refused.
-        arithmetic: whether changes of the model's arithmetic hold on this page.
+        holds: which changes hold on this page.
     """
     if not now.changes:
         if opened is not None and opened.translation.interventions:
             st.caption(_sentence(opened.translation.interventions))
         return
-    left_out = 0 if arithmetic else len(now.changes) - len(of_tokens(now).changes)
+    left_out = [each for each in now.changes if not holds(each)]
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changed"):
-        note = " (this page shows the model's own arithmetic, without them)" if left_out else ""
-        st.caption(f":material/edit: {_count(now.changes)}{note}:", width="content")
+        st.caption(
+            f":material/edit: {_count(now.changes)}{_without(left_out, now.changes)}:", width="content"
+        )
         for i, each in enumerate(now.changes[:_MOST]):
             _one(i, each, opened)
         if opened is not None and not left_out:
             _back(now, opened)
         if opened is None or len(now.changes) > 1:
             st.button("remove all", type="tertiary", on_click=keep_first, args=(0,), key="changed.none")
+
+
+def _without(left_out: list[Intervention], changes: tuple[Intervention, ...]) -> str:
+    """What a page says about changes that do not hold on it."""
+    if not left_out:
+        return ""
+    which = "them" if len(left_out) == len(changes) else "; ".join(map(said, left_out))
+    return f" (this page shows the model's own arithmetic, without {which})"
 
 
 def _sentence(changes: tuple[Intervention, ...]) -> str:

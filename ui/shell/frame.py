@@ -24,7 +24,7 @@ _STYLE = """
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }
 .st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
-.st-key-masks-batch-long, .st-key-alignment-map { overflow-x: auto; }
+.st-key-masks-batch-long, .st-key-alignment-map, .st-key-search-tree { overflow-x: auto; }
 .st-key-masks-batch-long > * { min-width: 48rem; }
 [class*="st-key-anatomy-"]
   :is(.annotation-text, .textpoint text:not([style*="rgb(255, 255, 255)"])) { fill: currentColor !important; }
@@ -38,8 +38,9 @@ _STYLE = """
 .stSidebar a[href^="cross_"] span[data-testid="stIconMaterial"] { color: #D55E00; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
-:is(.st-key-unfamiliar, .st-key-changed, .st-key-changes) { row-gap: 0; }
-:is(.st-key-unfamiliar, .st-key-changed, .st-key-changes) button { min-height: 0; padding-block: 0; }
+:is(.st-key-unfamiliar, [class*="st-key-change"]) { row-gap: 0; }
+:is(.st-key-unfamiliar, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
+[class*="st-key-what-if-"] [data-testid="stButtonGroup"] button { flex-grow: 0; }
 [data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
 :is([data-testid="stBaseButton-primary"]:not(:disabled), .stMultiSelect [data-tag])[class] {
   --letters: clamp(0, 999 * (128 - r), 255);

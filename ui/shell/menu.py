@@ -34,6 +34,7 @@ GROUPS: dict[str, tuple[Page, ...]] = {
     ),
     "How it works": (
         Page("pages/anatomy.py", "Anatomy", ":material/account_tree:"),
+        Page("pages/search.py", "Search", ":material/alt_route:"),
         Page("pages/positions.py", "Positions", ":material/straighten:"),
         Page("pages/masks.py", "Masks", ":material/grid_off:"),
     ),
@@ -42,7 +43,7 @@ GROUPS: dict[str, tuple[Page, ...]] = {
         Page("pages/compare.py", "Compare", ":material/difference:"),
     ),
     "Beyond this sentence": (
-        Page("pages/heads.py", "Heads over many sentences", ":material/library_books:"),
+        Page("pages/heads.py", "Heads over sentences", ":material/library_books:"),
         Page("pages/open_file.py", "Open a file", ":material/folder_open:"),
     ),
 }

@@ -17,7 +17,7 @@ from ui.shell.model_picker import pick_model
 def open_sentence_page(
     title: str,
     controls: Callable[[State], None] | None = None,
-    changes: bool = True,
+    changes: changed.Holds = changed.every,
     tell: changed.Tell = changed.tell,
 ) -> Opened | None:
     """Draws the top of a page and translates its sentence.
@@ -25,8 +25,7 @@ def open_sentence_page(
     Args:
         title: heading of the page, and title of the window.
         controls: draws the controls between the sentence box and the picture; gets the state.
-        changes: whether the page can show a run whose arithmetic is changed; if not, only changed tokens
-            hold on it.
+        changes: which changes hold on the page.
         tell: draws what is said about changes.
 
     Returns:
@@ -40,7 +39,7 @@ def open_sentence_page(
         sentence.sentence_box(now)
         if controls is not None:
             controls(now)
-        opened = sentence.open_sentence(model, now if changes else changed.of_tokens(now))
+        opened = sentence.open_sentence(model, changed.held(now, changes))
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)

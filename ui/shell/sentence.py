@@ -18,7 +18,7 @@ from ui.linked_view import Head
 from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
-from ui.shell import fitting, waiting
+from ui.shell import fitting, sampling, waiting
 
 _PROGRESS_EVERY = 0.2
 
@@ -83,6 +83,7 @@ def below_box(now: State) -> None:
             st.button(
                 "Draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:"
             )
+            sampling.popover(now)
         own_translation(now.target)
 
 

@@ -7,6 +7,7 @@ import streamlit as st
 from figures import next_token_spec
 from ui import linked_view
 from ui.address.parameters import State
+from ui.address.values import SAMPLE
 from ui.controls import pickers
 from ui.linked_view import BarsFeed, Layout
 from ui.maps import display, going_on
@@ -84,8 +85,9 @@ def show(opened: Opened) -> None:
 
 def _next(opened: Opened) -> BarsFeed:
     method = opened.translation.method
-    clicks = "click another token to continue with it · " if catalogue.has_model(opened.asked.model) else ""
-    origin = "your translation, not the model's" if method == "forced" else f"decoding: {method}"
+    clicks = "click another to continue · " if catalogue.has_model(opened.asked.model) else ""
+    way = f"{method}, {opened.asked.drawing}" if method.startswith(SAMPLE) else method
+    origin = "your translation, not the model's" if method == "forced" else f"decoding: {way}"
     feed = linked_view.bars_feed(
         opened.trace,
         next_token_spec(opened.translation.steps),

@@ -25,7 +25,7 @@ from ui.shell.model_picker import pick_model
 MOST_MEGABYTES = 100
 _CONFIG = {"displayModeBar": False}
 _INTRODUCTION = (
-    "Here you open runs that you saved under *Export*, even if their model is not available. An NPZ file "
+    "Here you open runs that you saved under “Export”, even if their model is not available. An NPZ file "
     "opens with all its views, a JSON file with the one matrix that it holds. The app repeats all checks "
     "that need no model. A file stays open for this visit only."
 )
@@ -65,7 +65,7 @@ def _upload() -> None:
         st.error(plain(str(error)), icon=":material/error:")
         return
     if opened.view is None:
-        session.change(model=opened.name, **_nowhere(), **opened.selection)
+        session.change(model=opened.name, changes=(), off=(), **_nowhere(), **opened.selection)
     st.rerun()
 
 
@@ -153,9 +153,9 @@ def _again(file: Imported) -> None:
     if run.model not in catalogue.available():
         st.caption(plain(f"This run cannot be run again: its model, {run.model}, is not available here."))
         return
-    where: dict[str, Any] = {}
+    where: dict[str, Any] = {"changes": run.interventions}
     if file.view is not None:
-        where = {"step": file.view.selection.step, "source": file.view.selection.source}
+        where |= {"step": file.view.selection.step, "source": file.view.selection.source}
         where |= file.view.selection.heads
     st.page_link(
         "app.py",

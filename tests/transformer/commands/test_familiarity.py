@@ -42,7 +42,7 @@ def test_the_command_writes_the_measure_and_says_both_shares(
     measure = read_measure(model)
     assert measure is not None
     assert measure.flagged["unknown"] == 1
-    assert "100.0% of" in said
+    assert "100.0 % of" in said
     assert (measure.instead, measure.instead_bytes) == ("some/model", 1_000_000)
     values = json.loads((model / "familiarity.json").read_text(encoding="utf-8"))
     assert "known: 12 texts" in values["data"]

@@ -9,7 +9,7 @@ import pytest
 from remade import CASE, write_app, write_corpora, write_sample
 
 from transformer.__main__ import main
-from transformer.commands.card import percent
+from transformer.commands.arguments import percent
 from transformer.commands.remake import PARTS, parts
 from transformer.exports.maps import load_maps
 from transformer.storage.card import scores

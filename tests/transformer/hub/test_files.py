@@ -147,8 +147,13 @@ def test_errors_of_a_model_s_files_name_the_model_and_not_the_server_s_folders(s
         {"heads": {"cross": [[{"aer": 0.5}]]}},
         {"heads": {"cross": "x"}},
         {"heads": {"encoder": [[{"aer": "<script>"}] * 4] * 2}},
+        {"aligner": {"heads": [[9, 0]], "rows": "read", "aer": 0.5}},
+        {"aligner": {"heads": [], "rows": "read", "aer": 0.5}},
+        {"aligner": {"heads": [[0, 0]], "rows": "<script>", "aer": 0.5}},
+        {"aligner": {"heads": [[0, 0]], "rows": "read", "aer": "0.5"}},
+        {"aligner": "x"},
     ],
-    ids=range(8),
+    ids=range(13),
 )
 def test_statistics_of_heads_that_the_model_has_not_are_refused(server, hub, heads):
     change(server, heads__json=json.dumps(heads).encode())

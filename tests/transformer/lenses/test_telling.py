@@ -37,6 +37,14 @@ def test_a_content_word_far_from_the_diagonal_is_the_most_telling():
     assert telling_step(attention(), SOURCE, TARGET) == TARGET.index("▁ge")
 
 
+def test_a_link_that_the_better_aligner_lacks_tells_nothing():
+    elsewhere = attention((*PARTNERS[:5], 3, 3, *PARTNERS[7:]))
+    found = telling_step(attention(), SOURCE, TARGET, elsewhere)
+    assert found != TARGET.index("▁ge")
+    assert found == telling_step(elsewhere, SOURCE, TARGET, attention())
+    assert telling_step(attention(), SOURCE, TARGET, attention()) == TARGET.index("▁ge")
+
+
 def test_a_word_without_a_clear_partner_is_less_telling():
     weights = attention()
     weights[5:7] = 1 / len(SOURCE)

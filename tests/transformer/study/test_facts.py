@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from closed_form import CASES
 
-from transformer.lenses.alignment import GoldPair
+from transformer.lenses.alignment import GoldPair, attention_links, score
 from transformer.model.sites import AttentionKind
-from transformer.study.facts import CrossAlignments, choose_head, grid, measure_heads
+from transformer.study.facts import ERRORS, CrossAlignments, choose_head, grid, measure_heads
 from transformer.study.measures import STATISTICS
 from transformer.study.statistics import sentence_totals
 from transformer.trace.value_norms import output_projections
@@ -65,6 +66,32 @@ def test_alignments_of_a_model_that_copies_are_perfect(solved: Translator) -> No
     collected.add(traced, gold)
     assert collected.scores("predicted")[0][0].aer == 0
     assert collected.scores("read")[0][0].aer > 0
+
+
+def test_the_best_aligner_is_the_head_that_translates(solved: Translator) -> None:
+    case = CASES[solved.name]
+    keys = case.keys("cross", 0)[:-1]
+    links = frozenset((int(key), row) for row, key in enumerate(keys))
+    gold = GoldPair(tuple(case.sentence.split()), tuple(case.translation.split()), links, links)
+    traced = solved.force(case.sentence, case.translation)
+    found = measure_heads(solved.config, [traced], [(traced, gold)])
+    assert found["aligner"] == {"heads": ((0, 0),), "rows": "predicted", "aer": 0}
+    assert "aligner" not in measure_heads(solved.config, [traced])
+
+
+def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator) -> None:
+    traced = translator.force("one two three", "eins zwei drei")
+    sure = frozenset({(0, 0), (1, 1), (2, 2)})
+    gold = GoldPair(("one", "two", "three"), ("eins", "zwei", "drei"), sure, sure)
+    collected = CrossAlignments(translator.config)
+    collected.add(traced, gold)
+    best, error = collected.best()
+    weights = best.weights(traced)[None]
+    (links,) = attention_links(weights, traced.source_tokens, traced.target_tokens, rows="predicted")
+    assert score([links], [gold]).aer == error
+    assert error <= min(
+        each.aer for rows in ERRORS.values() for layer in collected.scores(rows) for each in layer
+    )
 
 
 def test_the_best_aligner_opens_first_but_never_a_head_at_rest() -> None:

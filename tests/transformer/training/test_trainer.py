@@ -305,7 +305,7 @@ def test_a_state_of_other_data_or_another_model_is_refused(
     save_state(tmp_path, make_trainer(data), "data", exported)
     with pytest.raises(CheckpointError, match="other data"):
         load_state(tmp_path, make_trainer(data), "else")
-    with pytest.raises(CheckpointError, match="another shape"):
+    with pytest.raises(CheckpointError, match="a different shape"):
         load_state(tmp_path, make_trainer(data, d_ff=64), "data")
 
 
@@ -343,7 +343,7 @@ def test_progress_shows_loss_speed_and_time_left(capsys: pytest.CaptureFixture[s
     progress.show(TrainingStep(50, 2.0, 1e-3, 0.5, 100, 0.5, 2.5e8, valid_loss=1.25))
     line = capsys.readouterr().err
     assert (
-        "50/100 · loss 2.000 · 200 tokens/s · 50% of a measured product · 0:00:25 left · valid 1.250" in line
+        "50/100 · loss 2.000 · 200 tokens/s · 50 % of a measured product · 0:00:25 left · valid 1.250" in line
     )
     assert duration(3 * 3600 + 62) == "3:01:02"
 

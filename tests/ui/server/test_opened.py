@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from closed_form import CASES
 
+from transformer.lenses.alignment import Aligner
 from transformer.translate.translator import load_translator
-from ui.linked_view import ALIGNMENT_HEAD, EXAMPLE
+from ui.linked_view import EXAMPLE
 from ui.server import runs
 from ui.server.examples import Claim, Example
 from ui.server.opened import Opened
@@ -18,9 +19,13 @@ CASE = CASES["shift"]
 CLAIM = Claim("It shows.", "neun", "nine", 0, 0, 0.5, 0.9)
 
 
+HEAD = "alignment head (head 1 of layer 1, row that predicts the word)"
+
+
 @pytest.fixture(autouse=True)
 def first_head(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(runs, "default_head", lambda name, kind: (0, 0))
+    monkeypatch.setattr(runs, "aligner", lambda name: Aligner(((0, 0),), "predicted"))
 
 
 def opened(models: dict[str, Path], example: Example | None = None) -> Opened:
@@ -32,7 +37,7 @@ def test_an_own_sentence_opens_on_a_word_and_its_glosses_name_the_head(closed_fo
     own = opened(closed_form_models)
     assert own.claimed_step is None
     assert CASE.target_tokens[own.first_step] != "</s>"
-    assert {gloss["origin"] for gloss in own.glosses.values()} == {ALIGNMENT_HEAD}
+    assert {gloss["origin"] for gloss in own.glosses.values()} == {HEAD}
 
 
 def test_an_example_opens_on_its_claim_and_its_own_glosses_come_first(closed_form_models):
@@ -41,7 +46,7 @@ def test_an_example_opens_on_its_claim_and_its_own_glosses_come_first(closed_for
     place = CASE.target_tokens.index("▁neun")
     assert shown.first_step == shown.claimed_step == place
     assert shown.glosses[place] == {"text": "the number nine", "origin": EXAMPLE}
-    assert {gloss["origin"] for at, gloss in shown.glosses.items() if at != place} == {ALIGNMENT_HEAD}
+    assert {gloss["origin"] for at, gloss in shown.glosses.items() if at != place} == {HEAD}
 
 
 def test_a_claim_whose_word_does_not_occur_leaves_the_choice_to_the_head(closed_form_models):

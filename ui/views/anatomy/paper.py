@@ -90,7 +90,7 @@ def table(opened: Opened) -> None:
     st.caption(
         f"Only scores on one test can be compared: {SHARED_TEST} is news, with long sentences. Tatoeba, on "
         "which the bundled models are tested too, has short everyday sentences much like those of their "
-        "training, so its scores stand far higher. Paper: Vaswani et al. 2017, sections 5 and 6, tables 2 "
+        "training, so scores on it are far higher. Paper: Vaswani et al. 2017, sections 5 and 6, tables 2 "
         "and 3 · this model: its configuration and its card"
     )
 

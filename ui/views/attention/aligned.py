@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,14 +20,14 @@ from transformer.lenses.alignment import (
 )
 from transformer.text.words import Group, reading_groups, word_groups
 from ui.address.parameters import State
-from ui.address.values import ABOVE, HandLinks
+from ui.address.values import ABOVE, OWN, HandLinks
 from ui.linked_view import Head
-from ui.server import catalogue
+from ui.server import catalogue, runs
 from ui.server.opened import Opened
 
 LEAST = 0.2
 """The threshold until the visitor chooses another."""
-Aligner = tuple[int, int | None]
+Source = tuple[int, int | None]
 """Layer and head, from 0; None for the mean of the layer's heads."""
 
 
@@ -51,15 +51,38 @@ class Choice:
 
     @classmethod
     def of(cls, opened: Opened, now: State) -> Choice:
-        """The choice that a state asks for; the state must name a head of cross-attention."""
+        """The choice of a visitor, otherwise the model's best aligner; the state must name a head."""
         assert now.cross is not None
         named, rule, least = now.rule or "strongest", "strongest", LEAST
         if named.startswith(ABOVE):
             rule, least = "above", float(named.removeprefix(ABOVE))
         elif named == "mutual":
             rule = named
-        mean = _fitted_mean(opened, now.mean)
-        return cls(now.cross, mean, now.rows == "read", cast(Rule, rule), least)
+        chosen = now.cross, _fitted_mean(opened, now.mean), now.rows == "read"
+        if now.aligner is None and now.rows is None and now.mean is None:
+            chosen = _best(opened, now.cross) or chosen
+        return cls(*chosen, cast(Rule, rule), least)
+
+    def is_own(self, opened: Opened) -> bool:
+        """Whether the model's best aligner is known, and this is another one."""
+        best = _best(opened, self.head)
+        return best is not None and best != (self.head, self.mean, self.reading)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The same choice as values of the state, as if the visitor had made it."""
+        rows = "read" if self.reading else None
+        return {"aligner": OWN, "cross": self.head, "mean": self.mean, "rows": rows}
+
+
+def _best(opened: Opened, head: Head) -> tuple[Head, tuple[int, int] | None, bool] | None:
+    """Head, mean and row of the best aligner, if `heads.json` has one; `head` stays for a mean."""
+    if "aligner" not in catalogue.facts(opened.asked.model):
+        return None
+    best = runs.aligner(opened.asked.model)
+    alone = len(best.heads) == 1
+    mean = None if alone else (best.heads[0][0], best.heads[-1][0])
+    return best.heads[0] if alone else head, mean, best.rows == "read"
 
 
 @dataclass(frozen=True)
@@ -132,9 +155,9 @@ def align(weights: np.ndarray, text: Text, choice: Choice) -> tuple[np.ndarray, 
     return words, link_words(words.reshape(-1, *words.shape[-2:]), choice.rule, choice.least)
 
 
-def scores(opened: Opened, text: Text, pair: GoldPair, choice: Choice) -> dict[Aligner, AlignmentScore]:
+def scores(opened: Opened, text: Text, pair: GoldPair, choice: Choice) -> dict[Source, AlignmentScore]:
     """The score of every head and of the mean of every layer, by layer and head; a mean has head None."""
-    found: dict[Aligner, AlignmentScore] = {}
+    found: dict[Source, AlignmentScore] = {}
     for layer in range(catalogue.sizes(opened.asked.model)["cross"][0]):
         heads = _weights(opened, layer)
         _, links = align(np.concatenate([heads, heads.mean(0, keepdims=True)]), text, choice)

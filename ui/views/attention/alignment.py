@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -85,22 +85,41 @@ def _section(opened: Opened) -> None:
 
 def _controls(opened: Opened, now: State, choice: aligned.Choice) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        with st.container(width=220):
-            pickers.head_picker("cross", choice.head, opened.asked.model)
-        with st.container(width=285):
+        with st.container(width=200):
+            pickers.head_picker("cross", choice.head, opened.asked.model, _chooser(choice, "cross"))
+        with st.container(width=265):
             means = aligned.means(opened)
-            _select("mean", "Head or mean", means, choice.mean, lambda value: session.change(mean=value))
-        with st.container(width=225):
-            _select("rows", "Row", _ROWS, now.rows or "predicted", _take_rows)
-        with st.container(width=230):
+            _select("mean", "Head or mean", means, choice.mean, _chooser(choice, "mean"))
+        with st.container(width=215):
+            _select("rows", "Row", _ROWS, "read" if choice.reading else "predicted", _take_rows(choice))
+        with st.container(width=215):
             _select("rule", "Rule", _RULES, choice.rule, _take_rule)
         if choice.rule == "above":
             with st.container(width=130):
                 _least(choice.least)
+        if choice.is_own(opened):
+            st.button(
+                "Best aligner",
+                type="tertiary",
+                icon=":material/undo:",
+                help="Back to the head or mean with the lowest alignment error of this model",
+                on_click=_take_best,
+                key="alignment.own",
+            )
 
 
-def _take_rows(name: str) -> None:
-    session.change(rows=name if name == "read" else None)
+def _take_best() -> None:
+    session.change(aligner=None, mean=None, rows=None)
+
+
+def _chooser(choice: aligned.Choice, name: str) -> Callable[[Any], object]:
+    """Takes one value of the visitor and keeps the others as they are shown."""
+    return lambda value: session.change(**{**choice.values, name: value})
+
+
+def _take_rows(choice: aligned.Choice) -> Callable[[str], object]:
+    take = _chooser(choice, "rows")
+    return lambda name: take(name if name == "read" else None)
 
 
 def _least(value: float) -> None:
@@ -148,7 +167,7 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
         f"Open {labels.head_phrase(best[0], best[1] or 0)}",
         icon=":material/center_focus_strong:",
         on_click=_open,
-        args=(best,),
+        args=(best, choice),
         disabled=best == choice.head and choice.mean is None,
         key="alignment.best",
     )
@@ -166,7 +185,7 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
         column_config=rates,
         height=340,
         key="alignment.table",
-        on_select=lambda: session.on_pick("alignment.table", lambda row: _open(order[row])),
+        on_select=lambda: session.on_pick("alignment.table", lambda row: _open(order[row], choice)),
         selection_mode="single-row",
     )
     st.caption(
@@ -183,7 +202,7 @@ _PLAIN = {"attention", "links"}
 _MANY = "AER, many pairs"
 
 
-def _best(found: dict[aligned.Aligner, AlignmentScore], best: aligned.Aligner) -> str:
+def _best(found: dict[aligned.Source, AlignmentScore], best: aligned.Source) -> str:
     rate = found[best]
     return (
         f"The head with the lowest error is **{labels.head_phrase(best[0], best[1] or 0)}**: "
@@ -192,7 +211,7 @@ def _best(found: dict[aligned.Aligner, AlignmentScore], best: aligned.Aligner) -
 
 
 def _line(
-    aligner: aligned.Aligner,
+    aligner: aligned.Source,
     rate: AlignmentScore,
     known: list[list[dict[str, float]]] | None,
     choice: aligned.Choice,
@@ -212,9 +231,10 @@ def _line(
     return line
 
 
-def _open(aligner: aligned.Aligner) -> None:
-    layer, head = aligner
-    session.change(**({"mean": (layer, layer)} if head is None else {"cross": (layer, head), "mean": None}))
+def _open(source: aligned.Source, choice: aligned.Choice) -> None:
+    layer, head = source
+    chosen = {"mean": (layer, layer)} if head is None else {"cross": (layer, head), "mean": None}
+    session.change(**{**choice.values, **chosen})
 
 
 # --- the picture --------------------------------------------------------------------------------------------
@@ -303,15 +323,19 @@ def _trust(opened: Opened, choice: aligned.Choice) -> str:
     grid = facts.get("heads", {}).get("cross")
     layer, head = choice.head
     fact = "aer_read" if choice.reading else "aer"
-    known = grid[layer][head] if grid and choice.mean is None and choice.rule == "strongest" else {}
-    if fact not in known:
+    best = "aligner" in facts and not choice.is_own(opened)
+    known = dict(grid[layer][head]) if grid and choice.mean is None else {}
+    if best:
+        known[fact] = facts["aligner"]["aer"]
+    if fact not in known or choice.rule != "strongest":
         return "These are suggestions of attention, not facts: links made by hand show how many are right."
+    what = "model's best aligner" if best else "head"
     _, _, pairs = str(facts.get("data", "")).partition("aer: ")
     where = f" on {plain(data(pairs))}" if pairs else " on pairs with links made by hand"
     diagonal = known.get("aer_diagonal")
     beside = "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
     return (
-        "These are suggestions of attention, not facts: the alignment error rate (AER) of this head"
+        f"These are suggestions of attention, not facts: the alignment error rate (AER) of this {what}"
         f"{where} is **{percent(known[fact])}**{beside}."
     )
 

@@ -81,7 +81,12 @@ def feed(look: Looking, now: State) -> TilesFeed:
     parts += [str(proof["text"]), "click a tile to open it"]
     legend = None if measured is None else {"title": _LABELS[now.color or ""], "marks": measured.legend()}
     return linked_view.overview_feed(
-        opened.trace, figure, kind, f"All heads, {layers} layers × {heads}", " · ".join(parts), legend
+        opened.trace,
+        figure,
+        kind,
+        f"All heads, {layers} layer{'s' * (layers != 1)} of {heads}",
+        " · ".join(parts),
+        legend,
     )
 
 

@@ -34,6 +34,7 @@ _NOTHING = 0.0005
 _CELLS = 40
 """The largest number of rows and columns of a map here."""
 _MODES = {
+    "unchanged": "the run without changes",
     "uniform": "uniform attention (a control)",
     "untrained": "an untrained twin (a control)",
     "head": "another head",
@@ -93,7 +94,7 @@ def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
             pickers.row_picker(opened, kind, row)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=315):
-            _mode(opened, kind, head, against)
+            _mode(opened, kind, head, against, _offered(now, against))
         if against[0] in _DETAILED:
             with st.container(width=_DETAILED[against[0]]):
                 _detail(opened, kind, against, now.other)
@@ -104,15 +105,20 @@ _DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sente
 """The ways of comparing that have a second control, and the width of that control in px."""
 
 
-def _mode(opened: Opened, kind: str, head: Head, against: Against) -> None:
+def _offered(now: State, against: Against) -> list[str]:
+    """The ways of comparing; the run without changes only if something is changed, or if it is chosen."""
+    return [name for name in _MODES if name != "unchanged" or now.changes or against[0] == name]
+
+
+def _mode(opened: Opened, kind: str, head: Head, against: Against, offered: list[str]) -> None:
     st.selectbox(
         "Compare with",
-        list(_MODES),
-        index=list(_MODES).index(against[0]),
+        offered,
+        index=offered.index(against[0]),
         format_func=lambda name: f"against {_MODES[name]}",
         label_visibility="collapsed",
         **pickers.control(
-            "against", against[0], lambda name: _take(_first(opened, kind, head, name), other=None)
+            "against", against[0], lambda name: _take(_first(opened, kind, head, name), other=None), offered
         ),
     )
 

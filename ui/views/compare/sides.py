@@ -149,6 +149,9 @@ def _other_run(
     elif name == "forced":
         asked = replace(asked, target=clean(text or other_text(opened)))
         names = opened.translation.method, "your translation"
+    elif name == "unchanged":
+        asked = replace(asked, changes=())
+        names = "changed", "as it is"
     else:
         asked = replace(asked, text=clean(text or OTHER_SENTENCE), target=None)
         names = "your sentence", "the other sentence"
@@ -163,6 +166,8 @@ def notes(opened: Opened, now: State, other: Compared) -> list[str]:
         [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
     )
     mode, detail = now.against or USUAL
+    if mode == "unchanged" and not now.changes:
+        told.append("Nothing is changed, so A and B are the same run.")
     if mode in {"decode", "forced"} and other.translation.text == opened.translation.text:
         told.append("A and B are the same translation.")
     if mode == "head":

@@ -1,1 +1,1 @@
-"""The page Heads over many sentences."""
+"""The page Heads over sentences."""

@@ -28,8 +28,8 @@ _TICK = 0.5
 
 def show() -> None:
     """Draws the page."""
-    now = frame.open_page("Heads over many sentences")
-    st.title("Heads over many sentences")
+    now = frame.open_page("Heads over sentences")
+    st.title("Heads over sentences")
     model = pick_model(now)
     now = session.current()
     run = None if model is None else _open(model, now.language)

@@ -153,10 +153,10 @@ def _named(names: tuple[str, ...], found: Block, place: int) -> str:
 
 def _chain_told(config: TransformerConfig) -> str:
     return (
-        f"Seen from outside, a layer is a chain of vectors of one shape: {config.d_model} numbers for each "
-        f"position go in, and {config.d_model} come out. LN is LayerNorm.\n\n**Attention** "
+        f"Seen from outside, a layer is a chain of vectors of one shape: {config.d_model:,} numbers for each "
+        f"position go in, and {config.d_model:,} come out. LN is LayerNorm.\n\n**Attention** "
         "moves information between positions, and nothing else in the layer does. **The feed-forward network "
-        f"(FFN)** works on each position alone, always with the same two matrices: {config.d_model} → "
-        f"{config.d_ff} → {config.d_model}, and between them the non-linearity "
+        f"(FFN)** works on each position alone, always with the same two matrices: {config.d_model:,} → "
+        f"{config.d_ff:,} → {config.d_model:,}, and between them the non-linearity "
         f"({_ACTIVATIONS[config.activation]}). Without it, the two matrices would be one."
     )

@@ -9,15 +9,19 @@ import numpy as np
 import streamlit as st
 
 from transformer.lenses.inside import InsideHead
+from transformer.model.interventions import HeadOutput, Intervention, Patch
+from transformer.model.interventions.heads import InHeads
+from transformer.model.sites import AttentionKind
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls import options, pickers
 from ui.controls.slots import Content, feed
-from ui.linked_view import Layout, window_around
+from ui.linked_view import Head, Layout, window_around
 from ui.maps.explorer import Scene, explorer, no_more
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import computed
 from ui.server.opened import Opened
+from ui.shell.changed import of_tokens, said
 from ui.views.inside import formulas, frames, layer, vectors, weights, what_if
 from ui.views.inside.contents import WHAT_IF, contents
 from ui.views.inside.look import Look, Part
@@ -59,10 +63,41 @@ def _kind(now: State) -> str:
     return now.kind or USUAL
 
 
+def holds(change: Intervention) -> bool:
+    """Whether a change holds on this page: changed tokens, and heads, as long as another head is shown."""
+    return of_tokens(change) or _at_heads(change)
+
+
+def _at_heads(change: Intervention) -> bool:
+    return isinstance(change, InHeads) or (isinstance(change, Patch) and isinstance(change.place, HeadOutput))
+
+
+def _acts_on(change: Intervention, kind: str, head: Head) -> bool:
+    """Whether a change acts inside a head; then the arithmetic of this page is not all that happens there."""
+    if isinstance(change, InHeads):
+        return change.in_head(AttentionKind(kind), *head)
+    return isinstance(change, Patch) and change.place == HeadOutput(AttentionKind(kind), *head)
+
+
 def show(opened: Opened) -> None:
-    """Draws the page for one sentence; the text under the cursor names the head, but no map shows it."""
+    """Draws the page for one sentence; nothing but a sentence for a head that is itself changed."""
     now = session.current()
     kind = _kind(now)
+    head = getattr(now, kind)
+    acting = [each for each in opened.translation.interventions if _acts_on(each, kind, head)]
+    if not acting:
+        _frames(opened, now, kind)
+        return
+    pickers.head_picker(kind, head, opened.asked.model)
+    st.info(
+        f"This head is itself changed: {'; '.join(map(said, acting))}. So the arithmetic of this page is not "
+        "all that happens in it. Choose another head, or take the change out.",
+        icon=":material/edit:",
+    )
+
+
+def _frames(opened: Opened, now: State, kind: str) -> None:
+    """The sections; the text under the cursor names the head, but no map shows it."""
     cursor = "source" if kind == "encoder" else "step"
     layout = Layout(f"inside-{kind}", "page", _STRIPS[kind], (), kind, cursor)
     looking = looks_of(opened, now)[kind]

@@ -383,7 +383,7 @@ def _combined(subject: Subject, entry: BatchEntry, view: HeadView) -> None:
     among = int((both != view.mask)[tokens].sum())
     reason = (
         "This mask is derived; the model does not use it. The causal mask alone already hides padding at "
-        f"the end from every token. The two masks differ in {differ} cells, {among} of them in rows of "
-        "tokens; rows of `<pad>` are ignored."
+        f"the end from every token. The two masks differ in {differ} cells, {among or 'none'} of them in "
+        "rows of tokens; rows of `<pad>` are ignored."
     )
     _object("object.combined", "Causal and padding combined", subject, replace(view, mask=both), reason)

@@ -7,11 +7,12 @@ import streamlit as st
 from ui.address import session
 from ui.controls import pickers
 from ui.shell import frame
+from ui.shell.changed import of_tokens
 from ui.shell.model_picker import pick_model
 from ui.shell.page import open_sentence_page
 from ui.views.positions import results, sentence, tables
 
-_VARIANTS = {"tables": "What it is", "sentence": "On your sentence", "results": "How much it helps"}
+_VARIANTS = {"tables": "what it is", "sentence": "on your sentence", "results": "how much it helps"}
 
 
 def show() -> None:
@@ -19,7 +20,7 @@ def show() -> None:
     session.adopt()
     if session.current().view == "sentence":
         opened = open_sentence_page(
-            "Positions", lambda now: pickers.variants(_VARIANTS, now.view), changes=False
+            "Positions", lambda now: pickers.variants(_VARIANTS, now.view), changes=of_tokens
         )
         if opened is not None:
             sentence.show(opened)

@@ -150,8 +150,8 @@ def _shuffled(results: Json) -> None:
     blind = [name for name, cell in bleu.items() if cell.low == 100 and "-seed" not in name]
     if blind:
         st.markdown(
-            f"{' and '.join(map(twin_name, blind))}: every translation stays exactly the same, because the "
-            "encoder sees only a bag of words. The other twins notice the new order."
+            f"Every translation by “{'” and “'.join(map(twin_name, blind))}” stays exactly the same, because "
+            "the encoder sees only a bag of words. The other twins notice the new order."
         )
     else:
         st.markdown("The closer a value is to 100, the less the model uses the order of the source.")
@@ -201,7 +201,7 @@ def _lengths(results: Json) -> None:
         )
     names = [f"{group['first']} to {group['last']}" for group in groups]
     told = "; ".join(
-        f"{n} tokens: {each['sentences']} sentences" for n, each in zip(names, groups, strict=True)
+        f"{n} tokens: {each['sentences']:,} sentences" for n, each in zip(names, groups, strict=True)
     )
     _by_level("lengths", results, groups, (names, "tokens of the source"), f"sentences by length ({told})")
 
@@ -250,7 +250,7 @@ def _long(results: Json) -> None:
         f"{scores[best].high:.1f})."
     )
     names = [f"{level['tokens']:.0f}" for level in levels]
-    told = "; ".join(f"{n} tokens: {each['texts']} texts" for n, each in zip(names, levels, strict=True))
+    told = "; ".join(f"{n} tokens: {each['texts']:,} texts" for n, each in zip(names, levels, strict=True))
     factors = ", ".join(str(level["factor"]) for level in levels)
     _by_level(
         "long",
@@ -284,8 +284,8 @@ def _previous(results: Json, kind: Side) -> None:
     draw(
         "previous",
         lambda: dots(cells, "rows that point at the previous token, %", 0, " %"),
-        f"The best head of each twin's {kind}, chosen on every second of "
-        f"{results['attention']['sentences']} sentences and measured on the rest",
+        f"The best head of each twin's {kind}, chosen on one half of "
+        f"{results['attention']['sentences']:,} sentences and measured on the other half",
         _told(cells, 0),
     )
 
@@ -349,8 +349,8 @@ def _tables(results: Json) -> None:
     draw(
         "table",
         lambda: seen_norms(norms, found["seen"]),
-        f"Norm of each row of {name}'s tables, and training sentences that reach the position (dotted, "
-        "logarithmic)",
+        f"Norm of each row in the tables of “{twin_name(name)}”, and training sentences that reach the "
+        "position (dotted, logarithmic)",
         f"Encoder norms: {norms['encoder'][0]:.2f} at position 1, {norms['encoder'][-1]:.2f} at the last.",
     )
 

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import captions, labels
+from figures.base.bars import percent
 from figures.pages.positions import token_norms, token_vectors, twin_name
 from transformer import Translation
 from transformer.model.sites import Side
@@ -91,7 +92,7 @@ def _input_sentence(translation: Translation, encoding: Any, words: Any) -> str:
     share = float(_norms(encoding).mean() / _norms(words).mean())
     return (
         "Token embedding × √d_model plus encoding gives the first layer's input. On this sentence, the "
-        f"encoding is on average {share:.0%} as long as the embedding. {cross}"
+        f"encoding is on average {percent(share)} as long as the embedding. {cross}"
     )
 
 

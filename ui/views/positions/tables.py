@@ -64,7 +64,7 @@ def show() -> None:
 
 def _none(now: State) -> None:
     st.info(
-        "There is no table to show. Open **On your sentence** and exchange two words: this twin's encoder "
+        "There is no table to show. Open “on your sentence” and exchange two words: this twin's encoder "
         "does not notice. Only the rounding of float32 differs, by about one part in a million.",
         icon=":material/info:",
     )
@@ -220,7 +220,7 @@ def _whys(table: np.ndarray, d_model: int) -> None:
             f"attend by relative positions. {learned_to_look_back()}\n\n"
             f"**Why added, and not concatenated?** {_concatenated(last, d_model)}\n\n"
             "**Why do learned tables fail at the end?** Only sentences that reach a row train that row. "
-            "Choose *learned* above to see it."
+            "Choose “learned” above to see it."
         )
 
 

@@ -115,7 +115,7 @@ def _head_picker(runs: list[Run], kind: str, asked: Head | None) -> None:
 
     def name(option: Head | None) -> str:
         if option is None:
-            return "each twin's head that puts the most weight on the previous token"
+            return "each twin's previous-token head"
         return f"{labels.head_phrase(*option)} of every twin"
 
     st.selectbox(

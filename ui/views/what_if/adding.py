@@ -8,7 +8,6 @@ import streamlit as st
 
 from figures.base import labels
 from transformer import interventions as do
-from transformer.model.sites import AttentionKind
 from ui.address import session
 from ui.address.listed import Listed
 from ui.controls import pickers
@@ -16,6 +15,7 @@ from ui.controls.text import plain
 from ui.server import runs
 from ui.server.opened import Opened
 from ui.shell import changed
+from ui.views.what_if import changes
 from ui.views.what_if.sorts import arithmetic, attention, fields, heads, patching, tokens
 
 _GROUPS = {
@@ -102,19 +102,20 @@ def _one(opened: Opened, sorts: tuple[fields.Sort, ...]) -> None:
     if problem is not None:
         st.warning(plain(problem), icon=":material/error:")
     else:
-        st.caption(_FORCED if change is not None and _given(opened, change) else sort.says)
+        new = change is not None and _target(opened, change) != opened.asked.target
+        st.caption(_FORCED if new else sort.says)
     if wanted and change is not None:
-        changed.add(change, **_given(opened, change))
+        changed.add(change, target=_target(opened, change))
         st.rerun()
 
 
 def _with(opened: Opened, change: do.Intervention) -> runs.Asked:
     """The request with one more change."""
     others = tuple(each for each in opened.asked.changes if each != change)
-    return replace(opened.asked, changes=(*others, change), **_given(opened, change))
+    return replace(opened.asked, changes=(*others, change), target=_target(opened, change))
 
 
-def _given(opened: Opened, change: do.Intervention) -> dict[str, str]:
-    """The translation that the model must read from now on, if a change is defined over a given one only."""
-    lifts = isinstance(change, do.Mask) and change.kind is AttentionKind.DECODER and change.lifts
-    return {"target": fields.unchanged(opened).text} if lifts and opened.asked.target is None else {}
+def _target(opened: Opened, change: do.Intervention) -> str | None:
+    """The translation that the model must read, since a lifted causal mask needs a finished one."""
+    own = opened.asked.target
+    return fields.unchanged(opened).text if own is None and changes.lifts(change) else own

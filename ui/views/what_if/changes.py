@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
+from transformer.model.interventions import Intervention, Mask
+from transformer.model.sites import AttentionKind
 from ui.address.listed import Listed
 from ui.address.parameters import State
 from ui.controls import pickers
+from ui.controls.text import plain
 from ui.server.opened import Opened
 from ui.shell import changed
 
 
-def tell(now: State, opened: Opened | None, _arithmetic: bool) -> None:
+def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
     """Draws the list in place of the line that other pages draw; nothing if nothing is changed."""
     items = changed.all_of(now)
+    if now.target is not None:
+        _given(now.target, items)
     if not items:
         changed.tell(now, opened)
         return
@@ -22,6 +29,25 @@ def tell(now: State, opened: Opened | None, _arithmetic: bool) -> None:
             _one(i, item, items, opened)
         if len(items) > 1:
             st.button("remove all", type="tertiary", on_click=changed.take, args=((),), key="changed.none")
+
+
+def lifts(change: Intervention) -> bool:
+    """Whether a change lets the decoder see later tokens, which needs a given translation."""
+    return isinstance(change, Mask) and change.kind is AttentionKind.DECODER and change.lifts
+
+
+def _given(target: str, items: tuple[Listed, ...]) -> None:
+    """Says that the model reads a given translation, and decodes again with a click."""
+    decodable = [each for each in items if not lifts(each.change)]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changes-given"):
+        st.caption(f"The model reads a given translation: {plain(target)}", width="content")
+        st.button(
+            "let it translate again",
+            type="tertiary",
+            help="Changes that hold for a given translation only are taken out.",
+            on_click=partial(changed.take, decodable, target=None),
+            key="what-if.decode",
+        )
 
 
 def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: Opened | None) -> None:

@@ -11,6 +11,7 @@ from ui.address.parameters import State
 from ui.controls import pickers
 from ui.server import catalogue
 from ui.shell import frame
+from ui.shell.changed import of_tokens
 from ui.shell.model_picker import pick_model
 from ui.shell.page import open_sentence_page, with_model
 from ui.views.what_if import backup, causal, changes, experiments, page
@@ -37,7 +38,7 @@ def _own_changes(switch: Switch) -> None:
 
 
 def _causal_trace(switch: Switch) -> None:
-    opened = open_sentence_page(TITLE, switch, changes=False)
+    opened = open_sentence_page(TITLE, switch, changes=of_tokens)
     if opened is not None:
         with_model(opened, causal.show)
 

@@ -1,0 +1,138 @@
+"""Changes in Chromium: clicks that make them, links and files that carry them, and two visitors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from transformer import interventions as do
+from transformer import load_trace
+
+from .conftest import PATIENCE, Visitor
+from .test_export import download, popover
+
+TEXT = "one two three four"
+THREE = (do.hide(1), do.scale("cross", 0, 1, 3.0), do.temperature("encoder", 0, 0, 2.0))
+HERE = {"model": "random", "text": TEXT}
+
+
+def link(*changes: do.Intervention, **params: str) -> dict[str, str]:
+    return {**HERE, "changes": do.write_text(changes), **params}
+
+
+def at_what_if(visitor: Visitor, **params: str) -> None:
+    """Opens the page What if and waits for its last picture."""
+    visitor.page.goto(f"{visitor.base}/what_if?{urlencode(params)}")
+    visitor.page.get_by_text("What am I seeing?").wait_for(timeout=PATIENCE)
+
+
+def until_active(visitor: Visitor, *changes: do.Intervention) -> None:
+    """Waits until the address names these changes."""
+    visitor.until(
+        "text => (new URLSearchParams(location.search).get('changes') || '') === text",
+        do.write_text(changes),
+    )
+
+
+def badge(visitor: Visitor) -> str:
+    return str(visitor.page.text_content("[data-plot=cross]"))
+
+
+def test_a_link_with_three_changes_shows_them_and_counts_them_in_the_badge(visitor: Visitor) -> None:
+    visitor.open("cross_attention", **link(*THREE))
+    visitor.page.get_by_text("3 changes are active").wait_for(timeout=PATIENCE)
+    for text in ("source token 2, “two”, is hidden", "head 2 times 3", "head 1 with temperature 2"):
+        assert visitor.page.get_by_role("button", name=text).count() == 1, text
+    assert "✓ verified, with 3 changes" in badge(visitor)
+
+
+def test_a_changed_run_is_exported_and_opened_again_with_its_changes(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    visitor.open(**link(*THREE))
+    hover = visitor.hover_text("cross", 1, 0)
+    box = popover(visitor)
+    npz, view = download(visitor, box, "NPZ", tmp_path), download(visitor, box, "JSON", tmp_path)
+    assert load_trace(npz).interventions == THREE
+    visitor.page.goto(f"{visitor.base}/open_file")
+    visitor.page.set_input_files("input[type=file]", npz)
+    visitor.page.get_by_role("link", name="Show it").click(timeout=PATIENCE)
+    visitor.ready()
+    assert "imported file, consistent, with 3 changes" in badge(visitor)
+    assert visitor.hover_text("cross", 1, 0) == hover
+    visitor.page.goto(f"{visitor.base}/open_file?keep=session")
+    visitor.page.set_input_files("input[type=file]", view)
+    visitor.page.get_by_text("consistent, with 3 changes").first.wait_for(timeout=PATIENCE)
+
+
+def test_two_visitors_with_different_changes_never_see_each_other_s(
+    newcomer: Callable[..., Visitor],
+) -> None:
+    one, other, neither = newcomer(), newcomer(), newcomer()
+    for visitor, changes in ((one, THREE[:1]), (other, THREE[1:])):
+        visitor.open("cross_attention", **link(*changes, cross="1.2"))
+    neither.open("cross_attention", **HERE, cross="1.2")
+    cells = [visitor.hover_text("cross", 0, 1) for visitor in (one, other, neither)]
+    assert len(set(cells)) == 3
+    for visitor, cell in zip((one, other, neither), cells, strict=True):
+        visitor.page.reload()
+        visitor.ready()
+        assert visitor.hover_text("cross", 0, 1) == cell
+    assert "with 1 change" in badge(one)
+    assert "with 2 changes" in badge(other)
+    assert "with" not in re.search(r"✓ verified[^·]*", badge(neither)).group()
+
+
+@pytest.mark.parametrize("changes", ["magic_1", "hide_two", "ablate_cross_1.1_rage"])
+def test_changes_that_mean_nothing_are_named_in_a_sentence(visitor: Visitor, changes: str) -> None:
+    visitor.open("cross_attention", **HERE, changes=changes)
+    told = visitor.page.get_by_text("These parts of the address could not be read")
+    assert "changes" in told.inner_text(timeout=PATIENCE)
+    assert "✓ verified" in badge(visitor)
+
+
+def test_a_word_a_head_and_a_cell_are_changed_by_clicks(visitor: Visitor) -> None:
+    at_what_if(visitor, **link(THREE[1], kind="cross", cross="1.1"))
+    visitor.page.get_by_role("button", name="two", exact=True).click()
+    until_active(visitor, THREE[1], do.hide(1))
+    click_tile(visitor, 2, 3)
+    visitor.page.get_by_role("button", name="switch head 4 of layer 3 off").click(timeout=PATIENCE)
+    off = do.ablate("cross", 2, 3)
+    until_active(visitor, THREE[1], do.hide(1), off)
+    click_tile(visitor, 0, 0)
+    visitor.page.get_by_role("button", name="switch head 1 of layer 1 off").wait_for(timeout=PATIENCE)
+    click_cell(visitor, 1, 2)
+    visitor.until("new URLSearchParams(location.search).get('source') === '3'")
+    visitor.page.get_by_role("button", name="move this row's weight here").click(timeout=PATIENCE)
+    until_active(visitor, THREE[1], do.hide(1), off, do.set_row("cross", 0, 0, 1, {2: 1.0}))
+    visitor.page.get_by_role("button", name="two", exact=True).click()
+    until_active(visitor, THREE[1], off, do.set_row("cross", 0, 0, 1, {2: 1.0}))
+
+
+def click_tile(visitor: Visitor, layer: int, head: int) -> None:
+    """Clicks a head among the tiles of three layers with four heads."""
+    _click(visitor, "H1", (layer + 0.5) / 3, (head + 0.5) / 4)
+
+
+def click_cell(visitor: Visitor, row: int, column: int) -> None:
+    """Clicks a cell of the map of differences."""
+    rows, columns = visitor.page.evaluate(
+        """() => {
+          const plots = [...document.querySelectorAll('.js-plotly-plot')];
+          const { x, y } = plots.find(each => each.textContent.includes('queries')).data.at(-1);
+          return [Math.max(...y) + 1, Math.max(...x) + 1];
+        }"""
+    )
+    _click(visitor, "queries", (row + 0.5) / rows, (column + 0.5) / columns)
+
+
+def _click(visitor: Visitor, text: str, down: float, across: float) -> None:
+    """Clicks a place of the chart that holds a text, by shares of its height and width."""
+    area = visitor.page.locator(".js-plotly-plot").filter(has_text=text).locator(".nsewdrag").first
+    area.scroll_into_view_if_needed(timeout=PATIENCE)
+    box = area.bounding_box()
+    visitor.page.mouse.click(box["x"] + across * box["width"], box["y"] + down * box["height"])

@@ -1,0 +1,102 @@
+"""The run of a chosen node in the linked view."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import streamlit as st
+
+from figures import next_token_spec
+from ui import linked_view
+from ui.address import session
+from ui.address.parameters import State
+from ui.controls import pickers
+from ui.linked_view import BarsFeed, Layout
+from ui.maps import display, going_on
+from ui.maps.explorer import Scene, explorer
+from ui.maps.looking import Looks
+from ui.maps.take_home import take_home
+from ui.server import catalogue
+from ui.server.opened import Opened
+
+_LAYOUT = Layout(
+    view="search",
+    style="home",
+    strips=("source", "target"),
+    plots=("cross", "encoder", "decoder", "next"),
+    focus="cross",
+)
+_SEEING = (
+    "The attention of the chosen output, as far as it had come. One pass over its tokens computes again what "
+    "the search computed, and the audit compares both. To continue the search with another candidate for the "
+    "next token, click it."
+)
+
+
+@dataclass(frozen=True)
+class Branched(Opened):
+    """The run of a node, which no request can ask for.
+
+    Attributes:
+        place: what tells it from other runs of the same sentence.
+    """
+
+    place: str = ""
+
+    @property
+    def trace(self) -> str:
+        whole = f"{self.asked.trace}\0{self.place}"
+        return hashlib.sha256(whole.encode()).hexdigest()[:12]
+
+    def traced(self) -> Opened:
+        return self
+
+
+def view(opened: Opened, beside: Callable[[State, Looks], None] | None = None) -> None:
+    """Draws the linked view of a run.
+
+    Args:
+        opened: the run.
+        beside: draws what follows every step together with the view.
+    """
+    _fit_step(opened)
+
+    def below(now: State, looks: Looks) -> None:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            display.popover(catalogue.KINDS, now)
+            display.tables(lambda: [looks[kind].read() for kind in catalogue.KINDS])
+            pickers.seen("What am I seeing?", _SEEING)
+            take_home(scene)
+
+    scene = Scene(
+        _LAYOUT,
+        opened,
+        catalogue.KINDS,
+        lambda now, looks: {"next": _next(opened)},
+        below,
+        beside=beside,
+    )
+    explorer(scene)
+
+
+def _fit_step(opened: Opened) -> None:
+    """Keeps the cursor inside an output that is shorter than the one it was set in."""
+    now, last = session.current(), len(opened.translation.target_tokens) - 1
+    if (now.step or 0) > last:
+        session.resolve(step=last)
+
+
+def _next(opened: Opened) -> BarsFeed:
+    feed = linked_view.bars_feed(
+        opened.trace,
+        next_token_spec(opened.translation.steps),
+        "step",
+        "Next token",
+        "after reading “{reads}”",
+        f"click another to continue · the chosen token in bold · {opened.translation.method}",
+        draw="race",
+    )
+    feed["ids"], feed["tried"] = going_on.offered(opened)
+    return feed

@@ -1,0 +1,110 @@
+"""What a beam search found, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from figures.base import labels
+from figures.base.bars import percent
+from transformer.decode.tree import NodeState, Output, SearchTree, TreeNode
+from ui.controls.text import plain
+
+Text = Callable[[Sequence[int]], str]
+"""Ids of an output → its text."""
+
+FATES = {
+    NodeState.KEPT: "kept: the next step extends it",
+    NodeState.FINISHED: "finished",
+    NodeState.OUTRANKED: "outranked: better continuations filled the beam",
+    NodeState.DISPLACED: "displaced by better finished hypotheses",
+    NodeState.CUT: "cut by the length limit",
+}
+"""What became of a continuation."""
+
+
+def found(tree: SearchTree, text: Text) -> str:
+    """What beam search finds that greedy search does not, for one sentence, as Markdown."""
+    best, greedy = tree.nodes[tree.winner], tree.greedy
+    ids = tree.token_ids(tree.winner)
+    if ids == greedy.token_ids:
+        same = f"Beam search finds nothing better here than greedy search{_second(tree, text)}."
+        return f"{_line('both', text(ids), best.score)}  \n{same}"
+    parting = next(
+        (i for i, pair in enumerate(zip(ids, greedy.token_ids, strict=False)) if pair[0] != pair[1]),
+        min(len(ids), len(greedy.token_ids)),
+    )
+    lines = (
+        _line("beam search", text(ids), best.score),
+        _line("greedy search", text(greedy.token_ids), greedy.score),
+        _parted(tree, parting) + _verdict(best, greedy),
+    )
+    return "  \n".join(lines)
+
+
+def _line(name: str, text: str, score: float) -> str:
+    return f":gray[{name}:] **{plain(text) or '∅'}** :gray[(score {labels.number(score, '.3f')})]"
+
+
+def _second(tree: SearchTree, text: Text) -> str:
+    """The runner-up, if another hypothesis ended."""
+    if len(tree.hypotheses) < 2:
+        return ""
+    second = tree.hypotheses[1]
+    score = labels.number(tree.nodes[second].score, ".3f")
+    return f"; second comes “{plain(text(tree.token_ids(second)))}” (score {score})"
+
+
+def _parted(tree: SearchTree, step: int) -> str:
+    """Where the two part, and how probable each token was there."""
+    path, greedy = tree.path(tree.winner), tree.greedy
+    if step >= len(path) or step >= len(greedy.tokens):
+        return f"They part at step {labels.count(step)}, where one of them has ended. "
+    own = tree.nodes[path[step]]
+    return (
+        f"They part at step {labels.count(step)}: greedy search takes “{_word(greedy.tokens[step])}” "
+        f"({_share(greedy.log_probs[step])}), the beam also keeps “{_word(own.token)}” "
+        f"({_share(own.log_prob)}). "
+    )
+
+
+def _verdict(best: TreeNode, greedy: Output) -> str:
+    """Which of the two is more probable, and which has the better score."""
+    sums = f"Σ log p is {labels.number(best.total)} against {labels.number(greedy.total)}"
+    if best.score <= greedy.score:
+        return f"The greedy path fell out of the beam, although it ends with the better score: {sums}."
+    if best.total < greedy.total:
+        return f"As a whole, the beam's output is less probable, but its score is better: {sums}."
+    return f"The tokens after that step make up for it: {sums}."
+
+
+def _word(token: str) -> str:
+    return plain(labels.display(token))
+
+
+def _share(log_prob: float) -> str:
+    return percent(min(1.0, math.exp(log_prob)))
+
+
+def note(tree: SearchTree, node: int, text: Text) -> str:
+    """The hover text of a node."""
+    each = tree.nodes[node]
+    return (
+        f"{labels.display(each.token)} · step {labels.count(each.step)}\n"
+        f"{FATES[each.state]}\n"
+        f"probability here {_share(each.log_prob)} (log p {labels.number(each.log_prob)})\n"
+        f"Σ log p {labels.number(each.total)} · score {labels.number(each.score, '.3f')}\n"
+        f"{labels.shorten(text(tree.token_ids(node)), 60)}"
+    )
+
+
+def headline(tree: SearchTree, node: int, text: Text) -> str:
+    """The chosen node in one line of Markdown."""
+    each = tree.nodes[node]
+    so_far = plain(text(tree.token_ids(node)))
+    best = " · the best output" * (node == tree.winner)
+    return (
+        f"##### Step {labels.count(each.step)}: “{_word(each.token)}”{best}\n"
+        f"{so_far} · {FATES[each.state]} · probability here {_share(each.log_prob)} · "
+        f"Σ log p {labels.number(each.total)} · score {labels.number(each.score, '.3f')}"
+    )
