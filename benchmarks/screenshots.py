@@ -28,6 +28,7 @@ PAGES = {
     "cross": "cross_attention",
     "inside": "inside_a_head",
     "anatomy": "anatomy",
+    "search": "search?text=The+cat+is+sleeping+in+the+garden.&decode=beam-4",
     "positions": "positions",
     "masks": "masks",
     "what_if": "what_if?text=The+cat+is+sleeping+in+the+garden.&changes=hide_2",
@@ -46,6 +47,7 @@ LINKED = (
     "cross_attention",
     "inside_a_head",
     "anatomy",
+    "search",
 )
 """Pages with a linked view."""
 RESTS = """linked => {
@@ -61,7 +63,7 @@ RESTS = """linked => {
 
 def shot(browser: Browser, base: str, path: str, size: tuple[int, int], scheme: str = "light") -> Image.Image:
     """A page once it rests."""
-    linked = path in LINKED
+    linked = path.partition("?")[0] in LINKED
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},

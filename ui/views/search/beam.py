@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from figures.base import labels
 from transformer.decode.rules import SearchRules
 from transformer.decode.tree import SearchTree
 from transformer.translate.translation import Translation
@@ -20,9 +21,11 @@ from ui.server.opened import Opened
 from ui.views.search import node, told
 from ui.views.search.node import Branched
 from ui.views.search.ranking import ranking
-from ui.views.search.tree import picture
+from ui.views.search.tree import choose, picture
 
 _USUAL_BEAM = 4
+_NEAR = 5
+"""How many steps around the chosen one the list of tokens reaches."""
 _FORMULA = r"\mathrm{score}(y) = \frac{1}{|y|^{\alpha}} \sum_{t=1}^{|y|} \log p(y_t \mid y_{<t}, x)"
 _SEEING = (
     "At each step, every hypothesis in the beam is continued with every token. The best {most} continuations "
@@ -106,8 +109,9 @@ def _rule(rules: SearchRules) -> str:
 
 def _chosen(search: Opened, tree: SearchTree, chosen: int, text: told.Text) -> None:
     run = computed.branched(search.asked, search.translation, chosen)
+    st.markdown(told.headline(tree, chosen, text))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown(told.headline(tree, chosen, text), width="stretch")
+        _token_picker(tree, chosen)
         if not tree.nodes[chosen].ended:
             st.button(
                 "Continue from here",
@@ -119,6 +123,25 @@ def _chosen(search: Opened, tree: SearchTree, chosen: int, text: told.Text) -> N
             )
     place = f"{tree.length_penalty}\0{chosen}"
     node.view(Branched(search.asked, run, None, place))
+
+
+def _token_picker(tree: SearchTree, chosen: int) -> None:
+    """Chooses a token without the mouse: one near the chosen step, or the last of the best output."""
+    here = tree.nodes[chosen].step
+    near = [i for i, each in enumerate(tree.nodes) if abs(each.step - here) <= _NEAR or i == tree.winner]
+    names = {
+        i: f"{labels.count(i)} · step {labels.count(each.step)}: {labels.display(each.token)}"
+        for i, each in ((i, tree.nodes[i]) for i in near)
+    }
+    with st.container(width=300):
+        st.selectbox(
+            "Token of the tree",
+            near,
+            index=near.index(chosen),
+            format_func=names.__getitem__,
+            label_visibility="collapsed",
+            **pickers.control("node", chosen, lambda place: choose(tree, int(place)), names.values()),
+        )
 
 
 def _continue(run: Translation, decode: str) -> None:

@@ -95,7 +95,7 @@ def _next(opened: Opened) -> BarsFeed:
         "step",
         "Next token",
         "after reading “{reads}”",
-        f"click another to continue · the chosen token in bold · {opened.translation.method}",
+        f"click another token to continue with it · the chosen token in bold · {opened.translation.method}",
         draw="race",
     )
     feed["ids"], feed["tried"] = going_on.offered(opened)

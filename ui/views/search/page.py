@@ -21,6 +21,8 @@ def show(opened: Opened) -> None:
     """Draws the page."""
     now = session.current()
     pickers.variants(_SECTIONS, now.view, _TOLD)
+    if opened.asked.target is not None:
+        st.caption("Your own translation plays no part here: the model looks for one itself.")
     try:
         (sampling if now.view == "sampling" else beam).show(opened, now)
     except ValueError as error:

@@ -12,6 +12,7 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.sampling import before_after
 from figures.pages.search import KEPT, STEPS, WON, Beside, Branch, search_tree
+from transformer.lenses.filtered import FilteredStep
 from transformer.translate.draws import Draws
 from transformer.translate.translation import Translation
 from ui.address import session
@@ -33,6 +34,8 @@ _SEEING = (
     "most probable tokens; top-p keeps the fewest whose probabilities reach p. What is left is rescaled to "
     "sum to 1, and one token is drawn. log p is always the model's own, before all of this."
 )
+_ALL = 0.9995
+"""Probability from which nothing worth mentioning is left out."""
 _FORMULA = r"p_T(v) = \frac{p(v)^{1/T}}{\sum_{w} p(w)^{1/T}}"
 
 
@@ -248,11 +251,9 @@ def _distribution(opened: Opened, now: State) -> None:
     at = min(now.step or 0, len(steps) - 1)
     step, drawn = steps[at], opened.translation.steps[at]
     written = next(i for i, each in enumerate(step.tokens) if each.token_id == drawn.token_id)
-    kept = "1 token" if step.left == 1 else f"{step.left:,} tokens"
     caption = (
         f"Step {labels.count(at)}, which drew “{labels.display(drawn.token)}”: the distribution before and "
-        f"after {opened.asked.drawing}; {kept} can be drawn, which have {percent(step.mass)} of the model's "
-        f"probability · {opened.translation.model}"
+        f"after {opened.asked.drawing}; {_left(step)} · {opened.translation.model}"
     )
 
     def draw() -> go.Figure:
@@ -267,3 +268,11 @@ def _distribution(opened: Opened, now: State) -> None:
     with right:
         st.caption(plain(caption))
         export.picture("distribution", draw, caption)
+
+
+def _left(step: FilteredStep) -> str:
+    """How much of a distribution the filters leave."""
+    if step.mass > _ALL:
+        return "every token can be drawn"
+    kept = "1 token" if step.left == 1 else f"{step.left:,} tokens"
+    return f"{kept} can be drawn, which had {percent(step.mass)} of the probability"

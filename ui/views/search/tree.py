@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 
@@ -49,7 +50,7 @@ def picture(
     """
     steps = max(tree.steps, len(tree.greedy.tokens))
     first = _first(now, steps)
-    branches = _branches(tree, text)
+    branches = _branches(tree, text, first)
     beside = _greedy(tree)
     caption = (
         f"Beam search, {tree.beam_size} hypotheses, α = {tree.length_penalty:g}: the best "
@@ -64,7 +65,7 @@ def picture(
     st.caption(plain(caption))
     with st.container(horizontal=True, gap="small"):
         explain()
-        export.picture("search tree", draw, caption, table=lambda: _table(tree))
+        export.picture("search tree", draw, caption, table=lambda: table(tree))
 
 
 def tree_chart(key: str, figure: go.Figure, caption: str, take: Callable[[int], object]) -> None:
@@ -112,7 +113,8 @@ def _first(now: State, steps: int) -> int:
     return first
 
 
-def _branches(tree: SearchTree, text: told.Text) -> list[Branch]:
+def _branches(tree: SearchTree, text: told.Text, first: int) -> list[Branch]:
+    """The nodes as they are drawn; only those in the window have a hover text."""
     leaders = list(_leaders(tree))
     return [
         Branch(
@@ -122,7 +124,7 @@ def _branches(tree: SearchTree, text: told.Text) -> list[Branch]:
             math.exp(min(0.0, each.total - leaders[each.step])),
             WON if each.won else _FATES[each.state],
             each.ended,
-            told.note(tree, i, text),
+            told.note(tree, i, text) if first <= each.step < first + STEPS else "",
         )
         for i, each in enumerate(tree.nodes)
     ]
@@ -131,8 +133,8 @@ def _branches(tree: SearchTree, text: told.Text) -> list[Branch]:
 def _leaders(tree: SearchTree) -> Iterator[float]:
     """For each step, the largest sum among its continuations and the hypotheses finished before."""
     finished = -math.inf
-    for step in range(tree.steps):
-        here = [each for each in tree.nodes if each.step == step]
+    for _, group in itertools.groupby(tree.nodes, lambda each: each.step):
+        here = list(group)
         yield max(finished, *(each.total for each in here))
         finished = max([finished, *(each.total for each in here if _has_finished(each))])
 
@@ -153,7 +155,8 @@ def _greedy(tree: SearchTree) -> Beside:
     return Beside("greedy search", inside, greedy.tokens[outside], notes[outside])
 
 
-def _table(tree: SearchTree) -> Table:
+def table(tree: SearchTree) -> Table:
+    """Every node as a row of numbers, for CSV; programs count from 0."""
     names = ("node", "step", "token", "token id", "parent", "log p", "sum of log p", "score", "state", "won")
     rows = [
         (

@@ -1,0 +1,250 @@
+"""The page Search: the tree, its numbers, the run of a node, samples, and bad addresses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from app_pages import feeds, run, said, view, words
+from streamlit.testing.v1 import AppTest
+
+from figures.base.bars import shown_candidates
+from transformer import Sampling, Translation
+from transformer import interventions as do
+from transformer.decode.tree import SearchTree
+from ui.server import catalogue
+from ui.views.search import tree as search_tree
+
+PAGE = "pages/search.py"
+TEXT = "one two three"
+
+
+def opened(**params: str) -> AppTest:
+    at = run(PAGE, **{"model": "random", "text": TEXT, **params})
+    assert not at.exception
+    return at
+
+
+def tree_of(beam_size: int = 4, **options: object) -> SearchTree:
+    found = catalogue.translator("random").translate(TEXT, beam_size, tree=True, **options).tree
+    assert found is not None
+    return found
+
+
+def charts(at: AppTest) -> list[dict]:
+    return [json.loads(each.proto.spec) for each in at.get("plotly_chart")]
+
+
+def places(at: AppTest) -> set[int]:
+    """The places of the nodes that can be clicked in the first picture."""
+    (found,) = [each for each in charts(at)[0]["data"] if "customdata" in each]
+    return set(found["customdata"])
+
+
+def candidates(at: AppTest) -> list[list[int]]:
+    """The ids of the candidates of every step that the linked view shows."""
+    return feeds(at)["next"]["ids"]
+
+
+def shown(translation: Translation) -> list[list[int]]:
+    """The same for a translation."""
+    return [[each.token_id for each in shown_candidates(step)] for step in translation.steps]
+
+
+def hypotheses(at: AppTest) -> list[str]:
+    return list(at.dataframe[0].value["output"])
+
+
+def test_every_node_of_the_tree_can_be_clicked():
+    tree = tree_of()
+    assert places(opened()) - {-1} == {i for i, node in enumerate(tree.nodes) if node.step < 40}
+
+
+def test_beam_and_length_penalty_come_from_the_address_and_from_their_sliders():
+    at = opened(decode="beam-3", penalty="0.4")
+    tree = tree_of(3, length_penalty=0.4)
+    assert places(at) - {-1} == set(range(len(tree.nodes)))
+    assert "score, α = 0.4" in at.dataframe[0].value
+    slider = {each.label: each for each in at.slider}
+    slider["Hypotheses in the beam"].set_value(5).run()
+    assert at.query_params["decode"] == "beam-5"
+    next(each for each in at.slider if each.label.startswith("Length")).set_value(1.0).run()
+    assert "penalty" not in at.query_params
+    assert places(at) - {-1} == set(range(len(tree_of(5).nodes)))
+
+
+def test_the_ranking_lists_every_output_that_ended_and_the_greedy_one():
+    at, tree = opened(), tree_of()
+    text = catalogue.translator("random").text
+    expected = [text(tree.token_ids(i)) for i in tree.hypotheses]
+    ended = {tree.token_ids(i) for i in tree.hypotheses}
+    if tree.greedy.token_ids not in ended:
+        expected.append(text(tree.greedy.token_ids))
+    assert hypotheses(at) == expected
+    table = at.dataframe[0].value
+    assert next(iter(table["rank by score"])) == 1
+    totals = list(table["Σ log p"])
+    assert totals[list(table["rank by Σ log p"]).index(1)] == max(totals)
+
+
+def test_the_page_says_where_greedy_search_and_the_beam_part():
+    at, tree = opened(), tree_of()
+    best, greedy = tree.token_ids(tree.winner), tree.greedy.token_ids
+    if best == greedy:
+        assert "nothing better here than greedy search" in words(at)
+    else:
+        step = next(i for i, pair in enumerate(zip(best, greedy, strict=False)) if pair[0] != pair[1])
+        assert f"They part at step {step + 1}" in words(at)
+
+
+def test_a_node_shows_its_own_run_with_its_badge():
+    tree = tree_of()
+    node = next(i for i, each in enumerate(tree.nodes) if each.step == 2 and not each.won)
+    at = opened(node=str(node + 1), step="9")
+    strips = feeds(at)["strips"]
+    ids = tree.token_ids(node)
+    assert strips["steps"] == len(ids) == 3
+    assert view(at)["step"] == 2
+    assert feeds(at)["cross"]["badge"]["passed"]
+    assert candidates(at) == shown(catalogue.translator("random").force(TEXT, ids))
+
+
+def test_continuing_keeps_the_tokens_of_the_node_and_searches_on():
+    tree = tree_of()
+    node = next(i for i, each in enumerate(tree.nodes) if each.step == 1 and not each.won and not each.ended)
+    at = opened(node=str(node + 1))
+    at.button("search.continue").click().run()
+    assert not at.exception
+    assert at.query_params["changes"] == do.write_text([do.prefix(tree.token_ids(node))])
+    assert at.query_params["decode"] == "beam-4"
+    assert "node" not in at.query_params
+    kept = [do.prefix(tree.token_ids(node))]
+    assert candidates(at) == shown(catalogue.translator("random").translate(TEXT, 4, interventions=kept))
+
+
+def test_a_token_is_chosen_from_the_list_too():
+    at, tree = opened(node="1"), tree_of()
+    node = next(i for i, each in enumerate(tree.nodes) if each.step == 2)
+    picker = next(each for each in at.selectbox if each.label == "Token of the tree")
+    picker.select(node).run()
+    assert not at.exception
+    assert at.query_params["node"] == str(node + 1)
+    assert feeds(at)["strips"]["steps"] == 3
+
+
+def test_an_output_that_has_ended_cannot_be_continued():
+    at = opened(node=str(tree_of().winner + 1))
+    assert "search.continue" not in {each.key for each in at.button}
+
+
+def test_a_long_tree_has_a_window():
+    text = " ".join(["one two three four five six"] * 7)
+    at = opened(text=text, decode="beam-2", first="5")
+    assert any(each.label.startswith("First of the 40 steps") for each in at.slider)
+    assert charts(at)[0]["layout"]["xaxis"]["ticktext"][0] == "5"
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"penalty": "nan"},
+        {"penalty": "99"},
+        {"node": "x"},
+        {"temperature": "-1"},
+        {"temperature": "hot"},
+        {"top_k": "0"},
+        {"top_p": "7"},
+        {"draws": "1000", "view": "sampling"},
+        {"seed": "-3", "view": "sampling"},
+        {"decode": "beam-99x"},
+    ],
+    ids=str,
+)
+def test_a_bad_value_in_the_address_is_named_in_one_sentence(params: dict[str, str]):
+    at = opened(**params)
+    name = next(iter(params))
+    assert name.replace("_", "\\_") in said(at)
+    assert view(at)
+
+
+def test_a_node_beyond_the_tree_becomes_the_best_output():
+    at = opened(node="9999")
+    assert f"The tree has {len(tree_of().nodes)} tokens" in said(at)
+    assert feeds(at)["strips"]["steps"] == len(tree_of().path(tree_of().winner))
+
+
+def test_a_change_that_no_search_can_make_is_refused_in_one_sentence():
+    at = run(PAGE, model="random", text=TEXT, changes="choose_900_▁drei")
+    assert not at.exception
+    assert len(at.error) == 1
+
+
+def test_a_translation_of_one_s_own_plays_no_part_and_the_page_says_so():
+    at = opened(target="drei zwei")
+    assert "plays no part" in words(at)
+    assert places(at) == places(opened())
+
+
+def test_the_numbers_of_the_tree_are_offered_as_csv():
+    table = search_tree.table(tree_of())
+    tree = tree_of()
+    assert len(table) == len(tree.nodes) + 1
+    rows = [dict(zip(table[0], row, strict=True)) for row in table[1:]]
+    for row, node in zip(rows, tree.nodes, strict=True):
+        assert (row["step"], row["token"], row["state"]) == (node.step, node.token, node.state.value)
+        assert row["parent"] == ("" if node.parent is None else node.parent)
+        assert row["score"] == node.score
+
+
+# --- sampling -----------------------------------------------------------------------------------------------
+
+
+def samples(count: int, **options: object) -> list[str]:
+    translator = catalogue.translator("random")
+    runs = (
+        translator.translate(TEXT, 1, sample=Sampling(seed=seed, **options), capture=False)
+        for seed in range(1, count + 1)
+    )
+    return [each.text for each in sorted(runs, key=lambda each: -sum(each.log_probs))]
+
+
+def test_samples_are_those_of_their_seeds():
+    at = opened(view="sampling", draws="4", temperature="1.2", top_k="5", top_p="0.9")
+    assert list(at.dataframe[0].value["translation"]) == samples(4, temperature=1.2, top_k=5, top_p=0.9)
+    assert list(opened(view="sampling", draws="4").dataframe[0].value["translation"]) == samples(
+        4, temperature=0.8
+    )
+
+
+def test_other_draws_take_the_next_seeds():
+    at = opened(view="sampling", draws="3")
+    at.button("search.again").click().run()
+    assert at.query_params["seed"] == "4"
+    assert set(at.dataframe[0].value["seed"]) == {4, 5, 6}
+
+
+def test_the_distribution_of_the_cursor_s_step_stands_before_and_after():
+    at = opened(view="sampling", draws="2", top_k="2", step="2")
+    bars = [each for chart in charts(at) for each in chart["data"] if each["type"] == "bar"]
+    assert [each["name"] for each in bars] == ["the model", "after temperature, top-k and top-p"]
+    assert sum(1 for share in bars[1]["x"] if share > 0) == 2
+    assert sum(bars[1]["x"]) == pytest.approx(1)
+    assert any("Step 2, which drew" in each.value.replace("\\", "") for each in at.caption)
+
+
+def test_a_sample_can_be_shown_on_every_page():
+    at = opened(view="sampling", draws="3")
+    at.button("search.take").click().run()
+    assert at.query_params["decode"].startswith("sample-")
+
+
+def test_the_home_page_offers_the_settings_only_for_samples():
+    at = run(model="random", text=TEXT, decode="sample-3", temperature="1.4", top_k="3")
+    assert not at.exception
+    assert "sample-3, temperature 1.4, top-k 3" in str(feeds(at)["next"]["caption"])
+    own = catalogue.translator("random").translate(TEXT, 1, sample=Sampling(1.4, 3, None, 3))
+    assert candidates(at) == shown(own)
+    slider = next(each for each in at.slider if each.label == "Temperature")
+    slider.set_value(0.5).run()
+    assert at.query_params["temperature"] == "0.5"
+    assert "Temperature" not in {each.label for each in run(model="random", text=TEXT).slider}
