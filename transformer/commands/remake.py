@@ -14,12 +14,15 @@ from typing import Any
 
 from transformer.commands import card, familiarity, heads, scores, showcase, what_if
 from transformer.lenses.familiarity import read_measure
-from transformer.storage.description import SCORES_FILE, read_config
+from transformer.storage.description import HEADS_FILE, SCORES_FILE, read_config
 from transformer.storage.files import CheckpointError
 from transformer.storage.marks import of_another_model
 
 HEADS_SENTENCES, FAMILIARITY_SENTENCES = 500, 3003
-PARTS = ("heads", "survey", "means", "backups", "probes", "familiarity", "scores", "card", "claims", "first")
+PARTS = (
+    *("heads", "survey", "means", "backups", "experiments", "probes"),
+    *("familiarity", "scores", "card", "claims", "first"),
+)
 SAMPLE_FILE = "tatoeba-en-de.tsv.gz"
 
 
@@ -77,6 +80,7 @@ def parts(directory: Path, corpora: Path, sample: Path) -> list[Part]:
         Part("survey", ["--data", pairs, "--alignments", own], [pairs, own]),
         Part("means", ["--data", pairs], [pairs]),
         Part("backups", ["--data", pairs], [pairs]),
+        Part("experiments", [], [directory / HEADS_FILE]),
         Part("probes", ["--probes", probes, "--texts", train], [*trees, train]),
         Part("familiarity", known, [valid, older, test, newer]),
         Part("scores", folders, [corpora]),

@@ -1,4 +1,4 @@
-"""`python -m transformer backups`: what happens to a model when heads are switched off in pairs."""
+"""`python -m transformer backups` and `experiments`: what a model does when it is changed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.arguments import model_command, open_model, write
-from transformer.storage.description import BACKUPS_FILE, model_digests
+from transformer.storage.description import (
+    BACKUPS_FILE,
+    EXPERIMENTS_FILE,
+    HEADS_FILE,
+    model_digests,
+    read_heads,
+)
 from transformer.storage.files import write_json
 from transformer.text.pairs import read_pairs
 from transformer.translate.translator import Translator
 from transformer.what_if.backup_heads import backup_heads
 from transformer.what_if.pair_effects import pair_effects, to_json
+from transformer.what_if.ready.answers import answers
+from transformer.what_if.ready.answers import to_json as to_values
+from transformer.what_if.ready.questions import EXPERIMENTS
 
 SENTENCES = 60
 
@@ -30,6 +39,12 @@ def add_commands(commands: Any) -> None:
         "--data", required=True, metavar="FILE", help="source<TAB>target lines; sources are read"
     )
     backups.add_argument("--sentences", type=int, default=SENTENCES, help="use the first N pairs of --data")
+    model_command(
+        commands,
+        "experiments",
+        write_experiments,
+        "put a model to the ready experiments and write its experiments.json, which the page What if shows",
+    )
 
 
 def write_backups(arguments: argparse.Namespace) -> int:
@@ -50,6 +65,35 @@ def write_backups(arguments: argparse.Namespace) -> int:
     }
     write_json(directory / BACKUPS_FILE, values)
     write(arguments, values, f"Wrote {directory / BACKUPS_FILE}.")
+    return 0
+
+
+def write_experiments(arguments: argparse.Namespace) -> int:
+    """`experiments`: puts the model to every question that it can read, and writes `experiments.json`.
+
+    Raises:
+        ValueError: There is no such directory, or it has no `heads.json`.
+    """
+    directory = Path(arguments.model)
+    heads = read_heads(directory) if directory.is_dir() else None
+    if heads is None:
+        raise ValueError(f"There is no {directory / HEADS_FILE}, which says where the experiments look.")
+    translator = open_model(arguments)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for each in EXPERIMENTS:
+        try:
+            found[each.name] = [to_values(answer) for answer in answers(translator, each, heads)]
+        except ValueError as error:
+            print(f"{each.name}: left out. {error}", flush=True)
+    values = {
+        "model": translator.name,
+        "command": f"python -m transformer experiments --model {arguments.model}",
+        "date": date.today().isoformat(),
+        "digests": model_digests(directory),
+        "experiments": found,
+    }
+    write_json(directory / EXPERIMENTS_FILE, values)
+    write(arguments, values, f"Wrote {directory / EXPERIMENTS_FILE}.")
     return 0
 
 

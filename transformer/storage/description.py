@@ -20,6 +20,7 @@ SURVEY_FILE = "survey.json"
 SCORES_FILE = "scores.json"
 FAMILIARITY_FILE = "familiarity.json"
 BACKUPS_FILE = "backups.json"
+EXPERIMENTS_FILE = "experiments.json"
 MEANS_FILE = "means.safetensors"
 Digests = dict[str, str]
 """SHA-256 by file."""

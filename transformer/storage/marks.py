@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from transformer.storage.description import (
     BACKUPS_FILE,
     CARD_FILE,
+    EXPERIMENTS_FILE,
     FAMILIARITY_FILE,
     HEADS_FILE,
     MEANS_FILE,
@@ -27,7 +28,15 @@ from transformer.storage.description import (
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.means import WEIGHTS
 
-MEASURED = (HEADS_FILE, SURVEY_FILE, PROBES_FILE, FAMILIARITY_FILE, SCORES_FILE, BACKUPS_FILE)
+MEASURED = (
+    HEADS_FILE,
+    SURVEY_FILE,
+    PROBES_FILE,
+    FAMILIARITY_FILE,
+    SCORES_FILE,
+    BACKUPS_FILE,
+    EXPERIMENTS_FILE,
+)
 """The JSON files that measurements of a model write beside it."""
 DIGESTS = "digests"
 """The field of a JSON file that holds the SHA-256 of the model's files."""

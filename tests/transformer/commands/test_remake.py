@@ -105,7 +105,7 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
     sample = ["--sample", str(folder / "sample")]
     assert main(["remake", "--model", str(directory), "--corpora", str(tmp_path / "none"), *sample]) == 0
     said = capsys.readouterr().out
-    for name in ("heads", "probes", "familiarity", "scores", "card", "claims", "first"):
+    for name in ("heads", "experiments", "probes", "familiarity", "scores", "card", "claims", "first"):
         assert f"{name}: skipped, because " in said
     assert "Made survey, means, backups of" in said
     assert "screenshots" in said.splitlines()[-1]

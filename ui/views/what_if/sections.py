@@ -14,7 +14,7 @@ from ui.shell import frame
 from ui.shell.changed import of_tokens
 from ui.shell.model_picker import pick_model
 from ui.shell.page import open_sentence_page, with_model
-from ui.views.what_if import backup, causal, changes, page
+from ui.views.what_if import backup, causal, changes, experiments, page
 
 TITLE = "What if"
 Switch = Callable[[State], None]
@@ -62,6 +62,21 @@ def _without_sentence(switch: Switch) -> str | None:
     return None
 
 
-_NAMES = {"changes": "Your changes", "causal": "Causal trace", "backup": "Backup heads"}
+def _ready_experiments(switch: Switch) -> None:
+    model = _without_sentence(switch)
+    if model is not None:
+        experiments.show(model)
+
+
+_NAMES = {
+    "changes": "Your changes",
+    "experiments": "Ready experiments",
+    "causal": "Causal trace",
+    "backup": "Backup heads",
+}
 """Names of the sections by the value of `view` in the address; the first is the one without a value."""
-_SECTIONS: dict[str, Callable[[Switch], None]] = {"causal": _causal_trace, "backup": _backup_heads}
+_SECTIONS: dict[str, Callable[[Switch], None]] = {
+    "experiments": _ready_experiments,
+    "causal": _causal_trace,
+    "backup": _backup_heads,
+}

@@ -1,0 +1,145 @@
+"""The section Ready experiments: ten questions, what a model answers, and one click to ask it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import streamlit as st
+
+from figures.base import labels
+from figures.base.bars import percent
+from transformer import interventions as do
+from transformer.storage.description import EXPERIMENTS_FILE
+from transformer.storage.marks import measured
+from transformer.what_if.ready.answers import Answer, Control, Moved, from_json
+from transformer.what_if.ready.questions import EXPERIMENTS, Experiment
+from ui.address import session
+from ui.controls.text import plain
+from ui.server import catalogue
+
+_COLUMNS = 2
+_NOTHING = 0.005
+"""Nats that two decimals do not show."""
+Answers = dict[str, tuple[Answer, ...]]
+"""What a model answered, by the names of the experiments."""
+
+
+def show(model: str) -> None:
+    """Draws the section."""
+    known, found = answered(model)
+    if not found:
+        st.info(
+            "Nobody has asked this model yet. `python -m transformer experiments --model …` writes "
+            f"{EXPERIMENTS_FILE} into its directory.",
+            icon=":material/info:",
+        )
+        return
+    told = f"What **{plain(known)}** does if one thing is changed. Choose one to see it step by step."
+    st.markdown(told if known == model else f"{told} That opens {plain(known)}.")
+    columns = st.columns(_COLUMNS, gap="medium")
+    shown = [each for each in EXPERIMENTS if each.name in found]
+    for number, each in enumerate(shown):
+        with columns[number % _COLUMNS], st.container(border=True):
+            _card(labels.count(number), each, found[each.name], known)
+
+
+def answered(model: str) -> tuple[str, Answers]:
+    """The model whose answers are shown, and these: those of the model, else those of the first one."""
+    for name in dict.fromkeys((model, catalogue.DEFAULT)):
+        if name in catalogue.available() and (found := _answers(name)):
+            return name, found
+    return model, {}
+
+
+def _answers(model: str) -> Answers:
+    try:
+        directory = catalogue.directory(model)
+        return _read(directory, (directory / EXPERIMENTS_FILE).stat().st_mtime_ns)
+    except (KeyError, OSError, ValueError):
+        return {}
+
+
+@cache
+def _read(directory: Path, changed: int) -> Answers:
+    values = measured(directory, EXPERIMENTS_FILE) or {"experiments": {}}
+    return {name: tuple(map(from_json, found)) for name, found in values["experiments"].items()}
+
+
+def _card(number: int, experiment: Experiment, found: Sequence[Answer], model: str) -> None:
+    st.markdown(f"**{number}. {experiment.question}**")
+    st.markdown(f":gray[{plain(experiment.text)} → {plain(found[0].base)}]")
+    for at, answer in enumerate(found):
+        st.markdown(f"{_named(answer, found)}{finding(answer)}")
+        st.button(
+            f"Try it: {plain(_said(answer))}",
+            type="tertiary",
+            icon=":material/science:",
+            on_click=_take,
+            args=(experiment, answer, model),
+            key=f"experiment.{experiment.name}.{at}",
+        )
+    st.caption(f"What this does not prove: {experiment.not_proved}")
+
+
+def _named(answer: Answer, found: Sequence[Answer]) -> str:
+    return f"*{answer.variant}*: " if len(found) > 1 else ""
+
+
+def _said(answer: Answer) -> str:
+    """The changes in words; of several, the first."""
+    first, *more = do.read_text(answer.changes)
+    others = f", and {len(more)} more changes" if more else ""
+    return str(first).replace("“▁", "“") + others
+
+
+def _take(experiment: Experiment, answer: Answer, model: str) -> None:
+    """Opens the changes of an experiment."""
+    chosen = None if model == catalogue.DEFAULT else model
+    step = None if answer.most is None else answer.most.step
+    fresh = {**session.FRESH, "changes": do.read_text(answer.changes), "step": step}
+    session.change(
+        **fresh, text=experiment.text, target=answer.target, model=chosen, view=None, decode="greedy"
+    )
+
+
+# --- one sentence ------------------------------------------------------------------------------------------
+
+
+def finding(answer: Answer) -> str:
+    """What was found, in numbers of the file, as Markdown."""
+    return " ".join(filter(None, (_outcome(answer), _cost(answer), _elsewhere(answer.control))))
+
+
+def _outcome(answer: Answer) -> str:
+    if answer.changed is None:
+        return ""
+    if answer.changed == answer.base:
+        return "The translation stays the same."
+    return f"It becomes **{plain(answer.changed) or '(nothing)'}**"
+
+
+def _cost(answer: Answer) -> str:
+    if answer.delta is None or answer.most is None:
+        return ""
+    if abs(answer.delta) < _NOTHING:
+        return "The translation above is as probable as before."
+    way = "less" if answer.delta < 0 else "more"
+    most = _most(answer.most) if answer.delta < 0 else ""
+    return f"The translation above is **{abs(answer.delta):.2f} nats** {way} probable{most}."
+
+
+def _most(moved: Moved) -> str:
+    token = plain(labels.display(moved.token))
+    return f", most of all “{token}”: {percent(moved.before)} before, {percent(moved.after)} now"
+
+
+def _elsewhere(control: Control | None) -> str:
+    if control is None:
+        return ""
+    low, high = (labels.number(end, "+.2f") for end in (control.lowest, control.highest))
+    return (
+        f"The same change at {control.heads} other heads of the layer moves it by {low} to {high} nats, and "
+        f"{control.as_large} of them move it at least as far."
+    )
