@@ -14,7 +14,7 @@ SAMPLED = State(text="one two", decode="sample-3", temperature=1.2, top_k=5, top
 
 
 def asked(state: State):
-    return request(state, "copy", "one two")
+    return request(state, "en-de", "one two")
 
 
 @pytest.mark.parametrize("changed", [{"temperature": 0.5}, {"top_k": None}, {"top_p": None}])
