@@ -29,6 +29,7 @@ VIEWS = (
     ("pages/positions.py", {"view": "sentence"}),
     ("pages/positions.py", {"view": "results"}),
     ("pages/heads.py", {"view": "relations"}),
+    ("pages/what_if.py", {"changes": "scale_cross_1.1_2.0", "off": "1.hide_1"}),
     ("pages/search.py", {"view": "sampling"}),
 )
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}

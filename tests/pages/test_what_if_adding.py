@@ -139,6 +139,17 @@ def test_lifting_the_causal_mask_keeps_to_the_translation_without_changes_and_sa
     assert not {"target", "changes"} & set(at.query_params)
 
 
+@pytest.mark.parametrize(("way", "cells"), [("next", "next"), ("seen", [(0, 2)]), ("shown", [(None, 2)])])
+def test_one_cell_or_a_column_of_the_decoder_can_be_shown(
+    way: str, cells: str | list[tuple[int | None, int]]
+):
+    at = choose(opened("Attention", 1), "Attention", "decoder")
+    choose(at, "Mask", way)
+    if way != "next":
+        choose(at, "Key", 2)
+    assert add(at) == do.mask("decoder", allow=cells)
+
+
 def test_a_patch_says_what_is_missing_before_there_is_another_sentence():
     at = opened("Another sentence", 0)
     assert at.button("what-if.add").disabled

@@ -146,6 +146,15 @@ def test_a_click_on_a_word_hides_it_and_another_click_shows_it_again():
     assert active(at) == [HEAD]
 
 
+def test_a_long_sentence_offers_its_first_words_and_keeps_what_is_hidden_behind_them():
+    far = do.hide(70)
+    at = opened(far, text=" ".join(["one", "two"] * 60))
+    assert not at.exception
+    words_of(at).set_value([1]).run()
+    assert active(at) == [far, do.hide(1)]
+    assert "The first 64 tokens" in words(at)
+
+
 def test_the_chosen_head_is_switched_off_with_one_click_and_on_again():
     at = click(opened(WORD, kind="decoder", decoder="2.3"), "what-if.switch")
     assert active(at) == [WORD, do.ablate("decoder", 1, 2)]
@@ -158,6 +167,7 @@ def test_the_chosen_cell_can_take_its_row_s_weight_or_be_hidden():
     moved = click(opened(WORD, **params), "what-if.move")
     assert not moved.exception
     assert active(moved)[1] == do.set_row("cross", 1, 0, 1, {2: 1.0})
+    assert (moved.query_params["step"], moved.query_params["source"]) == ("2", "3")
     masked = click(opened(WORD, **params), "what-if.mask")
     assert active(masked)[1] == do.mask("cross", forbid=[(1, 2)], layer=1)
 

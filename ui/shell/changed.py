@@ -59,13 +59,14 @@ def all_of(now: State) -> tuple[Listed, ...]:
 
 
 def take(items: Iterable[Listed], **more: Any) -> None:
-    """Takes another list of changes; the cursor keeps its step.
+    """Takes another list of changes; the cursor stays.
 
     Args:
         items: the list.
         more: other values of the state.
     """
-    session.change(**{**session.RUN, "step": session.current().step, **parted(items), **more})
+    now = session.current()
+    session.change(**{**session.RUN, "step": now.step, "source": now.source, **parted(items), **more})
 
 
 def add(change: Intervention, **more: Any) -> None:

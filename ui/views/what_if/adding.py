@@ -25,6 +25,8 @@ _GROUPS = {
     "Arithmetic": arithmetic.SORTS,
     "Another sentence": patching.SORTS,
 }
+_MOST = 64
+"""Most words that can be clicked."""
 _FORCED = (
     "While decoding, later tokens do not exist. So the causal mask can be lifted only over a finished "
     "translation: the page takes the one without changes and keeps to it."
@@ -42,8 +44,8 @@ def add(opened: Opened) -> None:
 
 def _words(opened: Opened) -> None:
     """The source as the model reads it; a click hides a token from cross-attention, or shows it again."""
-    words = labels.names(opened.translation.source_tokens)
-    hidden = _hidden(len(words))
+    words = labels.names(opened.translation.source_tokens)[:_MOST]
+    hidden = [at for at in range(len(words)) if do.hide(at) in session.current().changes]
     st.pills(
         "Click a word to hide it from cross-attention",
         range(len(words)),
@@ -51,27 +53,20 @@ def _words(opened: Opened) -> None:
         selection_mode="multi",
         default=hidden,
         width="stretch",
-        **pickers.control("what-if.words", tuple(hidden), _hide, words),
+        **pickers.control("what-if.words", hidden, _hide, words),
     )
-
-
-def _hidden(count: int) -> list[int]:
-    found = [each.source_token for each in session.current().changes if isinstance(each, do.Hide)]
-    return sorted({at for at in found if at < count})
+    if len(opened.translation.source_tokens) > _MOST:
+        st.caption(f"The first {_MOST} tokens; a mask of cross-attention can hide any key.")
 
 
 def _hide(chosen: list[int]) -> None:
-    """Makes the chosen tokens those that are hidden."""
+    """Makes the chosen tokens those that are hidden, among the tokens that can be clicked."""
     items = changed.all_of(session.current())
-    kept = [each for each in items if not _shown_again(each, chosen)]
-    there = {each.change for each in kept if each.on}
-    new = [change for at in chosen if (change := do.hide(at)) not in there]
-    kept = [each for each in kept if each.change not in new]
+    acting = [each.change for each in items if each.on]
+    new = [change for at in chosen if (change := do.hide(at)) not in acting]
+    over = [do.hide(at) for at in range(_MOST) if at not in chosen]
+    kept = [each for each in items if each.change not in new and not (each.on and each.change in over)]
     changed.take([*kept, *(Listed(change, True) for change in new)])
-
-
-def _shown_again(item: Listed, chosen: list[int]) -> bool:
-    return item.on and isinstance(item.change, do.Hide) and item.change.source_token not in chosen
 
 
 # --- every other sort ---------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import streamlit as st
 
 from figures.base import labels
 from transformer import interventions as do
+from transformer.model.interventions.masks import Cell
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.views.what_if.sorts import fields
@@ -36,52 +38,58 @@ def _counted(tokens: list[str]) -> list[str]:
     return [f"{labels.count(i)} · {name}" for i, name in enumerate(tokens)]
 
 
-_CELLS = {
-    "cell": "hide one cell",
-    "key": "hide a key from every query",
-    "self": "hide each token from itself",
-    "past": "hide earlier tokens",
-    "future": "hide later tokens (a causal mask)",
-    "lift": "let every later token be seen",
-    "next": "let the next token be seen",
-}
-_OF_KIND = {
-    "encoder": ("cell", "key", "self", "past", "future"),
-    "decoder": ("cell", "key", "self", "past", "lift", "next"),
-    "cross": ("cell", "key"),
-}
-
-
-def _mask(opened: Opened) -> do.Intervention:
-    kind = fields.kind()
-    with st.container(width=260):
-        what = str(st.selectbox("Mask", _OF_KIND[kind], format_func=_CELLS.__getitem__))
-    layers = catalogue.sizes(opened.asked.model)[kind][0]
-    options = [EVERY, *range(layers)]
-    layer = fields.one(
-        "in", options, ["every layer", *(f"layer {labels.count(i)}" for i in range(layers))], 130
-    )
-    at = None if layer == EVERY else layer
-    if what in ("lift", "next"):
-        return do.mask(kind, allow={"lift": "future"}.get(what, what), layer=at)
-    return do.mask(kind, forbid=_PICKED[what](opened, kind) if what in _PICKED else what, layer=at)
-
-
-def _cell(opened: Opened, kind: str) -> list[tuple[int | None, int | None]]:
+def _cell(opened: Opened, kind: str) -> list[Cell]:
     rows = _counted(fields.names(opened.translation, kind)[0])
     query = fields.one("Query", range(len(rows)), rows)
-    return [(query, *cell[1:]) for cell in _key(opened, kind)]
+    return [(query, key) for _, key in _key(opened, kind)]
 
 
-def _key(opened: Opened, kind: str) -> list[tuple[int | None, int | None]]:
+def _key(opened: Opened, kind: str) -> list[Cell]:
     columns = _counted(fields.names(opened.translation, kind)[1])
     return [(None, fields.one("Key", range(len(columns)), columns))]
 
 
-_PICKED: dict[str, Callable[[Opened, str], list[tuple[int | None, int | None]]]] = {
-    "cell": _cell,
-    "key": _key,
+class _Way(NamedTuple):
+    """A way to change a mask: its name, whether it allows or forbids, and the cells, by name or chosen."""
+
+    label: str
+    what: Literal["allow", "forbid"]
+    cells: str | Callable[[Opened, str], list[Cell]]
+
+
+_OWN = {
+    "cell": _Way("hide one cell", "forbid", _cell),
+    "key": _Way("hide a key from every query", "forbid", _key),
 }
+_TO_ITSELF = {
+    "self": _Way("hide each token from itself", "forbid", "self"),
+    "past": _Way("hide earlier tokens", "forbid", "past"),
+}
+_WAYS = {
+    "cross": _OWN,
+    "encoder": _OWN | _TO_ITSELF | {"future": _Way("hide later tokens (a causal mask)", "forbid", "future")},
+    "decoder": _OWN
+    | _TO_ITSELF
+    | {
+        "lift": _Way("lift the causal mask", "allow", "future"),
+        "next": _Way("let the next token be seen", "allow", "next"),
+        "seen": _Way("let one cell be seen", "allow", _cell),
+        "shown": _Way("let every query see a key", "allow", _key),
+    },
+}
+"""Ways to change a mask, by kind; only the decoder's hides anything that could be allowed."""
+
+
+def _mask(opened: Opened) -> do.Intervention:
+    kind = fields.kind()
+    ways = _WAYS[kind]
+    with st.container(width=260):
+        way = ways[str(st.selectbox("Mask", list(ways), format_func=lambda name: ways[name].label))]
+    layers = catalogue.sizes(opened.asked.model)[kind][0]
+    names = ["every layer", *(f"layer {labels.count(i)}" for i in range(layers))]
+    layer = fields.one("in", [EVERY, *range(layers)], names, 130)
+    cells = way.cells if isinstance(way.cells, str) else way.cells(opened, kind)
+    return do.mask(kind, **{way.what: cells}, layer=None if layer == EVERY else layer)
 
 
 SORTS = (

@@ -13,6 +13,7 @@ from transformer.model.interventions.patching import PatchPlace
 from transformer.text.vocabulary import clean
 from transformer.translate.translation import Translation
 from transformer.what_if.difference import align_tokens
+from ui.address import session
 from ui.server import runs
 from ui.server.catalogue import addressed
 from ui.server.opened import Opened
@@ -45,7 +46,7 @@ def _patch(opened: Opened) -> do.Intervention | None:
     place = _place(opened, name)
     if not typed:
         return None
-    text = addressed(opened.asked.model, typed, None)
+    text = addressed(opened.asked.model, typed, session.current().language)
     other = runs.translate(replace(opened.asked, text=text, target=None, changes=()), runs.Untold())
     return do.patch(place, other, _positions(opened.translation, other, place))
 
