@@ -44,6 +44,7 @@ OTHER_VIEWS = {
     "pages/masks.py": ({"mask": "zero"}, {"view": "batch"}),
     "pages/positions.py": ({"view": "sentence"}, {"view": "results"}),
     "pages/heads.py": ({"view": "relations"},),
+    "pages/search.py": ({"view": "sampling"},),
     "pages/compare.py": ({"against": "untrained-1"},),
 }
 """Query parameters of views that a page shows on demand."""

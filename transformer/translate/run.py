@@ -52,9 +52,13 @@ class Repeat:
 
     def distributions(self, token_ids: Sequence[int]) -> Tensor:
         """(target, vocab_size) log-probabilities, from a new and uncached pass over source and output."""
+        request = self.request()
+        return replay(request.model, request.memory, token_ids, observer=request.step_observer)
+
+    def request(self) -> Request:
+        """The request once more, which nobody watches."""
         within = self.within()
-        request = Request(self.equipment.model, self.source(), within)
-        return replay(request.model, request.memory, token_ids, observer=within)
+        return Request(self.equipment.model, self.source(), within, within)
 
 
 class Run:
@@ -102,10 +106,10 @@ class Run:
         step_observer = observer if record_steps else self._repeat.within()
         return Request(self._equipment.model, self._repeat.source(), observer, step_observer)
 
-    def unwatched(self) -> Request:
-        """The same request once more, which nobody watches."""
-        within = self._repeat.within()
-        return Request(self._equipment.model, self._repeat.source(), within, within)
+    @property
+    def unwatched(self) -> Callable[[], Request]:
+        """Makes the same request once more, unwatched, and without holding on to what was recorded."""
+        return self._repeat.request
 
     def translation(self, hypothesis: Hypothesis, steps: tuple[DecodeStep, ...], method: str) -> Translation:
         """The translation with its trace."""

@@ -63,10 +63,10 @@ class Search:
 
     def tree(self, run: Run, wording: Wording) -> SearchTree | None:
         """The tree of the finished search; None if nobody asked for it."""
-        penalty = self.rules.length_penalty
+        penalty, again, limit, rules = self.rules.length_penalty, run.unwatched, run.target, self.rules
 
         def greedy() -> Output:
-            (found,) = finish(decode(run.unwatched(), run.target, rules=self.rules))
+            (found,) = finish(decode(again(), limit, rules=rules))
             score = sum(found.log_probs) / len(found.log_probs) ** penalty
             return Output(wording.pieces(found.token_ids), found.token_ids, found.log_probs, score)
 

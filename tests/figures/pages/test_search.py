@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from figures.base import labels
+from figures.maps.export import printed
 from figures.pages.sampling import before_after
 from figures.pages.search import KEPT, LOST, STEPS, WON, Beside, Branch, ordered, search_tree
 
@@ -119,3 +120,11 @@ def test_the_bars_before_and_after_say_both_probabilities():
     assert [list(each.x) for each in figure.data] == [[0.6, 0.4], [1.0, 0.0]]
     assert figure.layout.yaxis.ticktext == ("a", "<b>b</b>")
     assert figure.data[1].text[1] == "–"
+
+
+def test_a_saved_tree_keeps_its_size_and_bears_its_caption():
+    figure = search_tree(SMALL, NAMES)
+    saved = printed(figure, ["Beam search"])
+    assert saved.layout.width == figure.layout.width
+    assert saved.layout.height > figure.layout.height
+    assert any("Beam search" in each.text for each in saved.layout.annotations)

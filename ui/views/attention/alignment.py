@@ -189,7 +189,7 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
         selection_mode="single-row",
     )
     st.caption(
-        f"Every head, scored against {len(pair.possible)} links made by hand, rule: "
+        f"Every head, scored against {_links(len(pair.possible))} made by hand, rule: "
         f"{_RULES[choice.rule]} · {_badge(opened, choice)['text']} · choose a row to open it"
     )
 
@@ -304,17 +304,20 @@ def _clear() -> None:
 
 
 def _sentence(name: str, text: aligned.Text, found: Links, pair: GoldPair) -> str:
-    links = f"{len(found)} link{'s' * (len(found) != 1)} between words"
-    told = f"{name[0].upper()}{name[1:]} suggests **{links}**"
+    told = f"{name[0].upper()}{name[1:]} suggests **{_links(len(found))} between words**"
     end = "" if len(found) > _NAMED else "."
     told += f": {_listed(text, found, _NAMED)}{end}" if found else "."
     if not pair.possible:
         return told
     rate = score([found], [pair])
     return (
-        f"{told} Against {len(pair.sure)} sure links made by hand: **AER {percent(rate.aer)}**, precision "
-        f"{percent(rate.precision)}, recall {percent(rate.recall)}."
+        f"{told} Against {_links(len(pair.sure), 'sure ')} made by hand: **AER {percent(rate.aer)}**, "
+        f"precision {percent(rate.precision)}, recall {percent(rate.recall)}."
     )
+
+
+def _links(count: int, sort: str = "") -> str:
+    return f"{count} {sort}link{'s' * (count != 1)}"
 
 
 def _trust(opened: Opened, choice: aligned.Choice) -> str:
@@ -360,7 +363,7 @@ def _quantity(choice: aligned.Choice, pair: GoldPair, origin: str | None, part: 
     """What the map shows: its rows, its rule, the part that is drawn, and the links."""
     row = _ROWS["read" if choice.reading else "predicted"]
     rule = _RULES[choice.rule] + (f" {choice.least:.2f}" if choice.rule == "above" else "")
-    by_hand = f"{len(pair.possible)} links made by hand" + (f" ({origin})" if origin else "")
+    by_hand = f"{_links(len(pair.possible))} made by hand" + (f" ({origin})" if origin else "")
     return (
         f"{row} · {rule}{part} · dots: links of attention, squares: {by_hand} · weights, colour from 0 to 1"
     )

@@ -198,15 +198,16 @@ def caption(found: Found) -> str:
     values = [found.value(head, statistic) for head in found.heads]
     span = f"{written(min(values), statistic)} to {written(max(values), statistic)}"
     forced = survey.forced
-    how = {survey.sentences: "read with their own translations", 0: "translated greedily"}.get(
-        forced, f"{forced} read with their own translations, the rest translated greedily"
+    how = {survey.sentences: "each with a given translation", 0: "translated greedily"}.get(
+        forced, f"{forced} with a given translation, the rest translated greedily"
     )
     left_out = f" · {survey.skipped} left out, too long for this model" if survey.skipped else ""
     data = "sample of Tatoeba" if found.file is None else f"your file {labels.shorten(found.file, 24)}"
+    sentences = f"{survey.sentences} sentence{'s' * (survey.sentences != 1)} ({data})"
     return (
-        f"{KIND_NAMES[found.kind]} · all heads · {statistic.label}, colour from {span} · {survey.sentences} "
-        f"sentences ({data}), {how}{left_out} · {survey.model} · derived from recorded traces; to see one "
-        "verified, open an example"
+        f"{KIND_NAMES[found.kind]} · all heads · {statistic.label}, colour from {span} · {sentences}, "
+        f"{how}{left_out} · {survey.model} · derived from recorded traces; to see one verified, open an "
+        "example"
     )
 
 

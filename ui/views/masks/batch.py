@@ -55,8 +55,9 @@ def _take_sentences(text: str) -> None:
 def _rectangle(entries: tuple[BatchEntry, ...], index: int) -> None:
     mask = np.stack([entry.source_mask for entry in entries])
     padding = int((~mask).sum())
+    sentences = f"{len(entries)} sentence{'s' * (len(entries) != 1)}"
     st.markdown(
-        f"{len(entries)} sentences × {mask.shape[1]} tokens make a rectangle of {mask.size} positions; "
+        f"{sentences} × {mask.shape[1]} tokens make a rectangle of {mask.size} positions; "
         f"**{padding} of them ({percent(padding / mask.size)}) are `<pad>`** and hatched."
     )
 
@@ -68,7 +69,7 @@ def _rectangle(entries: tuple[BatchEntry, ...], index: int) -> None:
             draw(),
             key="masks.batch",
             config={"displayModeBar": False},
-            alt=f"The batch of {len(entries)} sentences: {padding} of {mask.size} positions are padding",
+            alt=f"The batch of {sentences}: {padding} of {mask.size} positions are padding",
         )
     caption = f"Source tokens of the batch · {padding} of {mask.size} positions padded · {entries[0].model}"
     export.picture("batch", draw, caption)

@@ -211,9 +211,14 @@ def _found(found: Leak, cells: int) -> str:
     )
     return (
         f"**{found.cells} of {cells} cells are masked, and {found.zeros} of {cells} weights are exactly 0**"
-        f"{besides}; "
-        f"{f'{unequal} rows do not sum' if unequal else 'every row sums'} to 1."
+        f"{besides}; {_unequal(unequal)} to 1."
     )
+
+
+def _unequal(rows: int) -> str:
+    if not rows:
+        return "every row sums"
+    return "1 row does not sum" if rows == 1 else f"{rows} rows do not sum"
 
 
 def _what_if(subject: Subject, view: HeadView, way: Masking, whole: tuple[np.ndarray, np.ndarray]) -> None:
@@ -258,7 +263,7 @@ def _leaks(found: Leak, rows: tuple[str, ...], cursor: int) -> str:
     if not found.cells:
         return "Nothing is masked, so every way of masking gives the same weights."
     tokens = [i for i, token in enumerate(rows) if token != PAD]
-    of = f"{len(tokens)} " + ("rows" if len(tokens) == len(rows) else "rows of tokens")
+    of = f"{len(tokens)} row{'s' * (len(tokens) != 1)}" + " of tokens" * (len(tokens) != len(rows))
     if short := int(found.unequal[tokens].sum()):
         sums = _of_rows(found.sums, "sums to", rows, tokens, cursor)
         return (

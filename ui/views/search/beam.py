@@ -64,9 +64,9 @@ def _beam_size(now: State, rules: SearchRules) -> int:
 
 def _settings(beam_size: int, penalty: float, rules: SearchRules) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
-        with st.container(width=240):
+        with st.container(width=160):
             st.slider("Hypotheses in the beam", 2, LARGEST_BEAM, beam_size, **_beam_control(beam_size))
-        with st.container(width=240):
+        with st.container(width=160):
             low, high = min(PENALTIES[0], penalty), max(PENALTIES[1], penalty)
             st.slider("Length penalty α", low, high, penalty, 0.1, **_penalty_control(penalty, rules))
 

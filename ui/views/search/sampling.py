@@ -70,9 +70,9 @@ def _chosen(draws: Draws, now: State) -> int:
 def _settings(now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         for draw in sampling.controls(now):
-            with st.container(width=190):
+            with st.container(width=150):
                 draw()
-        with st.container(width=190):
+        with st.container(width=150):
             st.slider(
                 "Draws",
                 *DRAWS,
