@@ -41,7 +41,8 @@ def show(opened: Opened, now: State) -> None:
     penalty = rules.length_penalty if now.penalty is None else now.penalty
     _settings(beam_size, penalty, rules)
     asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
-    search = computed.searched(asked, beam_size, penalty)
+    with st.spinner(f"Searching with {beam_size} hypotheses"):
+        search = computed.searched(asked, beam_size, penalty)
     tree, chosen = search.tree, now.node
     assert tree is not None
     if chosen is not None and chosen >= len(tree.nodes):

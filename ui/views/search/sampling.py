@@ -45,7 +45,8 @@ def show(opened: Opened, now: State) -> None:
     drawing, first = runs.drawing_of(now), _first_seed(now)
     seeds = range(first, first + now.draws)
     asked = replace(opened.asked, target=None)
-    draws = computed.drawn(asked, drawing, seeds)
+    with st.spinner("Drawing"):
+        draws = computed.drawn(asked, drawing, seeds)
     greedy = runs.translate(replace(asked, decode="greedy", drawing=runs.USUAL), runs.Untold())
     chosen = _chosen(draws, now)
     sample = draws.nodes[chosen].samples[0]
