@@ -177,7 +177,7 @@ def test_heads_writes_what_the_app_opens_first(model: str, files: dict[str, str]
     assert main(["heads", "--model", model, "--data", files["valid"], "--alignments", files["gold"]]) == 0
     heads = load_checkpoint(model).heads
     assert heads is not None
-    assert set(heads) == {"model", "data", "command", "date", "digests", "default", "heads"}
+    assert set(heads) == {"model", "data", "command", "date", "digests", "default", "heads", "aligner"}
     assert "aer" in heads["heads"]["cross"][0][0]
     assert heads["command"].startswith("python -m transformer heads --model")
 

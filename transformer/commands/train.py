@@ -20,8 +20,6 @@ from transformer.commands.arguments import choose_device
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
 from transformer.storage.card import training_card
-from transformer.storage.description import CARD_FILE
-from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer
@@ -31,15 +29,9 @@ from transformer.training.cost import peak
 from transformer.training.distributed import Workers, joined
 from transformer.training.presets import PRESETS, Preset
 from transformer.training.progress import Progress
-from transformer.training.run_files import (
-    STATE_FILE,
-    Exported,
-    StepLog,
-    load_exported,
-    load_state,
-    save_state,
-)
-from transformer.training.snapshots import moments, save_snapshot
+from transformer.training.run_directory import RunDirectory
+from transformer.training.run_files import STATE_FILE, Exported, load_exported
+from transformer.training.snapshots import moments
 from transformer.training.trainer import Trainer, TrainingOptions, TrainingStep, train
 
 MOST_WEIGHT = 100
@@ -199,75 +191,6 @@ def _data(
             file=sys.stderr,
         )
     return exported, data, valid
-
-
-class RunDirectory:
-    """The directory of a run: the state to resume from, and the model exported from that state.
-
-    Args:
-        path: The directory.
-        trainer: The trainer of the run.
-        exported: Parts of the exported model besides the weights.
-        fingerprint: Fingerprint of the training data.
-        snapshots: Steps whose weights are kept.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        trainer: Trainer,
-        exported: Exported,
-        fingerprint: str,
-        snapshots: tuple[int, ...] = (),
-    ) -> None:
-        self._path, self._trainer, self._exported, self._fingerprint = path, trainer, exported, fingerprint
-        self._snapshots = snapshots
-        self._saved_step = -1
-
-    def begin(self, resume: bool, new_data: bool) -> None:
-        """Loads the saved state (for the same data, unless `new_data`), or saves the untrained model."""
-        if self._trainer.workers.first:
-            self._path.mkdir(parents=True, exist_ok=True)
-            for file in self._path.glob(UNFINISHED):
-                file.unlink()
-        if not resume:
-            self.snapshot()
-            return self.save()
-        changed = load_state(self._path, self._trainer, None if new_data else self._fingerprint)
-        if changed and self._trainer.workers.first:
-            print(f"Resuming with changed options: {', '.join(changed)}.", file=sys.stderr)
-        return self._export()
-
-    def log(self) -> StepLog:
-        """The log, cut at the current step."""
-        return StepLog(self._path, self._trainer.step)
-
-    def choose(self, done: TrainingStep) -> None:
-        """Remembers which weights have the lower validation loss."""
-        if done.valid_loss is not None and done.valid_loss_average is not None:
-            self._exported.averaged = done.valid_loss_average < done.valid_loss
-
-    def snapshot(self) -> None:
-        """Keeps the weights if this is a step whose weights are kept."""
-        if self._trainer.workers.first and self._trainer.step in self._snapshots:
-            save_snapshot(self._path, self._trainer.step, self._trainer.model.state_dict())
-
-    def save(self) -> None:
-        """Writes the state, then the model exported from it; a call for all processes."""
-        if self._saved_step != self._trainer.step:
-            save_state(self._path, self._trainer, self._fingerprint, self._exported)
-            self._export()
-
-    def _export(self) -> None:
-        """Writes the model files from the state, with the averaged weights if they did better."""
-        self._saved_step = step = self._trainer.step
-        if not self._trainer.workers.first:
-            return
-        averaged = self._exported.averaged and self._trainer.average
-        weights = self._trainer.average if averaged else self._trainer.model.state_dict()
-        card = "" if (self._path / CARD_FILE).exists() else self._exported.card
-        config = self._trainer.model.config
-        save_checkpoint(self._path, config, weights, self._exported.tokenizer, card=card, step=step)
 
 
 def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory) -> int:

@@ -13,7 +13,6 @@ import pytest
 from corpus import number_pairs, write_pairs
 
 from transformer.__main__ import main
-from transformer.commands.train import RunDirectory
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.storage.description import WEIGHTS_FILE
@@ -21,6 +20,7 @@ from transformer.storage.files import UNFINISHED
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
+from transformer.training.run_directory import RunDirectory
 from transformer.training.run_files import STATE_FILE, Exported, load_exported
 from transformer.training.trainer import Trainer, TrainingOptions
 
