@@ -30,6 +30,9 @@ VIEWS = (
     ("pages/positions.py", {"view": "results"}),
     ("pages/heads.py", {"view": "relations"}),
     ("pages/what_if.py", {"changes": "scale_cross_1.1_2.0", "off": "1.hide_1"}),
+    ("pages/what_if.py", {"view": "experiments"}),
+    ("pages/what_if.py", {"view": "causal", "other": "one two nine four stop five six"}),
+    ("pages/what_if.py", {"view": "backup"}),
     ("pages/search.py", {"view": "sampling"}),
 )
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}

@@ -38,7 +38,7 @@ def test_a_click_on_a_cell_makes_its_patch_a_change_with_the_same_number(visitor
     assert "encoder output, at three" in told
     number = float(re.search(r"([+−][\d.]+) of", told)[1].replace("−", "-"))
     visitor.page.mouse.click(*place)
-    visitor.page.wait_for_selector("text=1 change is active", timeout=PATIENCE)
+    visitor.page.wait_for_selector("text=The model reads a given translation", timeout=PATIENCE)
     visitor.until(f"() => ({BARS})() !== null")
     assert sum(visitor.page.evaluate(BARS)) == pytest.approx(number, abs=0.006)
     assert number > 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +11,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from transformer import compare_runs, load_trace, load_translator
 from transformer import interventions as do
-from transformer import load_trace
 
 from .conftest import PATIENCE, Visitor
 from .test_export import download, popover
@@ -97,7 +99,7 @@ def test_changes_that_mean_nothing_are_named_in_a_sentence(visitor: Visitor, cha
 
 def test_a_word_a_head_and_a_cell_are_changed_by_clicks(visitor: Visitor) -> None:
     at_what_if(visitor, **link(THREE[1], kind="cross", cross="1.1"))
-    visitor.page.get_by_role("button", name="two", exact=True).click()
+    click_word(visitor, "two")
     until_active(visitor, THREE[1], do.hide(1))
     click_tile(visitor, 2, 3)
     visitor.page.get_by_role("button", name="switch head 4 of layer 3 off").click(timeout=PATIENCE)
@@ -109,17 +111,30 @@ def test_a_word_a_head_and_a_cell_are_changed_by_clicks(visitor: Visitor) -> Non
     visitor.until("new URLSearchParams(location.search).get('source') === '3'")
     visitor.page.get_by_role("button", name="move this row's weight here").click(timeout=PATIENCE)
     until_active(visitor, THREE[1], do.hide(1), off, do.set_row("cross", 0, 0, 1, {2: 1.0}))
-    visitor.page.get_by_role("button", name="two", exact=True).click()
+    click_word(visitor, "two")
     until_active(visitor, THREE[1], off, do.set_row("cross", 0, 0, 1, {2: 1.0}))
+
+
+def click_word(visitor: Visitor, word: str) -> None:
+    """Clicks a word of the source."""
+    rested(visitor)
+    words = visitor.page.locator("[data-testid=stButtonGroup] button")
+    words.filter(has_text=re.compile(f"^{word}$")).click(timeout=PATIENCE)
 
 
 def click_tile(visitor: Visitor, layer: int, head: int) -> None:
     """Clicks a head among the tiles of three layers with four heads."""
-    _click(visitor, "H1", (layer + 0.5) / 3, (head + 0.5) / 4)
+    _at(visitor, "H1", (layer + 0.5) / 3, (head + 0.5) / 4, visitor.page.mouse.click)
 
 
 def click_cell(visitor: Visitor, row: int, column: int) -> None:
     """Clicks a cell of the map of differences."""
+    place_of_cell(visitor, row, column, visitor.page.mouse.click)
+
+
+def place_of_cell(visitor: Visitor, row: int, column: int, act: Callable[[float, float], None]) -> None:
+    """Moves or clicks where the map of differences has a cell."""
+    rested(visitor)
     rows, columns = visitor.page.evaluate(
         """() => {
           const plots = [...document.querySelectorAll('.js-plotly-plot')];
@@ -127,12 +142,63 @@ def click_cell(visitor: Visitor, row: int, column: int) -> None:
           return [Math.max(...y) + 1, Math.max(...x) + 1];
         }"""
     )
-    _click(visitor, "queries", (row + 0.5) / rows, (column + 0.5) / columns)
+    _at(visitor, "queries", (row + 0.5) / rows, (column + 0.5) / columns, act)
 
 
-def _click(visitor: Visitor, text: str, down: float, across: float) -> None:
-    """Clicks a place of the chart that holds a text, by shares of its height and width."""
-    area = visitor.page.locator(".js-plotly-plot").filter(has_text=text).locator(".nsewdrag").first
-    area.scroll_into_view_if_needed(timeout=PATIENCE)
-    box = area.bounding_box()
-    visitor.page.mouse.click(box["x"] + across * box["width"], box["y"] + down * box["height"])
+def _at(visitor: Visitor, text: str, down: float, across: float, act: Callable[[float, float], None]) -> None:
+    """Does something at a place of the chart that holds a text, by shares of its height and width."""
+    rested(visitor)
+    x, y = visitor.page.evaluate(
+        """([text, down, across]) => {
+          const plots = [...document.querySelectorAll('.js-plotly-plot')];
+          const area = plots.find(each => each.textContent.includes(text)).querySelector('.nsewdrag');
+          area.scrollIntoView({ block: 'center' });
+          const box = area.getBoundingClientRect();
+          return [box.left + across * box.width, box.top + down * box.height];
+        }""",
+        [text, down, across],
+    )
+    act(x, y)
+
+
+def rested(visitor: Visitor) -> None:
+    """Waits until the script has ended and both charts of heads are drawn."""
+    visitor.until("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    visitor.until(
+        """['H1', 'queries'].every(text => [...document.querySelectorAll('.js-plotly-plot')].some(
+          plot => plot.textContent.includes(text) && plot.querySelector('.nsewdrag')))"""
+    )
+
+
+def test_the_numbers_arrive_as_csv_with_their_caption(visitor: Visitor, models: Path, tmp_path: Path) -> None:
+    at_what_if(visitor, **link(THREE[1], cross="1.2"))
+    model = load_translator(models / "random")
+    base = model.translate(TEXT)
+    found = compare_runs(base, model.force(TEXT, base.target_ids, interventions=[THREE[1]]))
+    caption, provenance, steps = table(visitor, "what-if-delta", tmp_path)
+    assert caption.startswith("# Δ log p of each token of the unchanged translation")
+    assert do.write_text(THREE[1:2]) in provenance
+    assert [row["token"] for row in steps] == list(base.target_tokens)
+    assert [float(row["Δ log p, nats"]) for row in steps] == pytest.approx(found.delta_log_p, abs=1e-5)
+    *_, cells = table(visitor, "what-if-map", tmp_path)
+    shown = [float(row["difference"]) for row in cells]
+    assert shown == pytest.approx(found.map("cross", 0, 1).ravel(), abs=1e-5)
+
+
+def table(visitor: Visitor, name: str, path: Path) -> tuple[str, str, list[dict[str, str]]]:
+    """Saves the numbers of a figure: caption, provenance and rows."""
+    visitor.page.locator(f".st-key-export-{name} button").first.click(timeout=PATIENCE)
+    box = visitor.page.locator("[data-testid=stPopoverBody]").filter(has_text="CSV")
+    box.wait_for(timeout=PATIENCE)
+    caption, provenance, rows = download(visitor, box, "CSV", path).read_text().split("\n", 2)
+    visitor.page.keyboard.press("Escape")
+    return caption, provenance, list(csv.DictReader(io.StringIO(rows)))
+
+
+def test_a_cell_of_the_map_of_differences_says_both_weights_and_their_difference(visitor: Visitor) -> None:
+    at_what_if(visitor, **link(THREE[1], kind="cross", cross="1.2"))
+    place_of_cell(visitor, 1, 2, visitor.page.mouse.move)
+    place = ".hoverlayer .hovertext"
+    visitor.page.wait_for_selector(place, timeout=PATIENCE)
+    told = visitor.page.eval_on_selector(place, "e => e.textContent")
+    assert re.search(r"changed [\d.]+ · as it is [\d.]+ · difference [+−][\d.]+", told), told

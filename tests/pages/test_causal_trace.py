@@ -94,7 +94,9 @@ def test_the_address_that_a_cell_opens_shows_the_same_number_as_a_change():
     assert not at.error
     charts = [json.loads(each.proto.spec) for each in at.get("plotly_chart")]
     (bars,) = (each["x"] for chart in charts for each in chart["data"] if each["type"] == "bar")
-    assert sum(bars) == pytest.approx(float(shown.panels()["decoder"].shares[1, 2]) * shown.gap, abs=1e-4)
+    gained = float(shown.panels()["decoder"].shares[1, 2]) * shown.gap
+    assert sum(bars) == pytest.approx(gained, abs=1e-4)
+    assert f"together {gained:+.2f} nats".replace("-", "−") in words(at).replace("\\", "")
 
 
 @pytest.mark.parametrize(

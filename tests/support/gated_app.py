@@ -1,5 +1,7 @@
 """Streamlit as the browser tests start it: a translation of a text that begins with ``HELD`` waits at a gate.
 
+The page "Heads over sentences" reads the first ``SAMPLE`` sentences only.
+
     python gated_app.py GATE run app.py …
 
 The gate is a named pipe. The first tokens come slowly and the finished translation not at all, until the test
@@ -19,6 +21,7 @@ HELD = "nine nine nine"
 SLOW_TOKENS, PACE = 20, 0.1
 """So many tokens wait for the gate so many seconds each."""
 PATIENCE = 90.0
+SAMPLE = 40
 
 Stream = Callable[..., Iterator[Any]]
 
@@ -49,8 +52,11 @@ def main() -> None:
     from streamlit.web import cli
 
     from transformer.translate.translator import Translator
+    from ui.server.background import surveys
 
     gate, *arguments = sys.argv[1:]
+    whole = surveys.sample
+    surveys.sample = lambda: whole()[:SAMPLE]
     Translator.stream = gated(Translator.stream, gate)  # type: ignore[method-assign]
     sys.argv = ["streamlit", *arguments]
     cli.main()

@@ -39,6 +39,7 @@ from transformer.training.run_files import (
     load_state,
     save_state,
 )
+from transformer.training.snapshots import moments, save_snapshot
 from transformer.training.trainer import Trainer, TrainingOptions, TrainingStep, train
 
 MOST_WEIGHT = 100
@@ -114,6 +115,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="leave out pairs with more than N tokens on a side",
     )
+    parser.add_argument(
+        "--snapshots",
+        type=int,
+        metavar="N",
+        help="keep the weights of N steps, from the untrained model on, each twice as late as the one before",
+    )
     for name, (_, text) in MAKERS.items():
         parser.add_argument(
             f"--{name}-share", dest=name, type=float, metavar="X", help=f"add X {text} per pair"
@@ -157,7 +164,8 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) 
     config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
     trainer = Trainer(Transformer(config).to(device), data, options, workers)
     exported.card = exported.card or _card(arguments, trainer.model)
-    run_directory = RunDirectory(arguments.output, trainer, exported, _fingerprint(data))
+    kept = () if arguments.snapshots is None else moments(arguments.snapshots, options.steps)
+    run_directory = RunDirectory(arguments.output, trainer, exported, _fingerprint(data), kept)
     run_directory.begin(resume, arguments.new_data)
     if workers.first:
         _report_start(trainer, arguments.output)
@@ -201,10 +209,19 @@ class RunDirectory:
         trainer: The trainer of the run.
         exported: Parts of the exported model besides the weights.
         fingerprint: Fingerprint of the training data.
+        snapshots: Steps whose weights are kept.
     """
 
-    def __init__(self, path: Path, trainer: Trainer, exported: Exported, fingerprint: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        trainer: Trainer,
+        exported: Exported,
+        fingerprint: str,
+        snapshots: tuple[int, ...] = (),
+    ) -> None:
         self._path, self._trainer, self._exported, self._fingerprint = path, trainer, exported, fingerprint
+        self._snapshots = snapshots
         self._saved_step = -1
 
     def begin(self, resume: bool, new_data: bool) -> None:
@@ -214,6 +231,7 @@ class RunDirectory:
             for file in self._path.glob(UNFINISHED):
                 file.unlink()
         if not resume:
+            self.snapshot()
             return self.save()
         changed = load_state(self._path, self._trainer, None if new_data else self._fingerprint)
         if changed and self._trainer.workers.first:
@@ -228,6 +246,11 @@ class RunDirectory:
         """Remembers which weights have the lower validation loss."""
         if done.valid_loss is not None and done.valid_loss_average is not None:
             self._exported.averaged = done.valid_loss_average < done.valid_loss
+
+    def snapshot(self) -> None:
+        """Keeps the weights if this is a step whose weights are kept."""
+        if self._trainer.workers.first and self._trainer.step in self._snapshots:
+            save_snapshot(self._path, self._trainer.step, self._trainer.model.state_dict())
 
     def save(self) -> None:
         """Writes the state, then the model exported from it; a call for all processes."""
@@ -258,6 +281,7 @@ def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory) -
             for each in tell:
                 each(done)
             run_directory.choose(done)
+            run_directory.snapshot()
             if done.step % trainer.options.checkpoint_every == 0:
                 run_directory.save()
             if any(trainer.workers.sum(len(_STOP_REQUESTED))):

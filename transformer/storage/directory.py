@@ -116,10 +116,14 @@ def save_checkpoint(
     write_atomically(directory / WEIGHTS_FILE, serialize_tensors(stored, notes))
 
 
-def load_checkpoint(path: str | Path) -> Checkpoint:
+def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint:
     """Reads a model directory.
 
     The config is checked before memory is allocated, the shapes of all weights before the weights are read.
+
+    Args:
+        path: The directory.
+        weights: The file of weights in it.
 
     Raises:
         CheckpointError: The directory or one of its files is missing, damaged, or belongs to another model.
@@ -127,7 +131,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     directory = Path(path)
     config = read_config(directory)
     tokenizer = _read_tokenizer(directory, config)
-    model = _read_weights(directory, config)
+    model = _read_weights(directory, config, weights)
     heads, means = read_heads(directory), read_means(directory, config)
     return Checkpoint(config, model, tokenizer, heads, read_card(directory), means=means)
 
@@ -174,10 +178,10 @@ class _WithoutMemory(TorchFunctionMode):
 _RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_)
 
 
-def _read_weights(directory: Path, config: TransformerConfig) -> Transformer:
-    path = directory / WEIGHTS_FILE
+def _read_weights(directory: Path, config: TransformerConfig, name: str) -> Transformer:
+    path = directory / name
     if not path.is_file():
-        raise CheckpointError(f"{directory} has no {WEIGHTS_FILE}, so it is not a complete model directory.")
+        raise CheckpointError(f"{directory} has no {name}, so it is not a complete model directory.")
     try:
         with safe_open(path, framework="pt") as file:
             parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118

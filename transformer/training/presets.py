@@ -71,6 +71,18 @@ PRESETS: dict[str, Preset] = {
         options={"steps": 8000},
         shares={"join": 0.05, "plain": 0.08, "typed": 0.05, "swap": 0.05},
     ),
+    "birth": Preset(
+        sizes={
+            "vocab_size": 1000,
+            "d_model": 48,
+            "d_ff": 96,
+            "n_heads": 4,
+            "n_encoder_layers": 2,
+            "n_decoder_layers": 2,
+            "norm": "pre",
+        },
+        options={"steps": 8192, "learning_rate": 5e-3, "warmup": 200, "evaluate_every": 1024},
+    ),
     "tiny": Preset(
         sizes={
             "vocab_size": 400,

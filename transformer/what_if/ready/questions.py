@@ -39,10 +39,10 @@ class Bench:
     base: Translation
 
     @property
-    def aligner(self) -> Head:
-        """The head of cross-attention that aligns best."""
-        layer, head = self.heads["default"]["cross"]
-        return layer, head
+    def aligner(self) -> list[Head]:
+        """The head of cross-attention that aligns best, or the heads whose mean does."""
+        best = self.heads.get("aligner", {}).get("heads") or [self.heads["default"]["cross"]]
+        return [(layer, head) for layer, head in best]
 
     def layers(self, kind: str) -> range:
         """The layers, from 0, that have a kind of attention."""
@@ -94,7 +94,9 @@ EXPERIMENTS = (
         name="aligner",
         question="Remove the head that seems to align: does the model still translate?",
         text=SISTER,
-        variants=lambda on: {"mean": (do.ablate("cross", *on.aligner, by="mean"),)},
+        variants=lambda on: {
+            "mean": tuple(do.ablate("cross", layer, head, by="mean") for layer, head in on.aligner)
+        },
         not_proved="A translation that stays does not show that this head did nothing: others can do the "
         "same work. Backup heads measures this.",
     ),

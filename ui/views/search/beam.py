@@ -41,7 +41,8 @@ def show(opened: Opened, now: State) -> None:
     penalty = rules.length_penalty if now.penalty is None else now.penalty
     _settings(beam_size, penalty, rules)
     asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
-    search = computed.searched(asked, beam_size, penalty)
+    with st.spinner(f"Searching with {beam_size} hypotheses"):
+        search = computed.searched(asked, beam_size, penalty)
     tree, chosen = search.tree, now.node
     assert tree is not None
     if chosen is not None and chosen >= len(tree.nodes):
@@ -64,9 +65,9 @@ def _beam_size(now: State, rules: SearchRules) -> int:
 
 def _settings(beam_size: int, penalty: float, rules: SearchRules) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
-        with st.container(width=240):
+        with st.container(width=160):
             st.slider("Hypotheses in the beam", 2, LARGEST_BEAM, beam_size, **_beam_control(beam_size))
-        with st.container(width=240):
+        with st.container(width=160):
             low, high = min(PENALTIES[0], penalty), max(PENALTIES[1], penalty)
             st.slider("Length penalty α", low, high, penalty, 0.1, **_penalty_control(penalty, rules))
 

@@ -45,7 +45,8 @@ def show(opened: Opened, now: State) -> None:
     drawing, first = runs.drawing_of(now), _first_seed(now)
     seeds = range(first, first + now.draws)
     asked = replace(opened.asked, target=None)
-    draws = computed.drawn(asked, drawing, seeds)
+    with st.spinner("Drawing"):
+        draws = computed.drawn(asked, drawing, seeds)
     greedy = runs.translate(replace(asked, decode="greedy", drawing=runs.USUAL), runs.Untold())
     chosen = _chosen(draws, now)
     sample = draws.nodes[chosen].samples[0]
@@ -70,9 +71,9 @@ def _chosen(draws: Draws, now: State) -> int:
 def _settings(now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         for draw in sampling.controls(now):
-            with st.container(width=190):
+            with st.container(width=150):
                 draw()
-        with st.container(width=190):
+        with st.container(width=150):
             st.slider(
                 "Draws",
                 *DRAWS,

@@ -38,11 +38,12 @@ def show(model: str) -> None:
         return
     told = f"What **{plain(known)}** does if one thing is changed. Choose one to see it step by step."
     st.markdown(told if known == model else f"{told} That opens {plain(known)}.")
-    columns = st.columns(_COLUMNS, gap="medium")
     shown = [each for each in EXPERIMENTS if each.name in found]
-    for number, each in enumerate(shown):
-        with columns[number % _COLUMNS], st.container(border=True):
-            _card(labels.count(number), each, found[each.name], known)
+    for start in range(0, len(shown), _COLUMNS):
+        for place, column in enumerate(st.columns(_COLUMNS, gap="small"), start=start):
+            if place < len(shown):
+                with column, st.container(border=True, height="stretch"):
+                    _card(labels.count(place), shown[place], found[shown[place].name], known)
 
 
 def answered(model: str) -> tuple[str, Answers]:
@@ -139,7 +140,8 @@ def _elsewhere(control: Control | None) -> str:
     if control is None:
         return ""
     low, high = (labels.number(end, "+.2f") for end in (control.lowest, control.highest))
+    many = {0: "none of them moves", 1: "1 of them moves"}.get(control.as_large, f"{control.as_large} move")
     return (
-        f"The same change at {control.heads} other heads of the layer moves it by {low} to {high} nats, and "
-        f"{control.as_large} of them move it at least as far."
+        f"The same change at {control.heads} other heads of the layer moves it by {low} to {high} nats; "
+        f"{many} it as far."
     )

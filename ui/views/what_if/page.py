@@ -99,9 +99,10 @@ def _steps(found: RunDifference, forced: bool) -> None:
         if forced
         else "up to the step at which the runs part, because a change contradicts the unchanged translation"
     )
+    whole = labels.number(float(np.nansum(found.delta_log_p)), "+.2f")
     caption = (
         "Δ log p of each token of the unchanged translation: amber became less probable, purple more; "
-        f"{way} · {found.base.model}"
+        f"{way}; together {whole} nats · {found.base.model}"
     )
 
     def draw() -> go.Figure:

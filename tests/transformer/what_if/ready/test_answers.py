@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from transformer.what_if.ready.answers import answers, from_json, to_json
 from transformer.what_if.ready.questions import EXPERIMENTS, Bench, Experiment
 
 DIRECTORY = Path(__file__).resolve().parents[4] / "assets" / "models" / "en-de"
-HEADS: Mapping[str, Any] = {"default": {"cross": [1, 2]}}
+HEADS: dict[str, Any] = {"default": {"cross": [1, 2]}}
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,9 @@ def test_a_file_gives_back_what_was_written(ready: Translator):
 def test_places_come_from_what_was_measured_and_words_from_the_pieces(ready: Translator):
     base = ready.translate(TEXT)
     bench = Bench(ready, HEADS, base)
-    assert bench.aligner == (1, 2)
+    assert bench.aligner == [(1, 2)]
+    best = {"aligner": {"heads": [[0, 1], [2, 3]]}}
+    assert Bench(ready, HEADS | best, base).aligner == [(0, 1), (2, 3)]
     assert bench.layers("encoder") == range(2)
     (at,) = bench.word("two")
     assert base.source_tokens[at] == "▁two"
@@ -104,15 +105,10 @@ def test_what_is_shipped_is_what_the_first_model_answers():
     assert values is not None
     shipped = values["experiments"]
     assert list(shipped) == [each.name for each in EXPERIMENTS]
-    translator, heads = load_translator(DIRECTORY), {"default": values_of_heads()}
+    translator, heads = load_translator(DIRECTORY), read_heads(DIRECTORY)
+    assert heads is not None
     for each in EXPERIMENTS:
         for answer, written in zip(answers(translator, each, heads), shipped[each.name], strict=True):
             kept = from_json(written)
             assert (answer.changes, answer.base, answer.changed) == (kept.changes, kept.base, kept.changed)
             assert answer.delta == pytest.approx(kept.delta, abs=2e-3)
-
-
-def values_of_heads() -> Any:
-    found = read_heads(DIRECTORY)
-    assert found is not None
-    return found["default"]

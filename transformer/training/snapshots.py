@@ -1,0 +1,81 @@
+"""Snapshots of a run: the weights at a few steps, so that one can watch how heads come into being.
+
+They lie in the run's directory, one file of float16 weights a step; vocabulary and config are the run's.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from torch import Tensor
+
+from transformer.storage.directory import Checkpoint, half_precision, load_checkpoint
+from transformer.storage.files import CheckpointError, write_atomically
+from transformer.storage.tensors import serialize_tensors
+
+FOLDER = "snapshots"
+MOST = 100
+_NAME = re.compile(r"step-(\d{7,9})\.safetensors", re.ASCII)
+
+
+def moments(count: int, steps: int) -> tuple[int, ...]:
+    """The steps at which to keep the weights: the untrained model, then each twice as late, up to the last.
+
+    Heads change fast at the beginning and slowly at the end, so the steps lie evenly on a logarithmic axis. A
+    run too short for so many has fewer.
+
+    Args:
+        count: How many snapshots, including the untrained model.
+        steps: Steps of the whole run.
+
+    Raises:
+        ValueError: The count is not from 2 to ``MOST``.
+    """
+    if not 2 <= count <= MOST:
+        raise ValueError(f"--snapshots is {count}; choose 2 to {MOST}, or leave it out.")
+    halved = (steps // 2**k for k in range(count - 1))
+    return (0, *sorted({step for step in halved if step}))
+
+
+def save_snapshot(directory: Path, step: int, state: dict[str, Tensor]) -> None:
+    """Writes the weights of a step, atomically.
+
+    Args:
+        directory: Directory of the run.
+        step: Step after which these are the weights; 0 is the untrained model.
+        state: The model's `state_dict()`.
+
+    Raises:
+        CheckpointError: A weight is not finite in float16.
+        OSError: The file cannot be written.
+    """
+    (directory / FOLDER).mkdir(parents=True, exist_ok=True)
+    notes = {"format": "pt", "step": str(step)}
+    write_atomically(directory / _file(step), serialize_tensors(half_precision(state), notes))
+
+
+def snapshot_steps(directory: Path) -> tuple[int, ...]:
+    """The steps of which a directory has snapshots, in their order; empty if it has none."""
+    found = (_NAME.fullmatch(path.name) for path in (directory / FOLDER).glob("*.safetensors"))
+    return tuple(sorted(int(match[1]) for match in found if match))
+
+
+def load_snapshot(directory: Path, step: int) -> Checkpoint:
+    """The model as it was after a step.
+
+    Raises:
+        CheckpointError: There is no such snapshot, or it is damaged or belongs to another model.
+    """
+    steps = snapshot_steps(directory)
+    if step not in steps:
+        raise CheckpointError(f"{directory.name} has no snapshot of step {step:,}; it has {_listed(steps)}.")
+    return load_checkpoint(directory, _file(step))
+
+
+def _file(step: int) -> str:
+    return f"{FOLDER}/step-{step:07}.safetensors"
+
+
+def _listed(steps: tuple[int, ...]) -> str:
+    return ", ".join(f"{step:,}" for step in steps) or "none"
