@@ -256,3 +256,66 @@ def _band(column: int) -> dict[str, Any]:
         "line": {"width": 0},
         "layer": "below",
     }
+
+
+@dataclass(frozen=True)
+class Rates:
+    """A schedule as a line.
+
+    Attributes:
+        name: what the legend calls it.
+        steps: from 1.
+        rates: the learning rate of each of these steps.
+        color: of the line.
+        dash: of the line, as Plotly names it.
+    """
+
+    name: str
+    steps: Sequence[int]
+    rates: Sequence[float]
+    color: str
+    dash: str = "solid"
+
+
+def schedules(lines: Sequence[Rates], warmup: int) -> go.Figure:
+    """Draws the learning rate of each step of some schedules.
+
+    Args:
+        lines: the schedules.
+        warmup: the last step of the warm-up that is marked.
+    """
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": labels.escape(each.name),
+            "x": list(each.steps),
+            "y": list(each.rates),
+            "line": {"color": each.color, "dash": each.dash, "width": 2},
+            "hovertemplate": "step %{x:,}: %{y:.3g}",
+        }
+        for each in lines
+    ]
+    edge = {"color": "rgba(128,128,128,.7)", "width": 1, "dash": "dot"}
+    mark = {"type": "line", "x0": warmup, "x1": warmup, "y0": 0, "y1": 1, "yref": "paper", "line": edge}
+    legend = {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "y": 1.02,
+        "yanchor": "bottom",
+        "font": {"size": 11},
+        "itemclick": "toggleothers",
+    }
+    layout = {
+        "height": 340,
+        "margin": {"l": 72, "r": 14, "t": 34, "b": 46},
+        "xaxis": _axis("step") | {"rangemode": "tozero", "tickformat": ",d"},
+        "yaxis": _axis("learning rate") | {"rangemode": "tozero", "tickformat": ".1e"},
+        "shapes": [mark],
+        "dragmode": False,
+        "hovermode": "closest",
+        "showlegend": True,
+        "legend": legend,
+    }
+    return style.figure(style.spec(data, layout))

@@ -13,6 +13,8 @@ from transformer.lenses.filtered import FilteredStep, filtered_steps
 from transformer.lenses.inside import InsideHead, look_inside
 from transformer.lenses.shown import Lesson
 from transformer.lenses.shown import lesson as shown_lesson
+from transformer.lenses.smoothing import SmoothedPosition
+from transformer.lenses.smoothing import smoothed as shown_smoothed
 from transformer.model.sites import AttentionKind, Side
 from transformer.study.facts import Grid, grid
 from transformer.study.statistics import sentence_totals
@@ -176,3 +178,8 @@ def lesson(name: str, translation: Translation) -> Lesson:
     model = translator(name)
     text, target = translation.source_text, translation.target_ids
     return kept("lessons").get((name, text, target, id(model)), lambda: shown_lesson(model, text, target))
+
+
+def smoothed(name: str, lesson: Lesson, position: int, epsilon: float) -> SmoothedPosition:
+    """The loss of a position (from 0) of a model's lesson, with label smoothing."""
+    return shown_smoothed(translator(name), lesson, position, epsilon)

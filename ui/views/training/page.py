@@ -9,13 +9,15 @@ from ui.address import session
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
-from ui.views.training import shown
+from ui.views.training import loss, schedule, shown
 
-_SECTIONS = {"shown": "what it is shown"}
+_SECTIONS = {"shown": "what it is shown", "loss": "loss", "schedule": "schedule"}
 _TOLD = {
     "shown": "Training shows the model the whole target at once; every position learns in the same pass.",
+    "loss": "Label smoothing asks for a little less than certainty: what that does at one position.",
+    "schedule": "The learning rate rises while training warms up, then falls. Here is how, step by step.",
 }
-_SHOWS = {"shown": shown.show}
+_SHOWS = {"shown": shown.show, "loss": loss.show, "schedule": schedule.show}
 
 
 def untouched(_change: Intervention) -> bool:
