@@ -291,7 +291,7 @@ def schedules(lines: Sequence[Rates], warmup: int) -> go.Figure:
             "name": labels.escape(each.name),
             "x": list(each.steps),
             "y": list(each.rates),
-            "line": {"color": each.color, "dash": each.dash, "width": 2},
+            "line": {"color": each.color, "dash": each.dash, "width": 2, "simplify": False},
             "hovertemplate": "step %{x:,}: %{y:.3g}",
         }
         for each in lines
@@ -311,7 +311,7 @@ def schedules(lines: Sequence[Rates], warmup: int) -> go.Figure:
         "height": 340,
         "margin": {"l": 72, "r": 14, "t": 34, "b": 46},
         "xaxis": _axis("step") | {"rangemode": "tozero", "tickformat": ",d"},
-        "yaxis": _axis("learning rate") | {"rangemode": "tozero", "tickformat": ".1e"},
+        "yaxis": _axis("learning rate") | {"rangemode": "tozero", "tickformat": "~g"},
         "shapes": [mark],
         "dragmode": False,
         "hovermode": "closest",

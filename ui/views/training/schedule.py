@@ -21,7 +21,7 @@ from ui.views.training import told
 
 _FORMULA = (
     r"\begin{aligned} lrate &= d_{model}^{-0.5} \cdot "
-    r"\min\!\left(step^{-0.5},\; step \cdot warmup^{-1.5}\right) \\[4pt] "
+    r"\min\!\left(step^{-0.5},\right. \\ &\qquad\quad \left. step \cdot warmup^{-1.5}\right) \\[4pt] "
     r"lrate(%s) &= %s^{-0.5} \cdot %s^{-0.5} = %s \end{aligned}"
 )
 _SEEING = (
