@@ -26,8 +26,8 @@ _FORMULA = (
 )
 _SEEING = (
     "Two slopes meet at the end of the warm-up: before it, the rate rises in a straight line; after it, the "
-    "rate falls with one over the square root of the step. Early steps are small, because Adam's averages "
-    "are still young and the gradients large. A wider model takes smaller steps."
+    "rate falls with one over the square root of the step. Early steps are small, while Adam's averages "
+    "rest on few gradients. A wider model takes smaller steps."
 )
 _POINTS = 240
 _SHOWN = 5

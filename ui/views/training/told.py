@@ -22,7 +22,7 @@ def word(token: str) -> str:
 
 def share(loss: float) -> str:
     """The probability behind a loss in nats."""
-    return percent(min(1.0, math.exp(-loss)))
+    return small(min(1.0, math.exp(-loss)))
 
 
 def losses(lesson: Lesson) -> str:
