@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from transformer import load_translator
 from transformer.lenses.shown import lesson
 from transformer.lenses.smoothing import smoothed
 from transformer.training.loss import projected_loss
@@ -35,6 +36,18 @@ def test_loss_and_gradient_are_those_of_an_independent_cross_entropy(translator,
         for each in found.entries:
             (token_id,) = [i for i in range(len(gradient)) if translator.pieces([i])[0] == each.token]
             assert each.gradient == pytest.approx(float(gradient[token_id]), abs=1e-5)
+
+
+def test_the_bias_of_a_marian_model_counts_too(original):
+    translator = load_translator(original)
+    pair = "one two", translator.force("one two", "eins zwei").target_ids
+    shown = lesson(translator, *pair)
+    assert [each.loss for each in shown.positions] == pytest.approx(
+        [-each for each in translator.force(*pair).log_probs], abs=1e-5
+    )
+    for position in range(len(shown.positions)):
+        loss, _ = reference(translator, shown, position, 0.1)
+        assert smoothed(translator, shown, position, 0.1).loss == pytest.approx(loss, abs=1e-4)
 
 
 def test_the_loss_is_the_weighted_sum_of_its_two_parts(translator, shown):
