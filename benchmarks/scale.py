@@ -45,6 +45,7 @@ OTHER_VIEWS = {
     "pages/positions.py": ({"view": "sentence"}, {"view": "results"}),
     "pages/heads.py": ({"view": "relations"},),
     "pages/search.py": ({"view": "sampling"},),
+    "pages/training.py": ({"view": "loss"}, {"view": "schedule"}),
     "pages/compare.py": ({"against": "untrained-1"},),
 }
 """Query parameters of views that a page shows on demand."""

@@ -29,6 +29,7 @@ PAGES = {
     "inside": "inside_a_head",
     "anatomy": "anatomy",
     "search": "search?text=The+cat+is+sleeping+in+the+garden.&decode=beam-4",
+    "training": "training?text=The+house+is+old.&target=Dieses+Haus+ist+alt.",
     "positions": "positions",
     "masks": "masks",
     "what_if": "what_if?text=The+cat+is+sleeping+in+the+garden.&changes=hide_2",

@@ -34,6 +34,8 @@ VIEWS = (
     ("pages/what_if.py", {"view": "causal", "other": "one two nine four stop five six"}),
     ("pages/what_if.py", {"view": "backup"}),
     ("pages/search.py", {"view": "sampling"}),
+    ("pages/training.py", {"view": "loss"}),
+    ("pages/training.py", {"view": "schedule"}),
 )
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
 

@@ -196,6 +196,7 @@ def test_a_link_to_a_model_that_is_not_here_offers_it_and_fetches_nothing(server
         "pages/anatomy.py",
         "pages/compare.py",
         "pages/positions.py",
+        "pages/training.py",
     ],
 )
 def test_a_marian_model_of_six_layers_and_eight_heads_opens_on_every_page(page: str):

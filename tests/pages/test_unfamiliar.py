@@ -53,7 +53,7 @@ def fresh_desk():
     hub_models.desk.clear()
 
 
-@pytest.mark.parametrize("page", [*LINKED, "pages/masks.py", "pages/compare.py"])
+@pytest.mark.parametrize("page", [*LINKED, "pages/masks.py", "pages/compare.py", "pages/training.py"])
 def test_every_page_with_a_sentence_says_that_a_text_is_strange(strange: str, page: str):
     at = run(page, model=strange)
     assert not at.exception

@@ -19,16 +19,19 @@ from ui.address.values import (
     COUNTS,
     DRAWS,
     LARGEST_SEED,
+    MODEL_WIDTHS,
     OFFSETS,
     ORDERS,
     OWN,
     PARTS,
     PENALTIES,
+    SMOOTHINGS,
     STATISTICS,
     TEMPERATURES,
     TOP_KS,
     TOP_PS,
     VIEWS,
+    WARMUPS,
     WIDTHS,
     WINDOWS,
     Against,
@@ -127,6 +130,9 @@ class State:
         node: the token chosen in the tree on the page Search.
         draws: how many samples that page draws.
         seed: the seed of the first of them; None for that of `decode`.
+        smoothing: the label smoothing ε on the page Training; the paper's is the default.
+        width: d_model of the schedule on that page.
+        warmup: warm-up steps of that schedule.
     """
 
     text: str | None = None
@@ -188,6 +194,9 @@ class State:
     node: int | None = None
     draws: int = 8
     seed: int | None = None
+    smoothing: float = 0.1
+    width: int = 512
+    warmup: int = 4000
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other")
@@ -225,6 +234,9 @@ PAGE_OWN = (
     "node",
     "draws",
     "seed",
+    "smoothing",
+    "width",
+    "warmup",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 KEEP = {"keep": "session"}
@@ -302,12 +314,16 @@ PARAMETERS: dict[str, Parameter] = {
     "node": _POSITION,
     "draws": Parameter(whole(*DRAWS), str),
     "seed": Parameter(whole(0, LARGEST_SEED), str),
+    "smoothing": Parameter(decimal(*SMOOTHINGS), "{:g}".format),
+    "width": Parameter(whole(*MODEL_WIDTHS, step=16), str),
+    "warmup": Parameter(whole(*WARMUPS, step=100), str),
 }
 
 
 _NUMBERS = (
     *("d_model", "base", "positions", "offset"),
     *("temperature", "top_k", "top_p", "penalty", "draws", "seed"),
+    *("smoothing", "width", "warmup"),
 )
 """Values that are clamped to a range; if that changes a value, the page says so."""
 

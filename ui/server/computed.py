@@ -11,6 +11,10 @@ from transformer import Translation, Translator
 from transformer.lenses.block import Block, open_block
 from transformer.lenses.filtered import FilteredStep, filtered_steps
 from transformer.lenses.inside import InsideHead, look_inside
+from transformer.lenses.shown import Lesson
+from transformer.lenses.shown import lesson as shown_lesson
+from transformer.lenses.smoothing import SmoothedPosition
+from transformer.lenses.smoothing import smoothed as shown_smoothed
 from transformer.model.sites import AttentionKind, Side
 from transformer.study.facts import Grid, grid
 from transformer.study.statistics import sentence_totals
@@ -162,3 +166,20 @@ def filtered(asked: Asked, translation: Translation) -> tuple[FilteredStep, ...]
     return kept("filtered").get(
         (asked, id(translation)), lambda: filtered_steps(model, translation, sampling)
     )
+
+
+def lesson(name: str, translation: Translation) -> Lesson:
+    """A pair as training shows it to a model as it is, without changes.
+
+    Args:
+        name: the model.
+        translation: gives source and target.
+    """
+    model = translator(name)
+    text, target = translation.source_text, translation.target_ids
+    return kept("lessons").get((name, text, target, id(model)), lambda: shown_lesson(model, text, target))
+
+
+def smoothed(name: str, lesson: Lesson, position: int, epsilon: float) -> SmoothedPosition:
+    """The loss of a position (from 0) of a model's lesson, with label smoothing."""
+    return shown_smoothed(translator(name), lesson, position, epsilon)

@@ -91,6 +91,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "searches": (16, held),
     "branches": (64, held),
     "draws": (32, None),
+    "lessons": (64, lambda found: found.features.nbytes),
     "filtered": (32, None),
     "overviews": (64, None),
     "statistics": (64, None),

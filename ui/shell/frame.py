@@ -18,8 +18,8 @@ _STYLE = """
 .stAppHeader { height: 1.6rem; min-height: 1.6rem; background: transparent; }
 .stSidebarHeader { height: 1.2rem; min-height: 1.2rem; padding-bottom: 0; }
 .stSidebar .stVerticalBlock { gap: .35rem; }
-.stSidebar .st-key-menu { gap: .25rem; }
-.st-key-menu [data-testid="stCaptionContainer"] { padding-top: .45rem; font-size: .8rem; }
+.stSidebar .st-key-menu { gap: .16rem; }
+.st-key-menu [data-testid="stCaptionContainer"] { padding-top: .25rem; font-size: .8rem; }
 .stElementContainer:has(> .st-key-menu-addresses), .st-key-menu-addresses { display: none; }
 .st-key-feeders { display: none; }
 .stMainBlockContainer hr { margin: .3rem 0; }

@@ -35,6 +35,7 @@ GROUPS: dict[str, tuple[Page, ...]] = {
     "How it works": (
         Page("pages/anatomy.py", "Anatomy", ":material/account_tree:"),
         Page("pages/search.py", "Search", ":material/alt_route:"),
+        Page("pages/training.py", "Training", ":material/model_training:"),
         Page("pages/positions.py", "Positions", ":material/straighten:"),
         Page("pages/masks.py", "Masks", ":material/grid_off:"),
     ),

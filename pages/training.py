@@ -1,0 +1,14 @@
+"""Training: what a model is shown, what its loss is, and how fast it learns."""
+
+from __future__ import annotations
+
+from ui.shell.page import open_sentence_page, with_model
+from ui.shell.sentence import own_translation
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Training"):
+    from ui.views.training import page
+
+opened = open_sentence_page("Training", lambda now: own_translation(now.target), changes=page.untouched)
+if opened is not None:
+    with_model(opened, page.show)

@@ -1,0 +1,48 @@
+"""The settings of a training run, as the command on a model's card states them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any
+
+from transformer.training.presets import PRESETS
+from transformer.training.trainer import TrainingOptions
+
+_CODE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_FLAG = re.compile(r"--([a-z][a-z-]*)[ =]+([^\s\"'\\]+)")
+_COMMAND = re.compile(r"\btransformer\s+train\b")
+_KINDS: dict[type, Any] = {int: int, float: float, str: str}
+
+
+def stated_options(card: str) -> TrainingOptions | None:
+    """The options of the last training command in a card's blocks of code.
+
+    If a flag occurs several times, as it does if a run was resumed, the last value counts.
+
+    Args:
+        card: Markdown.
+
+    Returns:
+        The options; None if the card states no such command, or one that cannot be read.
+    """
+    code = [block for block in _CODE.findall(card) if _COMMAND.search(block)]
+    if not code:
+        return None
+    flags = dict(_FLAG.findall("\n".join(code)))
+    preset = PRESETS.get(flags.get("preset", "en-de"))
+    try:
+        return TrainingOptions(**{**(preset.options if preset else {}), **_given(flags)})
+    except (ValueError, TypeError):
+        return None
+
+
+def _given(flags: dict[str, str]) -> dict[str, Any]:
+    """The flags that are options of training, as values.
+
+    Raises:
+        ValueError: A value is not of the option's type.
+    """
+    named = {field.name.replace("_", "-"): field for field in fields(TrainingOptions)}
+    stated = {flag: named[flag] for flag in flags if flag in named and type(named[flag].default) in _KINDS}
+    return {field.name: _KINDS[type(field.default)](flags[flag]) for flag, field in stated.items()}

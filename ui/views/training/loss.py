@@ -1,0 +1,119 @@
+"""Loss: the smoothed target of one position, what it costs, and the gradient that it sends back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import labels
+from figures.pages.smoothing import Piece, against_target, gradient_bars
+from transformer.lenses.shown import Lesson
+from transformer.lenses.smoothing import Entry, SmoothedPosition
+from ui.address import session
+from ui.address.parameters import State
+from ui.address.values import SMOOTHINGS
+from ui.controls import export, pickers
+from ui.controls.export import Table
+from ui.controls.text import plain
+from ui.server import computed
+from ui.server.opened import Opened
+from ui.views.training import told
+
+_FORMULA = (
+    r"\begin{aligned} L &= (1-\varepsilon)\,(-\log p_y) + "
+    r"\varepsilon \cdot \frac{1}{V} \sum_{k=1}^{V} -\log p_k \\[4pt] "
+    r"&= %s \cdot %s + %s \cdot %s = %s \text{ nats} \end{aligned}"
+)
+_GRADIENT = (
+    r"\frac{\partial L}{\partial z_k} = p_k - q_k, \qquad "
+    r"q_k = (1-\varepsilon)\,[k = y] + \frac{\varepsilon}{V}"
+)
+_SEEING = (
+    "Label smoothing takes ε of the target's probability from the right piece and spreads it evenly over "
+    "all V pieces. The gradient with respect to a logit is the model's probability minus the target's: a "
+    "negative one raises the logit, a positive one lowers it. Training steps against the gradient."
+)
+
+
+def show(opened: Opened, now: State) -> None:
+    """Draws the section."""
+    lesson = computed.lesson(opened.asked.model, opened.translation)
+    place = min(now.step or 0, len(lesson.positions) - 1)
+    _controls(lesson, place, now.smoothing)
+    found = computed.smoothed(opened.asked.model, lesson, place, now.smoothing)
+    st.markdown(told.smoothed(lesson.positions[place], place, found))
+    st.latex(_with_numbers(found))
+    _pictures(found, place, opened.translation.model)
+
+
+def _controls(lesson: Lesson, place: int, epsilon: float) -> None:
+    names = {i: told.position(each, i) for i, each in enumerate(lesson.positions)}
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        with st.container(width=260):
+            st.selectbox(
+                "Position of the target",
+                list(names),
+                index=place,
+                format_func=names.__getitem__,
+                **pickers.control("position", place, lambda i: session.change(step=i), names.values()),
+            )
+        with st.container(width=300):
+            st.slider(
+                "Label smoothing ε",
+                *SMOOTHINGS,
+                epsilon,
+                0.01,
+                **pickers.control(
+                    "smoothing", epsilon, lambda each: session.change(smoothing=round(each, 2))
+                ),
+            )
+
+
+def _with_numbers(found: SmoothedPosition) -> str:
+    parts = (1 - found.epsilon, found.bare_loss, found.epsilon, found.spread, found.loss)
+    return _FORMULA % tuple(f"{value:.2f}" for value in parts)
+
+
+def _pictures(found: SmoothedPosition, place: int, model: str) -> None:
+    pieces = [_piece(each, found) for each in (*found.entries, found.rest)]
+    where = f"position {labels.count(place)} · ε = {found.epsilon:g} · {model}"
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _picture(
+            "target",
+            lambda: against_target(pieces, found.right),
+            f"The model's probabilities and the smoothed target (the right piece in bold) · {where}",
+            found,
+        )
+    with right:
+        _picture(
+            "gradient",
+            lambda: gradient_bars(pieces, found.right),
+            f"The gradient of the loss with respect to each logit, p − q; all of them sum to 0 · {where}",
+            found,
+        )
+    pickers.seen("What am I seeing?", _SEEING, _GRADIENT)
+
+
+def _picture(name: str, draw: Callable[[], go.Figure], caption: str, found: SmoothedPosition) -> None:
+    st.plotly_chart(draw(), key=f"training.{name}", config={"displayModeBar": False}, alt=caption)
+    st.caption(plain(caption))
+    export.picture(name, draw, caption, table=lambda: table(found))
+
+
+def _piece(each: Entry, found: SmoothedPosition) -> Piece:
+    others = found.pieces - len(found.entries)
+    name = labels.display(each.token) if each is not found.rest else f"{others:,} others"
+    return Piece(name, each.share, each.target, each.bare)
+
+
+def table(found: SmoothedPosition) -> Table:
+    """The pieces that are shown, as rows of numbers for CSV."""
+    names = ("token", "p", "q", "q without smoothing", "p - q", "p - q without smoothing")
+    rows = [
+        (each.token or "all others", each.share, each.target, each.bare, each.gradient, each.bare_gradient)
+        for each in (*found.entries, found.rest)
+    ]
+    return [names, *rows]

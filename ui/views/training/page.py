@@ -1,0 +1,36 @@
+"""The page Training: its sections."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from transformer.model.interventions import Intervention
+from ui.address import session
+from ui.controls import pickers
+from ui.controls.text import plain
+from ui.server.opened import Opened
+from ui.views.training import loss, schedule, shown
+
+_SECTIONS = {"shown": "what it is shown", "loss": "loss", "schedule": "schedule"}
+_TOLD = {
+    "shown": "Training shows the model the whole target at once; every position learns in the same pass.",
+    "loss": "Label smoothing asks for a little less than certainty: what that does at one position.",
+    "schedule": "The learning rate rises while training warms up, then falls. Here is how, step by step.",
+}
+_SHOWS = {"shown": shown.show, "loss": loss.show, "schedule": schedule.show}
+
+
+def untouched(_change: Intervention) -> bool:
+    """No change holds on this page: training sees the model as it is."""
+    return False
+
+
+def show(opened: Opened) -> None:
+    """Draws the page."""
+    now = session.current()
+    pickers.variants(_SECTIONS, now.view, _TOLD)
+    section = now.view if now.view in _SHOWS else "shown"
+    try:
+        _SHOWS[section](opened, now)
+    except ValueError as error:
+        st.error(plain(str(error)), icon=":material/error:")

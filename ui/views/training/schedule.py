@@ -1,0 +1,123 @@
+"""Schedule: equation 3 of the paper for any d_model and warm-up, and the model's own schedule."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import style
+from figures.pages.training import Rates, schedules
+from transformer.training.stated import stated_options
+from transformer.training.trainer import TrainingOptions, learning_rate
+from ui.address import session
+from ui.address.parameters import State
+from ui.address.values import MODEL_WIDTHS, WARMUPS
+from ui.controls import export, pickers
+from ui.controls.export import Table
+from ui.controls.text import plain
+from ui.server import catalogue
+from ui.server.opened import Opened
+from ui.views.training import told
+
+_FORMULA = (
+    r"\begin{aligned} lrate &= d_{model}^{-0.5} \cdot "
+    r"\min\!\left(step^{-0.5},\right. \\ &\qquad\quad \left. step \cdot warmup^{-1.5}\right) \\[4pt] "
+    r"lrate(%s) &= %s^{-0.5} \cdot %s^{-0.5} = %s \end{aligned}"
+)
+_SEEING = (
+    "Two slopes meet at the end of the warm-up: before it, the rate rises in a straight line; after it, the "
+    "rate falls with one over the square root of the step. Early steps are small, while Adam's averages "
+    "rest on few gradients. A wider model takes smaller steps."
+)
+_POINTS = 240
+_SHOWN = 5
+"""How many times the warm-up the picture reaches at least."""
+
+
+def show(opened: Opened, now: State) -> None:
+    """Draws the section."""
+    paper = paper_options(now.warmup)
+    model = catalogue.translator(opened.asked.model)
+    own = stated_options(model.card)
+    _controls(now)
+    st.latex(_with_numbers(paper, now.width))
+    st.markdown(told.paper_schedule(paper, now.width))
+    if own is not None:
+        st.markdown(told.own_schedule(model.name, own, model.config.d_model))
+    else:
+        st.caption("The card of this model states no training command, so its own schedule is not drawn.")
+    last = max(_SHOWN * now.warmup, 0 if own is None else own.steps)
+    lines = [_line(f"equation 3: d_model {now.width:,}, warm-up {now.warmup:,}", paper, now.width, last)]
+    if own is not None:
+        lines.append(_own(model.name, own, model.config.d_model))
+    _picture(lines, now)
+
+
+def paper_options(warmup: int) -> TrainingOptions:
+    """The options under which `learning_rate` is equation 3."""
+    return TrainingOptions(schedule="inverse_sqrt", learning_rate=1.0, warmup=warmup)
+
+
+def _controls(now: State) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        with st.container(width=300):
+            st.slider(
+                "d_model",
+                *MODEL_WIDTHS,
+                now.width,
+                16,
+                **pickers.control("width", now.width, lambda each: session.change(width=int(each))),
+            )
+        with st.container(width=300):
+            st.slider(
+                "Warm-up steps",
+                *WARMUPS,
+                now.warmup,
+                100,
+                **pickers.control("warmup", now.warmup, lambda each: session.change(warmup=int(each))),
+            )
+
+
+def _with_numbers(paper: TrainingOptions, width: int) -> str:
+    warmup = f"{paper.warmup:,}".replace(",", r"{,}")
+    wide = f"{width:,}".replace(",", r"{,}")
+    return _FORMULA % (warmup, wide, warmup, told.power(learning_rate(paper, paper.warmup, width)))
+
+
+def _steps(last: int, *corners: int) -> list[int]:
+    """Steps from 1 on, evenly spread, and those at which a line bends."""
+    even = {1 + round(i * (last - 1) / _POINTS) for i in range(_POINTS + 1)}
+    return sorted(even | {each for each in corners if 1 <= each <= last})
+
+
+def _line(name: str, options: TrainingOptions, width: int, last: int) -> Rates:
+    steps = _steps(last, options.warmup)
+    return Rates(name, steps, [learning_rate(options, step, width) for step in steps], style.POSITIVE)
+
+
+def _own(name: str, options: TrainingOptions, width: int) -> Rates:
+    steps = _steps(options.steps, options.warmup, options.steps - options.decay_steps)
+    rates = [learning_rate(options, step, width) for step in steps]
+    return Rates(f"{name}: as trained ({options.schedule})", steps, rates, style.NEGATIVE, "dash")
+
+
+def _picture(lines: list[Rates], now: State) -> None:
+    names = " · ".join(each.name for each in lines)
+    caption = f"Learning rate of each step · dotted: the end of the slider's warm-up · {names}"
+
+    def draw() -> go.Figure:
+        return schedules(lines, now.warmup)
+
+    st.plotly_chart(draw(), key="training.schedule", config={"displayModeBar": False}, alt=caption)
+    st.caption(plain(caption))
+    with st.container(horizontal=True, gap="small"):
+        pickers.seen("What am I seeing?", _SEEING)
+        export.picture("schedule", draw, caption, sentence=False, table=lambda: table(lines))
+
+
+def table(lines: list[Rates]) -> Table:
+    """The points of the lines, for CSV."""
+    rows = [
+        (each.name, step, rate) for each in lines for step, rate in zip(each.steps, each.rates, strict=True)
+    ]
+    return [("schedule", "step", "learning rate"), *rows]
