@@ -30,10 +30,10 @@ MOST_WORKERS = 4
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker for each processor that this process may use; none if there is one, or files are named."""
+    """One worker more than processors, since browsers wait; none for one processor, or if files are named."""
     may_use = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
     named = any(Path(argument.partition("::")[0]).is_file() for argument in config.args)
-    return 0 if named or len(may_use) == 1 else min(len(may_use), MOST_WORKERS)
+    return 0 if named or len(may_use) == 1 else min(len(may_use) + 1, MOST_WORKERS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
