@@ -125,6 +125,22 @@ def token_axis(labels: Sequence[str], size: int = SIZE, count: int | None = None
     }
 
 
+LEGEND: dict[str, Any] = {
+    "showlegend": True,
+    "legend": {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "y": 1,
+        "yanchor": "top",
+        "yref": "container",
+        "font": {"size": 11},
+        "itemclick": False,
+        "itemdoubleclick": False,
+        "traceorder": "normal",
+    },
+}
+"""A legend along the upper edge of a figure, as parts of its layout."""
 _CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "showlegend": False}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.base import labels, style
+from figures.base.cells import colour_bar
 from figures.base.grid import token_grid
 from figures.maps.heatmap import LARGEST, LEGEND, hatching
 
@@ -101,23 +102,8 @@ def _hover(rows: Sequence[str], columns: Sequence[str], compared: np.ndarray) ->
 
 
 def _scale(end: float) -> dict[str, Any]:
-    """The colour bar under the map."""
-    return {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "y": 0,
-        "yanchor": "top",
-        "xpad": 0,
-        "ypad": 4,
-        "len": 0.7,
-        "thickness": 8,
-        "outlinewidth": 0,
-        "tickvals": [-end, 0, end],
-        "ticktext": [f"−{end:.1f}", "0", f"{end:.1f}"],
-        "tickfont": {"size": 9},
-        "title": {"text": "weight, A − B", "side": "top", "font": {"size": 9}},
-    }
+    ticks = {-end: f"−{end:.1f}", 0.0: "0", end: f"{end:.1f}"}
+    return colour_bar(ticks, 0.7, 9, "weight, A − B") | {"ypad": 4}
 
 
 def _row_ends(layout: dict[str, Any], distances: np.ndarray) -> dict[str, Any]:

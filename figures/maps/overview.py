@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from figures.base import labels, style
+from figures.base.cells import hover, targets
 from figures.maps.heatmap import levels, pool
 
 LARGEST_TILE = 32
@@ -160,19 +161,8 @@ def _targets(
 ) -> dict[str, Any]:
     """Invisible squares over the tiles, because Streamlit reports no clicks on a heatmap."""
     places = [(layer, head) for layer, line in enumerate(numbers) for head in line]
-    unseen = {"marker": {"opacity": 0}}
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": xs * len(ys),
-        "y": [y for y in ys for _ in xs],
-        "customdata": places,
-        "hovertext": [labels.escape(_hover(*place, notes)).replace("\n", "<br>") for place in places],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        "marker": {"symbol": "square", "size": side, "opacity": 0, "color": "rgba(128,128,128,1)"},
-        "selected": unseen,
-        "unselected": unseen,
-    }
+    texts = [hover(_hover(*place, notes)) for place in places]
+    return targets(xs * len(ys), [y for y in ys for _ in xs], places, texts, side)
 
 
 def _names(

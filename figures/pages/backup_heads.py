@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.base import labels, style
+from figures.base.cells import axis, colour_bar, hover, targets
 
 _SIZE = 560
 """Px of the map's width and height, labels included."""
@@ -43,9 +44,10 @@ def pairs_map(pairs: Pairs) -> go.Figure:
     values = np.where(np.tri(len(pairs.heads), dtype=bool), pairs.values, np.nan).astype(np.float32)
     end = max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-3)
     names = [labels.head_name(*head) for head in pairs.heads]
+    every = -(-len(names) // _ROOM)
     layout = {
-        "xaxis": _axis(names, "bottom") | {"tickangle": -90},
-        "yaxis": _axis(names, "left") | {"range": [len(names) - 0.5, -0.5]},
+        "xaxis": axis(names, "bottom", 9, every) | {"tickangle": -90},
+        "yaxis": axis(names, "left", 9, every),
         "height": _SIZE,
         "margin": {"l": _LABELS, "t": 6, "r": 6, "b": _LABELS},
         "shapes": [*(_frame(at) for at in range(len(names))), *_lines(pairs.heads)],
@@ -68,58 +70,21 @@ def pairs_map(pairs: Pairs) -> go.Figure:
 
 
 def _scale(end: float) -> dict[str, Any]:
-    """The colour bar over the empty half of the map."""
-    return {
-        "orientation": "h",
-        "x": 0.96,
-        "xanchor": "right",
-        "y": 1,
-        "yanchor": "top",
-        "xpad": 0,
-        "ypad": 8,
-        "len": 0.5,
-        "thickness": 8,
-        "outlinewidth": 0,
-        "tickvals": [-end, 0, end],
-        "ticktext": [labels.number(value, ".3f") for value in (-end, 0, end)],
-        "tickfont": {"size": 10},
-        "title": {"text": "nats per token", "side": "top", "font": {"size": 10}},
-    }
+    """The colour bar, over the empty half of the map."""
+    ticks = {value: labels.number(value, ".3f") for value in (-end, 0.0, end)}
+    above = {"x": 0.96, "xanchor": "right", "y": 1, "ypad": 8}
+    return colour_bar(ticks, 0.5, title="nats per token") | above
 
 
 def _targets(pairs: Pairs) -> dict[str, Any]:
-    """Invisible squares over the cells, because Streamlit reports no clicks on a heatmap."""
     places = [(i, j) for i in range(len(pairs.heads)) for j in range(i + 1)]
-    unseen = {"marker": {"opacity": 0}}
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [column for _, column in places],
-        "y": [row for row, _ in places],
-        "customdata": places,
-        "hovertext": [labels.escape(pairs.notes[i][j]).replace("\n", "<br>") for i, j in places],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        "marker": {"symbol": "square", "size": 14, "opacity": 0, "color": "rgba(128,128,128,1)"},
-        "selected": unseen,
-        "unselected": unseen,
-    }
-
-
-def _axis(names: Sequence[str], side: str) -> dict[str, Any]:
-    shown = range(0, len(names), -(-len(names) // _ROOM))
-    return {
-        "tickmode": "array",
-        "tickvals": list(shown),
-        "ticktext": [names[at] for at in shown],
-        "side": side,
-        "range": [-0.5, len(names) - 0.5],
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-        "automargin": False,
-        "ticks": "",
-        "tickfont": {"size": 9},
-    }
+    return targets(
+        [column for _, column in places],
+        [row for row, _ in places],
+        places,
+        [hover(pairs.notes[i][j]) for i, j in places],
+        14,
+    )
 
 
 def _frame(at: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.base import labels, style
+from figures.base.cells import axis, colour_bar, hover, targets
 
 _ROWS = {"few": 24, "many": 15}
 """Px of a row: of a map with few rows, and of one with many."""
@@ -61,8 +62,8 @@ def trace_map(panel: TracePanel, end: float, legend: bool = True) -> go.Figure:
     height = _ROWS["few" if len(panel.rows) <= _MANY else "many"]
     below = _LEGEND if legend else 6
     layout = {
-        "xaxis": _axis(panel.tokens, "top") | {"tickangle": -90, "ticktext": labels.ticks(panel.tokens)},
-        "yaxis": _axis(panel.rows, "left") | {"range": [len(panel.rows) - 0.5, -0.5]},
+        "xaxis": axis(labels.ticks(panel.tokens), "top") | {"tickangle": -90},
+        "yaxis": axis(list(map(labels.escape, panel.rows)), "left"),
         "height": _LABELS + height * len(panel.rows) + below,
         "margin": {"l": 84, "t": _LABELS, "r": 6, "b": below},
         "shapes": [_ground(), *(_line(row - 0.5) for row in panel.parted)],
@@ -74,6 +75,8 @@ def trace_map(panel: TracePanel, end: float, legend: bool = True) -> go.Figure:
 
 
 def _cells(panel: TracePanel, end: float, legend: bool) -> dict[str, Any]:
+    most = f"{100 * end:.0f} %"
+    ticks = {-end: f"−{most}", 0.0: "0 %", end: f"{most} comes back"}
     found = {
         "type": "heatmap",
         "z": panel.shares.astype(np.float32),
@@ -85,60 +88,18 @@ def _cells(panel: TracePanel, end: float, legend: bool) -> dict[str, Any]:
         "showscale": legend,
         "hoverinfo": "skip",
     }
-    return found | ({"colorbar": _scale(end)} if legend else {})
-
-
-def _scale(end: float) -> dict[str, Any]:
-    """The colour bar under the map."""
-    return {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "y": 0,
-        "yanchor": "top",
-        "xpad": 0,
-        "ypad": 6,
-        "len": 0.6,
-        "thickness": 8,
-        "outlinewidth": 0,
-        "tickvals": [-end, 0, end],
-        "ticktext": [f"−{100 * end:.0f} %", "0 %", f"{100 * end:.0f} % comes back"],
-        "tickfont": {"size": 10},
-    }
+    return found | ({"colorbar": colour_bar(ticks, 0.6)} if legend else {})
 
 
 def _targets(panel: TracePanel) -> dict[str, Any]:
-    """Invisible squares over the cells, because Streamlit reports no clicks on a heatmap."""
     places = [(i, j) for i in range(len(panel.rows)) for j in range(len(panel.tokens))]
-    unseen = {"marker": {"opacity": 0}}
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [column for _, column in places],
-        "y": [row for row, _ in places],
-        "customdata": [(panel.name, *place) for place in places],
-        "hovertext": [labels.escape(panel.notes[i][j]).replace("\n", "<br>") for i, j in places],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        "marker": {"symbol": "square", "size": 14, "opacity": 0, "color": "rgba(128,128,128,1)"},
-        "selected": unseen,
-        "unselected": unseen,
-    }
-
-
-def _axis(texts: Sequence[str], side: str) -> dict[str, Any]:
-    return {
-        "tickmode": "array",
-        "tickvals": list(range(len(texts))),
-        "ticktext": list(map(labels.escape, texts)),
-        "side": side,
-        "range": [-0.5, len(texts) - 0.5],
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-        "automargin": False,
-        "ticks": "",
-        "tickfont": {"size": 10},
-    }
+    return targets(
+        [column for _, column in places],
+        [row for row, _ in places],
+        [(panel.name, *place) for place in places],
+        [hover(panel.notes[i][j]) for i, j in places],
+        14,
+    )
 
 
 def _ground() -> dict[str, Any]:

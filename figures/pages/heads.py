@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from figures.base import labels, style
 from figures.base.bars import percent
+from figures.base.cells import axis, colour_bar, hover, targets
 
 STRONGEST = 0.6
 """Opacity of the largest value; text in its cell stays readable."""
@@ -55,9 +56,9 @@ def head_grid(
     rows = 62 if n_heads <= WIDEST_ROLES else 40
     places = [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
     layer, head = selected
-    layout: dict[str, Any] = {
-        "xaxis": _axis([f"H{labels.count(i)}" for i in range(n_heads)], "top"),
-        "yaxis": _axis([f"L{labels.count(i)}" for i in range(n_layers)], "left"),
+    layout = {
+        "xaxis": axis([f"H{labels.count(i)}" for i in range(n_heads)], "top", 11),
+        "yaxis": axis([f"L{labels.count(i)}" for i in range(n_layers)], "left", 11),
         "shapes": [
             {"type": "rect", "x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
             | {"line": {"color": style.HUES[kind], "width": 2.5}}
@@ -69,7 +70,6 @@ def head_grid(
         "clickmode": "event+select",
         "hovermode": "closest",
     }
-    layout["yaxis"] |= {"range": [n_layers - 0.5, -0.5]}
     return style.figure(style.spec([_colours(cells, kind), _targets(cells, places)], layout))
 
 
@@ -96,40 +96,18 @@ def _colours(cells: Sequence[Sequence[Cell]], kind: str) -> dict[str, Any]:
 def _scale(cells: Sequence[Sequence[Cell]], low: float, high: float) -> dict[str, Any]:
     """A colour bar under the map, with the texts of the smallest and the largest value."""
     texts = {each.value: each.text for row in cells for each in row if each.value is not None}
-    ends = [texts[min(texts)], texts[max(texts)]]
-    bar = {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "y": 0,
-        "yanchor": "top",
-        "xpad": 0,
-        "ypad": 8,
-        "len": 0.4,
-        "thickness": 8,
-        "outlinewidth": 0,
-        "tickvals": [low, high],
-        "ticktext": [labels.escape(end) for end in ends],
-        "tickfont": {"size": 10},
-    }
-    return {"showscale": True, "colorbar": bar}
+    ticks = {low: labels.escape(texts[min(texts)]), high: labels.escape(texts[max(texts)])}
+    return {"showscale": True, "colorbar": colour_bar(ticks, 0.4) | {"ypad": 8}}
 
 
 def _targets(cells: Sequence[Sequence[Cell]], places: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Invisible squares over the cells, because Streamlit reports no clicks on a heatmap."""
-    unseen = {"marker": {"opacity": 0}}
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [head for _, head in places],
-        "y": [layer for layer, _ in places],
-        "customdata": list(places),
-        "hovertext": [labels.escape(cells[i][j].note).replace("\n", "<br>") for i, j in places],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        "marker": {"symbol": "square", "size": 38, "opacity": 0, "color": "rgba(128,128,128,1)"},
-        "selected": unseen,
-        "unselected": unseen,
-    }
+    return targets(
+        [head for _, head in places],
+        [layer for layer, _ in places],
+        list(places),
+        [hover(cells[i][j].note) for i, j in places],
+        38,
+    )
 
 
 def _text(cell: Cell, place: tuple[int, int], n_heads: int, ink: str | None) -> dict[str, Any]:
@@ -138,22 +116,6 @@ def _text(cell: Cell, place: tuple[int, int], n_heads: int, ink: str | None) -> 
     font = {"size": 11 if roomy else 9} | ({} if ink is None else {"color": ink})
     text = f"{labels.escape(cell.text)}{role}"
     return {"x": place[1], "y": place[0], "text": text, "showarrow": False, "font": font}
-
-
-def _axis(texts: Sequence[str], side: str) -> dict[str, Any]:
-    return {
-        "tickmode": "array",
-        "tickvals": list(range(len(texts))),
-        "ticktext": list(texts),
-        "side": side,
-        "range": [-0.5, len(texts) - 0.5],
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-        "automargin": False,
-        "ticks": "",
-        "tickfont": {"size": 11},
-    }
 
 
 @dataclass(frozen=True)
@@ -198,9 +160,9 @@ def relation_dots(found: Sequence[Follower], kind: str) -> go.Figure:
     rule |= {"marker": {"symbol": "line-ns", "size": 12, "line": {"width": 2.5, "color": style.CHOSEN}}}
     heads = points | {"name": "best head", "x": [each.share for each in found]}
     heads |= {"marker": {"symbol": "circle", "size": 10, "color": style.HUES[kind]}}
-    across = _axis([percent(share) for share in (0, 0.25, 0.5, 0.75, 1)], "top")
+    across = axis([percent(share) for share in (0, 0.25, 0.5, 0.75, 1)], "top", 11)
     across |= {"tickvals": [0, 0.25, 0.5, 0.75, 1], "range": [-0.02, 1.03], "showgrid": True}
-    down = _axis(names, "left") | {"range": [len(found) - 0.4, -0.6]}
+    down = axis(names, "left", 11) | {"range": [len(found) - 0.4, -0.6]}
     layout = {"xaxis": across | {"gridcolor": "rgba(128,128,128,.25)"}, "yaxis": down, "dragmode": False}
     layout |= {"height": 66 + 20 * len(found), "margin": {"l": 210, "t": 52, "r": 20, "b": 6}}
     place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "top", "yref": "container"}

@@ -12,6 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.base import labels, style
+from figures.base.cells import hover, targets
 
 WON, KEPT, LOST = "won", "kept", "lost"
 """The fates of a branch, by which it is coloured."""
@@ -240,22 +241,10 @@ class _Canvas:
             x += np.linspace(spot.x, spot.x + max(0.0, spot.width - 14 / self.pitch), count).tolist()
             y += [spot.y] * count
             places += [place] * count
-            notes += [_hover(self.branches[place].note)] * count
+            notes += [hover(self.branches[place].note)] * count
         for spot, _, note in self.lane:
-            x, y, places, notes = [*x, spot.x], [*y, spot.y], [*places, -1], [*notes, _hover(note)]
-        unseen = {"marker": {"opacity": 0}}
-        return {
-            "type": "scatter",
-            "mode": "markers",
-            "x": np.array(x, np.float32),
-            "y": np.array(y, np.float32),
-            "customdata": places,
-            "hovertext": notes,
-            "hovertemplate": "%{hovertext}<extra></extra>",
-            "marker": {"symbol": "square", "size": 19, "opacity": 0, "color": "rgba(128,128,128,1)"},
-            "selected": unseen,
-            "unselected": unseen,
-        } | _UNNAMED
+            x, y, places, notes = [*x, spot.x], [*y, spot.y], [*places, -1], [*notes, hover(note)]
+        return targets(np.array(x, np.float32), np.array(y, np.float32), places, notes, 19)
 
     def _visible(self) -> list[int]:
         return [i for i in self.spots if self.first <= self.branches[i].step <= self.last]
@@ -309,10 +298,6 @@ def _written(
     } | _UNNAMED
 
 
-def _hover(note: str) -> str:
-    return labels.escape(note).replace("\n", "<br>")
-
-
 def _layout(canvas: _Canvas, width: int) -> dict[str, Any]:
     steps = range(canvas.first, canvas.last + 1)
     still = {"fixedrange": True, "showgrid": False, "zeroline": False, "automargin": False, "ticks": ""}
@@ -333,16 +318,5 @@ def _layout(canvas: _Canvas, width: int) -> dict[str, Any]:
         "dragmode": False,
         "clickmode": "event+select",
         "hovermode": "closest",
-        "showlegend": True,
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "xanchor": "left",
-            "y": 1,
-            "yanchor": "top",
-            "yref": "container",
-            "font": {"size": 11},
-            "itemclick": False,
-            "itemdoubleclick": False,
-        },
+        **style.LEGEND,
     }

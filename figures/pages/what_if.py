@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.base import labels, style
+from figures.base.cells import targets
 
 _ROW = 24
 _STRIP = 0.36
@@ -145,20 +146,9 @@ def clickable(
     texts = cells.text
     at = [(i, j) for i, row in enumerate(places) for j, _ in enumerate(row)]
     notes = [_cell_note(texts[i][j], *map(float, cells.customdata[i, j])) for i, j in at]
-    unseen = {"marker": {"opacity": 0}}
     figure.data[0].update(hoverinfo="skip", hovertemplate=None, text=None)
-    figure.add_scatter(
-        mode="markers",
-        x=[j for _, j in at],
-        y=[i for i, _ in at],
-        customdata=[places[i][j] for i, j in at],
-        hovertext=notes,
-        hovertemplate="%{hovertext}<extra></extra>",
-        marker={"symbol": "square", "size": side, "opacity": 0, "color": style.CHOSEN, "maxdisplayed": 0},
-        selected=unseen,
-        unselected=unseen,
-        showlegend=False,
-    )
+    data = [places[i][j] for i, j in at]
+    figure.add_trace(targets([j for _, j in at], [i for i, _ in at], data, notes, side))
     for i, j in [place for place in at if places[place[0]][place[1]] == chosen]:
         box = {"x0": j - 0.5, "x1": j + 0.5, "y0": i - 0.5, "y1": i + 0.5}
         figure.add_shape(type="rect", **box, line={"color": style.CHOSEN, "width": 2})

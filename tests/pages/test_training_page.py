@@ -11,7 +11,7 @@ from app_pages import run, said, words
 from streamlit.testing.v1 import AppTest
 
 from transformer.model.config import TransformerConfig
-from transformer.training.stated import stated_options
+from transformer.training.runs.stated import stated_options
 from ui.server import catalogue
 
 PAGE = "pages/training.py"

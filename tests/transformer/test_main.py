@@ -18,7 +18,7 @@ from transformer import interventions as do
 from transformer import load_translator
 from transformer.__main__ import main
 from transformer.storage.directory import load_checkpoint
-from transformer.training.progress import Progress
+from transformer.training.runs.progress import Progress
 
 REPOSITORY = Path(__file__).parents[2]
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "32", "--device", "cpu"]
@@ -315,7 +315,7 @@ def test_files_have_weights(
 KILLED = """
 import os, signal, sys
 from transformer.__main__ import main
-from transformer.training.progress import Progress
+from transformer.training.runs.progress import Progress
 
 def show(self, done):
     if done.step == int(sys.argv[1]):

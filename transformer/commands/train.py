@@ -28,10 +28,10 @@ from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.cost import peak
 from transformer.training.distributed import Workers, joined
 from transformer.training.presets import PRESETS, Preset
-from transformer.training.progress import Progress
-from transformer.training.run_directory import RunDirectory
-from transformer.training.run_files import STATE_FILE, Exported, load_exported
-from transformer.training.snapshots import moments
+from transformer.training.runs.directory import RunDirectory
+from transformer.training.runs.files import STATE_FILE, Exported, load_exported
+from transformer.training.runs.progress import Progress
+from transformer.training.runs.snapshots import moments
 from transformer.training.trainer import Trainer, TrainingOptions, TrainingStep, train
 
 MOST_WEIGHT = 100

@@ -20,8 +20,8 @@ from transformer.storage.files import UNFINISHED
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
-from transformer.training.run_directory import RunDirectory
-from transformer.training.run_files import STATE_FILE, Exported, load_exported
+from transformer.training.runs.directory import RunDirectory
+from transformer.training.runs.files import STATE_FILE, Exported, load_exported
 from transformer.training.trainer import Trainer, TrainingOptions
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]

@@ -15,7 +15,7 @@ from corpus import number_pairs, write_pairs
 from safetensors.torch import load_file
 
 from transformer.__main__ import main
-from transformer.training.run_files import STATE_FILE
+from transformer.training.runs.files import STATE_FILE
 
 ROOT = Path(__file__).parents[3]
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "16", "--n-heads", "2", "--d-ff", "16"]

@@ -19,8 +19,7 @@ from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import EncodedPairs, encode_pairs, evaluation_batches
 from transformer.training.dropout import ByteDropout
 from transformer.training.loss import ROWS_AT_ONCE, projected_loss
-from transformer.training.progress import Progress, duration
-from transformer.training.run_files import (
+from transformer.training.runs.files import (
     LOG_FILE,
     STATE_FILE,
     Exported,
@@ -29,6 +28,7 @@ from transformer.training.run_files import (
     load_state,
     save_state,
 )
+from transformer.training.runs.progress import Progress, duration
 from transformer.training.trainer import (
     Trainer,
     TrainingOptions,

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import labels
-from figures.pages.smoothing import Piece, against_target, gradient_bars
+from figures.pages.training.smoothing import Piece, against_target, gradient_bars
 from transformer.lenses.shown import Lesson
 from transformer.lenses.smoothing import Entry, SmoothedPosition
 from ui.address import session

@@ -6,8 +6,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import style
-from figures.pages.training import Rates, schedules
-from transformer.training.stated import stated_options
+from figures.pages.training.curves import Curve, curves
+from transformer.training.runs.stated import stated_options
 from transformer.training.trainer import TrainingOptions, learning_rate
 from ui.address import session
 from ui.address.parameters import State
@@ -90,23 +90,23 @@ def _steps(last: int, *corners: int) -> list[int]:
     return sorted(even | {each for each in corners if 1 <= each <= last})
 
 
-def _line(name: str, options: TrainingOptions, width: int, last: int) -> Rates:
+def _line(name: str, options: TrainingOptions, width: int, last: int) -> Curve:
     steps = _steps(last, options.warmup)
-    return Rates(name, steps, [learning_rate(options, step, width) for step in steps], style.POSITIVE)
+    return Curve(name, steps, [learning_rate(options, step, width) for step in steps], style.POSITIVE)
 
 
-def _own(name: str, options: TrainingOptions, width: int) -> Rates:
+def _own(name: str, options: TrainingOptions, width: int) -> Curve:
     steps = _steps(options.steps, options.warmup, options.steps - options.decay_steps)
     rates = [learning_rate(options, step, width) for step in steps]
-    return Rates(f"{name}: as trained ({options.schedule})", steps, rates, style.NEGATIVE, "dash")
+    return Curve(f"{name}: as trained ({options.schedule})", steps, rates, style.NEGATIVE, "dash")
 
 
-def _picture(lines: list[Rates], now: State) -> None:
+def _picture(lines: list[Curve], now: State) -> None:
     names = " · ".join(each.name for each in lines)
     caption = f"Learning rate of each step · dotted: the end of the slider's warm-up · {names}"
 
     def draw() -> go.Figure:
-        return schedules(lines, now.warmup)
+        return curves(lines, ("step", "learning rate"), now.warmup)
 
     st.plotly_chart(draw(), key="training.schedule", config={"displayModeBar": False}, alt=caption)
     st.caption(plain(caption))
@@ -115,9 +115,7 @@ def _picture(lines: list[Rates], now: State) -> None:
         export.picture("schedule", draw, caption, sentence=False, table=lambda: table(lines))
 
 
-def table(lines: list[Rates]) -> Table:
+def table(lines: list[Curve]) -> Table:
     """The points of the lines, for CSV."""
-    rows = [
-        (each.name, step, rate) for each in lines for step, rate in zip(each.steps, each.rates, strict=True)
-    ]
+    rows = [(each.name, step, rate) for each in lines for step, rate in zip(each.x, each.y, strict=True)]
     return [("schedule", "step", "learning rate"), *rows]

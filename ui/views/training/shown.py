@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.pages.masks import mask_map
-from figures.pages.training import COLUMNS, Column, shifted_right, two_ways
+from figures.pages.training.shown import COLUMNS, Column, shifted_right, two_ways
 from transformer.lenses.shown import Lesson
 from transformer.trace.view import Window
 from ui.address import session

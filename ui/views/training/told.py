@@ -6,7 +6,7 @@ import math
 
 from figures.base import labels
 from figures.base.bars import percent
-from figures.pages.smoothing import small
+from figures.pages.training.smoothing import small
 from transformer.lenses.shown import Lesson, Position
 from transformer.lenses.smoothing import SmoothedPosition
 from transformer.training.trainer import TrainingOptions, learning_rate

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from figures.maps.export import printed
-from figures.pages.smoothing import Piece, against_target, gradient_bars, small
+from figures.pages.training.smoothing import Piece, against_target, gradient_bars, small
 
 PIECES = (
     Piece("Haus", 0.6, 0.9001, 1.0),

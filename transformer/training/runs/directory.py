@@ -8,8 +8,8 @@ from pathlib import Path
 from transformer.storage.description import CARD_FILE
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED
-from transformer.training.run_files import Exported, StepLog, load_state, save_state
-from transformer.training.snapshots import save_snapshot
+from transformer.training.runs.files import Exported, StepLog, load_state, save_state
+from transformer.training.runs.snapshots import save_snapshot
 from transformer.training.trainer import Trainer, TrainingStep
 
 

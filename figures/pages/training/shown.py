@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from figures.base import labels, style
 from figures.base.bars import percent
+from figures.pages.training.curves import titled_axis
 
 COLUMNS = 40
 """Most positions that one picture shows."""
@@ -21,7 +22,6 @@ _NARROWEST, _WIDEST, _ROOM = 64, 104, 1000
 _LEFT, _RIGHT = 92, 12
 _FONT = 11
 _FAINT = "rgba(128,128,128,.85)"
-_GRID = "rgba(128,128,128,.22)"
 _BAND = "rgba(128,128,128,.14)"
 _ROW = 34
 
@@ -72,7 +72,7 @@ def shifted_right(
     top = max(losses, default=0.0)
     layout = _columns(shown, pitch) | {
         "height": 330,
-        "yaxis": _axis("loss in nats") | {"domain": [0, 0.6], "range": [0, max(1.18 * top, 0.1)]},
+        "yaxis": titled_axis("loss in nats") | {"domain": [0, 0.6], "range": [0, max(1.18 * top, 0.1)]},
         "yaxis2": _named_rows(("reads", "to predict")) | {"domain": [0.66, 1]},
         "bargap": 0.45,
         "clickmode": "event+select",
@@ -156,17 +156,6 @@ def _named_rows(names: Sequence[str]) -> dict[str, Any]:
         "zeroline": False,
         "automargin": False,
         "ticks": "",
-    }
-
-
-def _axis(title: str) -> dict[str, Any]:
-    return {
-        "title": {"text": title, "font": {"size": 11}, "standoff": 8},
-        "tickfont": {"size": 10},
-        "gridcolor": _GRID,
-        "zeroline": False,
-        "fixedrange": True,
-        "automargin": False,
     }
 
 
@@ -256,66 +245,3 @@ def _band(column: int) -> dict[str, Any]:
         "line": {"width": 0},
         "layer": "below",
     }
-
-
-@dataclass(frozen=True)
-class Rates:
-    """A schedule as a line.
-
-    Attributes:
-        name: what the legend calls it.
-        steps: from 1.
-        rates: the learning rate of each of these steps.
-        color: of the line.
-        dash: of the line, as Plotly names it.
-    """
-
-    name: str
-    steps: Sequence[int]
-    rates: Sequence[float]
-    color: str
-    dash: str = "solid"
-
-
-def schedules(lines: Sequence[Rates], warmup: int) -> go.Figure:
-    """Draws the learning rate of each step of some schedules.
-
-    Args:
-        lines: the schedules.
-        warmup: the last step of the warm-up that is marked.
-    """
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": labels.escape(each.name),
-            "x": list(each.steps),
-            "y": list(each.rates),
-            "line": {"color": each.color, "dash": each.dash, "width": 2, "simplify": False},
-            "hovertemplate": "step %{x:,}: %{y:.3g}",
-        }
-        for each in lines
-    ]
-    edge = {"color": "rgba(128,128,128,.7)", "width": 1, "dash": "dot"}
-    mark = {"type": "line", "x0": warmup, "x1": warmup, "y0": 0, "y1": 1, "yref": "paper", "line": edge}
-    legend = {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "y": 1.02,
-        "yanchor": "bottom",
-        "font": {"size": 11},
-        "itemclick": "toggleothers",
-    }
-    layout = {
-        "height": 340,
-        "margin": {"l": 72, "r": 14, "t": 34, "b": 46},
-        "xaxis": _axis("step") | {"rangemode": "tozero", "tickformat": ",d"},
-        "yaxis": _axis("learning rate") | {"rangemode": "tozero", "tickformat": "~g"},
-        "shapes": [mark],
-        "dragmode": False,
-        "hovermode": "closest",
-        "showlegend": True,
-        "legend": legend,
-    }
-    return style.figure(style.spec(data, layout))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from figures.maps.export import printed
-from figures.pages.training import COLUMNS, GUESSED, Column, Rates, schedules, shifted_right, two_ways
+from figures.pages.training.shown import COLUMNS, GUESSED, Column, shifted_right, two_ways
 
 SHORT = (
     Column("<s>", "▁Das", 0.1, "▁Das", 0.9),
@@ -44,13 +44,3 @@ def test_a_token_is_text_and_never_markup():
 def test_the_pictures_can_be_exported():
     for figure in (shifted_right(SHORT, 0), two_ways(SHORT, ("▁Das",), None)):
         assert printed(figure, ["caption", "provenance"]).layout.height > figure.layout.height
-
-
-def test_the_end_of_the_warm_up_is_marked_beside_every_schedule():
-    lines = [
-        Rates("a", [1, 2, 3], [0.1, 0.2, 0.1], "#999999"),
-        Rates("b", [1, 3], [0.1, 0.0], "#999999", "dash"),
-    ]
-    figure = schedules(lines, 2)
-    assert [each.name for each in figure.data] == ["a", "b"]
-    assert figure.layout.shapes[0].x0 == 2

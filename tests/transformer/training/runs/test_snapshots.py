@@ -11,7 +11,7 @@ from corpus import number_pairs, write_pairs
 from transformer.__main__ import main
 from transformer.storage.directory import load_checkpoint
 from transformer.storage.files import CheckpointError
-from transformer.training.snapshots import FOLDER, load_snapshot, moments, snapshot_steps
+from transformer.training.runs.snapshots import FOLDER, load_snapshot, moments, snapshot_steps
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
 STEPS = ["--steps", "6", "--checkpoint-every", "2", "--evaluate-every", "6", "--warmup", "1"]

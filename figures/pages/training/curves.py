@@ -1,0 +1,80 @@
+"""Quantities of training as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+
+_GRID = "rgba(128,128,128,.22)"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line.
+
+    Attributes:
+        name: what the legend calls it.
+        x: where its values are measured, such as steps.
+        y: the values.
+        color: of the line.
+        dash: of the line, as Plotly names it.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    color: str
+    dash: str = "solid"
+
+
+def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None = None) -> go.Figure:
+    """Draws some lines from zero on.
+
+    Args:
+        lines: the lines.
+        titles: what the horizontal and the vertical axis show.
+        mark: where a thin vertical line stands; None for none.
+    """
+    edge = {"color": "rgba(128,128,128,.7)", "width": 1, "dash": "dot"}
+    marked = {"type": "line", "x0": mark, "x1": mark, "y0": 0, "y1": 1, "yref": "paper", "line": edge}
+    x, y = titles
+    layout = {
+        "height": 340,
+        "margin": {"l": 72, "r": 14, "t": 34, "b": 46},
+        "xaxis": titled_axis(x) | {"rangemode": "tozero", "tickformat": ",d"},
+        "yaxis": titled_axis(y) | {"rangemode": "tozero", "tickformat": "~g"},
+        "shapes": [] if mark is None else [marked],
+        "dragmode": False,
+        "hovermode": "closest",
+        **style.LEGEND,
+    }
+    return style.figure(style.spec([_line(each, x) for each in lines], layout))
+
+
+def titled_axis(title: str) -> dict[str, Any]:
+    """An axis with numbers and a title."""
+    return {
+        "title": {"text": title, "font": {"size": 11}, "standoff": 8},
+        "tickfont": {"size": 10},
+        "gridcolor": _GRID,
+        "zeroline": False,
+        "fixedrange": True,
+        "automargin": False,
+    }
+
+
+def _line(curve: Curve, x: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": labels.escape(curve.name),
+        "x": list(curve.x),
+        "y": list(curve.y),
+        "line": {"color": curve.color, "dash": curve.dash, "width": 2, "simplify": False},
+        "hovertemplate": f"{labels.escape(x)} %{{x:,}}: %{{y:.3g}}",
+    }
