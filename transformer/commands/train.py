@@ -7,7 +7,7 @@ import hashlib
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
@@ -27,14 +27,19 @@ from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.cost import peak
 from transformer.training.distributed import Workers, joined
-from transformer.training.presets import PRESETS, Preset
+from transformer.training.presets import PRESETS, Preset, preset_name
 from transformer.training.runs.directory import RunDirectory
+from transformer.training.runs.exact import ExactMatches
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
+from transformer.training.runs.leash import at_end_of_input
 from transformer.training.runs.progress import Progress
 from transformer.training.runs.snapshots import moments
+from transformer.training.toys.tasks import HELD_OUT, LENGTH, TOYS, ToyData, toy_data
 from transformer.training.trainer import Trainer, TrainingOptions, TrainingStep, train
 
 MOST_WEIGHT = 100
+TOY_EXACT = HELD_OUT
+"""Pairs of a toy task that an evaluation translates."""
 CONFIG_CHOICES: dict[str, tuple[type, str]] = {
     "vocab_size": (int, "pieces of the joint vocabulary"),
     "d_model": (int, "width of the residual stream"),
@@ -75,15 +80,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--train",
         nargs="+",
-        required=True,
+        default=[],
         metavar="FILE[:WEIGHT]",
         help="source<TAB>target lines (.gz too); weight 2 uses each pair twice per epoch, weight 0.35 uses "
         "a new 35 %% of the pairs in each epoch",
     )
-    parser.add_argument("--valid", nargs="+", required=True, metavar="FILE", help="pairs to evaluate on")
+    parser.add_argument("--valid", nargs="+", default=[], metavar="FILE", help="pairs to evaluate on")
+    parser.add_argument(
+        "--toy",
+        choices=list(TOYS),
+        help="instead of files: pairs of a toy task, which the package makes itself",
+    )
+    parser.add_argument(
+        "--toy-length", type=int, metavar="N", help="with --toy: most letters of a sequence (5)"
+    )
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="model directory to write")
     parser.add_argument(
-        "--preset", default="en-de", choices=sorted(PRESETS), help="sizes and settings to start from"
+        "--preset",
+        choices=sorted(PRESETS),
+        help="sizes and settings to start from: en-de, or toy with --toy",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument(
@@ -99,6 +114,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tokenizer", type=Path, metavar="FILE", help="use this sentencepiece model instead of training one"
+    )
+    parser.add_argument(
+        "--smaller-vocabulary",
+        action="store_true",
+        help="if the text cannot give --vocab-size pieces, take as many as it can give",
+    )
+    parser.add_argument(
+        "--exact",
+        type=int,
+        metavar="N",
+        help="translate N validation pairs at each evaluation, and log the share of exact matches (with "
+        "--toy 200, otherwise 0)",
+    )
+    parser.add_argument(
+        "--until-eof", action="store_true", help="stop, as after Ctrl-C, when standard input ends"
     )
     parser.add_argument(
         "--max-length",
@@ -142,12 +172,14 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ValueError: The data, options or output directory cannot be used.
     """
+    if arguments.until_eof:
+        at_end_of_input(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
     with joined(choose_device(arguments.device)) as (workers, device):
         return _run(arguments, workers, device)
 
 
 def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) -> int:
-    preset = PRESETS[arguments.preset]
+    preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
     options = TrainingOptions(**preset.options | _given(arguments, [f.name for f in fields(TrainingOptions)]))
     config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
     resume = workers.agree(lambda: _resumes(arguments))
@@ -161,7 +193,8 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) 
     run_directory.begin(resume, arguments.new_data)
     if workers.first:
         _report_start(trainer, arguments.output)
-    return _steps(trainer, valid, run_directory)
+    counted = (TOY_EXACT if arguments.toy else 0) if arguments.exact is None else arguments.exact
+    return _steps(trainer, valid, run_directory, ExactMatches(trainer, valid, counted))
 
 
 def _data(
@@ -173,12 +206,18 @@ def _data(
     workers: Workers,
 ) -> tuple[Exported, EncodedPairs, EncodedPairs]:
     """Reads and checks the parts to export besides the weights, the training and the validation pairs."""
+    if not (arguments.toy or (arguments.train and arguments.valid)):
+        raise ValueError("Give pairs to train on and to evaluate on: --train and --valid, or --toy.")
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
     shares = preset.shares | _given(arguments, list(MAKERS))
-    train_pairs, weights = _mixture(arguments.train, shares, seed)
-    valid_pairs = [pair for path in arguments.valid for pair in read_pairs(path)]
-    exported = workers.agree(lambda: _exported(arguments, train_pairs, config.vocab_size, resume))
+    toy = None if arguments.toy is None else _toy(arguments, seed)
+    train_pairs, weights = _mixture(arguments.train, shares, seed) if toy is None else (toy.train, None)
+    valid_pairs = (
+        [pair for path in arguments.valid for pair in read_pairs(path)] if toy is None else toy.valid
+    )
+    texts = _texts(train_pairs) if toy is None else toy.texts
+    exported = workers.agree(lambda: _exported(arguments, texts, config.vocab_size, resume))
     tokenizer = exported.tokenizer
     data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
@@ -193,14 +232,24 @@ def _data(
     return exported, data, valid
 
 
-def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory) -> int:
+def _toy(arguments: argparse.Namespace, seed: int) -> ToyData:
+    if arguments.train or arguments.valid:
+        raise ValueError("--toy makes its own pairs; leave out --train and --valid.")
+    return toy_data(arguments.toy, LENGTH if arguments.toy_length is None else arguments.toy_length, seed)
+
+
+def _texts(pairs: Sequence[SentencePair]) -> list[str]:
+    return [text for pair in pairs for text in (pair.source, pair.target)]
+
+
+def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory, exact: ExactMatches) -> int:
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     with ExitStack() as stack:
         for number, handler in handlers.items():
             stack.callback(signal.signal, number, handler)
         stack.callback(_STOP_REQUESTED.clear)
         tell = _reporters(trainer, run_directory, stack) if trainer.workers.first else []
-        for done in train(trainer, valid):
+        for done in map(exact.measured, train(trainer, valid)):
             for each in tell:
                 each(done)
             run_directory.choose(done)
@@ -290,17 +339,16 @@ def _weighted(file: str) -> tuple[str, float]:
     return path, weight
 
 
-def _exported(
-    arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int, resume: bool
-) -> Exported:
+def _exported(arguments: argparse.Namespace, texts: Sequence[str], vocab_size: int, resume: bool) -> Exported:
     """The vocabulary, the card and the choice of weights: those of the saved run, or new ones."""
     if resume:
         return load_exported(arguments.output)
     if arguments.tokenizer is not None:
         return Exported(Tokenizer.load(arguments.tokenizer))
-    print(f"Training a vocabulary of {vocab_size:,} pieces.", file=sys.stderr)
-    texts = (text for pair in pairs for text in (pair.source, pair.target))
-    return Exported(Tokenizer.train(texts, vocab_size))
+    at_most = bool(arguments.smaller_vocabulary or arguments.toy)
+    least = "at most " if at_most else ""
+    print(f"Training a vocabulary of {least}{vocab_size:,} pieces.", file=sys.stderr)
+    return Exported(Tokenizer.train(texts, vocab_size, at_most))
 
 
 def _fingerprint(data: EncodedPairs) -> str:
@@ -325,5 +373,6 @@ def _report_start(trainer: Trainer, output: Path) -> None:
 
 def _card(arguments: argparse.Namespace, model: Transformer) -> str:
     command = shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
-    languages = [language.strip() for language in arguments.languages.split(",")]
-    return training_card(arguments.output.name, languages, command, arguments.train, model)
+    languages = [] if arguments.toy else [each.strip() for each in arguments.languages.split(",")]
+    files = [f"toy task: {arguments.toy}"] if arguments.toy else arguments.train
+    return training_card(arguments.output.name, languages, command, files, model)

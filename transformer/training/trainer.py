@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Literal, get_args
@@ -111,6 +111,7 @@ class TrainingStep:
         flops: Operations of the matrix products of all processes, see `cost.step_flops`.
         valid_loss: Cross-entropy per token on the validation pairs, if this step measured it.
         valid_loss_average: The same for the averaged weights.
+        exact: Share of validation pairs that greedy search writes exactly, see `runs.exact`.
     """
 
     step: int
@@ -122,6 +123,7 @@ class TrainingStep:
     flops: float = 0.0
     valid_loss: float | None = None
     valid_loss_average: float | None = None
+    exact: float | None = None
 
 
 def learning_rate(options: TrainingOptions, step: int, d_model: int) -> float:
@@ -221,11 +223,18 @@ class Trainer:
         own = self._loss_on(data)
         if not self.average:
             return own, None
+        with self.averaged():
+            return own, self._loss_on(data)
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Inside, the model has the averaged weights."""
         kept = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
         self.model.load_state_dict(self.average)
-        averaged = self._loss_on(data)
-        self.model.load_state_dict(kept)
-        return own, averaged
+        try:
+            yield
+        finally:
+            self.model.load_state_dict(kept)
 
     def _loss_on(self, data: EncodedPairs) -> float:
         return evaluate_loss(self.model, data, self.options.batch_positions, self.dtype, self.workers)

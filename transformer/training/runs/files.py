@@ -156,6 +156,7 @@ class StepLog:
             "gflops": round(done.flops / 1e9, 2),
             "valid_loss": done.valid_loss,
             "valid_loss_average": done.valid_loss_average,
+            "exact": done.exact,
         }
         self._file.write(
             json.dumps({name: value for name, value in values.items() if value is not None}) + "\n"

@@ -35,6 +35,7 @@ class Progress:
         if done.valid_loss is not None:
             losses = [loss for loss in (done.valid_loss, done.valid_loss_average) if loss is not None]
             self._valid = " · valid " + " / ".join(f"{loss:.3f}" for loss in losses)
+            self._valid += "" if done.exact is None else f" · {done.exact:.0%} exact"
         now = time.monotonic()
         if now >= self._next or done.step == self._steps:
             self._next = now + (0.2 if self._terminal else 60)
