@@ -1,0 +1,1 @@
+"""The commands about training besides `train` itself."""
