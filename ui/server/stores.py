@@ -93,6 +93,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "draws": (32, None),
     "lessons": (64, lambda found: found.features.nbytes),
     "filtered": (32, None),
+    "histories": (32, None),
     "overviews": (64, None),
     "statistics": (64, None),
     "rearranged": (64, None),
