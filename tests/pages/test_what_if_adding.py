@@ -80,14 +80,14 @@ def test_every_head_of_a_layer_can_be_switched_off():
 
 
 def test_a_source_token_becomes_a_word_of_the_vocabulary():
-    at = type_in(opened("Tokens", 0), "becomes", "three")
+    at = type_in(opened("Tokens", 0), "Becomes", "three")
     assert add(at) == do.edit_source(0, "▁three")
 
 
 def test_a_word_that_is_no_token_is_refused_and_stays_in_its_field():
-    at = type_in(opened("Tokens", 0), "becomes", "xyzzyxyzzy")
+    at = type_in(opened("Tokens", 0), "Becomes", "xyzzyxyzzy")
     assert "no single token for “xyzzyxyzzy”" in problem(at)
-    assert next(box for box in at.text_input if box.label == "becomes").value == "xyzzyxyzzy"
+    assert next(box for box in at.text_input if box.label == "Becomes").value == "xyzzyxyzzy"
 
 
 def test_two_changes_of_one_token_are_refused():
@@ -167,7 +167,7 @@ def test_every_place_can_be_patched_from_another_sentence(place: str):
 def test_the_words_that_differ_are_patched_and_those_that_both_share():
     at = type_in(opened("Another sentence", 0), "The other sentence", "one two three five")
     differing = add(at).positions
-    shared = add(choose(at, "at", "shared")).positions
+    shared = add(choose(at, "At", "shared")).positions
     length = len(catalogue.translator("random").translate(TEXT).source_tokens)
     assert differing
     assert shared
@@ -176,7 +176,7 @@ def test_the_words_that_differ_are_patched_and_those_that_both_share():
 
 def test_sentences_of_different_lengths_are_not_put_in_place_by_place():
     at = type_in(opened("Another sentence", 0), "The other sentence", "one two")
-    assert "not every token has a counterpart" in problem(choose(at, "at", "all"))
+    assert "not every token has a counterpart" in problem(choose(at, "At", "all"))
 
 
 def test_a_scale_that_is_no_number_cannot_be_typed_and_one_in_range_is_taken():

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+from transformer.training.distributed import Workers, joined
 from transformer.translate.translator import TYPES, Translator, load_translator
 
 Json = dict[str, Any]
@@ -32,10 +35,23 @@ def add_beam_size(parser: argparse.ArgumentParser) -> None:
 
 def open_model(arguments: argparse.Namespace) -> Translator:
     """The model that the arguments name."""
-    if getattr(arguments, "beam_size", 1) < 1:
-        raise ValueError(f"The beam size is {arguments.beam_size}; it must be at least 1.")
+    check_beam_size(arguments)
     device, revision = choose_device(arguments.device), arguments.revision
     return load_translator(arguments.model, device, arguments.dtype, revision)
+
+
+def check_beam_size(arguments: argparse.Namespace) -> None:
+    """Raises ValueError for a beam narrower than 1."""
+    if getattr(arguments, "beam_size", 1) < 1:
+        raise ValueError(f"The beam size is {arguments.beam_size}; it must be at least 1.")
+
+
+@contextmanager
+def shared_model(arguments: argparse.Namespace) -> Iterator[tuple[Translator, Workers]]:
+    """The model that the arguments name, in each of the processes that torchrun has started, if any."""
+    check_beam_size(arguments)
+    with joined(choose_device(arguments.device)) as (workers, device):
+        yield load_translator(arguments.model, device, arguments.dtype, arguments.revision), workers
 
 
 def write(arguments: argparse.Namespace, values: Json, text: str) -> None:

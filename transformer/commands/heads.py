@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import model_command, open_model, percent, write
+from transformer.commands.arguments import model_command, open_model, percent, shared_model, write
 from transformer.lenses.alignment import GoldPair, diagonal, read_gold, score
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import (
@@ -21,15 +21,16 @@ from transformer.storage.description import (
 )
 from transformer.storage.files import read_json, write_json
 from transformer.storage.means import write_means
-from transformer.study.facts import CrossAlignments, measure_heads
+from transformer.study.facts import CrossAlignments, align_gold, kind_totals, measure_heads
 from transformer.study.meanings import ANTONYMS, meanings
 from transformer.study.relations import dependencies, pronouns
 from transformer.study.shipped import as_json
+from transformer.study.statistics import Totals
 from transformer.study.survey import Line, Surveyor
 from transformer.study.treebanks import read_pronouns, read_trees
-from transformer.text.pairs import read_pairs
+from transformer.text.pairs import SentencePair, read_pairs
 from transformer.trace.value_norms import output_projections
-from transformer.translate.translation import Translation
+from transformer.training.distributed import Workers
 from transformer.translate.translator import Translator
 from transformer.what_if.averages import Averager
 
@@ -95,10 +96,16 @@ def add_commands(commands: Any) -> None:
 def align_file(arguments: argparse.Namespace) -> int:
     """`align`: prints the alignment error of every cross-attention head, with gold targets forced."""
     gold = read_gold(arguments.data)
-    translator = open_model(arguments)
-    collected = CrossAlignments(translator.config)
-    for translation, pair in force_gold(translator, gold):
-        collected.add(translation, pair)
+    with shared_model(arguments) as (translator, workers):
+        collected = align_gold(translator, gold, workers)
+        if workers.first:
+            _write_errors(arguments, collected, gold)
+    return 0
+
+
+def _write_errors(
+    arguments: argparse.Namespace, collected: CrossAlignments, gold: Sequence[GoldPair]
+) -> None:
     predicting, reading = collected.scores("predicted"), collected.scores("read")
     baseline = score(map(diagonal, gold), gold)
     if not arguments.json:
@@ -112,13 +119,6 @@ def align_file(arguments: argparse.Namespace) -> int:
             place = f"{layer + 1:5} {head + 1:4}"
             rates = f"{percent(found.aer):>7}  {percent(found.precision):>9}  {percent(found.recall):>7}"
             write(arguments, values, f"{place}  {rates}   {percent(read.aer)}")
-    return 0
-
-
-def force_gold(translator: Translator, gold: Sequence[GoldPair]) -> Iterator[tuple[Translation, GoldPair]]:
-    """Runs every gold pair through the model, with the target forced."""
-    for pair in gold:
-        yield translator.force(" ".join(pair.source), " ".join(pair.target)), pair
 
 
 def _check_directory(arguments: argparse.Namespace) -> None:
@@ -131,13 +131,27 @@ def write_heads(arguments: argparse.Namespace) -> int:
     _check_directory(arguments)
     pairs = read_pairs(arguments.data)[: arguments.sentences]
     gold = read_gold(arguments.alignments) if arguments.alignments else []
-    translator = open_model(arguments)
-    translations = (translator.force(pair.source, pair.target) for pair in pairs)
-    projections = output_projections(translator.model)
-    found = measure_heads(translator.config, translations, force_gold(translator, gold), projections)
+    with shared_model(arguments) as (translator, workers):
+        projections = output_projections(translator.model)
+
+        def totals(pair: SentencePair) -> dict[AttentionKind, Totals]:
+            return kind_totals(translator.force(pair.source, pair.target), projections)
+
+        found = measure_heads(workers.each(totals, pairs), align_gold(translator, gold, workers))
+        if workers.first:
+            _write_facts(arguments, {"model": translator.name, "data": _read(arguments, pairs, gold)}, found)
+    return 0
+
+
+def _read(arguments: argparse.Namespace, pairs: Sequence[SentencePair], gold: Sequence[GoldPair]) -> str:
+    """What `heads` has measured, in words."""
     data = f"patterns: {len(pairs)} pairs of {_shown(arguments.data)}, given targets forced"
     if gold:
         data += f"; aer: {len(gold)} pairs of {_shown(arguments.alignments)}"
+    return data
+
+
+def _write_facts(arguments: argparse.Namespace, about: dict[str, Any], found: dict[str, Any]) -> None:
     command = "python -m transformer heads " + " ".join(
         f"--{name} {value}"
         for name, value in (
@@ -148,16 +162,10 @@ def write_heads(arguments: argparse.Namespace) -> int:
         )
         if value is not None
     )
-    values = {
-        "model": translator.name,
-        "data": data,
-        "command": command,
-        "date": date.today().isoformat(),
-        "digests": model_digests(Path(arguments.model)),
-    } | found
+    made = {"command": command, "date": date.today().isoformat()}
+    values = about | made | {"digests": model_digests(Path(arguments.model))} | found
     write_json(Path(arguments.model) / HEADS_FILE, values)
     write(arguments, values["default"], f"Wrote {Path(arguments.model) / HEADS_FILE}.")
-    return 0
 
 
 def write_survey(arguments: argparse.Namespace) -> int:
@@ -209,20 +217,24 @@ def write_probes(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         command += "" if value is None else f" --{name} {value}"
     when = {"command": command, "date": date.today().isoformat(), "digests": model_digests(path.parent)}
-    data, parts = _probes(arguments, translator := open_model(arguments))
-    if arguments.only is None:
-        values = {"model": translator.name, "data": data} | when | {name: parts[name]() for name in PROBES}
-    else:
-        known = read_json(path)
-        again = known.get("again", {}) | {arguments.only: when}
-        values = known | {arguments.only: parts[arguments.only](), "again": again}
-    write_json(path, values)
-    write(arguments, values, f"Wrote {path}.")
+    with shared_model(arguments) as (translator, workers):
+        data, parts = _probes(arguments, translator, workers)
+        if arguments.only is None:
+            values = (
+                {"model": translator.name, "data": data} | when | {name: parts[name]() for name in PROBES}
+            )
+        else:
+            known = read_json(path)
+            again = known.get("again", {}) | {arguments.only: when}
+            values = known | {arguments.only: parts[arguments.only](), "again": again}
+        if workers.first:
+            write_json(path, values)
+            write(arguments, values, f"Wrote {path}.")
     return 0
 
 
 def _probes(
-    arguments: argparse.Namespace, translator: Translator
+    arguments: argparse.Namespace, translator: Translator, workers: Workers
 ) -> tuple[str, dict[str, Callable[[], dict[str, Any]]]]:
     """What the data are, and the experiments of `PROBES`; each runs when it is called."""
     folder = Path(arguments.probes)
@@ -237,10 +249,10 @@ def _probes(
     if texts:
         words += f"; antonyms: {len(ANTONYMS)} pairs of words in {_shown(arguments.texts)}"
     return data, {
-        "encoder": lambda: dependencies(translator, english, AttentionKind.ENCODER),
-        "decoder": lambda: dependencies(translator, german, AttentionKind.DECODER),
-        "pronouns": lambda: pronouns(translator, cases, left_out),
-        "meanings": lambda: {"data": words} | meanings(translator, english, texts),
+        "encoder": lambda: dependencies(translator, english, AttentionKind.ENCODER, workers),
+        "decoder": lambda: dependencies(translator, german, AttentionKind.DECODER, workers),
+        "pronouns": lambda: pronouns(translator, cases, left_out, workers),
+        "meanings": lambda: {"data": words} | meanings(translator, english, texts, workers),
     }
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.arguments import Json, model_command, open_model, percent, write
-from transformer.commands.heads import force_gold
 from transformer.commands.use import check_lengths, loss_on
 from transformer.lenses.alignment import diagonal, read_gold, score
 from transformer.storage.description import SCORES_FILE, model_digests
 from transformer.storage.files import write_json
-from transformer.study.facts import ERRORS, CrossAlignments
+from transformer.study.facts import ERRORS, align_gold
 from transformer.text.pairs import SentencePair, read_pairs
 from transformer.translate.corpus import corpus_scores, translate_batched
 from transformer.translate.translator import Translator
@@ -144,9 +143,8 @@ def _scored(translator: Translator, pairs: Sequence[SentencePair], beam_size: in
 
 
 def _aligned(arguments: argparse.Namespace, translator: Translator, name: str, path: Path) -> Json:
-    gold, collected = read_gold(path), CrossAlignments(translator.config)
-    for translation, pair in force_gold(translator, gold):
-        collected.add(translation, pair)
+    gold = read_gold(path)
+    collected = align_gold(translator, gold)
     found: Json = {"name": name, "data": "/".join(path.parts[-2:]), "pairs": len(gold)}
     found["diagonal"] = round(score(map(diagonal, gold), gold).aer, 4)
     for rows in ERRORS.values():

@@ -8,10 +8,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from transformer.commands.arguments import add_beam_size, model_command, open_model, write
+from transformer.commands.arguments import add_beam_size, model_command, open_model, shared_model, write
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
+from transformer.training.distributed import ALONE, Workers
 from transformer.training.trainer import evaluate_loss
 from transformer.translate.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
 from transformer.translate.translator import Translator
@@ -68,16 +69,29 @@ def _input_lines() -> Iterator[str]:
 def evaluate_file(arguments: argparse.Namespace) -> int:
     """`evaluate`: prints BLEU, chrF, loss and speed on a file."""
     pairs = read_pairs(arguments.data)
-    translator = open_model(arguments)
-    check_lengths(translator, pairs, arguments.data)
-    started = time.perf_counter()
-    outputs = translate_batched(translator, [pair.source for pair in pairs], arguments.beam_size)
-    seconds = time.perf_counter() - started
-    tokens = sum(len(translator.tokenizer.encode_target(output)) + 1 for output in outputs)
-    loss = loss_on(translator, pairs)
+    with shared_model(arguments) as (translator, workers):
+        check_lengths(translator, pairs, arguments.data)
+        started = time.perf_counter()
+        sources = [pair.source for pair in pairs]
+        outputs = translate_batched(translator, sources, arguments.beam_size, workers)
+        seconds = time.perf_counter() - started
+        tokens = sum(len(translator.tokenizer.encode_target(output)) + 1 for output in outputs)
+        loss = loss_on(translator, pairs, workers)
+        if workers.first:
+            _write_scores(arguments, pairs, outputs, loss, tokens / seconds)
+    return 0
+
+
+def _write_scores(
+    arguments: argparse.Namespace,
+    pairs: Sequence[SentencePair],
+    outputs: Sequence[str],
+    loss: float | None,
+    speed: float,
+) -> None:
     values = corpus_scores(outputs, pairs) | {
         "loss": loss,
-        "tokens_per_second": round(tokens / seconds, 1),
+        "tokens_per_second": round(speed, 1),
         "sentences": len(pairs),
         "beam_size": arguments.beam_size,
     }
@@ -88,16 +102,14 @@ def evaluate_file(arguments: argparse.Namespace) -> int:
         f"{values['tokens_per_second']:,.0f} target tokens/s, {len(pairs):,} sentences"
     )
     write(arguments, values, text)
-    return 0
 
 
-def loss_on(translator: Translator, pairs: Sequence[SentencePair]) -> float | None:
+def loss_on(translator: Translator, pairs: Sequence[SentencePair], workers: Workers = ALONE) -> float | None:
     """Loss on the pairs in nats per token; None if the vocabulary is not one of this package."""
     if not isinstance(translator.tokenizer, Tokenizer):
         return None
-    return round(
-        evaluate_loss(translator.model, encode_pairs(pairs, translator.tokenizer), BATCH_POSITIONS), 4
-    )
+    data = encode_pairs(pairs, translator.tokenizer)
+    return round(evaluate_loss(translator.model, data, BATCH_POSITIONS, workers=workers), 4)
 
 
 def check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: str) -> None:

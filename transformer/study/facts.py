@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind
 from transformer.study.statistics import Floats, Totals, Traced, sentence_totals, trace_of
 from transformer.trace.value_norms import Projections
+from transformer.training.distributed import ALONE, Workers
+from transformer.translate.translator import Translator
 
 Statistics = dict[str, float]
 Grid = list[list[Statistics]]
@@ -61,15 +63,22 @@ class CrossAlignments:
 
     def add(self, translation: Traced, gold: GoldPair) -> None:
         """Adds one forced gold target."""
+        self.take(self.links(translation), gold)
+
+    def links(self, translation: Traced) -> list[Links]:
+        """The links of one forced target, in the order of the aligners."""
         trace = trace_of(translation)
         layers = [trace.weights(AttentionKind.CROSS, layer) for layer in range(self._shape[0])]
         maps = np.stack(
             [np.mean([layers[layer][head] for layer, head in source], axis=0) for source in self._sources]
         )
         tokens = translation.source_tokens, translation.target_tokens
-        for rows in ERRORS.values():
-            for source, links in zip(self._sources, attention_links(maps, *tokens, rows=rows), strict=True):
-                self._found[Aligner(source, rows)].append(links)
+        return [each for rows in ERRORS.values() for each in attention_links(maps, *tokens, rows=rows)]
+
+    def take(self, links: Sequence[Links], gold: GoldPair) -> None:
+        """Adds the links of one forced gold target, as `links` gives them."""
+        for found, each in zip(self._found.values(), links, strict=True):
+            found.append(each)
         self._gold.append(gold)
 
     @property
@@ -112,33 +121,47 @@ class CrossAlignments:
         )
 
 
+def align_gold(translator: Translator, gold: Sequence[GoldPair], workers: Workers = ALONE) -> CrossAlignments:
+    """The word alignments of all gold pairs, with their targets forced.
+
+    Args:
+        translator: The model.
+        gold: Pairs with links made by hand.
+        workers: The processes that share the pairs.
+    """
+    collected = CrossAlignments(translator.config)
+
+    def links(pair: GoldPair) -> list[Links]:
+        return collected.links(translator.force(" ".join(pair.source), " ".join(pair.target)))
+
+    for found, pair in zip(workers.each(links, gold), gold, strict=True):
+        collected.take(found, pair)
+    return collected
+
+
+def kind_totals(translation: Traced, projections: Projections | None = None) -> dict[AttentionKind, Totals]:
+    """The totals of one sentence for each kind of attention; `projections` for `contribution`."""
+    return {kind: sentence_totals(translation, kind, projections) for kind in translation.config.sites}
+
+
 def measure_heads(
-    config: TransformerConfig,
-    translations: Iterable[Traced],
-    aligned: Iterable[tuple[Traced, GoldPair]] = (),
-    projections: Projections | None = None,
+    sentences: Iterable[dict[AttentionKind, Totals]], alignments: CrossAlignments | None = None
 ) -> dict[str, Any]:
     """Statistics of all heads, and the heads to open first.
 
     Args:
-        config: Config of the model.
-        translations: Translations to measure patterns on; at least one.
-        aligned: Forced gold targets with their links, for `aer`, `aer_read` and `aer_diagonal`; may be empty.
-        projections: `output_projections(model)`, for `contribution`.
+        sentences: `kind_totals` of each sentence; at least one.
+        alignments: Forced gold targets with their links, for `aer`, `aer_read` and `aer_diagonal`.
 
     Returns:
         `default`, `heads` and, with gold pairs, `aligner` of `heads.json`; layers and heads count from 0.
     """
-    totals = dict.fromkeys(config.sites, Totals({}, {}))
-    for translation in translations:
-        for kind in totals:
-            totals[kind] += sentence_totals(translation, kind, projections)
+    totals: dict[AttentionKind, Totals] = {}
+    for each in sentences:
+        totals = {kind: totals.get(kind, Totals({}, {})) + found for kind, found in each.items()}
     grids = {kind.value: grid(total) for kind, total in totals.items()}
-    alignments = CrossAlignments(config)
-    for translation, gold in aligned:
-        alignments.add(translation, gold)
     found: dict[str, Any] = {"heads": grids}
-    if alignments.pairs:
+    if alignments is not None and alignments.pairs:
         _add_errors(grids[AttentionKind.CROSS.value], alignments)
         best, error = alignments.best()
         found["aligner"] = {"heads": best.heads, "rows": best.rows, "aer": round(error, 4)}

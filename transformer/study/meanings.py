@@ -18,6 +18,7 @@ from transformer.model.sites import AttentionKind
 from transformer.study.relations import OFFSETS, Hits, compare, encode, rounded, word_maps
 from transformer.study.statistics import Floats
 from transformer.study.treebanks import Tree, piece_words, split_words
+from transformer.training.distributed import ALONE, Workers
 from transformer.translate.translator import Translator
 from transformer.translate.wording import InputError
 
@@ -58,22 +59,28 @@ class Case:
     pairs: dict[str, list[tuple[int, int]]]
 
 
-def meanings(translator: Translator, trees: Sequence[Tree], texts: Iterable[str]) -> dict[str, Any]:
+def meanings(
+    translator: Translator, trees: Sequence[Tree], texts: Iterable[str], workers: Workers = ALONE
+) -> dict[str, Any]:
     """The best encoder head for each relation and direction, compared with the best fixed offset.
 
     Args:
         translator: The model.
         trees: Sentences with lemmas, for words that occur again.
         texts: Plain sentences, for `ANTONYMS`; only those that hold such a pair are read.
+        workers: The processes that share the sentences.
     """
+
+    def found_in(case: Case) -> dict[tuple[str, str], Hits] | None:
+        maps = _maps(translator, case)
+        return None if maps is None else _hits(case, maps)
+
     hits: dict[tuple[str, str], list[Hits]] = defaultdict(list)
     counts = {"sentences": 0, "skipped": 0}
-    for case in (*_again(trees), *_opposite(texts)):
-        maps = _maps(translator, case)
-        counts["skipped" if maps is None else "sentences"] += 1
-        if maps is not None:
-            for key, found in _hits(case, maps).items():
-                hits[key].append(found)
+    for each in workers.each(found_in, (*_again(trees), *_opposite(texts))):
+        counts["skipped" if each is None else "sentences"] += 1
+        for key, found in (each or {}).items():
+            hits[key].append(found)
     rules = [f"{offset:+d}" for offset in OFFSETS]
     relations = []
     for (relation, direction), collected in sorted(hits.items()):

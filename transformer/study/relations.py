@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from transformer.study.treebanks import PronounCase, Tree, piece_words
 from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import AuditReport
+from transformer.training.distributed import ALONE, Workers
 from transformer.translate.translator import Translator
 
 OFFSETS = tuple(offset for offset in range(-8, 9) if offset)
@@ -137,40 +139,49 @@ def encode(translator: Translator, text: str) -> tuple[tuple[str, ...], Attentio
     return translator.source_pieces(ids), trace
 
 
-def follow_trees(
-    translator: Translator, trees: Sequence[Tree], kind: AttentionKind
-) -> Iterator[tuple[Tree, Floats | None]]:
-    """Word maps of every tree: of the encoder that reads it, or of the decoder forced to write it.
+def follow_tree(translator: Translator, tree: Tree, kind: AttentionKind) -> Floats | None:
+    """Word maps of a tree: of the encoder that reads it, or of the decoder forced to write it.
 
-    Yields:
-        The tree and its maps (layers × heads, words, words). The maps are None if pieces and words do not
-        match, or if the file lacks the source sentence.
+    Returns:
+        (layers × heads, words, words); None if pieces and words do not match, or if the tree lacks the source
+        sentence.
     """
-    for tree in trees:
-        if translator.config.sites[kind].query_side == "encoder":
-            pieces, trace = encode(translator, tree.text)
-        elif tree.translation_of:
-            run = translator.force(tree.translation_of, tree.text)
-            pieces, trace = run.labels(kind).queries, trace_of(run)
-        else:
-            yield tree, None
-            continue
-        table = piece_words(pieces, tree.words)
-        yield tree, None if table is None else word_maps(trace, kind, table)
+    if translator.config.sites[kind].query_side == "encoder":
+        pieces, trace = encode(translator, tree.text)
+    elif tree.translation_of:
+        run = translator.force(tree.translation_of, tree.text)
+        pieces, trace = run.labels(kind).queries, trace_of(run)
+    else:
+        return None
+    table = piece_words(pieces, tree.words)
+    return None if table is None else word_maps(trace, kind, table)
 
 
-def dependencies(translator: Translator, trees: Sequence[Tree], kind: AttentionKind) -> dict[str, Any]:
+def dependencies(
+    translator: Translator, trees: Sequence[Tree], kind: AttentionKind, workers: Workers = ALONE
+) -> dict[str, Any]:
     """The best head for each relation and direction, compared with the best fixed offset.
 
     Under a causal mask, only arcs to an earlier word count, because later words are masked.
+
+    Args:
+        translator: The model.
+        trees: The sentences.
+        kind: The attention to measure.
+        workers: The processes that share the sentences.
     """
+    causal = translator.config.sites[kind].causal
+
+    def found_in(numbered: tuple[int, Tree]) -> dict[tuple[str, str], Hits] | None:
+        number, tree = numbered
+        maps = follow_tree(translator, tree, kind)
+        return None if maps is None else _tree_hits(str(number), tree, maps, causal=causal)
+
     hits: dict[tuple[str, str], list[Hits]] = defaultdict(list)
-    skipped, causal = 0, translator.config.sites[kind].causal
-    for number, (tree, maps) in enumerate(follow_trees(translator, trees, kind)):
-        if maps is None:
-            skipped += 1
-            continue
-        for key, found in _tree_hits(str(number), tree, maps, causal=causal).items():
+    skipped = 0
+    for each in workers.each(found_in, enumerate(trees)):
+        skipped += each is None
+        for key, found in (each or {}).items():
             hits[key].append(found)
     rules = [f"{offset:+d}" for offset in OFFSETS]
     relations = []
@@ -198,28 +209,19 @@ def _tree_hits(group: str, tree: Tree, maps: Floats, *, causal: bool) -> dict[tu
     return found
 
 
-def pronouns(translator: Translator, cases: Sequence[PronounCase], left_out: int) -> dict[str, Any]:
+def pronouns(
+    translator: Translator, cases: Sequence[PronounCase], left_out: int, workers: Workers = ALONE
+) -> dict[str, Any]:
     """Whether the row of a pronoun finds its antecedent, compared with the rule "nearest person".
 
     `of two`: the antecedent has a larger weight than the other person. `of all words`: the antecedent has the
     largest weight of all words.
     """
     hits: dict[str, list[Hits]] = {"of two": [], "of all words": []}
-    for case in cases:
-        pieces, trace = encode(translator, case.text)
-        table = piece_words(pieces, case.words)
-        if table is None:
-            left_out += 1
-            continue
-        rows = word_maps(trace, AttentionKind.ENCODER, table)[:, case.pronoun]
-        nearest = abs(case.antecedent - case.pronoun) < abs(case.other - case.pronoun)
-        group, rule = " and ".join(case.people), np.array([int(nearest)])
-        right = {
-            "of two": rows[:, case.antecedent] > rows[:, case.other],
-            "of all words": rows.argmax(-1) == case.antecedent,
-        }
-        for name, values in right.items():
-            hits[name].append(Hits(group, 1, values.astype(np.int64), rule))
+    for each in workers.each(partial(_case_hits, translator), cases):
+        left_out += each is None
+        for name, found in (each or {}).items():
+            hits[name].append(found)
     findings = {
         name: compare(found, translator.config.n_heads, ["nearest person"]) for name, found in hits.items()
     }
@@ -228,6 +230,22 @@ def pronouns(translator: Translator, cases: Sequence[PronounCase], left_out: int
         "skipped": left_out,
         "findings": {name: rounded(found) for name, found in findings.items() if found is not None},
     }
+
+
+def _case_hits(translator: Translator, case: PronounCase) -> dict[str, Hits] | None:
+    """What every head gets right in one sentence; None if its pieces do not fit the words."""
+    pieces, trace = encode(translator, case.text)
+    table = piece_words(pieces, case.words)
+    if table is None:
+        return None
+    rows = word_maps(trace, AttentionKind.ENCODER, table)[:, case.pronoun]
+    nearest = abs(case.antecedent - case.pronoun) < abs(case.other - case.pronoun)
+    group, rule = " and ".join(case.people), np.array([int(nearest)])
+    right = {
+        "of two": rows[:, case.antecedent] > rows[:, case.other],
+        "of all words": rows.argmax(-1) == case.antecedent,
+    }
+    return {name: Hits(group, 1, values.astype(np.int64), rule) for name, values in right.items()}
 
 
 def rounded(finding: Finding) -> dict[str, Any]:

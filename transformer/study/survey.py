@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
 from transformer.study import roles
-from transformer.study.facts import CrossAlignments
-from transformer.study.statistics import Floats, Totals, sentence_totals
+from transformer.study.facts import CrossAlignments, kind_totals
+from transformer.study.statistics import Floats, Totals
 from transformer.text.pairs import DataError
 from transformer.trace.value_norms import output_projections
 from transformer.translate.translator import Translator
@@ -208,7 +208,7 @@ class Surveyor:
                 self._alignments.add(traced, todo)
                 self._aligned.append(todo)
             return
-        found = {kind: sentence_totals(traced, kind, self._projections) for kind in self._totals}
+        found = kind_totals(traced, self._projections)
         with self._lock:
             self._found.append((line, found))
             self._totals = {kind: total + found[kind] for kind, total in self._totals.items()}

@@ -1,4 +1,4 @@
-"""The processes that train one model together, each with its share of every step's batches.
+"""The processes that train or measure one model together, each with its share of the work.
 
 `torchrun --nproc-per-node=N -m transformer train …` starts N processes (`torch.distributed`: gloo on CPUs,
 NCCL on GPUs). Without dropout they make the same steps as one process with N times `accumulate`:
@@ -13,7 +13,7 @@ NCCL on GPUs). Without dropout they make the same steps as one process with N ti
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -25,6 +25,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 class JobError(ConnectionError):
@@ -33,7 +34,7 @@ class JobError(ConnectionError):
 
 @dataclass(frozen=True)
 class Workers:
-    """One process that trains alone, and what a process of a group does in another way.
+    """One process that works alone, and what a process of a group does in another way.
 
     Attributes:
         rank: Number of this process, from 0; process 0 writes the files.
@@ -55,6 +56,13 @@ class Workers:
     def gather(self, value: T) -> list[T]:
         """The values of all processes, by rank."""
         return [value]
+
+    def each(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
+        """What `work` makes of each item, in their order, in every process; each process does its share.
+
+        An error that `work` raises (`ValueError`, `OSError`) is raised in every process.
+        """
+        return map(work, items)
 
     def agree(self, make: Callable[[], T]) -> T:
         """What process 0 makes, in every process; an error of process 0 is raised in every process."""
@@ -100,6 +108,22 @@ class Group(Workers):
         with _lost_processes_named():
             distributed.all_gather_object(values, value)
         return values  # type: ignore[return-value]
+
+    def each(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
+        items = list(items)
+        shares = list[list[T]]()
+        for share in self.gather(self._done(work, items[self.rank :: self.world])):
+            if isinstance(share, Exception):
+                raise share
+            shares.append(share)
+        return (shares[place % self.world][place // self.world] for place in range(len(items)))
+
+    @staticmethod
+    def _done(work: Callable[[Item], T], items: Sequence[Item]) -> list[T] | Exception:
+        try:
+            return [work(item) for item in items]
+        except (ValueError, OSError) as error:
+            return error
 
     def agree(self, make: Callable[[], T]) -> T:
         made: list[T | Exception | None] = [None]

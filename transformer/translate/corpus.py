@@ -9,6 +9,7 @@ from transformer.decode.request import Request
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.text.pairs import SentencePair
+from transformer.training.distributed import ALONE, Workers
 from transformer.translate.translator import Translator, padded
 
 Json = dict[str, Any]
@@ -30,11 +31,24 @@ def corpus_scores(outputs: Sequence[str], pairs: Sequence[SentencePair]) -> Json
     return values | {"signature": str(bleu.get_signature()), "chrf_signature": str(chrf.get_signature())}
 
 
-def translate_batched(translator: Translator, texts: Sequence[str], beam_size: int) -> list[str]:
-    """Translations in the order of the texts, computed in padded batches of texts of similar length."""
+def translate_batched(
+    translator: Translator, texts: Sequence[str], beam_size: int, workers: Workers = ALONE
+) -> list[str]:
+    """Translations in the order of the texts, computed in padded batches of texts of similar length.
+
+    Args:
+        translator: The model.
+        texts: The texts.
+        beam_size: The beam width; 1 is greedy.
+        workers: The processes that share the batches.
+    """
+
+    def translate(places: list[int]) -> list[str]:
+        return translator.translate_all([texts[place] for place in places], beam_size=beam_size)
+
     outputs = [""] * len(texts)
-    for places in _batches([len(translator.ids(text)) + 1 for text in texts], beam_size):
-        translated = translator.translate_all([texts[place] for place in places], beam_size=beam_size)
+    batches = list(_batches([len(translator.ids(text)) + 1 for text in texts], beam_size))
+    for places, translated in zip(batches, workers.each(translate, batches), strict=True):
         for place, text in zip(places, translated, strict=True):
             outputs[place] = text
     return outputs

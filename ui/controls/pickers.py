@@ -105,6 +105,32 @@ def row_picker(opened: Opened, kind: str, row: int) -> None:
     )
 
 
+def window(now: int | None, most: int, count: int, noun: str) -> int:
+    """A slider over the places at which a window can begin; nothing is drawn if everything fits.
+
+    Args:
+        now: the first place that the address asks for, from 0.
+        most: how many places the window shows.
+        count: how many there are.
+        noun: what they are, in the plural.
+
+    Returns:
+        The first place that the window shows, from 0.
+    """
+    last = count - most
+    if last <= 0:
+        return 0
+    first = min(now or 0, last)
+    st.slider(
+        f"First of the {most} {noun} shown, of {count}",
+        1,
+        last + 1,
+        first + 1,
+        **control("first", first, lambda each: session.change(first=int(each) - 1 or None)),
+    )
+    return first
+
+
 def seen(title: str, text: str, formula: str | None = None) -> None:
     """An explanation of the picture, one click away."""
     with st.popover(title, type="tertiary", icon=":material/help:"):

@@ -95,6 +95,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "births": (16, lambda found: sum(held(each.forced) for each in found)),
     "born": (16, None),
     "filtered": (32, None),
+    "histories": (32, None),
     "overviews": (64, None),
     "statistics": (64, None),
     "rearranged": (64, None),

@@ -105,7 +105,7 @@ def tell(now: State, opened: Opened | None, holds: Holds = every) -> None:
         if opened is not None and not left_out:
             _back(now, opened)
         if opened is None or len(now.changes) > 1:
-            st.button("remove all", type="tertiary", on_click=keep_first, args=(0,), key="changed.none")
+            st.button("Remove all", type="tertiary", on_click=keep_first, args=(0,), key="changed.none")
 
 
 def _without(left_out: list[Intervention], changes: tuple[Intervention, ...]) -> str:

@@ -5,7 +5,15 @@ from closed_form import CASES
 
 from transformer.lenses.alignment import GoldPair, attention_links, score
 from transformer.model.sites import AttentionKind
-from transformer.study.facts import ERRORS, CrossAlignments, choose_head, grid, measure_heads
+from transformer.study.facts import (
+    ERRORS,
+    CrossAlignments,
+    align_gold,
+    choose_head,
+    grid,
+    kind_totals,
+    measure_heads,
+)
 from transformer.study.measures import STATISTICS
 from transformer.study.statistics import sentence_totals
 from transformer.trace.value_norms import output_projections
@@ -13,14 +21,14 @@ from transformer.translate.translator import Translator
 
 
 def test_rows_that_see_one_key_are_left_out(translator: Translator) -> None:
-    measured = measure_heads(translator.config, [translator.translate("one", max_length=1)])
+    measured = measure_heads([kind_totals(translator.translate("one", max_length=1))])
     assert all("first" not in head for layer in measured["heads"]["decoder"] for head in layer)
 
 
 def test_every_head_of_every_kind_is_measured(translator: Translator) -> None:
     traced = translator.force("one two three", "eins zwei")
     gold = GoldPair(("one", "two", "three"), ("eins", "zwei"), frozenset({(0, 0)}), frozenset({(0, 0)}))
-    measured = measure_heads(translator.config, [traced], [(traced, gold)])
+    measured = measure_heads([kind_totals(traced)], align_gold(translator, [gold]))
     config = translator.config
     for kind, depth in (("encoder", 2), ("decoder", 3), ("cross", 3)):
         grid = measured["heads"][kind]
@@ -40,7 +48,7 @@ def test_every_head_of_every_kind_is_measured(translator: Translator) -> None:
 
 def test_one_sentence_alone_has_the_statistics_of_a_sample_of_one(translator: Translator) -> None:
     traced = translator.force("one two three", "eins zwei")
-    sample = measure_heads(translator.config, [traced], projections=output_projections(translator.model))
+    sample = measure_heads([kind_totals(traced, output_projections(translator.model))])
     projections = output_projections(translator.model)
     found = {kind.value: grid(sentence_totals(traced, kind, projections)) for kind in AttentionKind}
     assert found == sample["heads"]
@@ -49,7 +57,7 @@ def test_one_sentence_alone_has_the_statistics_of_a_sample_of_one(translator: Tr
 
 def test_statistics_are_those_of_the_maps(translator: Translator) -> None:
     traced = translator.force("one two three", "eins zwei")
-    measured = measure_heads(translator.config, [traced])
+    measured = measure_heads([kind_totals(traced)])
     weights = traced.head(AttentionKind.ENCODER, 1, 2).weights
     found = measured["heads"]["encoder"][1][2]
     assert found["eos_mass"] == pytest.approx(float(weights[:, -1].mean()), abs=1e-4)
@@ -74,9 +82,9 @@ def test_the_best_aligner_is_the_head_that_translates(solved: Translator) -> Non
     links = frozenset((int(key), row) for row, key in enumerate(keys))
     gold = GoldPair(tuple(case.sentence.split()), tuple(case.translation.split()), links, links)
     traced = solved.force(case.sentence, case.translation)
-    found = measure_heads(solved.config, [traced], [(traced, gold)])
+    found = measure_heads([kind_totals(traced)], align_gold(solved, [gold]))
     assert found["aligner"] == {"heads": ((0, 0),), "rows": "predicted", "aer": 0}
-    assert "aligner" not in measure_heads(solved.config, [traced])
+    assert "aligner" not in measure_heads([kind_totals(traced)])
 
 
 def test_a_mean_over_heads_is_scored_like_a_head(translator: Translator) -> None:
@@ -109,4 +117,4 @@ def test_without_alignments_the_clearest_neighbour_pattern_opens_first() -> None
 
 def test_a_translation_without_capture_cannot_be_measured(translator: Translator) -> None:
     with pytest.raises(ValueError, match="capture=True"):
-        measure_heads(translator.config, [translator.translate("one", capture=False)])
+        kind_totals(translator.translate("one", capture=False))

@@ -1,4 +1,4 @@
-"""Several processes train as one does: the same losses, the same files, and no batch lost or repeated."""
+"""Several processes train and measure as one does: the same numbers, and no batch lost or repeated."""
 
 from __future__ import annotations
 
@@ -81,3 +81,39 @@ def test_a_job_whose_process_was_killed_is_repeated_from_its_last_checkpoint(
     assert mark.exists()
     assert "Another process of the job has ended" in done.stderr
     assert_alike(output, alone)
+
+
+def test_two_processes_score_a_file_as_one_does(
+    pairs: list[str], alone: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = ["evaluate", "--model", str(alone), "--data", pairs[-1], "--json"]
+    assert main(command) == 0
+    one = json.loads(capfd.readouterr().out)
+    done = torchrun("-m", "transformer", *command)
+    assert done.returncode == 0, done.stderr
+    (two,) = map(json.loads, done.stdout.splitlines())
+    assert one.keys() == two.keys()
+    assert {name for name in one if one[name] != two[name]} <= {"tokens_per_second"}
+
+
+def test_two_processes_measure_heads_as_one_does(pairs: list[str], alone: Path, tmp_path: Path) -> None:
+    gold = tmp_path / "gold.tsv"
+    gold.write_text("one two\teins zwei\t0-0 1-1\n" * 3, encoding="utf-8")
+    command = ["heads", "--model", str(alone), "--data", pairs[-1], "--alignments", str(gold)]
+    assert main(command) == 0
+    one = (alone / "heads.json").read_bytes()
+    (alone / "heads.json").unlink()
+    done = torchrun("-m", "transformer", *command)
+    assert done.returncode == 0, done.stderr
+    assert (alone / "heads.json").read_bytes() == one
+
+
+def test_an_error_of_one_process_ends_the_job_with_its_sentence(
+    alone: Path, pairs: list[str], tmp_path: Path
+) -> None:
+    gold = tmp_path / "gold.tsv"
+    gold.write_text("one\teins\t0-0\n" + f"{'one ' * 2000}\teins\t0-0\n", encoding="utf-8")
+    done = torchrun("-m", "transformer", "align", "--model", str(alone), "--data", str(gold))
+    assert done.returncode != 0
+    assert "shorten it to at most" in done.stderr
+    assert 'Traceback (most recent call last):\n  File "/root' not in done.stderr

@@ -1,1 +1,1 @@
-"""The commands about training besides `train` itself."""
+"""Commands about how models were trained."""

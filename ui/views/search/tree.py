@@ -49,7 +49,7 @@ def picture(
         explain: draws the explanation.
     """
     steps = max(tree.steps, len(tree.greedy.tokens))
-    first = _first(now, steps)
+    first = pickers.window(now.first, STEPS, steps, "steps")
     branches = _branches(tree, text, first)
     beside = _greedy(tree)
     caption = (
@@ -95,22 +95,6 @@ def choose(tree: SearchTree, place: int) -> None:
     """Takes a node that the visitor clicked, and moves the cursor to its step."""
     if 0 <= place < len(tree.nodes):
         session.change(node=place, step=tree.nodes[place].step, source=None)
-
-
-def _first(now: State, steps: int) -> int:
-    """The first step of the window, which the visitor moves if the tree is longer."""
-    if steps <= STEPS:
-        return 0
-    last = steps - STEPS
-    first = min(now.first or 0, last)
-    st.slider(
-        f"First of the {STEPS} steps shown, of {steps}",
-        1,
-        last + 1,
-        first + 1,
-        **pickers.control("first", first, lambda each: session.change(first=int(each) - 1 or None)),
-    )
-    return first
 
 
 def _branches(tree: SearchTree, text: told.Text, first: int) -> list[Branch]:

@@ -41,7 +41,7 @@ def show(opened: Opened, now: State) -> None:
     lesson = computed.lesson(opened.asked.model, opened.translation)
     columns = columns_of(lesson)
     chosen = min(now.step or 0, len(columns) - 1)
-    first = _first(now, max(len(columns), len(lesson.free)))
+    first = pickers.window(now.first, COLUMNS, max(len(columns), len(lesson.free)), "positions")
     model = opened.translation.model
     st.markdown(told.losses(lesson))
     _shifted(lesson, columns, chosen, first, model)
@@ -120,22 +120,6 @@ def _choose(place: object) -> None:
     """Takes the position of the mark that the visitor clicked."""
     if isinstance(place, int):
         session.change(step=place)
-
-
-def _first(now: State, steps: int) -> int:
-    """The first position of the window, which the visitor moves if the target is longer."""
-    if steps <= COLUMNS:
-        return 0
-    last = steps - COLUMNS
-    first = min(now.first or 0, last)
-    st.slider(
-        f"First of the {COLUMNS} positions shown, of {steps}",
-        1,
-        last + 1,
-        first + 1,
-        **pickers.control("first", first, lambda each: session.change(first=int(each) - 1 or None)),
-    )
-    return first
 
 
 def _mask(opened: Opened) -> None:

@@ -28,7 +28,7 @@ def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
         for i, item in enumerate(items):
             _one(i, item, items, opened)
         if len(items) > 1:
-            st.button("remove all", type="tertiary", on_click=changed.take, args=((),), key="changed.none")
+            st.button("Remove all", type="tertiary", on_click=changed.take, args=((),), key="changed.none")
 
 
 def lifts(change: Intervention) -> bool:
@@ -42,7 +42,7 @@ def _given(target: str, items: tuple[Listed, ...]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changes-given"):
         st.caption(f"The model reads a given translation: {plain(target)}", width="content")
         st.button(
-            "let it translate again",
+            "Translate again",
             type="tertiary",
             help="Changes that hold for a given translation only are taken out.",
             on_click=partial(changed.take, decodable, target=None),

@@ -85,7 +85,7 @@ def _switch(now: State, kind: str, head: Head) -> None:
     change = do.ablate(kind, *head)
     off = change in now.changes
     st.button(
-        f"switch {labels.head_phrase(*head)} {'on again' if off else 'off'}",
+        f"Switch {labels.head_phrase(*head)} {'on again' if off else 'off'}",
         icon=":material/power_settings_new:",
         on_click=changed.remove if off else changed.add,
         args=(change,),
@@ -215,11 +215,11 @@ def _offer(shared: _Shared, chosen: Both | None) -> None:
             return
         st.caption(f"{shared.said(at)}.", width="content")
         _do(
-            "move this row's weight here",
+            "Move this row's weight here",
             do.set_row(kind, *head, chosen[0], {chosen[1]: 1.0}),
             "what-if.move",
         )
-        _do("hide this cell", do.mask(kind, forbid=[chosen], layer=head[0]), "what-if.mask")
+        _do("Hide this cell", do.mask(kind, forbid=[chosen], layer=head[0]), "what-if.mask")
 
 
 def _do(label: str, change: do.Intervention, key: str) -> None:

@@ -13,7 +13,7 @@ _BY = {
     "zero": "zero",
     "mean": "its mean output",
     "uniform": "equal weights",
-    "previous": "the token before",
+    "previous": "the previous token",
     "first": "the first token",
 }
 
@@ -30,7 +30,7 @@ def _by(opened: Opened, kind: str) -> str:
     if kind == "cross":
         del ways["previous"]
     with st.container(width=180):
-        return str(st.selectbox("and give instead", list(ways), format_func=ways.__getitem__))
+        return str(st.selectbox("What it gives instead", list(ways), format_func=ways.__getitem__))
 
 
 def _scale(opened: Opened) -> do.Intervention:

@@ -83,7 +83,7 @@ def _positions(here: Translation, there: Translation, place: PatchPlace) -> list
         )
 
     with st.container(width=240):
-        way = st.selectbox("at", ways, index=2, format_func=named)
+        way = st.selectbox("At", ways, index=2, format_func=named)
     return [pairs[way]] if isinstance(way, int) else _aligned(way, tokens, pairs)
 
 

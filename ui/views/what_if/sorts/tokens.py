@@ -21,7 +21,7 @@ def _edit(opened: Opened) -> do.Intervention | None:
     typed = _typed(opened)
     at = fields.one("Source token", range(len(typed)), labels.names(typed))
     with st.container(width=180):
-        word = st.text_input("becomes", placeholder="another word", max_chars=60).strip()
+        word = st.text_input("Becomes", placeholder="another word", max_chars=60).strip()
     return do.edit_source(at, _piece(opened, word, typed[at])) if word else None
 
 
