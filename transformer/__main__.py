@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         use,
         what_if,
     )
+    from transformer.commands.training import birth, history
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -70,10 +71,12 @@ def _parser() -> argparse.ArgumentParser:
     what_if.add_commands(subparsers)
     familiarity.add_command(subparsers)
     scores.add_command(subparsers)
+    history.add_command(subparsers)
     card.add_command(subparsers)
     showcase.add_commands(subparsers)
     remake.add_command(subparsers)
     positions.add_command(subparsers)
+    birth.add_command(subparsers)
     hub.add_commands(subparsers)
     return parser
 

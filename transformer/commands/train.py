@@ -7,9 +7,10 @@ import hashlib
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import MISSING, fields, replace
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -29,17 +30,16 @@ from transformer.training.cost import peak
 from transformer.training.distributed import Workers, joined
 from transformer.training.presets import PRESETS, Preset, preset_name
 from transformer.training.runs.directory import RunDirectory
-from transformer.training.runs.exact import ExactMatches
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
 from transformer.training.runs.leash import at_end_of_input
 from transformer.training.runs.progress import Progress
+from transformer.training.runs.quality import greedy_bleu
 from transformer.training.runs.snapshots import moments
-from transformer.training.toys.tasks import HELD_OUT, LENGTH, TOYS, ToyData, toy_data
-from transformer.training.trainer import Trainer, TrainingOptions, TrainingStep, train
+from transformer.training.toys.tasks import LENGTH, TOYS, toy_data
+from transformer.training.trainer import Quality, Trainer, TrainingOptions, TrainingStep, train
 
 MOST_WEIGHT = 100
-TOY_EXACT = HELD_OUT
-"""Pairs of a toy task that an evaluation translates."""
+BLEU_SENTENCES = 200
 CONFIG_CHOICES: dict[str, tuple[type, str]] = {
     "vocab_size": (int, "pieces of the joint vocabulary"),
     "d_model": (int, "width of the residual stream"),
@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="instead of files: pairs of a toy task, which the package makes itself",
     )
     parser.add_argument(
-        "--toy-length", type=int, metavar="N", help="with --toy: most letters of a sequence (5)"
+        "--toy-length", type=int, default=LENGTH, metavar="N", help="with --toy: most letters of a sequence"
     )
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="model directory to write")
     parser.add_argument(
@@ -121,13 +121,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="if the text cannot give --vocab-size pieces, take as many as it can give",
     )
     parser.add_argument(
-        "--exact",
-        type=int,
-        metavar="N",
-        help="translate N validation pairs at each evaluation, and log the share of exact matches (with "
-        "--toy 200, otherwise 0)",
-    )
-    parser.add_argument(
         "--until-eof", action="store_true", help="stop, as after Ctrl-C, when standard input ends"
     )
     parser.add_argument(
@@ -142,6 +135,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="keep the weights of N steps, from the untrained model on, each twice as late as the one before",
+    )
+    parser.add_argument(
+        "--bleu-sentences",
+        type=int,
+        default=BLEU_SENTENCES,
+        metavar="N",
+        help="translate N validation sentences greedily at each evaluation and log their BLEU; 0 for none "
+        "(default: %(default)s)",
     )
     for name, (_, text) in MAKERS.items():
         parser.add_argument(
@@ -184,7 +185,7 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) 
     config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
     resume = workers.agree(lambda: _resumes(arguments))
     torch.manual_seed(options.seed)
-    exported, data, valid = _data(arguments, preset, config, options.seed, resume, workers)
+    exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
     config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
     trainer = Trainer(Transformer(config).to(device), data, options, workers)
     exported.card = exported.card or _card(arguments, trainer.model)
@@ -193,8 +194,7 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) 
     run_directory.begin(resume, arguments.new_data)
     if workers.first:
         _report_start(trainer, arguments.output)
-    counted = (TOY_EXACT if arguments.toy else 0) if arguments.exact is None else arguments.exact
-    return _steps(trainer, valid, run_directory, ExactMatches(trainer, valid, counted))
+    return _steps(trainer, valid, quality, run_directory)
 
 
 def _data(
@@ -204,20 +204,15 @@ def _data(
     seed: int,
     resume: bool,
     workers: Workers,
-) -> tuple[Exported, EncodedPairs, EncodedPairs]:
-    """Reads and checks the parts to export besides the weights, the training and the validation pairs."""
-    if not (arguments.toy or (arguments.train and arguments.valid)):
-        raise ValueError("Give pairs to train on and to evaluate on: --train and --valid, or --toy.")
+) -> tuple[Exported, EncodedPairs, EncodedPairs, Quality | None]:
+    """Reads and checks the parts to export besides the weights, training and validation pairs, and BLEU's."""
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
     shares = preset.shares | _given(arguments, list(MAKERS))
-    toy = None if arguments.toy is None else _toy(arguments, seed)
-    train_pairs, weights = _mixture(arguments.train, shares, seed) if toy is None else (toy.train, None)
-    valid_pairs = (
-        [pair for path in arguments.valid for pair in read_pairs(path)] if toy is None else toy.valid
+    train_pairs, weights, valid_pairs, words = _pairs(arguments, shares, seed)
+    exported = workers.agree(
+        lambda: _exported(arguments, chain(words, _texts(train_pairs)), config.vocab_size, resume)
     )
-    texts = _texts(train_pairs) if toy is None else toy.texts
-    exported = workers.agree(lambda: _exported(arguments, texts, config.vocab_size, resume))
     tokenizer = exported.tokenizer
     data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
@@ -229,27 +224,39 @@ def _data(
             f"Left out {left_out:,} pairs with more than {arguments.max_length} tokens on a side.",
             file=sys.stderr,
         )
-    return exported, data, valid
+    quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
+    return exported, data, valid, quality
 
 
-def _toy(arguments: argparse.Namespace, seed: int) -> ToyData:
-    if arguments.train or arguments.valid:
+def _pairs(
+    arguments: argparse.Namespace, shares: dict[str, float], seed: int
+) -> tuple[Sequence[SentencePair], list[float] | None, Sequence[SentencePair], Sequence[str]]:
+    """The training pairs with their weights, the validation pairs, and words for the vocabulary alone."""
+    if arguments.toy and (arguments.train or arguments.valid):
         raise ValueError("--toy makes its own pairs; leave out --train and --valid.")
-    return toy_data(arguments.toy, LENGTH if arguments.toy_length is None else arguments.toy_length, seed)
+    if arguments.toy:
+        toy = toy_data(arguments.toy, arguments.toy_length, seed)
+        return toy.train, None, toy.valid, toy.words
+    if not (arguments.train and arguments.valid):
+        raise ValueError("Give pairs to train on and to evaluate on: --train and --valid, or --toy.")
+    pairs, weights = _mixture(arguments.train, shares, seed)
+    return pairs, weights, [pair for path in arguments.valid for pair in read_pairs(path)], ()
 
 
-def _texts(pairs: Sequence[SentencePair]) -> list[str]:
-    return [text for pair in pairs for text in (pair.source, pair.target)]
+def _texts(pairs: Sequence[SentencePair]) -> Iterator[str]:
+    return (text for pair in pairs for text in (pair.source, pair.target))
 
 
-def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory, exact: ExactMatches) -> int:
+def _steps(
+    trainer: Trainer, valid: EncodedPairs, quality: Quality | None, run_directory: RunDirectory
+) -> int:
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     with ExitStack() as stack:
         for number, handler in handlers.items():
             stack.callback(signal.signal, number, handler)
         stack.callback(_STOP_REQUESTED.clear)
         tell = _reporters(trainer, run_directory, stack) if trainer.workers.first else []
-        for done in map(exact.measured, train(trainer, valid)):
+        for done in train(trainer, valid, quality):
             for each in tell:
                 each(done)
             run_directory.choose(done)
@@ -339,15 +346,14 @@ def _weighted(file: str) -> tuple[str, float]:
     return path, weight
 
 
-def _exported(arguments: argparse.Namespace, texts: Sequence[str], vocab_size: int, resume: bool) -> Exported:
+def _exported(arguments: argparse.Namespace, texts: Iterable[str], vocab_size: int, resume: bool) -> Exported:
     """The vocabulary, the card and the choice of weights: those of the saved run, or new ones."""
     if resume:
         return load_exported(arguments.output)
     if arguments.tokenizer is not None:
         return Exported(Tokenizer.load(arguments.tokenizer))
     at_most = bool(arguments.smaller_vocabulary or arguments.toy)
-    least = "at most " if at_most else ""
-    print(f"Training a vocabulary of {least}{vocab_size:,} pieces.", file=sys.stderr)
+    print(f"Training a vocabulary of {'at most ' * at_most}{vocab_size:,} pieces.", file=sys.stderr)
     return Exported(Tokenizer.train(texts, vocab_size, at_most))
 
 

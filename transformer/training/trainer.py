@@ -6,9 +6,9 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.model.transformer import Transformer
+from transformer.text.pairs import SentencePair
 from transformer.training.batches import Batch, EncodedPairs, evaluation_batches, training_batches
 from transformer.training.cost import step_flops
 from transformer.training.distributed import ALONE, Workers
@@ -111,7 +112,9 @@ class TrainingStep:
         flops: Operations of the matrix products of all processes, see `cost.step_flops`.
         valid_loss: Cross-entropy per token on the validation pairs, if this step measured it.
         valid_loss_average: The same for the averaged weights.
-        exact: Share of validation pairs that greedy search writes exactly, see `runs.exact`.
+        bleu: BLEU of those weights of the two that have the lower loss, if this step measured it.
+        bleu_sentences: On how many validation sentences.
+        exact: Share of these that greedy search writes exactly as their reference.
     """
 
     step: int
@@ -123,7 +126,33 @@ class TrainingStep:
     flops: float = 0.0
     valid_loss: float | None = None
     valid_loss_average: float | None = None
+    bleu: float | None = None
+    bleu_sentences: int | None = None
     exact: float | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """How good the translations of some sentences are.
+
+    Attributes:
+        bleu: Their BLEU.
+        exact: Share of those that are their reference, letter for letter.
+    """
+
+    bleu: float
+    exact: float
+
+
+class Quality(Protocol):
+    """Measures of a model other than its loss, such as `runs.quality.GreedyBleu`."""
+
+    @property
+    def pairs(self) -> tuple[SentencePair, ...]:
+        """What it is measured on."""
+
+    def __call__(self, model: Transformer) -> Written | None:
+        """The measures of a model, which it leaves as it is; None if there are none."""
 
 
 def learning_rate(options: TrainingOptions, step: int, d_model: int) -> float:
@@ -223,12 +252,17 @@ class Trainer:
         own = self._loss_on(data)
         if not self.average:
             return own, None
-        with self.averaged():
+        with self._averaged():
             return own, self._loss_on(data)
 
+    def measure(self, quality: Quality, averaged: bool) -> Written | None:
+        """Measures the weights, or their average, in process 0; a call for all processes."""
+        with self._averaged() if averaged else nullcontext():
+            return self.workers.agree(lambda: quality(self.model))
+
     @contextmanager
-    def averaged(self) -> Iterator[None]:
-        """Inside, the model has the averaged weights."""
+    def _averaged(self) -> Iterator[None]:
+        """Puts the averaged weights into the model for a while."""
         kept = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
         self.model.load_state_dict(self.average)
         try:
@@ -309,21 +343,35 @@ class _SummedLoss(nn.Module):
         )
 
 
-def train(trainer: Trainer, valid: EncodedPairs | None = None) -> Iterator[TrainingStep]:
+def train(
+    trainer: Trainer, valid: EncodedPairs | None = None, quality: Quality | None = None
+) -> Iterator[TrainingStep]:
     """Runs and yields the remaining steps, and evaluates at the chosen interval.
 
     Args:
         trainer: The trainer; changed in place. It may be saved between any two steps.
         valid: Pairs to evaluate on; None skips evaluation.
+        quality: What to measure at each evaluation besides the loss; None for nothing.
     """
     options = trainer.options
     while trainer.step < options.steps:
         done = trainer.advance()
         if valid is not None and (done.step % options.evaluate_every == 0 or done.step == options.steps):
-            own, averaged = trainer.evaluate(valid)
-            values = asdict(done) | {"valid_loss": own, "valid_loss_average": averaged}
-            done = TrainingStep(**values)
+            done = _evaluated(trainer, done, valid, quality)
         yield done
+
+
+def _evaluated(
+    trainer: Trainer, done: TrainingStep, valid: EncodedPairs, quality: Quality | None
+) -> TrainingStep:
+    own, averaged = trainer.evaluate(valid)
+    done = replace(done, valid_loss=own, valid_loss_average=averaged)
+    if quality is None:
+        return done
+    found = trainer.measure(quality, averaged is not None and averaged < own)
+    if found is None:
+        return done
+    return replace(done, bleu=found.bleu, exact=found.exact, bleu_sentences=len(quality.pairs))
 
 
 @torch.no_grad()

@@ -79,11 +79,6 @@ class ToyData:
     valid: tuple[SentencePair, ...]
     words: tuple[str, ...]
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """All texts to train a vocabulary on."""
-        return (*self.words, *(text for pair in self.train for text in (pair.source, pair.target)))
-
 
 def toy_data(name: str, length: int = LENGTH, seed: int = 1) -> ToyData:
     """The data of a task; the same for the same seed, and no source occurs twice.

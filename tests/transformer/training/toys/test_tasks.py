@@ -55,15 +55,20 @@ def test_the_same_seed_gives_the_same_pairs_and_another_one_others() -> None:
     assert toy_data("sort", seed=2).train != toy_data("sort").train
 
 
+def vocabulary(name: str) -> Tokenizer:
+    data = toy_data(name)
+    texts = (text for pair in data.train for text in (pair.source, pair.target))
+    return Tokenizer.train((*data.words, *texts), 400, at_most=True)
+
+
 @pytest.mark.parametrize("name", ORDERS)
 def test_every_letter_is_one_piece(name: str) -> None:
-    data = toy_data(name)
-    tokenizer = Tokenizer.train(data.texts, 400, at_most=True)
+    tokenizer = vocabulary(name)
     assert tokenizer.pieces(tokenizer.encode("g c a h e")) == ("▁g", "▁c", "▁a", "▁h", "▁e")
 
 
 def test_every_month_is_one_piece_and_every_digit_too() -> None:
-    tokenizer = Tokenizer.train(toy_data("dates").texts, 400, at_most=True)
+    tokenizer = vocabulary("dates")
     for month in MONTHS:
         pieces = [piece.strip("▁") for piece in tokenizer.pieces(tokenizer.encode(f"26 {month} 1982"))]
         assert [piece for piece in pieces if piece] == ["2", "6", month, "1", "9", "8", "2"]
