@@ -7,17 +7,15 @@ import pytest
 from closed_form import CASES
 
 from transformer.lenses.alignment import (
-    GoldPair,
-    Links,
     attention_links,
     diagonal,
     link_words,
     merge_words,
-    read_gold,
     score,
     text_words,
     word_weights,
 )
+from transformer.text.links import GoldPair, Links, read_gold
 from transformer.text.pairs import DataError
 from transformer.text.words import reading_groups, word_groups
 from transformer.translate.translator import Translator

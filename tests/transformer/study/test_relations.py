@@ -12,8 +12,9 @@ from transformer.__main__ import main
 from transformer.model.sites import AttentionKind
 from transformer.storage.directory import save_checkpoint
 from transformer.study.relations import LEAST_ARCS, Hits, compare, dependencies, encode, merge
-from transformer.study.treebanks import Arc, Tree, piece_words, read_pronouns, read_trees
+from transformer.study.treebanks import Arc, Tree, read_pronouns, read_trees
 from transformer.text.pairs import DataError
+from transformer.text.words import piece_words
 from transformer.translate.translator import Translator, load_translator
 
 ENCODER, DECODER, CROSS = AttentionKind
