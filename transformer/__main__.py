@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         familiarity,
         heads,
         hub,
+        links,
         positions,
         remake,
         scores,
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     showcase.add_commands(subparsers)
     remake.add_command(subparsers)
     positions.add_command(subparsers)
+    links.add_command(subparsers)
     hub.add_commands(subparsers)
     return parser
 

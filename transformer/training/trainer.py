@@ -16,10 +16,12 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.model.transformer import Transformer
+from transformer.model.watching.observer import UNWATCHED, Observer
 from transformer.training.batches import Batch, EncodedPairs, evaluation_batches, training_batches
 from transformer.training.cost import step_flops
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.dropout import use_byte_dropout
+from transformer.training.guided import Guide, GuidedHead, guided_loss
 from transformer.training.loss import projected_loss
 
 Schedule = Literal["linear", "constant", "inverse_sqrt"]
@@ -76,6 +78,8 @@ class TrainingOptions:
     checkpoint_every: int = 250
     compile: bool = False
     precision: Precision = "auto"
+    guided_alignment: str = ""
+    guided_weight: float = 0.05
 
     def __post_init__(self) -> None:
         counts = ("steps", "batch_positions", "accumulate", "warmup", "decay_steps")
@@ -84,6 +88,8 @@ class TrainingOptions:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is {self.learning_rate}; it must be above 0.")
+        if not self.guided_weight > 0:
+            raise ValueError(f"guided_weight is {self.guided_weight}; it must be above 0.")
         for name in ("beta1", "beta2", "label_smoothing", "average_decay"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to below 1.")
@@ -103,7 +109,7 @@ class TrainingStep:
 
     Attributes:
         step: Number of the step, from 1.
-        loss: Smoothed cross-entropy per target token, in nats.
+        loss: Smoothed cross-entropy per target token, in nats; with guided alignment, plus its weighted loss.
         learning_rate: Learning rate of this step.
         gradient_norm: Norm of the gradient before clipping.
         tokens: Number of target tokens of all processes, without padding.
@@ -166,7 +172,8 @@ class Trainer:
         self.average = (
             {name: weights[name].detach().clone() for name in weights} if options.average_decay else {}
         )
-        self._loss = workers.share(_SummedLoss(model, options, self.dtype))
+        summed = _GuidedLoss if options.guided_alignment else _SummedLoss
+        self._loss = workers.share(summed(model, options, self.dtype))
         workers.part_random(options.seed)
         self._batches: Iterator[Batch] | None = None
 
@@ -203,7 +210,7 @@ class Trainer:
     def _accumulate(self, batch: Batch, scale: float, last: bool) -> float:
         """Adds the gradients of a batch, times a scale; processes exchange them after the last one."""
         with nullcontext() if last else self.workers.local(self._loss):
-            loss = self._loss(batch.src_ids, batch.tgt_input_ids, batch.tgt_ids) * scale
+            loss = self._loss(*batch.tensors) * scale
             self.workers.backward(loss)
         return float(loss.detach())
 
@@ -290,14 +297,31 @@ class _SummedLoss(nn.Module):
         self.model, self._dtype, self._smoothing = model, dtype, options.label_smoothing
         self._features = torch.compile(model.features, dynamic=True) if options.compile else model.features
 
-    def forward(self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor) -> Tensor:
+    def forward(
+        self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor, observer: Observer = UNWATCHED
+    ) -> Tensor:
         with _computing(src_ids.device, self._dtype):
-            features = self._features(src_ids, tgt_input_ids)
+            features = self._features(src_ids, tgt_input_ids, observer)
         counted = tgt_ids != self.model.config.pad_id
         weight, bias = self.model.projection
         return projected_loss(
             features[counted].to(self._dtype), weight, tgt_ids[counted], self._smoothing, bias
         )
+
+
+class _GuidedLoss(nn.Module):
+    """The summed loss, and that of a head that learns where to look."""
+
+    def __init__(self, model: Transformer, options: TrainingOptions, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.translated = _SummedLoss(model, options, dtype)
+        self._guide = Guide(GuidedHead.read(options.guided_alignment, model.config))
+        self._weight = options.guided_weight
+
+    def forward(self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor, links: Tensor) -> Tensor:
+        loss: Tensor = self.translated(src_ids, tgt_input_ids, tgt_ids, self._guide)
+        assert self._guide.log_weights is not None
+        return loss + self._weight * guided_loss(self._guide.log_weights, links)
 
 
 def train(trainer: Trainer, valid: EncodedPairs | None = None) -> Iterator[TrainingStep]:
