@@ -50,7 +50,6 @@ def _parser() -> argparse.ArgumentParser:
         familiarity,
         heads,
         hub,
-        links,
         positions,
         remake,
         scores,
@@ -59,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         use,
         what_if,
     )
+    from transformer.commands.training import birth, history, links
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -71,11 +71,13 @@ def _parser() -> argparse.ArgumentParser:
     what_if.add_commands(subparsers)
     familiarity.add_command(subparsers)
     scores.add_command(subparsers)
+    history.add_command(subparsers)
     card.add_command(subparsers)
     showcase.add_commands(subparsers)
     remake.add_command(subparsers)
     positions.add_command(subparsers)
     links.add_command(subparsers)
+    birth.add_command(subparsers)
     hub.add_commands(subparsers)
     return parser
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
 from app_pages import run, said, words
+from remade import write_log
 from streamlit.testing.v1 import AppTest
 
 from transformer.model.config import TransformerConfig
+from transformer.storage.directory import save_checkpoint
+from transformer.storage.files import read_json
+from transformer.training.runs.history import read_history, write_history
 from transformer.training.runs.stated import stated_options
+from transformer.translate.translator import Translator
 from ui.server import catalogue
+from ui.views.training.history import table
 
 PAGE = "pages/training.py"
 TEXT = "one two three"
@@ -173,6 +180,51 @@ def test_the_bundled_model_s_own_schedule_is_drawn_in():
 
 def test_a_model_whose_card_states_no_command_has_no_schedule_of_its_own():
     assert "states no training command" in words(opened(view="schedule"))
+
+
+# --- how it went --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, translator: Translator) -> Path:
+    """A model of the visitor's own whose run is logged; returns its directory."""
+    directory = tmp_path / "models" / "logged"
+    save_checkpoint(directory, translator.config, translator.model.state_dict(), translator.tokenizer)
+    write_history(directory, write_log(tmp_path / "log.jsonl"), "command", "2026-01-01")
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path / "models"))
+    return directory
+
+
+def test_the_history_is_drawn_from_the_file_beside_the_model(logged: Path):
+    at = run(PAGE, model="logged", text=TEXT, view="history")
+    assert not at.exception
+    assert "In 5 steps, the training loss fell from 9.00 to **1.80 nats**" in words(at)
+    assert "BLEU (greedy) was **30.0** at step 5" in words(at)
+    found = read_history(logged)
+    assert found is not None
+    lines = {(each["yaxis"], each["name"]): each for each in charts(at)[0]["data"]}
+    assert lines["y3", "learning rate"]["y"] == list(found.training["learning_rate"])
+    assert lines["y", "single steps"]["y"] == list(found.training["loss"])
+    valid = lines["y", "validation loss"]
+    assert (valid["x"], valid["y"]) == ([5], [2.0])
+    rows = table(found)
+    assert ("bleu", 5, 30.0) in rows
+    assert len(rows) == 1 + 5 * 5 + 2
+
+
+def test_a_model_without_a_log_says_so_in_one_sentence():
+    at = opened(view="history")
+    assert [each.value for each in at.info] == [
+        "This model comes without a log of its training, so there is no history to draw."
+    ]
+
+
+def test_a_damaged_history_is_named(logged: Path):
+    values = read_json(logged / "history.json")
+    (logged / "history.json").write_text(json.dumps(values | {"training": []}), encoding="utf-8")
+    at = run(PAGE, model="logged", text=TEXT, view="history")
+    assert not at.exception
+    assert "is damaged" in at.error[0].value
 
 
 # --- bad addresses ------------------------------------------------------------------------------------------

@@ -62,3 +62,14 @@ def write_corpora(folder: Path) -> Path:
     row = "female\t1\tThe one met the two because she did.\tone\n"
     (folder / "probes/winomt-en.tsv.gz").write_bytes(gzip.compress((row + row.replace("1", "4")).encode()))
     return folder
+
+
+def write_log(path: Path) -> Path:
+    """The log of a short run."""
+    lines = [
+        {"step": step, "loss": 9 / step, "learning_rate": step / 10, "gradient_norm": 1.0, "tokens": step}
+        for step in range(1, 6)
+    ]
+    lines[-1] |= {"valid_loss": 2.0, "bleu": 30.0, "bleu_sentences": 4}
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path

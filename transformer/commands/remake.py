@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands import card, familiarity, heads, scores, showcase, what_if
+from transformer.commands.training import history
 from transformer.lenses.familiarity import read_measure
 from transformer.storage.description import HEADS_FILE, SCORES_FILE, read_config
 from transformer.storage.files import CheckpointError
@@ -21,7 +22,7 @@ from transformer.storage.marks import of_another_model
 HEADS_SENTENCES, FAMILIARITY_SENTENCES = 500, 3003
 PARTS = (
     *("heads", "survey", "means", "backups", "experiments", "probes"),
-    *("familiarity", "scores", "card", "claims", "first"),
+    *("familiarity", "scores", "history", "card", "claims", "first"),
 )
 SAMPLE_FILE = "tatoeba-en-de.tsv.gz"
 
@@ -56,13 +57,14 @@ def add_command(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("remake", help=text, description=text)
     parser.add_argument("--model", required=True, type=Path, metavar="DIR", help="model directory")
     scores.add_folders(parser)
+    history.add_log(parser)
     parser.add_argument(
         "--only", nargs="+", choices=PARTS, metavar="PART", help=f"make these alone, of {', '.join(PARTS)}"
     )
     parser.set_defaults(run=remake)
 
 
-def parts(directory: Path, corpora: Path, sample: Path) -> list[Part]:
+def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]:
     """Everything that speaks of a model, in the order in which it is made."""
     tatoeba, news = corpora / "tatoeba-en-de", "news.en-de.tsv.gz"
     valid, test, train = (tatoeba / f"{name}.tsv.gz" for name in ("valid", "test", "train"))
@@ -84,6 +86,7 @@ def parts(directory: Path, corpora: Path, sample: Path) -> list[Part]:
         Part("probes", ["--probes", probes, "--texts", train], [*trees, train]),
         Part("familiarity", known, [valid, older, test, newer]),
         Part("scores", folders, [corpora]),
+        Part("history", ["--log", log], [log]),
         Part("card", [], [directory / SCORES_FILE]),
         Part("claims", [], [examples]),
         Part("first", [], [examples]),
@@ -112,7 +115,7 @@ def remake(arguments: argparse.Namespace) -> int:
     commands, started = _commands(), time.perf_counter()
     chosen = [
         part
-        for part in parts(directory, arguments.corpora, arguments.sample)
+        for part in parts(directory, arguments.corpora, arguments.sample, history.log_of(arguments))
         if arguments.only is None or part.name in arguments.only
     ]
     made, status = [], 0
@@ -136,6 +139,7 @@ def _commands() -> argparse.ArgumentParser:
     familiarity.add_command(commands)
     what_if.add_commands(commands)
     scores.add_command(commands)
+    history.add_command(commands)
     card.add_command(commands)
     showcase.add_commands(commands)
     return parser

@@ -29,14 +29,17 @@ from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.cost import peak
 from transformer.training.distributed import Workers, joined
 from transformer.training.guided import with_links
+from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, Preset
 from transformer.training.runs.directory import RunDirectory
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
 from transformer.training.runs.progress import Progress
+from transformer.training.runs.quality import greedy_bleu
 from transformer.training.runs.snapshots import moments
-from transformer.training.trainer import Trainer, TrainingOptions, TrainingStep, train
+from transformer.training.trainer import Quality, Trainer, TrainingStep, train
 
 MOST_WEIGHT = 100
+BLEU_SENTENCES = 200
 CONFIG_CHOICES: dict[str, tuple[type, str]] = {
     "vocab_size": (int, "pieces of the joint vocabulary"),
     "d_model": (int, "width of the residual stream"),
@@ -124,6 +127,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="keep the weights of N steps, from the untrained model on, each twice as late as the one before",
     )
+    parser.add_argument(
+        "--bleu-sentences",
+        type=int,
+        default=BLEU_SENTENCES,
+        metavar="N",
+        help="translate N validation sentences greedily at each evaluation and log their BLEU; 0 for none "
+        "(default: %(default)s)",
+    )
     for name, (_, text) in MAKERS.items():
         parser.add_argument(
             f"--{name}-share", dest=name, type=float, metavar="X", help=f"add X {text} per pair"
@@ -165,7 +176,7 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) 
         raise ValueError("--guided-alignment and --links need each other; give both or neither.")
     resume = workers.agree(lambda: _resumes(arguments))
     torch.manual_seed(options.seed)
-    exported, data, valid = _data(arguments, preset, config, options.seed, resume, workers)
+    exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
     config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
     trainer = Trainer(Transformer(config).to(device), data, options, workers)
     exported.card = exported.card or _card(arguments, trainer.model)
@@ -174,7 +185,7 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) 
     run_directory.begin(resume, arguments.new_data)
     if workers.first:
         _report_start(trainer, arguments.output)
-    return _steps(trainer, valid, run_directory)
+    return _steps(trainer, valid, quality, run_directory)
 
 
 def _data(
@@ -184,8 +195,8 @@ def _data(
     seed: int,
     resume: bool,
     workers: Workers,
-) -> tuple[Exported, EncodedPairs, EncodedPairs]:
-    """Reads and checks the parts to export besides the weights, the training and the validation pairs."""
+) -> tuple[Exported, EncodedPairs, EncodedPairs, Quality | None]:
+    """Reads and checks the parts to export besides the weights, training and validation pairs, and BLEU's."""
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
     shares = preset.shares | _given(arguments, list(MAKERS))
@@ -207,17 +218,20 @@ def _data(
             f"Left out {left_out:,} pairs with more than {arguments.max_length} tokens on a side.",
             file=sys.stderr,
         )
-    return exported, data, valid
+    quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
+    return exported, data, valid, quality
 
 
-def _steps(trainer: Trainer, valid: EncodedPairs, run_directory: RunDirectory) -> int:
+def _steps(
+    trainer: Trainer, valid: EncodedPairs, quality: Quality | None, run_directory: RunDirectory
+) -> int:
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     with ExitStack() as stack:
         for number, handler in handlers.items():
             stack.callback(signal.signal, number, handler)
         stack.callback(_STOP_REQUESTED.clear)
         tell = _reporters(trainer, run_directory, stack) if trainer.workers.first else []
-        for done in train(trainer, valid):
+        for done in train(trainer, valid, quality):
             for each in tell:
                 each(done)
             run_directory.choose(done)

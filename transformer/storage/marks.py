@@ -17,6 +17,7 @@ from transformer.storage.description import (
     EXPERIMENTS_FILE,
     FAMILIARITY_FILE,
     HEADS_FILE,
+    HISTORY_FILE,
     MEANS_FILE,
     PROBES_FILE,
     SCORES_FILE,
@@ -36,8 +37,9 @@ MEASURED = (
     SCORES_FILE,
     BACKUPS_FILE,
     EXPERIMENTS_FILE,
+    HISTORY_FILE,
 )
-"""The JSON files that measurements of a model write beside it."""
+"""The JSON files that measurements of a model, or of its training, write beside it."""
 DIGESTS = "digests"
 """The field of a JSON file that holds the SHA-256 of the model's files."""
 _MARK = re.compile(r"Measured on the weights `([0-9a-f]{16})`")

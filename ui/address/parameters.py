@@ -26,6 +26,7 @@ from ui.address.values import (
     PARTS,
     PENALTIES,
     SMOOTHINGS,
+    SNAPSHOTS,
     STATISTICS,
     TEMPERATURES,
     TOP_KS,
@@ -133,6 +134,9 @@ class State:
         smoothing: the label smoothing ε on the page Training; the paper's is the default.
         width: d_model of the schedule on that page.
         warmup: warm-up steps of that schedule.
+        run: the training run whose snapshots that page shows; None for the chosen model's or the bundled one.
+        snapshot: the training step of the snapshot shown; None for the last one.
+        born: the head of that run.
     """
 
     text: str | None = None
@@ -197,6 +201,9 @@ class State:
     smoothing: float = 0.1
     width: int = 512
     warmup: int = 4000
+    run: str | None = None
+    snapshot: int | None = None
+    born: Head | None = None
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other")
@@ -237,6 +244,9 @@ PAGE_OWN = (
     "smoothing",
     "width",
     "warmup",
+    "run",
+    "snapshot",
+    "born",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 KEEP = {"keep": "session"}
@@ -317,13 +327,16 @@ PARAMETERS: dict[str, Parameter] = {
     "smoothing": Parameter(decimal(*SMOOTHINGS), "{:g}".format),
     "width": Parameter(whole(*MODEL_WIDTHS, step=16), str),
     "warmup": Parameter(whole(*WARMUPS, step=100), str),
+    "run": Parameter(),
+    "snapshot": Parameter(whole(*SNAPSHOTS), str),
+    "born": _HEAD,
 }
 
 
 _NUMBERS = (
     *("d_model", "base", "positions", "offset"),
     *("temperature", "top_k", "top_p", "penalty", "draws", "seed"),
-    *("smoothing", "width", "warmup"),
+    *("smoothing", "width", "warmup", "snapshot"),
 )
 """Values that are clamped to a range; if that changes a value, the page says so."""
 

@@ -19,6 +19,7 @@ from transformer.model.sites import AttentionKind, Side
 from transformer.study.facts import Grid, grid
 from transformer.study.statistics import sentence_totals
 from transformer.trace.value_norms import output_projections
+from transformer.training.runs.history import History, read_history
 from transformer.translate.batch import BatchEntry, run_batch
 from transformer.translate.branch import branch
 from transformer.translate.draws import Draws, draw
@@ -26,7 +27,7 @@ from transformer.translate.retrace import retrace
 from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.linked_view import Head
-from ui.server.catalogue import addressed, has_model, translator
+from ui.server.catalogue import addressed, changed, directory, has_model, translator
 from ui.server.runs import Asked, Drawing
 from ui.server.stores import kept
 
@@ -183,3 +184,13 @@ def lesson(name: str, translation: Translation) -> Lesson:
 def smoothed(name: str, lesson: Lesson, position: int, epsilon: float) -> SmoothedPosition:
     """The loss of a position (from 0) of a model's lesson, with label smoothing."""
     return shown_smoothed(translator(name), lesson, position, epsilon)
+
+
+def history(name: str) -> History | None:
+    """How a model was trained, from the file beside it; None if it has none of its own.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    path = directory(name)
+    return kept("histories").get((name, str(path), changed(path)), lambda: read_history(path))

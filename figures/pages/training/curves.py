@@ -23,6 +23,7 @@ class Curve:
         y: the values.
         color: of the line.
         dash: of the line, as Plotly names it.
+        width: of the line, in px.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Curve:
     y: Sequence[float]
     color: str
     dash: str = "solid"
+    width: float = 2
 
 
 def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None = None) -> go.Figure:
@@ -75,6 +77,6 @@ def _line(curve: Curve, x: str) -> dict[str, Any]:
         "name": labels.escape(curve.name),
         "x": list(curve.x),
         "y": list(curve.y),
-        "line": {"color": curve.color, "dash": curve.dash, "width": 2, "simplify": False},
+        "line": {"color": curve.color, "dash": curve.dash, "width": curve.width, "simplify": False},
         "hovertemplate": f"{labels.escape(x)} %{{x:,}}: %{{y:.3g}}",
     }

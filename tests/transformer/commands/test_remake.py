@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from remade import CASE, write_app, write_corpora, write_sample
+from remade import CASE, write_app, write_corpora, write_log, write_sample
 
 from transformer.__main__ import main
 from transformer.commands.arguments import percent
 from transformer.commands.remake import PARTS, parts
 from transformer.exports.maps import load_maps
 from transformer.storage.card import scores
-from transformer.storage.description import model_digests
+from transformer.storage.description import HISTORY_FILE, model_digests
 from transformer.storage.files import read_json
 from transformer.storage.marks import MEASURED, marks, of_another_model
 
@@ -39,6 +39,7 @@ def remake(folder: Path, directory: Path, *options: str) -> int:
 def made(folder: Path, closed_form_models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of which everything was made."""
     directory = write_app(tmp_path_factory.mktemp("app"), closed_form_models["copy"])
+    write_log(directory / "log.jsonl")
     assert remake(folder, directory) == 0
     return directory
 
@@ -105,7 +106,17 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
     sample = ["--sample", str(folder / "sample")]
     assert main(["remake", "--model", str(directory), "--corpora", str(tmp_path / "none"), *sample]) == 0
     said = capsys.readouterr().out
-    for name in ("heads", "experiments", "probes", "familiarity", "scores", "card", "claims", "first"):
+    for name in (
+        "heads",
+        "experiments",
+        "probes",
+        "familiarity",
+        "scores",
+        "history",
+        "card",
+        "claims",
+        "first",
+    ):
         assert f"{name}: skipped, because " in said
     assert "Made survey, means, backups of" in said
     assert "screenshots" in said.splitlines()[-1]
@@ -138,7 +149,7 @@ def test_a_wrong_directory_gives_one_sentence(
 
 
 def test_the_names_of_the_parts_are_those_that_can_be_asked_for():
-    assert tuple(part.name for part in parts(Path("a"), Path("b"), Path("c"))) == PARTS
+    assert tuple(part.name for part in parts(Path("a"), Path("b"), Path("c"), Path("d"))) == PARTS
 
 
 @pytest.mark.parametrize("directory", SHIPPED, ids=lambda directory: directory.name)
@@ -149,7 +160,8 @@ def test_what_is_shipped_beside_a_model_was_measured_on_it(directory: Path):
 @pytest.mark.skipif(not SHIPPED, reason="the bundled models are not here")
 def test_the_first_model_comes_with_everything_and_the_app_s_files_are_its_own():
     directory = ASSETS / "models" / "en-de"
-    assert set(marks(directory)) == {*MEASURED, "means.safetensors", "README.md"}
+    made_from_data = {*MEASURED, "means.safetensors", "README.md"} - {HISTORY_FILE}
+    assert set(marks(directory)) - {HISTORY_FILE} == made_from_data
     assert read_json(ASSETS / "examples.json")["digests"] == model_digests(directory)
     assert load_maps(ASSETS / "first.npz").digests == model_digests(directory)
 

@@ -156,6 +156,8 @@ class StepLog:
             "gflops": round(done.flops / 1e9, 2),
             "valid_loss": done.valid_loss,
             "valid_loss_average": done.valid_loss_average,
+            "bleu": done.bleu,
+            "bleu_sentences": done.bleu_sentences,
         }
         self._file.write(
             json.dumps({name: value for name, value in values.items() if value is not None}) + "\n"

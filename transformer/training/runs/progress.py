@@ -35,6 +35,7 @@ class Progress:
         if done.valid_loss is not None:
             losses = [loss for loss in (done.valid_loss, done.valid_loss_average) if loss is not None]
             self._valid = " · valid " + " / ".join(f"{loss:.3f}" for loss in losses)
+            self._valid += "" if done.bleu is None else f" · BLEU {done.bleu:.1f}"
         now = time.monotonic()
         if now >= self._next or done.step == self._steps:
             self._next = now + (0.2 if self._terminal else 60)
@@ -42,7 +43,7 @@ class Progress:
             print(line, end="", file=sys.stderr, flush=True)
 
     def line(self) -> str:
-        """The line as text: bar, step, loss, tokens per second, time left, last validation losses."""
+        """The line as text: bar, step, loss, tokens per second, time left, last validation losses, BLEU."""
         last = self._recent[-1]
         seconds = sum(step.seconds for step in self._recent)
         tokens = sum(step.tokens for step in self._recent)

@@ -9,15 +9,30 @@ from ui.address import session
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
-from ui.views.training import loss, schedule, shown
+from ui.views.training import history, loss, schedule, shown
+from ui.views.training.birth import section as birth
 
-_SECTIONS = {"shown": "what it is shown", "loss": "loss", "schedule": "schedule"}
+_SECTIONS = {
+    "shown": "what it is shown",
+    "loss": "loss",
+    "schedule": "schedule",
+    "history": "how it went",
+    "birth": "birth of a head",
+}
 _TOLD = {
     "shown": "Training shows the model the whole target at once; every position learns in the same pass.",
     "loss": "Label smoothing asks for a little less than certainty: what that does at one position.",
     "schedule": "The learning rate rises while training warms up, then falls. Here is how, step by step.",
+    "history": "What this model's own training measured, from its first step to its last.",
+    "birth": "Heads are not built in: training makes them. Move the slider and watch your sentence.",
 }
-_SHOWS = {"shown": shown.show, "loss": loss.show, "schedule": schedule.show}
+_SHOWS = {
+    "shown": shown.show,
+    "loss": loss.show,
+    "schedule": schedule.show,
+    "history": history.show,
+    "birth": birth.show,
+}
 
 
 def untouched(_change: Intervention) -> bool:

@@ -1,0 +1,100 @@
+"""Quantities of training in panels under one another, all against the step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+from figures.pages.training.curves import Curve, titled_axis
+
+_GAP, _TOP, _BOTTOM = 26, 52, 44
+FAINT = "rgba(128,128,128,.42)"
+"""The colour of raw values behind smoothed ones."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel.
+
+    Attributes:
+        title: what its vertical axis shows.
+        lines: what is drawn in it.
+        height: px of its axes.
+        from_zero: whether the vertical axis begins at zero.
+    """
+
+    title: str
+    lines: Sequence[Curve]
+    height: int = 120
+    from_zero: bool = True
+
+
+def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figure:
+    """Draws panels with one horizontal axis.
+
+    A legend names the lines: each name once, and none that is already the title of its panel.
+
+    Args:
+        parts: the panels, from the top down.
+        x: what the horizontal axis shows.
+        mark: where a thin vertical line stands; None for none.
+    """
+    inner = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
+    layout: dict[str, Any] = {
+        "height": inner + _TOP + _BOTTOM,
+        "margin": {"l": 72, "r": 14, "t": _TOP, "b": _BOTTOM},
+        "xaxis": titled_axis(x) | {"anchor": _axis(len(parts) - 1), "tickformat": ",d"},
+        "dragmode": False,
+        "hovermode": "closest",
+        "clickmode": "event+select",
+        "shapes": [] if mark is None else [_edge(mark)],
+        **style.LEGEND,
+    }
+    data, above, named = list[dict[str, Any]](), 0, set[str]()
+    for number, part in enumerate(parts):
+        ends = [1 - (above + part.height) / inner, 1 - above / inner]
+        above += part.height + _GAP
+        span = {"domain": [max(0.0, ends[0]), ends[1]], "anchor": "x"}
+        zero = {"rangemode": "tozero"} if part.from_zero else {"zeroline": True}
+        layout[f"yaxis{number + 1 if number else ''}"] = titled_axis(part.title) | zero | span | _FEW
+        for each in part.lines:
+            known = each.name in named | {part.title}
+            named.add(each.name)
+            data.append(_line(each, x, _axis(number)) | {"showlegend": not known})
+    return style.figure(style.spec(data, layout))
+
+
+_FEW = {"nticks": 5, "tickformat": "~g", "zerolinecolor": "rgba(128,128,128,.5)"}
+
+
+def _axis(number: int) -> str:
+    return f"y{number + 1}" if number else "y"
+
+
+def _edge(mark: float) -> dict[str, Any]:
+    edge = {"color": "rgba(128,128,128,.8)", "width": 1, "dash": "dot"}
+    return {"type": "line", "x0": mark, "x1": mark, "y0": 0, "y1": 1, "yref": "paper", "line": edge}
+
+
+def _line(curve: Curve, x: str, axis: str) -> dict[str, Any]:
+    dots = {"marker": {"size": 4, "color": curve.color}} if len(curve.x) <= _DOTS else {}
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if dots else "lines",
+        **dots,
+        "name": labels.escape(curve.name),
+        "x": list(curve.x),
+        "y": list(curve.y),
+        "yaxis": axis,
+        "customdata": list(curve.x),
+        "line": {"color": curve.color, "dash": curve.dash, "width": curve.width, "simplify": False},
+        "hovertemplate": f"{labels.escape(x)} %{{x:,}}: %{{y:.4g}}",
+    }
+
+
+_DOTS = 40
+"""A line of at most so many points shows them as dots."""

@@ -1,0 +1,59 @@
+"""BLEU during training is that of the package's greedy translations; it leaves the model as it was."""
+
+from __future__ import annotations
+
+import torch
+from corpus import number_pairs
+
+from transformer.model.transformer import Transformer
+from transformer.text.pairs import SentencePair
+from transformer.training.runs.progress import Progress
+from transformer.training.runs.quality import greedy_bleu
+from transformer.training.trainer import TrainingStep
+from transformer.translate.corpus import corpus_scores, translate_batched
+from transformer.translate.translator import Translator, load_translator
+
+PAIRS = [SentencePair(*pair) for pair in number_pairs(30)]
+
+
+def test_bleu_is_sacrebleu_s_of_the_greedy_translations(closed_form_models):
+    translator = load_translator(closed_form_models["copy"])
+    measure = greedy_bleu(PAIRS, translator.tokenizer, 12, 40)
+    assert measure is not None
+    assert len(measure.pairs) == 12
+    outputs = translate_batched(translator, [pair.source for pair in measure.pairs], 1)
+    assert measure(translator.model) == corpus_scores(outputs, measure.pairs)["bleu"]
+
+
+def test_a_model_in_training_is_in_training_afterwards_and_draws_no_random_number(translator: Translator):
+    model = Transformer(translator.config).train()
+    measure, before = greedy_bleu(PAIRS, translator.tokenizer, 5, 40), torch.get_rng_state()
+    assert measure is not None
+    assert measure(model) is not None
+    assert model.training
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_a_model_whose_numbers_overflow_has_no_bleu(translator: Translator):
+    model = Transformer(translator.config)
+    torch.nn.init.constant_(model.embedding.weight, torch.nan)
+    measure = greedy_bleu(PAIRS, translator.tokenizer, 5, 40)
+    assert measure is not None
+    assert measure(model) is None
+
+
+def test_pairs_that_training_leaves_out_are_not_translated(translator: Translator):
+    long = [SentencePair("one " * 50, "eins"), *PAIRS]
+    measure = greedy_bleu(long, translator.tokenizer, 200, 20)
+    assert measure is not None
+    assert measure.pairs == tuple(PAIRS)
+    assert greedy_bleu(PAIRS, translator.tokenizer, 200, 2) is None
+    assert greedy_bleu(PAIRS, translator.tokenizer, 0, 40) is None
+
+
+def test_the_line_of_progress_tells_bleu():
+    progress = Progress(10, 1e12, "a peak")
+    step = TrainingStep(10, 1.0, 0.1, 1.0, 100, 1.0, valid_loss=2.0, bleu=23.46, bleu_sentences=5)
+    progress.show(step)
+    assert progress.line().endswith("valid 2.000 · BLEU 23.5")

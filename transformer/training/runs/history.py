@@ -1,0 +1,222 @@
+"""A training run's history: its log, thinned to a small file (`history.json`) beside the model."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from transformer.storage.description import HISTORY_FILE, WEIGHTS_FILE, model_digests
+from transformer.storage.files import CheckpointError, write_json
+from transformer.storage.marks import DIGESTS, measured
+from transformer.text.pairs import DataError, read_lines
+
+POINTS = 400
+"""Most steps that the file keeps, and most evaluations: so many lines of numbers stay below 100 kB."""
+WINDOW = 100
+"""A smoothed value is a mean over one WINDOW-th of the run around its step."""
+_STEP = ("step", "loss", "smoothed_loss", "learning_rate", "gradient_norm", "smoothed_gradient_norm")
+_EVALUATED = ("step", "valid_loss", "valid_loss_average", "bleu")
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class History:
+    """What a run logged, at some of its steps. Lists of a table are equally long.
+
+    Attributes:
+        steps: Number of steps of the run.
+        window: Number of steps that a smoothed value is a mean over.
+        training: "step", "loss" (nats per token, smoothed targets), "learning_rate" and "gradient_norm" of
+            some steps, and as "smoothed_…" means over the steps around them.
+        evaluations: "step", "valid_loss", "valid_loss_average" and "bleu"; None if it was not measured.
+        bleu_sentences: On how many validation sentences BLEU was measured; None if it was not.
+    """
+
+    steps: int
+    window: int
+    training: Mapping[str, Sequence[float]]
+    evaluations: Mapping[str, Sequence[float | None]]
+    bleu_sentences: int | None = None
+
+    def measured(self, name: str) -> list[tuple[int, float]]:
+        """The evaluations that measured something: steps and values."""
+        both = zip(self.evaluations["step"], self.evaluations[name], strict=True)
+        return [(int(step), value) for step, value in both if step is not None and value is not None]
+
+
+def read_log(path: Path, last: int | None = None) -> list[dict[str, Any]]:
+    """The lines of a run's log in their order, without a last line that is half-written.
+
+    Args:
+        path: A `log.jsonl`.
+        last: Leaves out later steps.
+
+    Raises:
+        DataError: The file is missing, is not a log, or has no step.
+    """
+    found, lines = list[dict[str, Any]](), list(read_lines(path))
+    for number, line in lines:
+        values = _values(line)
+        if values is None and number == len(lines):
+            break
+        if values is None or (found and values["step"] <= found[-1]["step"]):
+            raise DataError(f"{path}:{number}: this is not a line of a training log.")
+        if last is None or values["step"] <= last:
+            found.append(values)
+    if not found:
+        raise DataError(f"{path} logs no step of this model.")
+    return found
+
+
+def _values(line: str) -> dict[str, Any] | None:
+    try:
+        values = json.loads(line)
+        numbers = [values[name] for name in ("loss", "learning_rate", "gradient_norm")]
+        is_step = type(values["step"]) is int and values["step"] > 0
+        return values if is_step and all(map(_is_number, numbers)) else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def thinned(log: Sequence[Mapping[str, Any]]) -> History:
+    """The history of a log.
+
+    Args:
+        log: Its lines, as `read_log` returns them.
+    """
+    window = max(1, math.ceil(len(log) / WINDOW))
+    tokens = np.array([each.get("tokens", 1) for each in log], dtype=np.float64)
+    loss, norm = (np.array([each[name] for each in log]) for name in ("loss", "gradient_norm"))
+    columns: dict[str, Any] = {
+        "step": [each["step"] for each in log],
+        "loss": loss,
+        "smoothed_loss": _smoothed(loss, tokens, window),
+        "learning_rate": [each["learning_rate"] for each in log],
+        "gradient_norm": norm,
+        "smoothed_gradient_norm": _smoothed(norm, np.ones(len(log)), window),
+    }
+    kept = _spread(len(log))
+    training = {name: [_short(column[i]) for i in kept] for name, column in columns.items()}
+    valid = [each for each in log if each.get("valid_loss") is not None]
+    evaluations = {name: [_short(valid[i].get(name)) for i in _spread(len(valid))] for name in _EVALUATED}
+    counts = [each["bleu_sentences"] for each in valid if each.get("bleu") is not None]
+    return History(log[-1]["step"], window, training, evaluations, counts[-1] if counts else None)
+
+
+def _smoothed(values: Floats, weights: Floats, window: int) -> Floats:
+    """Weighted means over a window around each place; at both ends, over what there is of it."""
+    ends = np.arange(len(values)) + window // 2 + 1
+    first, last = np.maximum(ends - window, 0), np.minimum(ends, len(values))
+    sums, total = (np.concatenate(([0.0], np.cumsum(each))) for each in (values * weights, weights))
+    means: Floats = (sums[last] - sums[first]) / np.maximum(total[last] - total[first], 1e-12)
+    return means
+
+
+def _spread(count: int) -> list[int]:
+    """Places from the first to the last, evenly spread, at most POINTS."""
+    if count <= POINTS:
+        return list(range(count))
+    return [round(i * (count - 1) / (POINTS - 1)) for i in range(POINTS)]
+
+
+def _short(value: Any) -> Any:
+    return value if value is None or isinstance(value, int) else float(f"{value:.6g}")
+
+
+def write_history(directory: Path, log: Path, command: str, date: str) -> History:
+    """Writes `history.json` beside the model that a run made.
+
+    Steps after that of the weights are left out: another model came of them.
+
+    Args:
+        directory: The model.
+        log: The log of its run.
+        command: How the file is made.
+        date: When it is made.
+
+    Raises:
+        DataError: The log cannot be read, or ends before the step of the weights.
+        CheckpointError: The weights cannot be read.
+    """
+    step = _step_of(directory)
+    history = thinned(read_log(log, step))
+    if step is not None and history.steps < step:
+        raise DataError(
+            f"{log} ends at step {history.steps:,}, but {directory / WEIGHTS_FILE} is of step {step:,}: "
+            "this is the log of another run."
+        )
+    values = {
+        "command": command,
+        "date": date,
+        "steps": history.steps,
+        "window": history.window,
+        "bleu_sentences": history.bleu_sentences,
+        "training": history.training,
+        "evaluations": history.evaluations,
+        DIGESTS: model_digests(directory),
+    }
+    write_json(directory / HISTORY_FILE, values)
+    return history
+
+
+def _step_of(directory: Path) -> int | None:
+    """The step of a model's weights, as their file notes it."""
+    path = directory / WEIGHTS_FILE
+    try:
+        with safe_open(path, framework="np") as file:
+            noted = (file.metadata() or {}).get("step", "")
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is missing or damaged ({error}).") from error
+    return int(noted) if noted.isdecimal() else None
+
+
+def read_history(directory: Path) -> History | None:
+    """The history beside a model; None if there is none, or one of other weights.
+
+    Raises:
+        CheckpointError: The file is damaged.
+    """
+    values = measured(directory, HISTORY_FILE)
+    if values is None:
+        return None
+    try:
+        return History(
+            _whole(values["steps"]),
+            _whole(values["window"]),
+            _table(values["training"], _STEP, optional=False),
+            _table(values["evaluations"], _EVALUATED, optional=True),
+            None if values["bleu_sentences"] is None else _whole(values["bleu_sentences"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{directory / HISTORY_FILE} is damaged; remove it, or write it again."
+        ) from error
+
+
+def _table(found: Any, names: Sequence[str], optional: bool) -> dict[str, list[Any]]:
+    table = {name: list(found[name]) for name in names}
+    if len({len(column) for column in table.values()}) != 1 or (not optional and not table["step"]):
+        raise ValueError
+    for name, column in table.items():
+        gaps = optional and name != "step"
+        if not all(_is_number(value) or (gaps and value is None) for value in column):
+            raise ValueError
+    return table
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ValueError
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)

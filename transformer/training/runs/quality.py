@@ -1,0 +1,84 @@
+"""BLEU while a model is trained: greedy translations of some validation sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from transformer.decode.request import OverflowedError, Request
+from transformer.decode.search import decode
+from transformer.decode.steps import finish
+from transformer.model.transformer import Transformer
+from transformer.text.pairs import SentencePair
+from transformer.text.vocabulary import EOS_ID, Tokenizer
+from transformer.training.batches import encode_pairs, group_by_length, pad
+
+BATCH_POSITIONS = 4096
+
+
+@dataclass(frozen=True)
+class GreedyBleu:
+    """sacreBLEU's BLEU of a model's greedy translations.
+
+    Greedy search draws no random numbers, so measuring changes nothing of a run.
+
+    Attributes:
+        pairs: The sentences and their references.
+        tokenizer: The vocabulary of the model.
+    """
+
+    pairs: tuple[SentencePair, ...]
+    tokenizer: Tokenizer
+
+    def __call__(self, model: Transformer) -> float | None:
+        """The BLEU of a model, which afterwards is in its mode of before; None if its numbers overflow."""
+        from sacrebleu.metrics.bleu import BLEU
+
+        was_training = model.training
+        model.eval()
+        try:
+            outputs = self._translations(model)
+        except OverflowedError:
+            return None
+        finally:
+            model.train(was_training)
+        return round(BLEU().corpus_score(outputs, [[pair.target for pair in self.pairs]]).score, 2)
+
+    def _translations(self, model: Transformer) -> list[str]:
+        data, outputs = encode_pairs(self.pairs, self.tokenizer), [""] * len(self.pairs)
+        device, longest = model.embedding.weight.device, model.config.max_positions
+        for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
+            source = [[*data.source[row], EOS_ID] for row in rows]
+            limits = [min(int(1.5 * len(ids)) + 10, longest) for ids in source]
+            with torch.inference_mode():
+                done = finish(decode(Request(model, pad(source).to(device)), limits))
+            for row, hypothesis in zip(rows, done, strict=True):
+                outputs[row] = self.tokenizer.decode(hypothesis.token_ids)
+        return outputs
+
+
+def greedy_bleu(
+    pairs: Sequence[SentencePair], tokenizer: Tokenizer, sentences: int, max_tokens: int
+) -> GreedyBleu | None:
+    """The measure on some of the pairs, evenly spread over the file, which may be sorted.
+
+    Args:
+        pairs: The validation pairs.
+        tokenizer: The vocabulary of the model.
+        sentences: How many to translate at most; 0 measures nothing.
+        max_tokens: Longest side of a pair in tokens, with `</s>`.
+
+    Raises:
+        ValueError: The number of sentences is below 0.
+    """
+    if sentences < 0:
+        raise ValueError(f"--bleu-sentences is {sentences}; it must be at least 0.")
+    data = encode_pairs(pairs, tokenizer)
+    sides = zip(pairs, data.source, data.target, strict=True)
+    short = [pair for pair, source, target in sides if max(len(source), len(target)) < max_tokens]
+    count = min(sentences, len(short))
+    if not count:
+        return None
+    return GreedyBleu(tuple(short[i * len(short) // count] for i in range(count)), tokenizer)

@@ -1,0 +1,1 @@
+"""What visitors share about training: runs with snapshots."""
