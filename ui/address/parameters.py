@@ -17,6 +17,7 @@ from ui.address.listed import Off, read_off, write_off
 from ui.address.values import (
     BASES,
     COUNTS,
+    DEPTHS,
     DRAWS,
     LARGEST_SEED,
     MODEL_WIDTHS,
@@ -133,6 +134,7 @@ class State:
         smoothing: the label smoothing ε on the page Training; the paper's is the default.
         width: d_model of the schedule on that page.
         warmup: warm-up steps of that schedule.
+        depth: layers of each stack of the untrained models on that page.
     """
 
     text: str | None = None
@@ -197,6 +199,7 @@ class State:
     smoothing: float = 0.1
     width: int = 512
     warmup: int = 4000
+    depth: int = 6
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other")
@@ -237,6 +240,7 @@ PAGE_OWN = (
     "smoothing",
     "width",
     "warmup",
+    "depth",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 KEEP = {"keep": "session"}
@@ -317,6 +321,7 @@ PARAMETERS: dict[str, Parameter] = {
     "smoothing": Parameter(decimal(*SMOOTHINGS), "{:g}".format),
     "width": Parameter(whole(*MODEL_WIDTHS, step=16), str),
     "warmup": Parameter(whole(*WARMUPS, step=100), str),
+    "depth": Parameter(lambda value: int(one_of(*map(str, DEPTHS))(value)), str),
 }
 
 

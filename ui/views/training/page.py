@@ -9,25 +9,28 @@ from ui.address import session
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
-from ui.views.training import history, loss, schedule, shown
+from ui.views.training import history, loss, residuals, schedule, shown
 
 _SECTIONS = {
     "shown": "what it is shown",
     "loss": "loss",
     "schedule": "schedule",
     "history": "how it went",
+    "residuals": "residuals and norms",
 }
 _TOLD = {
     "shown": "Training shows the model the whole target at once; every position learns in the same pass.",
     "loss": "Label smoothing asks for a little less than certainty: what that does at one position.",
     "schedule": "The learning rate rises while training warms up, then falls. Here is how, step by step.",
     "history": "What this model's own training measured, from its first step to its last.",
+    "residuals": "The gradient of every layer, with residual connections and LayerNorm and without.",
 }
 _SHOWS = {
     "shown": shown.show,
     "loss": loss.show,
     "schedule": schedule.show,
     "history": history.show,
+    "residuals": residuals.show,
 }
 
 

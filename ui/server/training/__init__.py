@@ -1,0 +1,1 @@
+"""What the page Training computes besides the visitor's sentence, once for all visitors."""
