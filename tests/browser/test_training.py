@@ -1,6 +1,12 @@
-"""The page Training in Chromium: a click on a bar chooses its position; a phone scrolls only the picture."""
+"""The page Training in Chromium: clicks choose a position, a phone scrolls only pictures, snapshots play."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+from snapshot_runs import write_run
+
+from transformer.text.vocabulary import Tokenizer
 
 from .conftest import PATIENCE, Visitor
 
@@ -46,3 +52,21 @@ def test_on_a_phone_the_picture_scrolls_in_its_own_frame(visitor: Visitor) -> No
     frame = "document.querySelector('.st-key-training-shifted')"
     visitor.until(f"{frame}.scrollWidth > {frame}.clientWidth")
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_playing_shows_one_snapshot_after_another_and_the_address_keeps_the_last(
+    visitor: Visitor, models: Path, tokenizer: Tokenizer
+) -> None:
+    if not (models / "grown").exists():
+        write_run(models / "grown", tokenizer)
+    opened(visitor, view="birth", run="grown", snapshot="0")
+    visitor.until("document.querySelector('.stMain').innerText.includes('Before training')")
+    toggle = visitor.page.locator(".stToggle label, .stCheckbox label").filter(has_text="Play")
+    toggle.click()
+    visitor.until("document.querySelector('.stMain').innerText.includes('After 8 steps')")
+    visitor.until("document.querySelector('.stMain').innerText.includes('After 16 steps')")
+    toggle.click()
+    visitor.until("location.search.includes('snapshot=')")
+    step = int(visitor.params()["snapshot"])
+    shown = f"After {step} steps" if step else "Before training"
+    visitor.until("told => document.querySelector('.stMain').innerText.includes(told)", shown)

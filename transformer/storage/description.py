@@ -21,6 +21,7 @@ SCORES_FILE = "scores.json"
 FAMILIARITY_FILE = "familiarity.json"
 BACKUPS_FILE = "backups.json"
 EXPERIMENTS_FILE = "experiments.json"
+BIRTH_FILE = "birth.json"
 HISTORY_FILE = "history.json"
 MEANS_FILE = "means.safetensors"
 Digests = dict[str, str]

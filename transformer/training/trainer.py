@@ -114,6 +114,7 @@ class TrainingStep:
         valid_loss_average: The same for the averaged weights.
         bleu: BLEU of those weights of the two that have the lower loss, if this step measured it.
         bleu_sentences: On how many validation sentences.
+        exact: Share of these that greedy search writes exactly as their reference.
     """
 
     step: int
@@ -127,17 +128,31 @@ class TrainingStep:
     valid_loss_average: float | None = None
     bleu: float | None = None
     bleu_sentences: int | None = None
+    exact: float | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """How good the translations of some sentences are.
+
+    Attributes:
+        bleu: Their BLEU.
+        exact: Share of those that are their reference, letter for letter.
+    """
+
+    bleu: float
+    exact: float
 
 
 class Quality(Protocol):
-    """A measure of a model other than its loss, such as `runs.quality.GreedyBleu`."""
+    """Measures of a model other than its loss, such as `runs.quality.GreedyBleu`."""
 
     @property
     def pairs(self) -> tuple[SentencePair, ...]:
         """What it is measured on."""
 
-    def __call__(self, model: Transformer) -> float | None:
-        """The measure of a model, which it leaves as it is; None if there is none."""
+    def __call__(self, model: Transformer) -> Written | None:
+        """The measures of a model, which it leaves as it is; None if there are none."""
 
 
 def learning_rate(options: TrainingOptions, step: int, d_model: int) -> float:
@@ -240,7 +255,7 @@ class Trainer:
         with self._averaged():
             return own, self._loss_on(data)
 
-    def measure(self, quality: Quality, averaged: bool) -> float | None:
+    def measure(self, quality: Quality, averaged: bool) -> Written | None:
         """Measures the weights, or their average, in process 0; a call for all processes."""
         with self._averaged() if averaged else nullcontext():
             return self.workers.agree(lambda: quality(self.model))
@@ -353,8 +368,10 @@ def _evaluated(
     done = replace(done, valid_loss=own, valid_loss_average=averaged)
     if quality is None:
         return done
-    bleu = trainer.measure(quality, averaged is not None and averaged < own)
-    return replace(done, bleu=bleu, bleu_sentences=None if bleu is None else len(quality.pairs))
+    found = trainer.measure(quality, averaged is not None and averaged < own)
+    if found is None:
+        return done
+    return replace(done, bleu=found.bleu, exact=found.exact, bleu_sentences=len(quality.pairs))
 
 
 @torch.no_grad()

@@ -27,6 +27,7 @@ from ui.address.values import (
     PARTS,
     PENALTIES,
     SMOOTHINGS,
+    SNAPSHOTS,
     STATISTICS,
     TEMPERATURES,
     TOP_KS,
@@ -135,6 +136,9 @@ class State:
         width: d_model of the schedule on that page.
         warmup: warm-up steps of that schedule.
         depth: layers of each stack of the untrained models on that page.
+        run: the training run whose snapshots that page shows; None for the chosen model's or the bundled one.
+        snapshot: the training step of the snapshot shown; None for the last one.
+        born: the head of that run.
     """
 
     text: str | None = None
@@ -200,6 +204,9 @@ class State:
     width: int = 512
     warmup: int = 4000
     depth: int = 6
+    run: str | None = None
+    snapshot: int | None = None
+    born: Head | None = None
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other")
@@ -241,6 +248,9 @@ PAGE_OWN = (
     "width",
     "warmup",
     "depth",
+    "run",
+    "snapshot",
+    "born",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 KEEP = {"keep": "session"}
@@ -322,13 +332,16 @@ PARAMETERS: dict[str, Parameter] = {
     "width": Parameter(whole(*MODEL_WIDTHS, step=16), str),
     "warmup": Parameter(whole(*WARMUPS, step=100), str),
     "depth": Parameter(lambda value: int(one_of(*map(str, DEPTHS))(value)), str),
+    "run": Parameter(),
+    "snapshot": Parameter(whole(*SNAPSHOTS), str),
+    "born": _HEAD,
 }
 
 
 _NUMBERS = (
     *("d_model", "base", "positions", "offset"),
     *("temperature", "top_k", "top_p", "penalty", "draws", "seed"),
-    *("smoothing", "width", "warmup"),
+    *("smoothing", "width", "warmup", "snapshot"),
 )
 """Values that are clamped to a range; if that changes a value, the page says so."""
 

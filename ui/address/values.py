@@ -43,7 +43,7 @@ VIEWS = (
     *("batch", "trained", "alignment", "relations", "sentence", "results"),
     *("experiments", "causal", "backup"),
     "sampling",
-    *("loss", "schedule", "history", "residuals", "adam", "dropout"),
+    *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost"),
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, and of
 Training."""
@@ -57,6 +57,8 @@ DEPTHS = (3, 6, 12)
 """Choices for the layers of the untrained models on the page Training."""
 SMOOTHINGS, WARMUPS, MODEL_WIDTHS = (0.0, 0.5), (100, 20_000), (32, 2048)
 """Smallest and largest label smoothing, warm-up steps and d_model of the schedule on the page Training."""
+SNAPSHOTS = (0, 1_000_000_000)
+"""Smallest and largest training step whose snapshot that page shows."""
 TEMPERATURES, TOP_KS, TOP_PS = (0.1, 3.0), (1, 1_000), (0.05, 1.0)
 """Smallest and largest temperature, top-k and top-p of sampling."""
 LARGEST_SEED = 2**31 - 1

@@ -52,7 +52,7 @@ def save_snapshot(directory: Path, step: int, state: dict[str, Tensor]) -> None:
     """
     (directory / FOLDER).mkdir(parents=True, exist_ok=True)
     notes = {"format": "pt", "step": str(step)}
-    write_atomically(directory / _file(step), serialize_tensors(half_precision(state), notes))
+    write_atomically(snapshot_file(directory, step), serialize_tensors(half_precision(state), notes))
 
 
 def snapshot_steps(directory: Path) -> tuple[int, ...]:
@@ -71,6 +71,11 @@ def load_snapshot(directory: Path, step: int) -> Checkpoint:
     if step not in steps:
         raise CheckpointError(f"{directory.name} has no snapshot of step {step:,}; it has {_listed(steps)}.")
     return load_checkpoint(directory, _file(step))
+
+
+def snapshot_file(directory: Path, step: int) -> Path:
+    """Where the snapshot of a step lies."""
+    return directory / _file(step)
 
 
 def _file(step: int) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import fields
 from typing import Any
 
-from transformer.training.presets import PRESETS
+from transformer.training.presets import PRESETS, preset_name
 from transformer.training.trainer import TrainingOptions
 
 _CODE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -30,7 +30,7 @@ def stated_options(card: str) -> TrainingOptions | None:
     if not code:
         return None
     flags = dict(_FLAG.findall("\n".join(code)))
-    preset = PRESETS.get(flags.get("preset", "en-de"))
+    preset = PRESETS.get(preset_name(flags.get("preset"), flags.get("toy")))
     try:
         return TrainingOptions(**{**(preset.options if preset else {}), **_given(flags)})
     except (ValueError, TypeError):

@@ -1,1 +1,1 @@
-"""What the page Training computes besides the visitor's sentence, once for all visitors."""
+"""What visitors share about training: runs with snapshots, and models that are measured or trained."""

@@ -10,6 +10,7 @@ from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
 from ui.views.training import history, loss, residuals, schedule, shown
+from ui.views.training.birth import section as birth
 
 _SECTIONS = {
     "shown": "what it is shown",
@@ -17,6 +18,7 @@ _SECTIONS = {
     "schedule": "schedule",
     "history": "how it went",
     "residuals": "residuals and norms",
+    "birth": "birth of a head",
 }
 _TOLD = {
     "shown": "Training shows the model the whole target at once; every position learns in the same pass.",
@@ -24,6 +26,7 @@ _TOLD = {
     "schedule": "The learning rate rises while training warms up, then falls. Here is how, step by step.",
     "history": "What this model's own training measured, from its first step to its last.",
     "residuals": "The gradient of every layer, with residual connections and LayerNorm and without.",
+    "birth": "Heads are not built in: training makes them. Move the slider and watch your sentence.",
 }
 _SHOWS = {
     "shown": shown.show,
@@ -31,6 +34,7 @@ _SHOWS = {
     "schedule": schedule.show,
     "history": history.show,
     "residuals": residuals.show,
+    "birth": birth.show,
 }
 
 

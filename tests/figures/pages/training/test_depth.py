@@ -21,7 +21,7 @@ def test_the_axis_holds_all_values_and_at_least_a_decade(values: list[float]):
 def test_the_axis_ends_where_rounding_decides():
     for values in ([1.0, 1e-40], [1.0, 0.0]):
         assert ends(values)[0] == math.log10(FLOOR)
-    assert ends([])[0] == ends([0.0])[0] == math.log10(FLOOR)
+    assert ends([0.0])[0] == math.log10(FLOOR)
 
 
 def test_a_layer_without_gradient_leaves_a_gap_and_names_are_escaped():

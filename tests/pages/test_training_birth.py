@@ -1,0 +1,157 @@
+"""The section "birth of a head": maps of the chosen snapshot, its loss, and the statistics of the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from app_pages import array, run, said, words
+from corpus import number_pairs, write_pairs
+from snapshot_runs import STEPS, write_run
+from streamlit.testing.v1 import AppTest
+
+from figures.maps.heatmap import levels
+from transformer.__main__ import main
+from transformer.text.vocabulary import Tokenizer
+from transformer.training.runs.snapshots import load_snapshot
+from transformer.translate.translation import Translation
+from transformer.translate.translator import Translator
+
+PAGE = "pages/training.py"
+TEXT, OWN = "one two three", "eins drei zwei"
+
+
+@pytest.fixture
+def grown(own_models: Path, tokenizer: Tokenizer) -> Path:
+    return write_run(own_models / "grown", tokenizer)
+
+
+def opened(**params: str) -> AppTest:
+    at = run(PAGE, **{"model": "random", "text": TEXT, "target": OWN, "view": "birth", **params})
+    assert not at.exception
+    return at
+
+
+def charts(at: AppTest) -> list[dict]:
+    return [json.loads(each.proto.spec) for each in at.get("plotly_chart")]
+
+
+def forced(directory: Path, step: int) -> Translation:
+    found = load_snapshot(directory, step)
+    return Translator(found.model, found.tokenizer).force(TEXT, OWN)
+
+
+def drawn(at: AppTest) -> np.ndarray:
+    """The colour levels of the large map."""
+    return array(charts(at)[0]["data"][0]["z"])
+
+
+def expected(directory: Path, step: int, kind: str, layer: int, head: int) -> np.ndarray:
+    run = forced(directory, step)
+    return levels(run.weights(kind, layer, head), run.mask(kind, layer, head))
+
+
+def test_without_any_run_one_sentence_says_how_to_make_one(own_models: Path):
+    at = opened()
+    assert "--snapshots" in said(at)
+    assert not charts(at)
+
+
+def test_the_map_is_that_of_the_snapshot_and_head_of_the_address(grown: Path):
+    at = opened(run="grown", snapshot="4", kind="decoder", born="2.3")
+    np.testing.assert_array_equal(drawn(at), expected(grown, 4, "decoder", 1, 2))
+    assert "After 4 steps" in words(at)
+
+
+def test_the_last_snapshot_opens_first(grown: Path):
+    at = opened(born="1.1")
+    np.testing.assert_array_equal(drawn(at), expected(grown, STEPS[-1], "cross", 0, 0))
+
+
+def test_the_slider_writes_the_address_and_shows_its_snapshot(grown: Path):
+    at = opened(born="1.1")
+    at.select_slider[0].set_value(8).run()
+    assert not at.exception
+    assert at.query_params["snapshot"] == "8"
+    np.testing.assert_array_equal(drawn(at), expected(grown, 8, "cross", 0, 0))
+    loss = -np.mean(forced(grown, 8).log_probs)
+    assert f"**{loss:.2f} nats**" in words(at)
+
+
+def test_the_losses_of_all_snapshots_are_drawn(grown: Path):
+    line = charts(opened())[2]["data"][0]
+    assert line["y"] == pytest.approx([-np.mean(forced(grown, step).log_probs) for step in STEPS], abs=1e-5)
+
+
+def test_a_step_without_a_snapshot_opens_the_nearest_one(grown: Path):
+    assert "After 8 steps" in words(opened(snapshot="9"))
+    assert "Before training" in words(opened(snapshot="0"))
+
+
+def test_a_head_that_the_run_lacks_moves_to_the_nearest(grown: Path):
+    np.testing.assert_array_equal(drawn(opened(born="9.9")), expected(grown, 16, "cross", 2, 3))
+
+
+def test_playing_goes_on_by_one_snapshot_and_begins_again_after_the_last(grown: Path):
+    at = opened(snapshot="8")
+    at.toggle[0].set_value(True).run()
+    assert "After 16 steps" in words(at)
+    assert at.select_slider[0].disabled
+    at.run()
+    assert "Before training" in words(at)
+    at.toggle[0].set_value(False).run()
+    assert at.query_params["snapshot"] == "0"
+    assert not at.exception
+
+
+@pytest.mark.parametrize("name", ["nothing", "../grown", "/etc", "copy", "<b>x</b>", "x" * 3000])
+def test_a_run_that_is_not_listed_is_named_and_never_opened(grown: Path, name: str):
+    at = opened(run=name)
+    assert "There is no run" in said(at)
+    assert "grown after 16 steps" in words(at).replace("\\", "")
+
+
+def test_the_chosen_model_s_own_snapshots_come_first(grown: Path, tokenizer: Tokenizer, own_models: Path):
+    write_run(own_models / "another", tokenizer, seed=3)
+    at = opened(model="grown")
+    assert (
+        at.selectbox(key=next(each.key for each in at.selectbox if each.label == "Training run")).value
+        == "grown"
+    )
+
+
+def test_a_run_that_nobody_measured_says_which_command_does(grown: Path):
+    assert "transformer birth" in said(opened())
+
+
+def test_the_statistics_are_those_of_the_file(grown: Path, tmp_path: Path):
+    write_pairs(tmp_path / "pairs.tsv", number_pairs(3))
+    (tmp_path / "links.tsv").write_text("one two\teins zwei\t0-0 1-1\n")
+    files = "--data", str(tmp_path / "pairs.tsv"), "--alignments", str(tmp_path / "links.tsv")
+    assert main(["birth", "--model", str(grown), *files]) == 0
+    values = json.loads((grown / "birth.json").read_text())["runs"][0]
+    at = opened()
+    *_, previous, aligner, later = charts(at)
+    assert previous["data"][0]["y"] == [max(map(max, each)) for each in values["previous"]["encoder"]]
+    best = np.minimum(values["aer"], values["aer_read"]).reshape(4, -1).min(-1)
+    assert aligner["data"][0]["y"] == pytest.approx(best)
+    assert later["data"][2]["y"] == [values["even"]["decoder"]] * 4
+    assert "one run; other seeds may differ" in words(at)
+
+
+def test_a_damaged_snapshot_is_said_in_one_sentence(grown: Path):
+    (grown / "snapshots" / "step-0000008.safetensors").write_bytes(b"x")
+    assert "damaged" in said(opened())
+
+
+def test_a_sentence_too_long_for_a_map_is_refused_in_one_sentence(grown: Path):
+    assert "at most 64" in said(opened(text=" ".join(["one"] * 70)))
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "1e99", "soon"])
+def test_a_bad_snapshot_in_the_address_is_named(grown: Path, value: str):
+    at = opened(snapshot=value)
+    assert "snapshot" in said(at)
+    assert charts(at)

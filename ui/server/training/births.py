@@ -1,0 +1,53 @@
+"""Training runs that kept snapshots, and what their snapshots make of a sentence: once, and then kept."""
+
+from __future__ import annotations
+
+from transformer.hub.files import size
+from transformer.study.birth.appearing import Born, runs_of
+from transformer.study.birth.sentence import Frame, frames
+from transformer.study.birth.statistics import birth_of
+from transformer.training.runs.snapshots import snapshot_steps
+from ui.server import catalogue, memory
+from ui.server.stores import NoRoomError, kept
+
+USUAL = "birth"
+"""The run that ships with the app."""
+
+
+def runs() -> dict[str, tuple[int, ...]]:
+    """The steps of the snapshots of every model in the list of models that has any; the usual one first."""
+    found = {name: snapshot_steps(path) for name, path in catalogue.available().items()}
+    return {name: found[name] for name in sorted(found, key=lambda name: name != USUAL) if found[name]}
+
+
+def through(name: str, text: str, target: str) -> tuple[Frame, ...]:
+    """A sentence and its translation through every snapshot of a run.
+
+    Raises:
+        ValueError: a text cannot be read, a snapshot is damaged, or the model does not fit into memory.
+    """
+    path = catalogue.directory(name)
+
+    def make() -> tuple[Frame, ...]:
+        if memory.available() < (needed := memory.of_model(path)):
+            raise NoRoomError(f"A snapshot of {name} needs {size(needed)} of memory, but less is free.")
+        return tuple(frames(path, text, target, name))
+
+    found: tuple[Frame, ...] = kept("births").get((name, catalogue.changed(path), text, target), make)
+    return found
+
+
+def born(name: str) -> tuple[Born, ...]:
+    """The statistics of a run and of its other seeds; empty if nobody measured these snapshots.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    path = catalogue.directory(name)
+
+    def make() -> tuple[Born, ...]:
+        values = birth_of(path)
+        return () if values is None else runs_of(values)
+
+    found: tuple[Born, ...] = kept("born").get((name, catalogue.changed(path)), make)
+    return found

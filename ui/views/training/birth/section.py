@@ -1,0 +1,76 @@
+"""Birth of a head: which run, the sentence through its snapshots, and the statistics of the run."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures.base import labels
+from transformer.text.vocabulary import clean
+from ui.address import session
+from ui.address.parameters import State
+from ui.controls import export, pickers
+from ui.controls.text import plain
+from ui.server.opened import Opened
+from ui.server.training import births
+from ui.views.training.birth import appearing, lapse
+
+_NO_RUN = (
+    "No model here has snapshots of its training. `python -m transformer train --snapshots 12` keeps some; "
+    "any model in the folder of models that has them can be opened here."
+)
+_TICK = 0.9
+"""Seconds between two snapshots while the visitor plays."""
+
+
+def show(opened: Opened, now: State) -> None:
+    """Draws the section."""
+    runs = births.runs()
+    if not runs:
+        st.info(_NO_RUN, icon=":material/info:")
+        return
+    name = _run(opened, now, list(runs))
+    text, target = clean(export.sentence_of(now)), opened.translation.text
+    with st.spinner(f"Reading the sentence with {len(runs[name])} snapshots"):
+        frames = births.through(name, text, target)
+    playing = _controls(name, list(runs), now)
+    given = opened.asked.model if now.target is None else None
+    seen = lapse.Seen(name, frames, given, playing)
+    st.fragment(lapse.show, run_every=_TICK if playing else None)(seen)
+    appearing.show(births.born(name), name)
+
+
+def _run(opened: Opened, now: State, runs: list[str]) -> str:
+    """The run of the address, else that of the chosen model, else the usual one."""
+    if now.run in runs:
+        return str(now.run)
+    if now.run is not None:
+        st.info(
+            plain(f"There is no run “{labels.shorten(now.run, 40)}” with snapshots here."),
+            icon=":material/info:",
+        )
+    return opened.asked.model if opened.asked.model in runs else runs[0]
+
+
+def _controls(name: str, runs: list[str], now: State) -> bool:
+    """The choice of the run and of the kind; returns whether the visitor plays."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        if len(runs) > 1:
+            with st.container(width=220):
+                st.selectbox(
+                    "Training run",
+                    runs,
+                    index=runs.index(name),
+                    label_visibility="collapsed",
+                    **pickers.control("run", name, _take_run, runs),
+                )
+        pickers.kind_picker(now.kind or "cross", lambda kind: session.change(kind=kind, born=None))
+        return st.toggle("Play", key="birth.play", on_change=_stop)
+
+
+def _stop() -> None:
+    """Writes the snapshot that is shown to the address, which stays as it is while the visitor plays."""
+    session.change()
+
+
+def _take_run(name: str) -> None:
+    session.change(run=name, snapshot=None, born=None)
