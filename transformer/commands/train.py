@@ -22,12 +22,15 @@ from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
 from transformer.storage.card import training_card
 from transformer.storage.files import UNFINISHED, CheckpointError
+from transformer.text.links import read_gold
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.cost import peak
 from transformer.training.distributed import Workers, joined
+from transformer.training.guided import with_links
+from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, Preset, preset_name
 from transformer.training.runs.directory import RunDirectory
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
@@ -36,7 +39,7 @@ from transformer.training.runs.progress import Progress
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.runs.snapshots import moments
 from transformer.training.toys.tasks import LENGTH, TOYS, toy_data
-from transformer.training.trainer import Quality, Trainer, TrainingOptions, TrainingStep, train
+from transformer.training.trainer import Quality, Trainer, TrainingStep, train
 
 MOST_WEIGHT = 100
 BLEU_SENTENCES = 200
@@ -72,6 +75,8 @@ OPTION_HELP = {
     "checkpoint_every": "steps between checkpoints",
     "compile": "compile the model with torch.compile",
     "precision": "type of matrix products: auto, float32 or bfloat16",
+    "guided_alignment": "LAYER.HEAD, counted from 1: this head of cross-attention learns from --links",
+    "guided_weight": "weight of the loss of the guided head",
 }
 
 
@@ -133,6 +138,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out pairs with more than N tokens on a side",
     )
     parser.add_argument(
+        "--links",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="source<TAB>target<TAB>links lines of training pairs, for --guided-alignment; see `links`",
+    )
+    parser.add_argument(
         "--snapshots",
         type=int,
         metavar="N",
@@ -186,6 +198,8 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
     preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
     options = TrainingOptions(**preset.options | _given(arguments, [f.name for f in fields(TrainingOptions)]))
     config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
+    if bool(options.guided_alignment) != bool(arguments.links):
+        raise ValueError("--guided-alignment and --links need each other; give both or neither.")
     resume = workers.agree(lambda: _resumes(arguments))
     torch.manual_seed(options.seed)
     exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
@@ -217,7 +231,11 @@ def _data(
         lambda: _exported(arguments, chain(words, _texts(train_pairs)), config.vocab_size, resume)
     )
     tokenizer = exported.tokenizer
-    data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
+    data = encode_pairs(train_pairs, tokenizer, weights)
+    if arguments.links:
+        linked = (each for path in arguments.links for each in read_gold(path))
+        data = with_links(data, train_pairs, linked, tokenizer)
+    data = data.within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
         raise DataError(f"No pair has at most {arguments.max_length} tokens per side; raise --max-length.")
@@ -370,6 +388,8 @@ def _fingerprint(data: EncodedPairs) -> str:
     for side in (data.source, data.target):
         for ids in side:
             digest.update(ids.tobytes() + b"|")
+    for ids in data.links or ():
+        digest.update(ids.tobytes() + b"|")
     if data.weights is not None:
         digest.update(data.weights.tobytes())
     return digest.hexdigest()
