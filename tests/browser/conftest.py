@@ -25,6 +25,7 @@ from hub_server import HubServer, running_hub
 
 from transformer.storage.directory import save_checkpoint
 from transformer.translate.translator import Translator
+from ui.server.here.limits import NICE, SWITCH
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -235,7 +236,10 @@ def serving(program: Sequence[str], **environment: str) -> Iterator[str]:
 def app(models: Path, hub: HubServer, gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a running app."""
     reachable = {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(tmp_path_factory.mktemp("hub"))}
-    with serving((gated_app.__file__, str(gate)), TRANSFORMER_MODELS=str(models), **reachable) as url:
+    training = {SWITCH: "on", NICE: "0"}
+    with serving(
+        (gated_app.__file__, str(gate)), TRANSFORMER_MODELS=str(models), **reachable, **training
+    ) as url:
         yield url
 
 

@@ -120,7 +120,7 @@ def browser() -> str:
     Streamlit gives every browser a random token against forged requests, in a cookie: `2|mask|masked|time`.
     It masks the token anew each time.
     """
-    parts = (st.context.cookies.get("_streamlit_xsrf") or "").strip('"').split("|")
+    parts = str(st.context.cookies.get("_streamlit_xsrf")).strip('"').split("|")
     try:
         mask, masked = bytes.fromhex(parts[1]), bytes.fromhex(parts[2])
         token = bytes(byte ^ mask[i % len(mask)] for i, byte in enumerate(masked))

@@ -43,7 +43,7 @@ VIEWS = (
     *("batch", "trained", "alignment", "relations", "sentence", "results"),
     *("experiments", "causal", "backup"),
     "sampling",
-    *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost"),
+    *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, and of
 Training."""

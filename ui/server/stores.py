@@ -91,6 +91,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "searches": (16, held),
     "branches": (64, held),
     "draws": (32, None),
+    "looks": (4, None),
     "lessons": (64, lambda found: found.features.nbytes),
     "births": (16, lambda found: sum(held(each.forced) for each in found)),
     "born": (16, None),

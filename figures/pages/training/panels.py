@@ -25,12 +25,14 @@ class Panel:
         lines: what is drawn in it.
         height: px of its axes.
         from_zero: whether the vertical axis begins at zero.
+        top: where the vertical axis ends, from zero on; None for what the values need.
     """
 
     title: str
     lines: Sequence[Curve]
     height: int = 120
     from_zero: bool = True
+    top: float | None = None
 
 
 def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figure:
@@ -59,7 +61,8 @@ def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figu
         ends = [1 - (above + part.height) / inner, 1 - above / inner]
         above += part.height + _GAP
         span = {"domain": [max(0.0, ends[0]), ends[1]], "anchor": "x"}
-        zero = {"rangemode": "tozero"} if part.from_zero else {"zeroline": True}
+        zero: dict[str, Any] = {"rangemode": "tozero"} if part.from_zero else {"zeroline": True}
+        zero |= {} if part.top is None else {"range": [0, part.top]}
         layout[f"yaxis{number + 1 if number else ''}"] = titled_axis(part.title) | zero | span | _FEW
         for each in part.lines:
             known = each.name in named | {part.title}

@@ -12,7 +12,6 @@ from pathlib import Path
 from transformer.training.runs.leash import GO_ON, PAUSE, STOP
 
 ROOT = Path(__file__).resolve().parents[3]
-NICENESS = 15
 SAID = "said.txt"
 """What the process wrote to standard error."""
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -28,12 +27,13 @@ class Child:
         arguments: The command, after ``python -m transformer``.
         folder: Where it runs.
         most_bytes: Largest file that it may write.
+        nice: How much it gives way to other processes, from 0 to 19.
 
     Raises:
         OSError: It cannot be started.
     """
 
-    def __init__(self, arguments: Sequence[str], folder: Path, most_bytes: int) -> None:
+    def __init__(self, arguments: Sequence[str], folder: Path, most_bytes: int, nice: int = 15) -> None:
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         environment = os.environ | dict.fromkeys(_THREADS, "1") | {"PYTHONPATH": path}
         with (folder / SAID).open("wb") as said:
@@ -48,7 +48,7 @@ class Child:
             )
         self.pid = self._process.pid
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, self.pid, NICENESS)
+            os.setpriority(os.PRIO_PROCESS, self.pid, os.getpriority(os.PRIO_PROCESS, 0) + nice)
         _limit_files(self.pid, most_bytes)
 
     def pause(self) -> None:

@@ -10,6 +10,7 @@ from transformer.hub.settings import ALLOWED_VARIABLE
 
 SWITCH = "TRANSFORMER_TRAIN_HERE"
 MINUTES, MEMORY, DISK = f"{SWITCH}_MINUTES", f"{SWITCH}_MB", f"{SWITCH}_DISK_MB"
+NICE = f"{SWITCH}_NICE"
 HOSTED = (ALLOWED_VARIABLE, "SPACE_ID")
 """Variables that only a hosted instance sets: the operator's list of models, and the name of a Space."""
 _ON, _OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
@@ -23,22 +24,27 @@ class Limits:
         minutes: Time from its start, pauses included.
         memory_mb: Memory of its process, in MB.
         disk_mb: All files of the run and of the models kept from runs, in MB.
+        nice: How much it gives way to others: 0 not at all, 19 most.
     """
 
     minutes: float = 15
     memory_mb: float = 1500
     disk_mb: float = 300
+    nice: int = 15
 
     @classmethod
     def from_environment(cls) -> Limits:
         """The limits that the environment sets, or the usual ones.
 
         Raises:
-            ValueError: A variable is not a number above 0.
+            ValueError: A variable is not a number in its range.
         """
         usual = cls()
         return cls(
-            _number(MINUTES, usual.minutes), _number(MEMORY, usual.memory_mb), _number(DISK, usual.disk_mb)
+            _number(MINUTES, usual.minutes),
+            _number(MEMORY, usual.memory_mb),
+            _number(DISK, usual.disk_mb),
+            _nice(usual.nice),
         )
 
 
@@ -66,3 +72,12 @@ def _number(name: str, usual: float) -> float:
     if not 0 < value < math.inf:
         raise ValueError(f"{name} is {text!r:.20}; it must be a number above 0.")
     return value
+
+
+def _nice(usual: int) -> int:
+    text = os.environ.get(NICE, "").strip()
+    if not text:
+        return usual
+    if not (text.isascii() and text.isdigit() and int(text[:4]) <= 19):
+        raise ValueError(f"{NICE} is {text!r:.20}; it must be a whole number from 0 to 19.")
+    return int(text)

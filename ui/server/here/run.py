@@ -114,7 +114,7 @@ class Run:
             OSError: The process cannot be started.
         """
         command = self.asked.plan.arguments(RUN)
-        self._child = Child(command, self.folder, int(limits.disk_mb * MB))
+        self._child = Child(command, self.folder, int(limits.disk_mb * MB), limits.nice)
         threading.Thread(target=self._watch, args=(self._child, limits, used), daemon=True).start()
 
     def pause(self) -> None:

@@ -11,6 +11,7 @@ from ui.controls.text import plain
 from ui.server.opened import Opened
 from ui.views.training import history, loss, residuals, schedule, shown
 from ui.views.training.birth import section as birth
+from ui.views.training.here import section as here
 
 _SECTIONS = {
     "shown": "what it is shown",
@@ -19,6 +20,7 @@ _SECTIONS = {
     "history": "how it went",
     "residuals": "residuals and norms",
     "birth": "birth of a head",
+    "here": "train here",
 }
 _TOLD = {
     "shown": "Training shows the model the whole target at once; every position learns in the same pass.",
@@ -27,6 +29,7 @@ _TOLD = {
     "history": "What this model's own training measured, from its first step to its last.",
     "residuals": "The gradient of every layer, with residual connections and LayerNorm and without.",
     "birth": "Heads are not built in: training makes them. Move the slider and watch your sentence.",
+    "here": "A small model learns a small task on this server, in a minute or two. Watch it learn.",
 }
 _SHOWS = {
     "shown": shown.show,
@@ -35,6 +38,7 @@ _SHOWS = {
     "history": history.show,
     "residuals": residuals.show,
     "birth": birth.show,
+    "here": here.show,
 }
 
 

@@ -19,7 +19,7 @@ from transformer.training.runs.history import read_history
 from transformer.training.runs.snapshots import snapshot_steps
 from ui.server import catalogue
 from ui.server.here.child import ROOT
-from ui.server.here.limits import DISK, MEMORY, MINUTES, SWITCH
+from ui.server.here.limits import DISK, MEMORY, MINUTES, NICE, SWITCH
 from ui.server.here.plan import OWN, Plan, own_pairs
 from ui.server.here.run import Asked
 from ui.server.here.workshop import FOLDER, Workshop
@@ -32,6 +32,7 @@ LONG = Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv(SWITCH, "on")
+    monkeypatch.setenv(NICE, "3")
     return tmp_path / "models"
 
 
@@ -62,7 +63,7 @@ def test_a_run_on_own_pairs_obeys_its_visitor_alone_and_its_model_is_kept(
     workshop.start("anna", plan, own_pairs("numbers.tsv", lines))
     run = workshop.run
     assert run is not None
-    assert os.getpriority(os.PRIO_PROCESS, run.pid or 0) >= 15
+    assert os.getpriority(os.PRIO_PROCESS, run.pid or 0) >= 3
     with pytest.raises(ValueError, match="one at a time"):
         workshop.start("ben", SMALL)
     workshop.pause("ben")

@@ -1,0 +1,167 @@
+"""The section "train here": start, watch, stop, keep; files, and who may do what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from app_pages import run, said, words
+from corpus import number_pairs
+from streamlit.testing.v1 import AppTest
+from waiting import until
+
+from transformer import load_translator
+from transformer.text.pairs import SentencePair
+from transformer.training.toys.tasks import toy_data
+from ui.server.here.limits import MEMORY, NICE, SWITCH
+from ui.server.here.plan import OWN, Plan
+from ui.server.here.run import PLAN_FILE, RUN, Asked
+from ui.server.here.workshop import FOLDER, Workshop, workshop
+
+PAGE = "pages/training.py"
+
+
+@pytest.fixture
+def shop(own_models: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
+    monkeypatch.setenv(SWITCH, "on")
+    monkeypatch.setenv(NICE, "0")
+    yield workshop()
+    workshop().close()
+    assert workshop().run is None or workshop().run.wait(60)
+
+
+def opened() -> AppTest:
+    at = run(PAGE, model="random", text="one two three", view="here")
+    assert not at.exception
+    return at
+
+
+def button(at: AppTest, label: str):
+    return next(each for each in at.button if each.label == label)
+
+
+def labels(at: AppTest) -> set[str]:
+    return {each.label for each in at.button}
+
+
+def choose(at: AppTest, **values: object) -> AppTest:
+    """Sets widgets of the form by the ends of their keys."""
+    for name, value in values.items():
+        at = (
+            next(
+                each
+                for each in (*at.selectbox, *at.slider, *at.select_slider)
+                if str(each.key) == f"here.{name}"
+            )
+            .set_value(value)
+            .run()
+        )
+    return at
+
+
+def charts(at: AppTest) -> list[dict]:
+    return [json.loads(each.proto.spec) for each in at.get("plotly_chart")]
+
+
+def test_a_run_is_started_watched_stopped_and_kept(shop: Workshop, own_models: Path) -> None:
+    at = choose(opened(), task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
+    button(at, "Train").click().run()
+    assert not at.exception
+    assert shop.run is not None
+    assert shop.run.asked.plan == Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
+    until(lambda: shop.run is not None and bool(shop.run.curves().exact))
+    other = opened()
+    assert {"Pause", "Stop", "Train"} & labels(other) == set()
+    assert "Another visitor began this run" in words(other)
+    at.run()
+    assert "of the held-out pairs exactly" in words(at)
+    assert "which is not in its training" in words(at)
+    lines = {each.get("name"): each for chart in charts(at) for each in chart["data"]}
+    assert {"training loss", "validation loss"} <= set(lines)
+    button(at, "Pause").click().run()
+    assert shop.run.paused
+    assert "paused at step" in at.get("progress")[0].proto.text
+    button(at, "Go on").click().run()
+    assert not shop.run.paused
+    button(at, "Stop").click().run()
+    assert shop.run.wait(60)
+    at.run()
+    assert "Stopped, and saved after its last step" in words(at).replace("\\", "")
+    assert {"Keep", "Train"} <= labels(at)
+    kept_source = shop.run.asked.shown.source
+    at.text_input(key="here.name").set_value("letters")
+    button(at, "Keep").click().run()
+    assert not at.exception
+    assert "letters is kept" in said(at).replace("\\", "")
+    assert at.query_params["model"] == "letters"
+    assert at.query_params["text"] == kept_source
+    assert load_translator(own_models / "letters").name == "letters"
+    page = run("pages/cross_attention.py", model="letters", text=kept_source)
+    assert not page.exception
+
+
+def left(folder: Path, plan: Plan, pair: SentencePair, model: Path | None = None) -> None:
+    """What a server leaves that ended while it trained."""
+    place = folder / FOLDER / RUN
+    place.mkdir(parents=True)
+    Asked(plan, pair).write(place)
+    if model is not None:
+        (place / RUN).symlink_to(model.resolve())
+
+
+def test_what_an_earlier_server_left_is_shown_and_can_be_kept_under_a_good_name_only(
+    own_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SWITCH, "on")
+    left(own_models, Plan(task=OWN), SentencePair(*number_pairs(1)[0]), own_models / "random")
+    at = opened()
+    assert "The server was started again" in words(at)
+    at.text_input(key="here.name").set_value("../x")
+    button(at, "Keep").click().run()
+    assert "A name has 1 to 40 letters" in said(at).replace("\\", "")
+    assert (own_models / FOLDER / RUN / PLAN_FILE).is_file()
+    workshop().close()
+
+
+def test_a_run_that_left_nothing_says_so(own_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, "on")
+    left(own_models, Plan(), toy_data("copy").valid[0])
+    at = opened()
+    assert "Nothing is left of it" in words(at)
+    assert "Keep" not in labels(at)
+    workshop().close()
+
+
+def test_a_server_that_is_switched_off_says_so(own_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, "off")
+    at = opened()
+    assert "switched off" in said(at)
+    assert "Train" not in labels(at)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "Choose a file of pairs first"),
+        (b"a b\n" * 30, "expected source, tab, target"),
+        (b"\xff", "UTF-8"),
+    ],
+)
+def test_a_bad_file_is_one_sentence_and_no_run(content: bytes | None, message: str, shop: Workshop) -> None:
+    at = choose(opened(), task=OWN)
+    if content is not None:
+        at.file_uploader(key="here.file").set_value(("own.tsv", content, "text/plain")).run()
+    button(at, "Train").click().run()
+    assert not at.exception
+    assert message in said(at).replace("\\", "")
+    assert shop.run is None
+
+
+def test_a_limit_that_cannot_be_read_is_named(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MEMORY, "much")
+    at = opened()
+    button(at, "Train").click().run()
+    assert f"{MEMORY} is" in said(at).replace("\\", "")
+    assert shop.run is None

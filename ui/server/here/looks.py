@@ -1,0 +1,77 @@
+"""What the last checkpoint of a run makes of its held-out pair: computed once, and then kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from safetensors import safe_open
+
+from transformer import Translation, Translator
+from transformer.model.sites import AttentionKind
+from transformer.storage.description import WEIGHTS_FILE
+from transformer.storage.directory import load_checkpoint
+from ui.linked_view import Head
+from ui.server.here.run import Run
+from ui.server.stores import kept
+
+KIND = "cross"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A pair at one checkpoint.
+
+    Attributes:
+        step: The step of its weights.
+        forced: The right output, forced, so that rows and columns stay from checkpoint to checkpoint.
+        written: What the model writes on its own.
+        telling: The head of cross-attention whose rows differ most, see ``difference``.
+    """
+
+    step: int
+    forced: Translation
+    written: str
+    telling: Head
+
+
+def look(run: Run) -> Look | None:
+    """The pair at the last checkpoint; None if there is none yet.
+
+    Raises:
+        ValueError: The checkpoint is damaged.
+    """
+    if not run.has_model:
+        return None
+    changed = (run.directory / WEIGHTS_FILE).stat().st_mtime_ns
+    found: Look = kept("looks").get((str(run.directory), changed), lambda: _look(run))
+    return found
+
+
+def _look(run: Run) -> Look:
+    checkpoint = load_checkpoint(run.directory)
+    with safe_open(run.directory / WEIGHTS_FILE, framework="pt") as file:
+        step = int((file.metadata() or {}).get("step", 0))
+    model = Translator(checkpoint.model, checkpoint.tokenizer, name=f"{run.asked.plan.task}, step {step:,}")
+    pair = run.asked.shown
+    forced = model.force(pair.source, pair.target)
+    return Look(step, forced, model.translate(pair.source, capture=False).text, _telling(forced))
+
+
+def difference(weights: np.ndarray) -> float:
+    """How much the rows of a map (queries, keys) differ, in nats: what a row tells of its key.
+
+    It is the entropy of the mean row less the mean entropy of the rows: 0 if all rows are alike, and the
+    logarithm of their number if each looks at a key of its own.
+    """
+    return float(_entropy(weights.mean(0)) - _entropy(weights).mean())
+
+
+def _entropy(rows: np.ndarray) -> np.ndarray:
+    return -(rows * np.log(np.maximum(rows, 1e-12))).sum(-1)
+
+
+def _telling(run: Translation) -> Head:
+    config = run.config
+    heads = [(layer, head) for layer in range(config.n_decoder_layers) for head in range(config.n_heads)]
+    return max(heads, key=lambda head: difference(run.weights(AttentionKind.CROSS, *head)))

@@ -1,0 +1,1 @@
+"""The section "train here": a small model, trained while the visitors watch."""

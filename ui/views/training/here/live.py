@@ -1,0 +1,154 @@
+"""A run as it goes: progress, loss and exact matches, and the maps of the last checkpoint."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures import Tile, heatmap, overview
+from figures.base import captions, style
+from figures.maps.heatmap import LARGEST
+from figures.pages.training.curves import Curve
+from figures.pages.training.panels import FAINT, Panel, panels
+from transformer.trace.view import HeadView, Window
+from transformer.translate.translation import Translation
+from ui.address import session
+from ui.controls import export, pickers
+from ui.controls.export import Picture, Table
+from ui.controls.text import plain
+from ui.linked_view import Head
+from ui.server.here.looks import KIND, Look, look
+from ui.server.here.progress import Curves
+from ui.server.here.run import Run
+from ui.views.training.here import told
+
+_MAP, _TILES = 400, 400
+"""Px of the large map, and of the map of all heads."""
+_SEEING = (
+    "A new model learns a small task in a process of its own. After some steps it is measured on pairs it "
+    "never saw: the loss of the right output, and how many outputs are exactly right. Then its weights are "
+    "saved, and the maps show cross-attention on one such pair: each row predicts a token, each column is a "
+    "token of the source."
+)
+
+
+def progress(run: Run) -> None:
+    """Draws the bar of progress."""
+    curves = run.curves()
+    st.progress(min(1.0, curves.step / run.asked.plan.steps), plain(told.progress(run, curves)))
+
+
+def show(run: Run) -> None:
+    """Draws the curves and the maps."""
+    curves = run.curves()
+    left, right = st.columns([1, 1.05], gap="medium")
+    with left:
+        _curves(run, curves)
+    with right:
+        found = look(run)
+        if found is None:
+            st.caption("The maps appear with the first checkpoint, in a few seconds.")
+        else:
+            _maps(run, found)
+
+
+def parts(curves: Curves) -> list[Panel]:
+    """The panels of a run; both appear at once, empty at first."""
+    losses = [
+        _curve("training loss", curves.loss, FAINT, width=1.5),
+        _curve("validation loss", curves.valid, style.NEGATIVE),
+    ]
+    shares = tuple((step, 100 * share) for step, share in curves.exact)
+    return [
+        Panel("loss in nats", losses, 170),
+        Panel("exact in %", [_curve("exact matches", shares, style.POSITIVE)], 120, top=102),
+    ]
+
+
+def _curve(name: str, points: tuple[tuple[int, float], ...], color: str, width: float = 2) -> Curve:
+    return Curve(name, [step for step, _ in points], [value for _, value in points], color, width=width)
+
+
+def _curves(run: Run, curves: Curves) -> None:
+    st.markdown(told.exact(curves))
+    caption = f"Loss per token and share of exact matches against the step · {told.plan(run.asked.plan)}"
+
+    def draw() -> go.Figure:
+        return panels(parts(curves), "step")
+
+    st.plotly_chart(draw(), key="training.here", config={"displayModeBar": False}, alt=caption)
+    st.caption(plain(caption))
+    with st.container(horizontal=True, gap="small"):
+        pickers.seen("What am I seeing?", _SEEING)
+        export.picture("training run", draw, caption, sentence=False, table=lambda: table(curves))
+
+
+def table(curves: Curves) -> Table:
+    """Every point that is drawn, for CSV."""
+    named = {"training loss": curves.loss, "validation loss": curves.valid, "exact matches": curves.exact}
+    points = [(name, *point) for name, found in named.items() for point in found]
+    return [("quantity", "step", "value"), *points]
+
+
+def _maps(run: Run, found: Look) -> None:
+    st.markdown(told.written(run, found))
+    head = head_of(found)
+    rows, columns = (min(LARGEST, len(t)) for t in (found.forced.target_tokens, found.forced.source_tokens))
+    view = found.forced.head(KIND, *head, Window(0, rows, 0, columns))
+    caption = captions.caption(view).replace("{step}", "")
+    with st.container(key="training-here-map"):
+        st.plotly_chart(
+            heatmap(view, _MAP),
+            width="content",
+            key="training.here.map",
+            config={"displayModeBar": False},
+            alt=captions.summary(view),
+        )
+    why = "" if session.current().born else " · the head whose rows differ most"
+    st.caption(plain(f"{caption}{why} · {captions.badge(view.audit)['text']}"))
+    _tiles(found.forced, head)
+    picture = Picture(lambda: heatmap(view, _MAP), caption, view.audit, table=lambda: cells(view))
+    export.pictures("training run map", {"training run map": picture})
+
+
+def head_of(found: Look) -> Head:
+    """The chosen head, or the telling one; one that the model lacks moves to the nearest."""
+    layer, head = session.current().born or found.telling
+    config = found.forced.config
+    return min(layer, config.n_decoder_layers - 1), min(head, config.n_heads - 1)
+
+
+def _tiles(shown: Translation, head: Head) -> None:
+    config = shown.config
+    tiles = [
+        [Tile.of(shown.weights(KIND, layer, i), shown.mask(KIND, layer, i)) for i in range(config.n_heads)]
+        for layer in range(config.n_decoder_layers)
+    ]
+    key = f"training.here.tiles.{config.n_decoder_layers}.{config.n_heads}"
+    st.plotly_chart(
+        overview(tiles, KIND, head, width=_TILES),
+        key=key,
+        config={"displayModeBar": False},
+        on_select=lambda: session.on_pick(key, _choose),
+        selection_mode="points",
+        alt=f"All heads of cross-attention, {shown.model}",
+    )
+    st.caption(plain(f"All heads of cross-attention · {shown.model} · click a tile to open it"))
+
+
+def _choose(picked: object) -> None:
+    if isinstance(picked, (list, tuple)) and len(picked) == 2:
+        session.change(born=(int(picked[0]), int(picked[1])))
+
+
+def cells(view: HeadView) -> Table:
+    """The weights of a head, for CSV."""
+    rows = view.predicted_tokens or view.query_tokens
+    return [
+        ("predicts", "reads", "weight"),
+        *(
+            (row, key, float(view.weights[i, j]))
+            for i, row in enumerate(rows)
+            for j, key in enumerate(view.key_tokens)
+        ),
+    ]

@@ -1,0 +1,108 @@
+"""The form for a run: a task, sizes within bounds, and perhaps a file of pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from transformer.training.toys.tasks import LENGTHS, TOYS
+from ui.address import session
+from ui.controls.text import plain
+from ui.server.here.limits import Limits
+from ui.server.here.plan import (
+    BOUNDS,
+    FEWEST,
+    HEADS,
+    LARGEST,
+    LAYERS,
+    OWN,
+    STEPS,
+    TASKS,
+    WIDTHS,
+    Pairs,
+    Plan,
+    own_pairs,
+)
+from ui.server.here.run import Run
+from ui.server.here.workshop import workshop
+from ui.views.training.here import told
+
+
+def show(last: Run | None) -> None:
+    """Draws the form, filled with the sizes of the last run.
+
+    Args:
+        last: The last run of this server, if there was one.
+    """
+    usual = Plan() if last is None else last.asked.plan
+    st.markdown(
+        "Train a small model of your own: choose a task and press *Train*. The app itself makes the pairs of "
+        "the first four tasks."
+    )
+    task = st.selectbox(
+        "Task", TASKS, TASKS.index(usual.task), format_func=told.NAMES.__getitem__, key="here.task"
+    )
+    file = _upload() if task == OWN else None
+    sizes = _sizes(task, usual)
+    if st.button(
+        "Train", type="primary", icon=":material/model_training:", key="here.train", on_click=session.keep
+    ):
+        _start(task, sizes, file)
+    st.caption(_allowed())
+
+
+def _upload() -> Any:
+    return st.file_uploader(
+        f"UTF-8 text with source, tab, target in each line; {FEWEST} to {BOUNDS.lines:,} lines. One pair in "
+        "ten is held out.",
+        type=["tsv", "txt", "gz"],
+        max_upload_size=LARGEST // 2**20,
+        key="here.file",
+    )
+
+
+def _sizes(task: str, usual: Plan) -> dict[str, int]:
+    """The sizes that the visitor chose, by the names of the plan."""
+    found = {}
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if task in TOYS and TOYS[task].spelled:
+            with st.container(width=168):
+                found["length"] = st.slider("Most letters", *LENGTHS, usual.length, key="here.length")
+        for name, label, choices in (
+            ("width", "d_model", WIDTHS),
+            ("heads", "Heads", HEADS),
+            ("layers", "Layers of each side", LAYERS),
+        ):
+            with st.container(width=168):
+                found[name] = st.select_slider(label, choices, getattr(usual, name), key=f"here.{name}")
+        with st.container(width=168):
+            found["steps"] = st.slider("Steps", *STEPS, usual.steps, 100, key="here.steps")
+    return found
+
+
+def _start(task: str, sizes: dict[str, int], file: Any) -> None:
+    """Starts a run, or says in one sentence why not."""
+    try:
+        if task == OWN and file is None:
+            raise ValueError("Choose a file of pairs first.")
+        pairs: Pairs | None = None if file is None else own_pairs(file.name, file.getvalue())
+        workshop().start(session.browser(), Plan(task=task, **sizes), pairs)
+    except ValueError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
+    session.change(born=None)
+    st.rerun()
+
+
+def _allowed() -> str:
+    """What a run may take."""
+    try:
+        limits = Limits.from_environment()
+    except ValueError as error:
+        return plain(str(error))
+    return (
+        f"One run at a time on this server, on one thread at low priority, for at most {limits.minutes:g} "
+        f"minutes, {limits.memory_mb:,.10g} MB of memory and {limits.disk_mb:g} MB of files. All visitors "
+        "see it; only the browser that began it can pause and stop it."
+    )
