@@ -23,6 +23,8 @@ LOOKS = {
     "again": (style.NEGATIVE, "dot", "square-open"),
 }
 """Colour, dash and mark of each kind of layer, and of each way to compute a target."""
+_MEASURED, _COUNTED = ",~g", "~s"
+"""How the vertical axis writes milliseconds and megabytes, and numbers of operations."""
 _ANY = ("rgba(128,128,128,.9)", "solid", "circle")
 
 
@@ -59,7 +61,7 @@ def costs(
         "height": 330,
         "margin": {"l": 72, "r": 14, "t": 58, "b": 46},
         "xaxis": titled_axis(titles[0]) | _logarithmic() | _ticks(places),
-        "yaxis": titled_axis(titles[1]) | _logarithmic() | {"tickformat": "~s", "dtick": 1},
+        "yaxis": titled_axis(titles[1]) | _logarithmic() | {"tickformat": _MEASURED if points else _COUNTED, "dtick": 1},
         "shapes": [] if mark is None else [_upright(mark[0])],
         "annotations": [] if mark is None else [_beside(*mark)],
         "dragmode": False,
@@ -81,7 +83,7 @@ def _ticks(places: Sequence[float]) -> dict[str, Any]:
 
 def _line(each: Cost, titles: tuple[str, str], points: bool) -> dict[str, Any]:
     color, dash, symbol = LOOKS.get(each.key, _ANY)
-    name = labels.escape(each.name)
+    name, form = labels.escape(each.name), ",.3~r" if points else ".3~s"
     return {
         "type": "scatter",
         "mode": "lines+markers" if points else "lines",
@@ -90,7 +92,7 @@ def _line(each: Cost, titles: tuple[str, str], points: bool) -> dict[str, Any]:
         "y": list(each.y),
         "line": {"color": color, "dash": dash, "width": 2, "simplify": False},
         "marker": {"color": color, "symbol": symbol, "size": 7},
-        "hovertemplate": f"{name}<br>{labels.escape(titles[0])} %{{x:,}}: %{{y:.3~s}}<extra></extra>",
+        "hovertemplate": f"{name}<br>{labels.escape(titles[0])} %{{x:,}}: %{{y:{form}}}<extra></extra>",
     }
 
 

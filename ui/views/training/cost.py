@@ -86,7 +86,7 @@ def _counted(found: Json, d: int, width: int) -> None:
     st.markdown(prices.meets(found, d, width))
     lengths = sorted({*_COUNTED_LENGTHS, d})
     lines = [
-        Cost(kind, prices.name(kind), lengths, [layer.operations(n, d) for n in lengths])
+        Cost(kind, layer.name, lengths, [layer.operations(n, d) for n in lengths])
         for kind, layer in LAYERS.items()
     ]
     caption = f"Operations per layer by Table 1, counted, not measured · d = {d:,} · r = {NEIGHBOURHOOD}"
