@@ -19,6 +19,8 @@ from transformer.training.runs.history import read_history, write_history
 from transformer.training.runs.stated import stated_options
 from transformer.translate.translator import Translator
 from ui.server import catalogue
+from ui.server.training import gradients
+from ui.views.training import residuals
 from ui.views.training.history import table
 
 PAGE = "pages/training.py"
@@ -227,6 +229,48 @@ def test_a_damaged_history_is_named(logged: Path):
     assert "is damaged" in at.error[0].value
 
 
+# --- residuals and norms ------------------------------------------------------------------------------------
+
+
+def test_six_lines_show_the_gradient_of_every_layer_at_initialisation():
+    at = opened(view="residuals", depth="3")
+    found = gradients.untrained(3)
+    drawn = charts(at)[0]["data"]
+    assert [each["name"] for each in drawn[::2]] == [
+        *("pre-norm", "post-norm", "pre-norm, no residual", "post-norm, no residual"),
+        *("no LayerNorm", "neither"),
+    ]
+    for lines, values in zip(zip(drawn[::2], drawn[1::2], strict=True), found.values(), strict=True):
+        assert lines[0]["y"] == list(values.encoder)
+        assert lines[1]["y"] == list(values.decoder)
+    pre, post = list(found.values())[:2]
+    assert f"**{pre.spread:.1f} times** the weakest in pre-norm and **{post.spread:.1f} times**" in words(at)
+    assert "With 3 layers" in words(at)
+
+
+def test_the_slider_of_depth_writes_the_address():
+    at = opened(view="residuals")
+    (slider,) = at.select_slider
+    slider.set_value(3).run()
+    assert not at.exception
+    assert at.query_params["depth"] == "3"
+
+
+def test_trained_models_are_drawn_before_and_after_their_training():
+    at = opened(view="residuals", depth="3")
+    found = gradients.trained()
+    drawn = charts(at)[1]["data"]
+    assert [each["name"] for each in drawn[::4]] == [f"{name}, before training" for name in found]
+    for name, (before, after) in found.items():
+        lines = {(each["name"], each["xaxis"]): each["y"] for each in drawn}
+        assert lines[f"{name}, before training", "x"] == list(before.encoder)
+        assert lines[f"{name}, after training", "x2"] == list(after.decoder)
+        assert f"{before.spread:.1f} times before training, **{after.spread:.1f} times**" in words(at)
+    rows = residuals.table({"a": next(iter(found.values()))[1]})
+    assert rows[0][:3] == ("model", "stack", "layer")
+    assert [row[2] for row in rows[1:4]] == [0, 1, 2]
+
+
 # --- bad addresses ------------------------------------------------------------------------------------------
 
 
@@ -245,6 +289,8 @@ def test_a_damaged_history_is_named(logged: Path):
         {"warmup": "-5", "view": "schedule"},
         {"warmup": "soon", "view": "schedule"},
         {"warmup": "1e99", "view": "schedule"},
+        {"depth": "5", "view": "residuals"},
+        {"depth": "1e99", "view": "residuals"},
     ],
     ids=str,
 )

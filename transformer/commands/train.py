@@ -7,9 +7,10 @@ import hashlib
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import MISSING, fields, replace
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,19 +22,24 @@ from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
 from transformer.storage.card import training_card
 from transformer.storage.files import UNFINISHED, CheckpointError
+from transformer.text.links import read_gold
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.cost import peak
 from transformer.training.distributed import Workers, joined
-from transformer.training.presets import PRESETS, Preset
+from transformer.training.guided import with_links
+from transformer.training.options import TrainingOptions
+from transformer.training.presets import PRESETS, Preset, preset_name
 from transformer.training.runs.directory import RunDirectory
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
+from transformer.training.runs.leash import at_end_of_input
 from transformer.training.runs.progress import Progress
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.runs.snapshots import moments
-from transformer.training.trainer import Quality, Trainer, TrainingOptions, TrainingStep, train
+from transformer.training.toys.tasks import LENGTH, TOYS, toy_data
+from transformer.training.trainer import Quality, Trainer, TrainingStep, train
 
 MOST_WEIGHT = 100
 BLEU_SENTENCES = 200
@@ -69,6 +75,8 @@ OPTION_HELP = {
     "checkpoint_every": "steps between checkpoints",
     "compile": "compile the model with torch.compile",
     "precision": "type of matrix products: auto, float32 or bfloat16",
+    "guided_alignment": "LAYER.HEAD, counted from 1: this head of cross-attention learns from --links",
+    "guided_weight": "weight of the loss of the guided head",
 }
 
 
@@ -77,15 +85,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--train",
         nargs="+",
-        required=True,
+        default=[],
         metavar="FILE[:WEIGHT]",
         help="source<TAB>target lines (.gz too); weight 2 uses each pair twice per epoch, weight 0.35 uses "
         "a new 35 %% of the pairs in each epoch",
     )
-    parser.add_argument("--valid", nargs="+", required=True, metavar="FILE", help="pairs to evaluate on")
+    parser.add_argument("--valid", nargs="+", default=[], metavar="FILE", help="pairs to evaluate on")
+    parser.add_argument(
+        "--toy",
+        choices=list(TOYS),
+        help="instead of files: pairs of a toy task, which the package makes itself",
+    )
+    parser.add_argument(
+        "--toy-length", type=int, default=LENGTH, metavar="N", help="with --toy: most letters of a sequence"
+    )
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="model directory to write")
     parser.add_argument(
-        "--preset", default="en-de", choices=sorted(PRESETS), help="sizes and settings to start from"
+        "--preset",
+        choices=sorted(PRESETS),
+        help="sizes and settings to start from: en-de, or toy with --toy",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument(
@@ -103,11 +121,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tokenizer", type=Path, metavar="FILE", help="use this sentencepiece model instead of training one"
     )
     parser.add_argument(
+        "--smaller-vocabulary",
+        action="store_true",
+        help="if the text cannot give --vocab-size pieces, take as many as it can give",
+    )
+    parser.add_argument(
+        "--until-eof", action="store_true", help="stop, as after Ctrl-C, when standard input ends"
+    )
+    parser.add_argument(
         "--max-length",
         type=int,
         default=256,
         metavar="N",
         help="leave out pairs with more than N tokens on a side",
+    )
+    parser.add_argument(
+        "--links",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="source<TAB>target<TAB>links lines of training pairs, for --guided-alignment; see `links`",
     )
     parser.add_argument(
         "--snapshots",
@@ -152,14 +185,18 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ValueError: The data, options or output directory cannot be used.
     """
+    if arguments.until_eof:
+        at_end_of_input(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
     with joined(choose_device(arguments.device)) as (workers, device):
         return _run(arguments, workers, device)
 
 
 def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) -> int:
-    preset = PRESETS[arguments.preset]
+    preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
     options = TrainingOptions(**preset.options | _given(arguments, [f.name for f in fields(TrainingOptions)]))
     config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
+    if bool(options.guided_alignment) != bool(arguments.links):
+        raise ValueError("--guided-alignment and --links need each other; give both or neither.")
     resume = workers.agree(lambda: _resumes(arguments))
     torch.manual_seed(options.seed)
     exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
@@ -186,11 +223,16 @@ def _data(
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
     shares = preset.shares | _given(arguments, list(MAKERS))
-    train_pairs, weights = _mixture(arguments.train, shares, seed)
-    valid_pairs = [pair for path in arguments.valid for pair in read_pairs(path)]
-    exported = workers.agree(lambda: _exported(arguments, train_pairs, config.vocab_size, resume))
+    train_pairs, weights, valid_pairs, words = _pairs(arguments, shares, seed)
+    exported = workers.agree(
+        lambda: _exported(arguments, chain(words, _texts(train_pairs)), config.vocab_size, resume)
+    )
     tokenizer = exported.tokenizer
-    data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
+    data = encode_pairs(train_pairs, tokenizer, weights)
+    if arguments.links:
+        linked = (each for path in arguments.links for each in read_gold(path))
+        data = with_links(data, train_pairs, linked, tokenizer)
+    data = data.within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
         raise DataError(f"No pair has at most {arguments.max_length} tokens per side; raise --max-length.")
@@ -202,6 +244,25 @@ def _data(
         )
     quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
     return exported, data, valid, quality
+
+
+def _pairs(
+    arguments: argparse.Namespace, shares: dict[str, float], seed: int
+) -> tuple[Sequence[SentencePair], list[float] | None, Sequence[SentencePair], Sequence[str]]:
+    """The training pairs with their weights, the validation pairs, and words for the vocabulary alone."""
+    if arguments.toy and (arguments.train or arguments.valid):
+        raise ValueError("--toy makes its own pairs; leave out --train and --valid.")
+    if arguments.toy:
+        toy = toy_data(arguments.toy, arguments.toy_length, seed)
+        return toy.train, None, toy.valid, toy.words
+    if not (arguments.train and arguments.valid):
+        raise ValueError("Give pairs to train on and to evaluate on: --train and --valid, or --toy.")
+    pairs, weights = _mixture(arguments.train, shares, seed)
+    return pairs, weights, [pair for path in arguments.valid for pair in read_pairs(path)], ()
+
+
+def _texts(pairs: Sequence[SentencePair]) -> Iterator[str]:
+    return (text for pair in pairs for text in (pair.source, pair.target))
 
 
 def _steps(
@@ -303,17 +364,15 @@ def _weighted(file: str) -> tuple[str, float]:
     return path, weight
 
 
-def _exported(
-    arguments: argparse.Namespace, pairs: list[SentencePair], vocab_size: int, resume: bool
-) -> Exported:
+def _exported(arguments: argparse.Namespace, texts: Iterable[str], vocab_size: int, resume: bool) -> Exported:
     """The vocabulary, the card and the choice of weights: those of the saved run, or new ones."""
     if resume:
         return load_exported(arguments.output)
     if arguments.tokenizer is not None:
         return Exported(Tokenizer.load(arguments.tokenizer))
-    print(f"Training a vocabulary of {vocab_size:,} pieces.", file=sys.stderr)
-    texts = (text for pair in pairs for text in (pair.source, pair.target))
-    return Exported(Tokenizer.train(texts, vocab_size))
+    at_most = bool(arguments.smaller_vocabulary or arguments.toy)
+    print(f"Training a vocabulary of {'at most ' * at_most}{vocab_size:,} pieces.", file=sys.stderr)
+    return Exported(Tokenizer.train(texts, vocab_size, at_most))
 
 
 def _fingerprint(data: EncodedPairs) -> str:
@@ -321,6 +380,8 @@ def _fingerprint(data: EncodedPairs) -> str:
     for side in (data.source, data.target):
         for ids in side:
             digest.update(ids.tobytes() + b"|")
+    for ids in data.links or ():
+        digest.update(ids.tobytes() + b"|")
     if data.weights is not None:
         digest.update(data.weights.tobytes())
     return digest.hexdigest()
@@ -338,5 +399,6 @@ def _report_start(trainer: Trainer, output: Path) -> None:
 
 def _card(arguments: argparse.Namespace, model: Transformer) -> str:
     command = shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
-    languages = [language.strip() for language in arguments.languages.split(",")]
-    return training_card(arguments.output.name, languages, command, arguments.train, model)
+    languages = [] if arguments.toy else [each.strip() for each in arguments.languages.split(",")]
+    files = [f"toy task: {arguments.toy}"] if arguments.toy else arguments.train
+    return training_card(arguments.output.name, languages, command, files, model)

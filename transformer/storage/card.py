@@ -143,7 +143,7 @@ def training_card(
     """
     head = [
         "---",
-        "language:",
+        *(["language:"] if languages else []),
         *(f"- {language}" for language in languages),
         "library_name: pytorch",
         "pipeline_tag: translation",

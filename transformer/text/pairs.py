@@ -76,13 +76,14 @@ def _size(n_bytes: int) -> str:
     return f"{n_bytes / 2**20:,.0f} MiB" if n_bytes >= 2**20 else f"{n_bytes / 2**10:,.0f} KiB"
 
 
-def read_pairs(path: str | Path) -> list[SentencePair]:
+def read_pairs(path: str | Path, bounds: Bounds = TRUSTED) -> list[SentencePair]:
     """Reads `source<TAB>target` lines.
 
     Raises:
-        DataError: A line does not have two columns, a column is empty, or the file has no lines.
+        DataError: A line does not have two columns, a column is empty, the file has no lines, or exceeds the
+            bounds.
     """
-    pairs = [_pair(path, number, line) for number, line in read_lines(path)]
+    pairs = [_pair(path, number, line) for number, line in read_lines(path, bounds)]
     if not pairs:
         raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target` pair per line.")
     return pairs

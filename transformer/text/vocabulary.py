@@ -87,12 +87,13 @@ class Tokenizer:
             )
 
     @classmethod
-    def train(cls, sentences: Iterable[str], vocab_size: int) -> Tokenizer:
+    def train(cls, sentences: Iterable[str], vocab_size: int, at_most: bool = False) -> Tokenizer:
         """Trains one joint vocabulary on sentences of both languages.
 
         Args:
             sentences: Plain sentences in both languages, mixed.
             vocab_size: Number of pieces, including the 4 special pieces and the 256 byte pieces.
+            at_most: Whether a text that cannot give so many pieces gives as many as it can.
 
         Raises:
             TokenizerError: The vocabulary is too small or too large for this text.
@@ -109,6 +110,7 @@ class Tokenizer:
                 model_writer=written,
                 model_type="unigram",
                 vocab_size=vocab_size,
+                hard_vocab_limit=not at_most,
                 character_coverage=1.0,
                 byte_fallback=True,
                 normalization_rule_name="identity",

@@ -55,6 +55,12 @@ POST_NORM_TWIN = Preset(
     options=_TWIN_OPTIONS | {"learning_rate": 2e-3, "warmup": 800},
 )
 
+
+def preset_name(name: str | None, toy: str | None) -> str:
+    """The preset of a command that may leave it out, or name a toy task instead."""
+    return name or ("toy" if toy else "en-de")
+
+
 PRESETS: dict[str, Preset] = {
     **TWINS,
     "positions-postnorm": POST_NORM_TWIN,
@@ -82,6 +88,28 @@ PRESETS: dict[str, Preset] = {
             "norm": "pre",
         },
         options={"steps": 8192, "learning_rate": 5e-3, "warmup": 200, "evaluate_every": 1024},
+    ),
+    "toy": Preset(
+        sizes={
+            "vocab_size": 400,
+            "d_model": 48,
+            "d_ff": 96,
+            "n_heads": 4,
+            "n_encoder_layers": 2,
+            "n_decoder_layers": 2,
+            "dropout": 0.0,
+            "norm": "pre",
+        },
+        options={
+            "steps": 1000,
+            "learning_rate": 5e-3,
+            "warmup": 100,
+            "label_smoothing": 0.0,
+            "average_decay": 0.99,
+            "evaluate_every": 50,
+            "checkpoint_every": 50,
+            "batch_positions": 1024,
+        },
     ),
     "tiny": Preset(
         sizes={

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-
-import torch
-
+from transformer.model.config import TransformerConfig
+from transformer.model.seeded import seeded
 from transformer.model.transformer import Transformer
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
 
-_LOCK = threading.Lock()
-"""Fresh weights come from PyTorch's global generator; one model at a time, so that a seed fixes the model."""
+
+def fresh_model(config: TransformerConfig, seed: int) -> Transformer:
+    """A model with the weights from which training with this seed would start."""
+    with seeded(seed):
+        return Transformer(config)
 
 
 def untrained_twin(translator: Translator, seed: int) -> Translator:
@@ -21,9 +22,7 @@ def untrained_twin(translator: Translator, seed: int) -> Translator:
         translator: Source of config and tokenizers; nothing in it changes.
         seed: Seed of the fresh weights.
     """
-    with _LOCK, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = Transformer(translator.config)
+    model = fresh_model(translator.config, seed)
     name = f"{translator.name}, untrained twin, seed {seed}"
     return Translator(model, translator.tokenizer, name=name, rules=translator.rules)
 

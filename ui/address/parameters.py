@@ -17,6 +17,7 @@ from ui.address.listed import Off, read_off, write_off
 from ui.address.values import (
     BASES,
     COUNTS,
+    DEPTHS,
     DRAWS,
     LARGEST_SEED,
     MODEL_WIDTHS,
@@ -134,6 +135,7 @@ class State:
         smoothing: the label smoothing ε on the page Training; the paper's is the default.
         width: d_model of the schedule on that page.
         warmup: warm-up steps of that schedule.
+        depth: layers of each stack of the untrained models on that page.
         run: the training run whose snapshots that page shows; None for the chosen model's or the bundled one.
         snapshot: the training step of the snapshot shown; None for the last one.
         born: the head of that run.
@@ -201,6 +203,7 @@ class State:
     smoothing: float = 0.1
     width: int = 512
     warmup: int = 4000
+    depth: int = 6
     run: str | None = None
     snapshot: int | None = None
     born: Head | None = None
@@ -244,6 +247,7 @@ PAGE_OWN = (
     "smoothing",
     "width",
     "warmup",
+    "depth",
     "run",
     "snapshot",
     "born",
@@ -327,6 +331,7 @@ PARAMETERS: dict[str, Parameter] = {
     "smoothing": Parameter(decimal(*SMOOTHINGS), "{:g}".format),
     "width": Parameter(whole(*MODEL_WIDTHS, step=16), str),
     "warmup": Parameter(whole(*WARMUPS, step=100), str),
+    "depth": Parameter(lambda value: int(one_of(*map(str, DEPTHS))(value)), str),
     "run": Parameter(),
     "snapshot": Parameter(whole(*SNAPSHOTS), str),
     "born": _HEAD,

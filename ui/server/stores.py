@@ -97,6 +97,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "costs": (2, None),
     "filtered": (32, None),
     "histories": (32, None),
+    "gradients": (16, None),
     "overviews": (64, None),
     "statistics": (64, None),
     "rearranged": (64, None),

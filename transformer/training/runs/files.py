@@ -158,6 +158,7 @@ class StepLog:
             "valid_loss_average": done.valid_loss_average,
             "bleu": done.bleu,
             "bleu_sentences": done.bleu_sentences,
+            "exact": done.exact,
         }
         self._file.write(
             json.dumps({name: value for name, value in values.items() if value is not None}) + "\n"

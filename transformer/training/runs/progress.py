@@ -36,6 +36,7 @@ class Progress:
             losses = [loss for loss in (done.valid_loss, done.valid_loss_average) if loss is not None]
             self._valid = " · valid " + " / ".join(f"{loss:.3f}" for loss in losses)
             self._valid += "" if done.bleu is None else f" · BLEU {done.bleu:.1f}"
+            self._valid += "" if done.exact is None else f" · {100 * done.exact:.0f} % exact"
         now = time.monotonic()
         if now >= self._next or done.step == self._steps:
             self._next = now + (0.2 if self._terminal else 60)

@@ -1,4 +1,4 @@
-"""BLEU while a model is trained: greedy translations of some validation sentences."""
+"""BLEU and exact matches while a model is trained: greedy translations of some validation sentences."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from transformer.model.transformer import Transformer
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import EOS_ID, Tokenizer
 from transformer.training.batches import encode_pairs, group_by_length, pad
+from transformer.training.trainer import Written
 
 BATCH_POSITIONS = 4096
 
 
 @dataclass(frozen=True)
 class GreedyBleu:
-    """sacreBLEU's BLEU of a model's greedy translations.
+    """sacreBLEU's BLEU of a model's greedy translations, and the share that is exactly right.
 
     Greedy search draws no random numbers, so measuring changes nothing of a run.
 
@@ -32,8 +33,8 @@ class GreedyBleu:
     pairs: tuple[SentencePair, ...]
     tokenizer: Tokenizer
 
-    def __call__(self, model: Transformer) -> float | None:
-        """The BLEU of a model, which afterwards is in its mode of before; None if its numbers overflow."""
+    def __call__(self, model: Transformer) -> Written | None:
+        """The measures of a model, which stays in its mode; None if its numbers overflow."""
         from sacrebleu.metrics.bleu import BLEU
 
         was_training = model.training
@@ -44,7 +45,9 @@ class GreedyBleu:
             return None
         finally:
             model.train(was_training)
-        return round(BLEU().corpus_score(outputs, [[pair.target for pair in self.pairs]]).score, 2)
+        references = [pair.target for pair in self.pairs]
+        right = sum(output == target for output, target in zip(outputs, references, strict=True))
+        return Written(round(BLEU().corpus_score(outputs, [references]).score, 2), right / len(references))
 
     def _translations(self, model: Transformer) -> list[str]:
         data, outputs = encode_pairs(self.pairs, self.tokenizer), [""] * len(self.pairs)

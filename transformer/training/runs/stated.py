@@ -6,8 +6,8 @@ import re
 from dataclasses import fields
 from typing import Any
 
-from transformer.training.presets import PRESETS
-from transformer.training.trainer import TrainingOptions
+from transformer.training.options import TrainingOptions
+from transformer.training.presets import PRESETS, preset_name
 
 _CODE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _FLAG = re.compile(r"--([a-z][a-z-]*)[ =]+([^\s\"'\\]+)")
@@ -30,7 +30,7 @@ def stated_options(card: str) -> TrainingOptions | None:
     if not code:
         return None
     flags = dict(_FLAG.findall("\n".join(code)))
-    preset = PRESETS.get(flags.get("preset", "en-de"))
+    preset = PRESETS.get(preset_name(flags.get("preset"), flags.get("toy")))
     try:
         return TrainingOptions(**{**(preset.options if preset else {}), **_given(flags)})
     except (ValueError, TypeError):

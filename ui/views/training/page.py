@@ -9,7 +9,7 @@ from ui.address import session
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
-from ui.views.training import cost, history, loss, schedule, shown
+from ui.views.training import cost, history, loss, residuals, schedule, shown
 from ui.views.training.birth import section as birth
 
 _SECTIONS = {
@@ -17,6 +17,7 @@ _SECTIONS = {
     "loss": "loss",
     "schedule": "schedule",
     "history": "how it went",
+    "residuals": "residuals and norms",
     "cost": "cost",
     "birth": "birth of a head",
 }
@@ -25,6 +26,7 @@ _TOLD = {
     "loss": "Label smoothing asks for a little less than certainty: what that does at one position.",
     "schedule": "The learning rate rises while training warms up, then falls. Here is how, step by step.",
     "history": "What this model's own training measured, from its first step to its last.",
+    "residuals": "The gradient of every layer, with residual connections and LayerNorm and without.",
     "cost": "What a layer of each kind costs: Table 1 of the paper, beside time and memory measured.",
     "birth": "Heads are not built in: training makes them. Move the slider and watch your sentence.",
 }
@@ -33,6 +35,7 @@ _SHOWS = {
     "loss": loss.show,
     "schedule": schedule.show,
     "history": history.show,
+    "residuals": residuals.show,
     "cost": cost.show,
     "birth": birth.show,
 }

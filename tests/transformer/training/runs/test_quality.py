@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+from closed_form import CASES
 from corpus import number_pairs
 
 from transformer.model.transformer import Transformer
@@ -22,7 +24,23 @@ def test_bleu_is_sacrebleu_s_of_the_greedy_translations(closed_form_models):
     assert measure is not None
     assert len(measure.pairs) == 12
     outputs = translate_batched(translator, [pair.source for pair in measure.pairs], 1)
-    assert measure(translator.model) == corpus_scores(outputs, measure.pairs)["bleu"]
+    found = measure(translator.model)
+    assert found is not None
+    assert found.bleu == corpus_scores(outputs, measure.pairs)["bleu"]
+
+
+def test_only_outputs_that_are_their_reference_count_as_exact(closed_form_models):
+    translator = load_translator(closed_form_models["copy"])
+    words = CASES["copy"].sentence.split()
+    texts = [" ".join(words[: i + 1]) for i in range(len(words))]
+    own = [SentencePair(text, translator.translate(text).text) for text in texts]
+    wrong = [SentencePair(own[0].source, f"{own[0].target} x"), SentencePair(own[1].source, "x"), *own[2:]]
+    for pairs, share in ((own, 1.0), (wrong, 1 - 2 / len(own))):
+        measure = greedy_bleu(pairs, translator.tokenizer, len(pairs), 40)
+        assert measure is not None
+        found = measure(translator.model)
+        assert found is not None
+        assert found.exact == pytest.approx(share)
 
 
 def test_a_model_in_training_is_in_training_afterwards_and_draws_no_random_number(translator: Translator):
@@ -54,6 +72,6 @@ def test_pairs_that_training_leaves_out_are_not_translated(translator: Translato
 
 def test_the_line_of_progress_tells_bleu():
     progress = Progress(10, 1e12, "a peak")
-    step = TrainingStep(10, 1.0, 0.1, 1.0, 100, 1.0, valid_loss=2.0, bleu=23.46, bleu_sentences=5)
+    step = TrainingStep(10, 1.0, 0.1, 1.0, 100, 1.0, valid_loss=2.0, bleu=23.46, bleu_sentences=5, exact=0.2)
     progress.show(step)
-    assert progress.line().endswith("valid 2.000 · BLEU 23.5")
+    assert progress.line().endswith("valid 2.000 · BLEU 23.5 · 20 % exact")

@@ -1,0 +1,197 @@
+"""Why residual connections and LayerNorm: the norm of the gradient of every layer, with and without them."""
+
+from __future__ import annotations
+
+import copy
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer.model.config import Norm as Placement
+from transformer.model.config import TransformerConfig
+from transformer.model.masks import padding_mask
+from transformer.model.sites import Side, Sublayer
+from transformer.model.transformer import Transformer
+from transformer.model.watching.observer import UNWATCHED, Bystander, Norm, Observer, Passed
+from transformer.text.pairs import SentencePair
+from transformer.text.vocabulary import Vocabulary
+from transformer.training.batches import Batch, EncodedPairs, make_batch
+from transformer.what_if.untrained import fresh_model
+
+PAIRS, MOST_TOKENS = 16, 24
+DEPTHS = (3, 6, 12)
+VOCABULARY = 400
+WIDTH, INNER, HEADS = 32, 64, 4
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to build a layer.
+
+    Attributes:
+        norm: Where LayerNorm stands: "pre" or "post".
+        residual: Whether the residual connections are there.
+        layer_norm: Whether any LayerNorm is there.
+    """
+
+    norm: Placement
+    residual: bool = True
+    layer_norm: bool = True
+
+
+VARIANTS = (
+    Variant("pre"),
+    Variant("post"),
+    Variant("pre", residual=False),
+    Variant("post", residual=False),
+    Variant("post", layer_norm=False),
+    Variant("post", residual=False, layer_norm=False),
+)
+"""All that differ: without LayerNorm, it does not matter where it would stand."""
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """How strongly a loss pulls at each layer.
+
+    Attributes:
+        encoder: Norm of the gradient of each encoder layer's weights.
+        decoder: The same of the decoder.
+        loss: The loss, in nats per token.
+        alike: Mean cosine between two tokens of a sentence in the encoder's output; 1 if all are the same.
+    """
+
+    encoder: tuple[float, ...]
+    decoder: tuple[float, ...]
+    loss: float
+    alike: float
+
+    @property
+    def spread(self) -> float:
+        """How many times the smallest norm the largest is; infinite if a layer has none."""
+        norms = (*self.encoder, *self.decoder)
+        return max(norms) / min(norms) if min(norms) > 0 else float("inf")
+
+
+class _Without(Bystander):
+    """Takes residual connections and LayerNorms out of a pass; the model keeps them."""
+
+    def __init__(self, model: Transformer, variant: Variant) -> None:
+        self._model, self._variant = model, variant
+
+    def norm(self, place: Sublayer | Side, own: Norm) -> Norm:
+        return own if self._variant.layer_norm else _unchanged
+
+    def residual(self, passed: Passed) -> Tensor:
+        if self._variant.residual:
+            return passed.output
+        way = self._model.residual(passed.sublayer)
+        return way.after(passed.update, self.norm(passed.sublayer, way.norm))
+
+
+def _unchanged(x: Tensor) -> Tensor:
+    return x
+
+
+def sample_batch(pairs: Sequence[SentencePair], vocabulary: Vocabulary) -> Batch:
+    """The first PAIRS pairs of at most MOST_TOKENS tokens a side, as one batch."""
+    source = [array("i", vocabulary.encode(pair.source)) for pair in pairs]
+    target = [array("i", vocabulary.encode_target(pair.target)) for pair in pairs]
+    data = EncodedPairs(source, target).within(MOST_TOKENS)
+    return make_batch(data, range(min(PAIRS, len(data))))
+
+
+def at_initialisation(
+    batch: Batch, vocab_size: int, depth: int, variants: Sequence[Variant] = VARIANTS
+) -> dict[Variant, Gradients]:
+    """The gradients of untrained models that differ only in their variant; all have the same weights.
+
+    Args:
+        batch: The pairs.
+        vocab_size: Pieces of its vocabulary.
+        depth: Layers of the encoder, and of the decoder.
+        variants: What to compare.
+    """
+    return {each: _of_variant(batch, vocab_size, depth, each) for each in variants}
+
+
+def _of_variant(batch: Batch, vocab_size: int, depth: int, variant: Variant) -> Gradients:
+    config = TransformerConfig(
+        vocab_size=vocab_size,
+        d_model=WIDTH,
+        d_ff=INNER,
+        n_heads=HEADS,
+        n_encoder_layers=depth,
+        n_decoder_layers=depth,
+        norm=variant.norm,
+    )
+    model = fresh_model(config, SEED).double().eval()
+    return gradients(model, batch, _Without(model, variant))
+
+
+def of_model(model: Transformer, batch: Batch) -> Gradients:
+    """The gradients of a model that others may use at the same time: of a copy of it."""
+    return gradients(copy.deepcopy(model).eval().requires_grad_(True), batch)
+
+
+def gradients(model: Transformer, batch: Batch, observer: Observer = UNWATCHED) -> Gradients:
+    """The norm of the gradient of every layer: of the weights and biases of its attention and feed-forward.
+
+    The parameters of LayerNorms do not count, so that models with and without them are compared alike. The
+    loss is the cross-entropy per token, without smoothing; the model is in evaluation mode, without dropout.
+
+    Args:
+        model: Its parameters need gradients.
+        batch: The pairs.
+        observer: What changes the computation.
+    """
+    sides: tuple[Side, Side] = ("encoder", "decoder")
+    layers = [_weights(layer) for side in sides for layer in model.stack(side).layers]
+    padding = padding_mask(batch.src_ids, model.config.pad_id)
+    memory = model.encode(batch.src_ids, padding, observer)
+    loss = _loss(model, batch, memory, padding, observer)
+    found = iter(torch.autograd.grad(loss, [weight for layer in layers for weight in layer]))
+    norms = [_norm([next(found) for _ in layer]) for layer in layers]
+    middle = len(model.encoder.layers)
+    return Gradients(
+        tuple(norms[:middle]),
+        tuple(norms[middle:]),
+        float(loss.detach()),
+        _alike(memory, batch.src_ids != model.config.pad_id),
+    )
+
+
+def _weights(layer: nn.Module) -> list[Tensor]:
+    linear = (each for each in layer.modules() if isinstance(each, nn.Linear))
+    return [parameter for each in linear for parameter in each.parameters()]
+
+
+def _loss(
+    model: Transformer, batch: Batch, memory: Tensor, padding: Tensor | None, observer: Observer
+) -> Tensor:
+    features = model.decode(batch.tgt_input_ids, memory, padding, observer=observer)
+    counted = batch.tgt_ids != model.config.pad_id
+    return F.cross_entropy(model.logits(features[counted]), batch.tgt_ids[counted])
+
+
+def _norm(found: Sequence[Tensor]) -> float:
+    return float(torch.stack([each.double().norm() for each in found]).norm())
+
+
+@torch.no_grad()
+def _alike(memory: Tensor, tokens: Tensor) -> float:
+    """Mean cosine over all pairs of different tokens of the same sentence.
+
+    Args:
+        memory: (batch, source, d_model).
+        tokens: (batch, source) bool, False for padding.
+    """
+    unit = F.normalize(memory, dim=-1) * tokens[..., None]
+    counts = tokens.sum(1)
+    sums = unit.sum(1).pow(2).sum(-1) - counts  # a token's cosine with itself is 1
+    return float(sums.sum() / (counts * (counts - 1)).sum())

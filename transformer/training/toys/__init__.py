@@ -1,0 +1,1 @@
+"""Toy tasks whose data the package makes itself: small enough to learn in a minute or two."""

@@ -1,0 +1,103 @@
+"""Copying, reversing, sorting, and rewriting dates: pairs of any number, made from a seed."""
+
+from __future__ import annotations
+
+import calendar
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from transformer.text.pairs import SentencePair
+
+LETTERS = "abcdefghijkl"
+MONTHS = tuple(calendar.month_name)[1:]
+YEARS = (1900, 2099)
+LENGTHS = (3, 12)
+"""Smallest and largest choice for the most letters of a sequence."""
+LENGTH, SHORTEST = 5, 2
+"""The usual most letters, and the fewest."""
+DRAWN, HELD_OUT = 10_000, 200
+"""Pairs that are drawn, and how many of the different ones are kept for validation."""
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A task.
+
+    Attributes:
+        about: What the model should learn, in a few words.
+        draw: Makes a pair; gets the source of chance and the most letters of a sequence.
+        words: Words that should become pieces of the vocabulary, whole.
+        spelled: Whether a sequence has a length to choose.
+    """
+
+    about: str
+    draw: Callable[[random.Random, int], SentencePair]
+    words: tuple[str, ...] = ()
+    spelled: bool = True
+
+
+def _letters(order: Callable[[list[str]], Sequence[str]]) -> Callable[[random.Random, int], SentencePair]:
+    """The task of giving letters back in another order."""
+
+    def draw(chance: random.Random, longest: int) -> SentencePair:
+        letters = chance.choices(LETTERS, k=chance.randint(SHORTEST, longest))
+        return SentencePair(" ".join(letters), " ".join(order(letters)))
+
+    return draw
+
+
+def _date(chance: random.Random, _longest: int) -> SentencePair:
+    """A date as people write it, and the same as ISO 8601 writes it."""
+    year, month = chance.randint(*YEARS), chance.randint(1, 12)
+    day = chance.randint(1, calendar.monthrange(year, month)[1])
+    name = MONTHS[month - 1]
+    forms = (f"{day} {name} {year}", f"{name} {day}, {year}", f"{day:02}.{month:02}.{year}")
+    return SentencePair(chance.choice(forms), f"{year}-{month:02}-{day:02}")
+
+
+TOYS: dict[str, Toy] = {
+    "copy": Toy("gives the letters back as they are", _letters(lambda letters: letters)),
+    "reverse": Toy("gives the letters back from last to first", _letters(lambda letters: letters[::-1])),
+    "sort": Toy("gives the letters back in the order of the alphabet", _letters(sorted)),
+    "dates": Toy("rewrites a date as year-month-day", _date, MONTHS, spelled=False),
+}
+"""The tasks by name."""
+
+
+@dataclass(frozen=True)
+class ToyData:
+    """The data of a task.
+
+    Attributes:
+        train: Pairs to train on.
+        valid: Other pairs, to measure with.
+        words: Texts that only the vocabulary reads.
+    """
+
+    train: tuple[SentencePair, ...]
+    valid: tuple[SentencePair, ...]
+    words: tuple[str, ...]
+
+
+def toy_data(name: str, length: int = LENGTH, seed: int = 1) -> ToyData:
+    """The data of a task; the same for the same seed, and no source occurs twice.
+
+    Args:
+        name: A key of ``TOYS``.
+        length: Most letters of a sequence, within ``LENGTHS``.
+        seed: Seed of the draws.
+
+    Raises:
+        ValueError: There is no such task, or the length is out of bounds.
+    """
+    if name not in TOYS:
+        raise ValueError(f"{name!r:.40} is no toy task; choose {', '.join(TOYS)}.")
+    if not LENGTHS[0] <= length <= LENGTHS[1]:
+        raise ValueError(f"The length of a toy task is {length}; choose {LENGTHS[0]} to {LENGTHS[1]}.")
+    toy, chance = TOYS[name], random.Random(f"{name}/{length}/{seed}")
+    drawn = (toy.draw(chance, length) for _ in range(DRAWN))
+    pairs = tuple({pair.source: pair for pair in drawn}.values())
+    # sentencepiece takes as pieces only what several different words share
+    words = tuple(f"{word}{end}" for word in toy.words for end in ("", ",", ".", "-"))
+    return ToyData(pairs[HELD_OUT:], pairs[:HELD_OUT], words)

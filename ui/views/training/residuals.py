@@ -1,0 +1,142 @@
+"""Residuals and norms: the gradient of every layer with and without them, and in trained models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import style
+from figures.pages.training.depth import Layers, by_layer
+from transformer.study.learning.depth import PAIRS, Gradients, Variant
+from ui.address import session
+from ui.address.parameters import State
+from ui.address.values import DEPTHS
+from ui.controls import export, pickers
+from ui.controls.export import Table
+from ui.controls.text import plain
+from ui.server.opened import Opened
+from ui.server.training import gradients
+from ui.views.training import depth_told
+
+_SEEING = (
+    "Each point is the norm of the gradient of a layer's weights. Training needs it at a similar size in "
+    "every layer. Without residual connections, layers pass on only mixtures: the tokens grow alike, "
+    "queries no longer matter, and the decoder's gradient vanishes. Without LayerNorm, the stream and its "
+    "gradients grow from layer to layer."
+)
+_FORMULA = (
+    r"\begin{aligned} \text{post-norm:}\quad & \mathrm{LayerNorm}(x + \mathrm{Sublayer}(x)) \\ "
+    r"\text{pre-norm:}\quad & x + \mathrm{Sublayer}(\mathrm{LayerNorm}(x)) \\ "
+    r"\text{without residual:}\quad & \text{the same without } x\, + \end{aligned}"
+)
+_AFTER = (
+    "Dotted: before training, with fresh weights of the same shape. Solid: after it. The models differ in "
+    "size, training data and learning rate, so their lines are not a comparison of pre- and post-norm alone; "
+    "the two twins differ in their norm and their learning rate. A low gradient after training means that "
+    "these weights are near a place where the loss changes little."
+)
+_HUES = {"pre": style.POSITIVE, "post": style.NEGATIVE}
+_MODEL_HUES = (style.CHOSEN, style.POSITIVE, style.NEGATIVE)
+_TITLE = "norm of the gradient"
+
+
+def show(_opened: Opened, now: State) -> None:
+    """Draws the section."""
+    _control(now.depth)
+    found = gradients.untrained(now.depth)
+    st.markdown(depth_told.untrained(found, now.depth))
+    _picture(
+        "residuals",
+        lines(found),
+        f"{_TITLE.capitalize()} of the weights of each layer, on {PAIRS} bundled sentence pairs at "
+        f"initialisation · {now.depth} layers each, d_model 32, the same weights for all six · values below "
+        "10⁻¹⁰ lie under the axis, where rounding decides",
+        lambda: pickers.seen("What am I seeing?", _SEEING, _FORMULA),
+        lambda: table({depth_told.variant(each): values for each, values in found.items()}),
+    )
+    _trained()
+
+
+def _control(depth: int) -> None:
+    with st.container(width=300):
+        st.select_slider(
+            "Layers of each stack",
+            DEPTHS,
+            depth,
+            **pickers.control("depth", depth, lambda each: session.change(depth=int(each))),
+        )
+
+
+def _trained() -> None:
+    found = gradients.trained()
+    if not found:
+        return
+    st.markdown("##### The same number after training")
+    st.markdown(depth_told.trained(found))
+    _picture(
+        "after training",
+        trained_lines(found),
+        f"{_TITLE.capitalize()} of the weights of each layer, on the same {PAIRS} pairs in each model's own "
+        f"vocabulary, before and after training · {', '.join(found)}",
+        lambda: pickers.seen("Before and after", _AFTER),
+        lambda: table(
+            {
+                f"{name}, {when}": values
+                for name, both in found.items()
+                for when, values in zip(("before", "after"), both, strict=True)
+            }
+        ),
+    )
+
+
+def lines(found: Mapping[Variant, Gradients]) -> list[Layers]:
+    """A line for each variant: its colour says where LayerNorm stands, dashes that there is no residual."""
+    return [
+        Layers(
+            depth_told.variant(each),
+            values.encoder,
+            values.decoder,
+            _HUES[each.norm] if each.layer_norm else style.CHOSEN,
+            "solid" if each.residual else "dash",
+        )
+        for each, values in found.items()
+    ]
+
+
+def trained_lines(found: Mapping[str, tuple[Gradients, Gradients]]) -> list[Layers]:
+    """Two lines for each model."""
+    return [
+        Layers(f"{name}, {when} training", values.encoder, values.decoder, hue, dash)
+        for (name, both), hue in zip(found.items(), _MODEL_HUES, strict=False)
+        for values, when, dash in zip(both, ("before", "after"), ("dot", "solid"), strict=True)
+    ]
+
+
+def _picture(
+    name: str,
+    models: list[Layers],
+    caption: str,
+    explain: Callable[[], None],
+    numbers: Callable[[], Table],
+) -> None:
+    def draw() -> go.Figure:
+        return by_layer(models, _TITLE)
+
+    st.plotly_chart(draw(), key=f"training.{name}", config={"displayModeBar": False}, alt=caption)
+    st.caption(plain(caption))
+    with st.container(horizontal=True, gap="small"):
+        explain()
+        export.picture(name, draw, caption, sentence=False, table=numbers)
+
+
+def table(found: Mapping[str, Gradients]) -> Table:
+    """Every layer of every line, for CSV; programs count from 0."""
+    rows = [
+        (name, side, layer, value, values.loss, values.alike)
+        for name, values in found.items()
+        for side, norms in (("encoder", values.encoder), ("decoder", values.decoder))
+        for layer, value in enumerate(norms)
+    ]
+    return [("model", "stack", "layer", _TITLE, "loss", "cosine between tokens"), *rows]
