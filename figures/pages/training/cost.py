@@ -57,6 +57,7 @@ def costs(
         points: whether each value has a mark of its own, as measured ones have.
     """
     places = sorted({x for each in found for x in each.x})
+    form = _MEASURED if points else _COUNTED
     layout = {
         "height": 330,
         "margin": {"l": 72, "r": 14, "t": 58, "b": 46},

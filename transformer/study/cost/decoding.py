@@ -73,7 +73,7 @@ def parallel(model: Transformer, ids: Tensor, memory: Tensor) -> Tensor:
 def cached(model: Transformer, ids: Tensor, memory: Tensor) -> Tensor:
     """The same, one token after the other; keys and values of earlier tokens are kept."""
     cache = KVCache(model.config.n_decoder_layers)
-    rows = [model.decode(each, memory, cache=cache)[0, -1] for each in ids.split(1, dim=1)]
+    rows = [model.decode(ids[:, i : i + 1], memory, cache=cache)[0, -1] for i in range(ids.shape[1])]
     return torch.stack([model.logits(row).argmax(-1) for row in rows])
 
 

@@ -25,7 +25,7 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(1, n, d) → (1, n, d)."""
-        return self.lstm(x)[0]  # type: ignore[no-any-return]
+        return self.lstm(x)[0]
 
 
 class Convolutional(nn.Module):
@@ -37,7 +37,7 @@ class Convolutional(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(1, n, d) → (1, n, d)."""
-        return self.convolution(x.transpose(1, 2)).transpose(1, 2)  # type: ignore[no-any-return]
+        return self.convolution(x.transpose(1, 2)).transpose(1, 2)
 
 
 class Restricted(nn.Module):
@@ -56,7 +56,7 @@ class Restricted(nn.Module):
         places = torch.arange(-BLOCK, len(rows) - BLOCK).view(-1, BLOCK)
         known = torch.cat([places[:-2], places[1:-1], places[2:]], dim=1)
         mask = AttentionMask((known >= 0) & (known < length))
-        return self.attention(blocks[1:-1], near, mask=mask).flatten(0, 1)[None, :length]  # type: ignore[no-any-return]
+        return self.attention(blocks[1:-1], near, mask=mask).flatten(0, 1)[None, :length]
 
 
 class Written(nn.Module):
@@ -74,7 +74,7 @@ class Written(nn.Module):
             for each in (own.q_proj, own.k_proj, own.v_proj)
         )
         output = attention_weights(attention_scores(query, key)) @ value
-        return own.out_proj(output.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        return own.out_proj(output.transpose(1, 2).flatten(2))
 
 
 def multi_head(d_model: int) -> MultiHeadAttention:
