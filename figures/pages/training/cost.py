@@ -62,9 +62,7 @@ def costs(
         "height": 330,
         "margin": {"l": 72, "r": 14, "t": 58, "b": 46},
         "xaxis": titled_axis(titles[0]) | _logarithmic() | _ticks(places),
-        "yaxis": titled_axis(titles[1])
-        | _logarithmic()
-        | {"tickformat": _MEASURED if points else _COUNTED, "dtick": 1},
+        "yaxis": titled_axis(titles[1]) | _logarithmic() | {"tickformat": form, "dtick": 1},
         "shapes": [] if mark is None else [_upright(mark[0])],
         "annotations": [] if mark is None else [_beside(*mark)],
         "dragmode": False,
