@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from snapshot_runs import write_run
-
-from transformer.text.vocabulary import Tokenizer
-
 from .conftest import PATIENCE, Visitor
 
 TEXT = "one two three"
@@ -54,12 +48,8 @@ def test_on_a_phone_the_picture_scrolls_in_its_own_frame(visitor: Visitor) -> No
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_playing_shows_one_snapshot_after_another_and_stops_at_the_last(
-    visitor: Visitor, models: Path, tokenizer: Tokenizer
-) -> None:
-    if not (models / "grown").exists():
-        write_run(models / "grown", tokenizer)
-    opened(visitor, view="birth", run="grown", snapshot="0")
+def test_playing_shows_one_snapshot_after_another_and_stops_at_the_last(visitor: Visitor, grown: str) -> None:
+    opened(visitor, view="birth", run=grown, snapshot="0")
     said = "told => document.querySelector('.stMain').innerText.includes(told)"
     visitor.until(said, "Before training")
     visitor.page.locator("label").filter(has_text="Play").click()
