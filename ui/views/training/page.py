@@ -9,7 +9,7 @@ from ui.address import session
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
-from ui.views.training import history, loss, residuals, schedule, shown
+from ui.views.training import adam, history, loss, residuals, schedule, shown
 from ui.views.training.birth import section as birth
 
 _SECTIONS = {
@@ -18,6 +18,7 @@ _SECTIONS = {
     "schedule": "schedule",
     "history": "how it went",
     "residuals": "residuals and norms",
+    "adam": "Adam",
     "birth": "birth of a head",
 }
 _TOLD = {
@@ -26,6 +27,7 @@ _TOLD = {
     "schedule": "The learning rate rises while training warms up, then falls. Here is how, step by step.",
     "history": "What this model's own training measured, from its first step to its last.",
     "residuals": "The gradient of every layer, with residual connections and LayerNorm and without.",
+    "adam": "How the optimiser turns one weight's gradients into steps.",
     "birth": "Heads are not built in: training makes them. Move the slider and watch your sentence.",
 }
 _SHOWS = {
@@ -34,6 +36,7 @@ _SHOWS = {
     "schedule": schedule.show,
     "history": history.show,
     "residuals": residuals.show,
+    "adam": adam.show,
     "birth": birth.show,
 }
 
