@@ -31,17 +31,15 @@ sys.path.insert(0, str(ROOT))
 from transformer import Translator, load_translator  # noqa: E402
 from transformer.lenses.alignment import (  # noqa: E402
     AlignmentScore,
-    GoldPair,
-    Links,
     diagonal,
     link_words,
-    read_gold,
     score,
     text_words,
     word_weights,
 )
 from transformer.model.sites import AttentionKind  # noqa: E402
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander  # noqa: E402
+from transformer.text.links import GoldPair, Links, read_gold  # noqa: E402
 from transformer.text.words import word_groups  # noqa: E402
 from transformer.trace.value_norms import output_projections  # noqa: E402
 from transformer.translate.translation import Translation  # noqa: E402

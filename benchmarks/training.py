@@ -34,7 +34,8 @@ from transformer import Transformer, TransformerConfig
 from transformer.model.encodings.positions import sinusoidal_table
 from transformer.training import trainer
 from transformer.training.batches import Batch, EncodedPairs, training_batches
-from transformer.training.trainer import Trainer, TrainingOptions
+from transformer.training.options import TrainingOptions
+from transformer.training.trainer import Trainer
 
 CONFIG = TransformerConfig(
     vocab_size=8000, d_model=256, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3, norm="pre"

@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         use,
         what_if,
     )
-    from transformer.commands.training import adam, birth, history
+    from transformer.commands.training import adam, birth, cost, history, links
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -77,7 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     showcase.add_commands(subparsers)
     remake.add_command(subparsers)
     positions.add_command(subparsers)
+    links.add_command(subparsers)
     birth.add_command(subparsers)
+    cost.add_command(subparsers)
     hub.add_commands(subparsers)
     return parser
 

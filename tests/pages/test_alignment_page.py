@@ -12,7 +12,7 @@ from app_pages import run, words
 from closed_form import CASES
 
 from figures.base.bars import percent
-from transformer.lenses.alignment import read_gold
+from transformer.text.links import read_gold
 from transformer.text.pairs import DataError
 from ui.server import catalogue, gold
 from ui.views.attention import gold as gold_picker

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.arguments import model_command, open_model, percent, shared_model, write
-from transformer.lenses.alignment import GoldPair, diagonal, read_gold, score
+from transformer.lenses.alignment import diagonal, score
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import (
     HEADS_FILE,
@@ -28,6 +28,7 @@ from transformer.study.shipped import as_json
 from transformer.study.statistics import Totals
 from transformer.study.survey import Line, Surveyor
 from transformer.study.treebanks import read_pronouns, read_trees
+from transformer.text.links import GoldPair, read_gold
 from transformer.text.pairs import SentencePair, read_pairs
 from transformer.trace.value_norms import output_projections
 from transformer.training.distributed import Workers

@@ -12,10 +12,11 @@ from typing import Any
 
 from transformer.commands.arguments import Json, model_command, open_model, percent, write
 from transformer.commands.use import check_lengths, loss_on
-from transformer.lenses.alignment import diagonal, read_gold, score
+from transformer.lenses.alignment import diagonal, score
 from transformer.storage.description import SCORES_FILE, model_digests
 from transformer.storage.files import write_json
 from transformer.study.facts import ERRORS, align_gold
+from transformer.text.links import read_gold
 from transformer.text.pairs import SentencePair, read_pairs
 from transformer.translate.corpus import corpus_scores, translate_batched
 from transformer.translate.translator import Translator

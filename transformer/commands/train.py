@@ -22,21 +22,24 @@ from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
 from transformer.storage.card import training_card
 from transformer.storage.files import UNFINISHED, CheckpointError
+from transformer.text.links import read_gold
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.cost import peak
 from transformer.training.distributed import Workers, joined
+from transformer.training.guided import with_links
+from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, Preset, preset_name
 from transformer.training.runs.directory import RunDirectory
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
-from transformer.training.runs.leash import at_end_of_input
+from transformer.training.runs.leash import Leash
 from transformer.training.runs.progress import Progress
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.runs.snapshots import moments
 from transformer.training.toys.tasks import LENGTH, TOYS, toy_data
-from transformer.training.trainer import Quality, Trainer, TrainingOptions, TrainingStep, train
+from transformer.training.trainer import Quality, Trainer, TrainingStep, train
 
 MOST_WEIGHT = 100
 BLEU_SENTENCES = 200
@@ -72,6 +75,8 @@ OPTION_HELP = {
     "checkpoint_every": "steps between checkpoints",
     "compile": "compile the model with torch.compile",
     "precision": "type of matrix products: auto, float32 or bfloat16",
+    "guided_alignment": "LAYER.HEAD, counted from 1: this head of cross-attention learns from --links",
+    "guided_weight": "weight of the loss of the guided head",
 }
 
 
@@ -121,7 +126,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="if the text cannot give --vocab-size pieces, take as many as it can give",
     )
     parser.add_argument(
-        "--until-eof", action="store_true", help="stop, as after Ctrl-C, when standard input ends"
+        "--obey-input",
+        action="store_true",
+        help="obey lines on standard input (pause, go on, stop), and stop when it ends",
     )
     parser.add_argument(
         "--max-length",
@@ -129,6 +136,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=256,
         metavar="N",
         help="leave out pairs with more than N tokens on a side",
+    )
+    parser.add_argument(
+        "--links",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="source<TAB>target<TAB>links lines of training pairs, for --guided-alignment; see `links`",
     )
     parser.add_argument(
         "--snapshots",
@@ -173,16 +187,19 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ValueError: The data, options or output directory cannot be used.
     """
-    if arguments.until_eof:
-        at_end_of_input(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
+    leash = Leash()
+    if arguments.obey_input:
+        leash.hold(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
     with joined(choose_device(arguments.device)) as (workers, device):
-        return _run(arguments, workers, device)
+        return _run(arguments, workers, device, leash)
 
 
-def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) -> int:
+def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
     preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
     options = TrainingOptions(**preset.options | _given(arguments, [f.name for f in fields(TrainingOptions)]))
     config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
+    if bool(options.guided_alignment) != bool(arguments.links):
+        raise ValueError("--guided-alignment and --links need each other; give both or neither.")
     resume = workers.agree(lambda: _resumes(arguments))
     torch.manual_seed(options.seed)
     exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
@@ -194,7 +211,7 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) 
     run_directory.begin(resume, arguments.new_data)
     if workers.first:
         _report_start(trainer, arguments.output)
-    return _steps(trainer, valid, quality, run_directory)
+    return _steps(trainer, valid, quality, run_directory, leash)
 
 
 def _data(
@@ -214,7 +231,11 @@ def _data(
         lambda: _exported(arguments, chain(words, _texts(train_pairs)), config.vocab_size, resume)
     )
     tokenizer = exported.tokenizer
-    data = encode_pairs(train_pairs, tokenizer, weights).within(arguments.max_length)
+    data = encode_pairs(train_pairs, tokenizer, weights)
+    if arguments.links:
+        linked = (each for path in arguments.links for each in read_gold(path))
+        data = with_links(data, train_pairs, linked, tokenizer)
+    data = data.within(arguments.max_length)
     valid = encode_pairs(valid_pairs, tokenizer).within(arguments.max_length)
     if not len(data) or not len(valid):
         raise DataError(f"No pair has at most {arguments.max_length} tokens per side; raise --max-length.")
@@ -248,7 +269,11 @@ def _texts(pairs: Sequence[SentencePair]) -> Iterator[str]:
 
 
 def _steps(
-    trainer: Trainer, valid: EncodedPairs, quality: Quality | None, run_directory: RunDirectory
+    trainer: Trainer,
+    valid: EncodedPairs,
+    quality: Quality | None,
+    run_directory: RunDirectory,
+    leash: Leash,
 ) -> int:
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     with ExitStack() as stack:
@@ -263,6 +288,7 @@ def _steps(
             run_directory.snapshot()
             if done.step % trainer.options.checkpoint_every == 0:
                 run_directory.save()
+            leash.wait(lambda: bool(_STOP_REQUESTED))
             if any(trainer.workers.sum(len(_STOP_REQUESTED))):
                 break
         run_directory.save()
@@ -362,6 +388,8 @@ def _fingerprint(data: EncodedPairs) -> str:
     for side in (data.source, data.target):
         for ids in side:
             digest.update(ids.tobytes() + b"|")
+    for ids in data.links or ():
+        digest.update(ids.tobytes() + b"|")
     if data.weights is not None:
         digest.update(data.weights.tobytes())
     return digest.hexdigest()

@@ -13,7 +13,7 @@ from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
 from transformer.training.distributed import ALONE, Workers
-from transformer.training.trainer import evaluate_loss
+from transformer.training.objective import evaluate_loss
 from transformer.translate.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
 from transformer.translate.translator import Translator
 from transformer.translate.wording import InputError

@@ -7,10 +7,8 @@ the mean over the pieces of the target word.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
@@ -18,29 +16,10 @@ from numpy.typing import NDArray
 
 from transformer.lenses.reading import Rows
 from transformer.model.sites import AttentionKind
-from transformer.text.pairs import TRUSTED, Bounds, DataError, read_lines
+from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, is_special, word_groups
 
-Links = frozenset[tuple[int, int]]
 Rule = Literal["strongest", "mutual", "above"]
-_LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
-
-
-@dataclass(frozen=True)
-class GoldPair:
-    """A sentence pair with links made by hand; words count from 0.
-
-    Attributes:
-        source: Source words.
-        target: Target words.
-        sure: (source word, target word) links that an alignment should have.
-        possible: Links that it may have, including the sure links.
-    """
-
-    source: tuple[str, ...]
-    target: tuple[str, ...]
-    sure: Links
-    possible: Links
 
 
 @dataclass(frozen=True)
@@ -83,42 +62,6 @@ class Aligner:
         """(queries, keys): row t belongs to target token t, as in ``rows_of_targets``."""
         each = [run.weights(AttentionKind.CROSS, layer, head) for layer, head in self.heads]
         return rows_of_targets(np.mean(each, axis=0, dtype=np.float32), self.rows)
-
-
-def read_gold(path: str | Path, bounds: Bounds = TRUSTED) -> list[GoldPair]:
-    """Reads `source<TAB>target<TAB>links` lines; `i-j` is a sure link, `ipj` a possible one, source first.
-
-    Raises:
-        DataError: A line does not have this form, a link points outside its sentence, or the file exceeds
-            the bounds.
-    """
-    pairs = [_gold_pair(f"{path}:{number}", line) for number, line in read_lines(path, bounds)]
-    if not pairs:
-        raise DataError(
-            f"{path}: the file is empty; it needs one `source<TAB>target<TAB>links` line per pair."
-        )
-    return pairs
-
-
-def _gold_pair(place: str, line: str) -> GoldPair:
-    columns = line.split("\t")
-    if len(columns) != 3:
-        raise DataError(f"{place}: expected source, tab, target, tab, links; found {len(columns)} columns.")
-    source, target = tuple(columns[0].split()), tuple(columns[1].split())
-    if not source or not target:
-        raise DataError(f"{place}: the {'target' if source else 'source'} is empty.")
-    links: dict[str, set[tuple[int, int]]] = {"-": set(), "p": set()}
-    for text in columns[2].split():
-        match = _LINK.fullmatch(text)
-        if not match:
-            raise DataError(
-                f"{place}: {text[:40]!r} is not a link; write 3-4 for a sure link or 3p4 for a possible one."
-            )
-        link = int(match[1]), int(match[3])
-        if link[0] >= len(source) or link[1] >= len(target):
-            raise DataError(f"{place}: the link {text} points outside the sentence; words count from 0.")
-        links[match[2]].add(link)
-    return GoldPair(source, target, frozenset(links["-"]), frozenset(links["-"] | links["p"]))
 
 
 def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentScore:

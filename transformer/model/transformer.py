@@ -104,11 +104,11 @@ class Transformer(nn.Module):
         """
         return self.logits(self.features(src_ids, tgt_ids))
 
-    def features(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
-        """The decoder's output before the projection, (batch, target, d_model); arguments as ``forward``."""
+    def features(self, src_ids: Tensor, tgt_ids: Tensor, observer: Observer = UNWATCHED) -> Tensor:
+        """The decoder's output before the projection, (batch, target, d_model); ids as in ``forward``."""
         src_padding = padding_mask(src_ids, self.config.pad_id)
-        memory = self.encode(src_ids, src_padding)
-        return self.decode(tgt_ids, memory, src_padding)
+        memory = self.encode(src_ids, src_padding, observer)
+        return self.decode(tgt_ids, memory, src_padding, observer=observer)
 
     def encode(
         self, src_ids: Tensor, src_padding: Tensor | None = None, observer: Observer = UNWATCHED

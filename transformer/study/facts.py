@@ -7,19 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from transformer.lenses.alignment import (
-    Aligner,
-    AlignmentScore,
-    GoldPair,
-    Links,
-    attention_links,
-    diagonal,
-    score,
-)
+from transformer.lenses.alignment import Aligner, AlignmentScore, attention_links, diagonal, score
 from transformer.lenses.reading import Rows
 from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind
 from transformer.study.statistics import Floats, Totals, Traced, sentence_totals, trace_of
+from transformer.text.links import GoldPair, Links
 from transformer.trace.value_norms import Projections
 from transformer.training.distributed import ALONE, Workers
 from transformer.translate.translator import Translator

@@ -17,7 +17,8 @@ import numpy as np
 from transformer.model.sites import AttentionKind
 from transformer.study.relations import OFFSETS, Hits, compare, encode, rounded, word_maps
 from transformer.study.statistics import Floats
-from transformer.study.treebanks import Tree, piece_words, split_words
+from transformer.study.treebanks import Tree, split_words
+from transformer.text.words import piece_words
 from transformer.training.distributed import ALONE, Workers
 from transformer.translate.translator import Translator
 from transformer.translate.wording import InputError

@@ -23,7 +23,8 @@ from transformer.decode.request import Request
 from transformer.model.sites import AttentionKind
 from transformer.study.bootstrap import interval, resamples
 from transformer.study.statistics import Floats, trace_of
-from transformer.study.treebanks import PronounCase, Tree, piece_words
+from transformer.study.treebanks import PronounCase, Tree
+from transformer.text.words import piece_words
 from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import AuditReport

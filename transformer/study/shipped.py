@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
 from transformer.study import roles
 from transformer.study.statistics import Floats
 from transformer.study.survey import Example, Line, Survey, as_line
+from transformer.text.links import GoldPair
 
 Json = dict[str, Any]
 Examples = tuple[list[Example], list[Example]]

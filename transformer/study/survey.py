@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
 from transformer.study import roles
 from transformer.study.facts import CrossAlignments, kind_totals
 from transformer.study.statistics import Floats, Totals
+from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
 from transformer.trace.value_norms import output_projections
 from transformer.translate.translator import Translator

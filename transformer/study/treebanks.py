@@ -7,12 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from transformer.text.pairs import DataError, read_lines
-from transformer.text.vocabulary import SPACE
-from transformer.text.words import byte_of, is_special
 
 PRONOUNS = frozenset(("he", "she", "they", "him", "her", "them", "his", "hers", "their", "theirs"))
 CONTENT = frozenset(("NOUN", "PROPN", "VERB", "ADJ", "ADV"))
@@ -192,35 +187,3 @@ def _place_of(text: str, words: Sequence[str], index: int) -> int:
             return place
         length += len(word)
     return len(words)
-
-
-def piece_words(pieces: Sequence[str], words: Sequence[str]) -> NDArray[np.float32] | None:
-    """Finds which pieces spell which words.
-
-    Args:
-        pieces: Pieces of the sentence, including special pieces.
-        words: Words of the sentence; without spaces, words and pieces must spell the same text.
-
-    Returns:
-        (words, pieces) 1 if a piece begins in a word, else 0. None if the texts differ, or if no piece begins
-        in some word.
-    """
-    ends = np.cumsum([len(word.encode()) for word in words])
-    spelled = b"".join(map(_bytes, pieces))
-    if spelled != "".join(words).encode():
-        return None
-    table = np.zeros((len(words), len(pieces)), dtype=np.float32)
-    place = 0
-    for column, piece in enumerate(pieces):
-        content = _bytes(piece)
-        if content:
-            table[int(np.searchsorted(ends, place, side="right")), column] = 1
-        place += len(content)
-    return table if table.any(1).all() else None
-
-
-def _bytes(piece: str) -> bytes:
-    if is_special(piece):
-        return b""
-    byte = byte_of(piece)
-    return piece.replace(SPACE, "").encode() if byte is None else bytes([byte])

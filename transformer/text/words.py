@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from transformer.text.vocabulary import BOS, EOS, PAD, SPACE, UNK
 
 SPECIAL_PIECES = frozenset({PAD, BOS, EOS, UNK})
@@ -189,3 +192,35 @@ def _spelled(pieces: Sequence[str]) -> str:
     parts = [bytes([byte]) if (byte := byte_of(piece)) is not None else piece.encode() for piece in pieces]
     text = b"".join(parts).decode("utf-8", "replace").replace(SPACE, " ").strip()
     return text or VISIBLE_SPACE
+
+
+def piece_words(pieces: Sequence[str], words: Sequence[str]) -> NDArray[np.float32] | None:
+    """Finds which pieces spell which words.
+
+    Args:
+        pieces: Pieces of the sentence, including special pieces.
+        words: Words of the sentence; without spaces, words and pieces must spell the same text.
+
+    Returns:
+        (words, pieces) 1 if a piece begins in a word, else 0. None if the texts differ, or if no piece begins
+        in some word.
+    """
+    ends = np.cumsum([len(word.encode()) for word in words])
+    spelled = b"".join(map(_bytes, pieces))
+    if spelled != "".join(words).encode():
+        return None
+    table = np.zeros((len(words), len(pieces)), dtype=np.float32)
+    place = 0
+    for column, piece in enumerate(pieces):
+        content = _bytes(piece)
+        if content:
+            table[int(np.searchsorted(ends, place, side="right")), column] = 1
+        place += len(content)
+    return table if table.any(1).all() else None
+
+
+def _bytes(piece: str) -> bytes:
+    if is_special(piece):
+        return b""
+    byte = byte_of(piece)
+    return piece.replace(SPACE, "").encode() if byte is None else bytes([byte])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, islice
 
 import torch
@@ -25,17 +25,24 @@ class Batch:
         src_ids: Source ids, each row ending in `</s>` (batch, source).
         tgt_input_ids: Ids that the decoder reads: `<s>` and the target (batch, target).
         tgt_ids: Ids that the decoder should predict: the target and `</s>` (batch, target).
+        links: Where the row that reads each token should look (batch, target, source): rows of sum 1, and
+            rows of zeros for tokens without links; None if the pairs have no links.
     """
 
     src_ids: Tensor
     tgt_input_ids: Tensor
     tgt_ids: Tensor
+    links: Tensor | None = None
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""
-        return Batch(
-            *(ids.to(device, non_blocking=True) for ids in (self.src_ids, self.tgt_input_ids, self.tgt_ids))
-        )
+        return Batch(*(each.to(device, non_blocking=True) for each in self.tensors))
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Its tensors, in their order."""
+        ids = self.src_ids, self.tgt_input_ids, self.tgt_ids
+        return ids if self.links is None else (*ids, self.links)
 
 
 @dataclass(frozen=True)
@@ -46,11 +53,14 @@ class EncodedPairs:
         source: Ids of each source.
         target: Ids of each target.
         weights: How often each pair occurs in an epoch: 2 is twice, 0.35 in 35 of 100 epochs; None is once.
+        links: Linked pieces of each pair, as target, source, target, source, …; empty for a pair whose links
+            are not known. None if no pair has links.
     """
 
     source: list[array[int]]
     target: list[array[int]]
     weights: array[float] | None = None
+    links: list[array[int]] | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -67,7 +77,8 @@ class EncodedPairs:
         both = enumerate(zip(self.source, self.target, strict=True))
         kept = [i for i, (s, t) in both if max(len(s), len(t)) < max_tokens]
         weights = None if self.weights is None else array("f", (self.weights[i] for i in kept))
-        return EncodedPairs([self.source[i] for i in kept], [self.target[i] for i in kept], weights)
+        links = None if self.links is None else [self.links[i] for i in kept]
+        return EncodedPairs([self.source[i] for i in kept], [self.target[i] for i in kept], weights, links)
 
     def draw(self, order: random.Random) -> list[int]:
         """Indices of the pairs of one epoch; each weight's fraction is the chance of one more copy."""
@@ -98,9 +109,20 @@ def make_batch(data: EncodedPairs, rows: Sequence[int]) -> Batch:
     """The pairs with these indices as one padded batch."""
     source = [[*data.source[row].tolist(), EOS_ID] for row in rows]
     target = [data.target[row].tolist() for row in rows]
-    return Batch(
-        pad(source), pad([[BOS_ID, *ids] for ids in target]), pad([[*ids, EOS_ID] for ids in target])
-    )
+    inputs, wanted = [[BOS_ID, *ids] for ids in target], [[*ids, EOS_ID] for ids in target]
+    batch = Batch(pad(source), pad(inputs), pad(wanted))
+    if data.links is None:
+        return batch
+    return replace(batch, links=_looks([data.links[row] for row in rows], batch))
+
+
+def _looks(links: Sequence[array[int]], batch: Batch) -> Tensor:
+    """Linked pieces as `Batch.links`: token t of a target is read by row t + 1, after `<s>`."""
+    looks = torch.zeros(len(links), batch.tgt_ids.shape[1], batch.src_ids.shape[1])
+    for row, pieces in zip(looks, links, strict=True):
+        target, source = torch.tensor(pieces, dtype=torch.long).view(-1, 2).T
+        row[target + 1, source] = 1.0
+    return looks / looks.sum(-1, keepdim=True).clamp(min=1.0)
 
 
 def group_by_length(data: EncodedPairs, rows: Sequence[int], max_positions: int) -> list[list[int]]:

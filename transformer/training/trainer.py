@@ -5,97 +5,26 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal, Protocol, get_args
+from typing import Protocol
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch import Tensor
 
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import SentencePair
-from transformer.training.batches import Batch, EncodedPairs, evaluation_batches, training_batches
+from transformer.training.batches import Batch, EncodedPairs, training_batches
 from transformer.training.cost import step_flops
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.dropout import use_byte_dropout
-from transformer.training.loss import projected_loss
+from transformer.training.objective import GuidedLoss, SummedLoss, evaluate_loss, product_type
+from transformer.training.options import TrainingOptions, learning_rate
 
-Schedule = Literal["linear", "constant", "inverse_sqrt"]
-Precision = Literal["auto", "float32", "bfloat16"]
 AVERAGE_EVERY = 10
 USED = "used"
 """Name of the tensor of a state that says how many batches were used."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """Settings of a training run.
-
-    Attributes:
-        steps: Total number of optimiser steps.
-        batch_positions: Largest number of positions of either side of one batch, with padding.
-        accumulate: Batches per optimiser step and process.
-        schedule: "linear": warm-up to `learning_rate`, then straight down to 0 at the last step;
-            "constant": warm-up, then the same rate, then straight down to 0 over the last `decay_steps`;
-            until the decay begins, a run can be resumed with more `steps`; "inverse_sqrt": the paper's
-            schedule (section 5.3), with its own peak (d_model · warmup)^-0.5.
-        learning_rate: Peak of the linear and the constant schedule; a factor on the paper's schedule.
-        warmup: Steps of rising learning rate.
-        decay_steps: Steps of falling learning rate at the end of the constant schedule.
-        weight_decay: Weight decay of AdamW; biases and layer norms are exempt.
-        beta1, beta2, epsilon: Parameters of Adam; the paper uses 0.9, 0.98, 1e-9 (section 5.3).
-        label_smoothing: Share of the target spread over the vocabulary (section 5.4).
-        clip: Largest norm of the gradient; 0 does not clip.
-        average_decay: Decay per step of the running average of the weights; 0 keeps no average.
-        seed: Seed of weights, data order and dropout.
-        evaluate_every, checkpoint_every: Intervals in steps; the last step always does both.
-        compile: Whether `torch.compile` compiles the model (CUDA).
-        precision: Type of the matrix products; weights, sums and optimiser stay in float32. "auto" is
-            "bfloat16" on CUDA and "float32" elsewhere. On a CPU with 16-bit units "bfloat16" can be twice as
-            fast.
-    """
-
-    steps: int = 10_000
-    batch_positions: int = 2_500
-    accumulate: int = 1
-    schedule: Schedule = "linear"
-    learning_rate: float = 1.5e-3
-    warmup: int = 400
-    decay_steps: int = 2_000
-    weight_decay: float = 0.01
-    beta1: float = 0.9
-    beta2: float = 0.98
-    epsilon: float = 1e-9
-    label_smoothing: float = 0.1
-    clip: float = 1.0
-    average_decay: float = 0.999
-    seed: int = 1
-    evaluate_every: int = 500
-    checkpoint_every: int = 250
-    compile: bool = False
-    precision: Precision = "auto"
-
-    def __post_init__(self) -> None:
-        counts = ("steps", "batch_positions", "accumulate", "warmup", "decay_steps")
-        for name in (*counts, "evaluate_every", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate is {self.learning_rate}; it must be above 0.")
-        for name in ("beta1", "beta2", "label_smoothing", "average_decay"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to below 1.")
-        for name, choices in (("schedule", get_args(Schedule)), ("precision", get_args(Precision))):
-            if getattr(self, name) not in choices:
-                allowed = f"{', '.join(choices[:-1])} or {choices[-1]}"
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be {allowed}.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options as JSON values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -104,7 +33,7 @@ class TrainingStep:
 
     Attributes:
         step: Number of the step, from 1.
-        loss: Smoothed cross-entropy per target token, in nats.
+        loss: Smoothed cross-entropy per target token, in nats; with guided alignment, plus its weighted loss.
         learning_rate: Learning rate of this step.
         gradient_norm: Norm of the gradient before clipping.
         tokens: Number of target tokens of all processes, without padding.
@@ -155,18 +84,6 @@ class Quality(Protocol):
         """The measures of a model, which it leaves as it is; None if there are none."""
 
 
-def learning_rate(options: TrainingOptions, step: int, d_model: int) -> float:
-    """The learning rate of a step, counted from 1 (equation 3 for "inverse_sqrt")."""
-    if options.schedule == "inverse_sqrt":
-        rise: float = min(step**-0.5, step * options.warmup**-1.5)
-        return options.learning_rate * d_model**-0.5 * rise
-    if options.schedule == "constant":
-        falling = (options.steps - step + 1) / (options.decay_steps + 1)
-        return options.learning_rate * max(0.0, min(1.0, step / options.warmup, falling))
-    falling = (options.steps - step + 1) / max(1, options.steps - options.warmup + 1)
-    return options.learning_rate * max(0.0, min(step / options.warmup, falling))
-
-
 class Trainer:
     """Holds a model in training and everything that changes from step to step.
 
@@ -189,7 +106,7 @@ class Trainer:
         self.workers = workers
         self.step = self.used = 0
         self.device = model.embedding.weight.device
-        self.dtype = _dtype(options.precision, self.device)
+        self.dtype = product_type(options.precision, self.device)
         if self.device.type == "cpu":
             use_byte_dropout(model)
         self.optimizer = _optimizer(model, options)
@@ -197,7 +114,8 @@ class Trainer:
         self.average = (
             {name: weights[name].detach().clone() for name in weights} if options.average_decay else {}
         )
-        self._loss = workers.share(_SummedLoss(model, options, self.dtype))
+        summed = GuidedLoss if options.guided_alignment else SummedLoss
+        self._loss = workers.share(summed(model, options, self.dtype))
         workers.part_random(options.seed)
         self._batches: Iterator[Batch] | None = None
 
@@ -234,7 +152,7 @@ class Trainer:
     def _accumulate(self, batch: Batch, scale: float, last: bool) -> float:
         """Adds the gradients of a batch, times a scale; processes exchange them after the last one."""
         with nullcontext() if last else self.workers.local(self._loss):
-            loss = self._loss(batch.src_ids, batch.tgt_input_ids, batch.tgt_ids) * scale
+            loss = self._loss(*batch.tensors) * scale
             self.workers.backward(loss)
         return float(loss.detach())
 
@@ -325,24 +243,6 @@ class Trainer:
         self.optimizer.load_state_dict(state)
 
 
-class _SummedLoss(nn.Module):
-    """The smoothed cross-entropy of a batch, summed over its target tokens: what processes share."""
-
-    def __init__(self, model: Transformer, options: TrainingOptions, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.model, self._dtype, self._smoothing = model, dtype, options.label_smoothing
-        self._features = torch.compile(model.features, dynamic=True) if options.compile else model.features
-
-    def forward(self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor) -> Tensor:
-        with _computing(src_ids.device, self._dtype):
-            features = self._features(src_ids, tgt_input_ids)
-        counted = tgt_ids != self.model.config.pad_id
-        weight, bias = self.model.projection
-        return projected_loss(
-            features[counted].to(self._dtype), weight, tgt_ids[counted], self._smoothing, bias
-        )
-
-
 def train(
     trainer: Trainer, valid: EncodedPairs | None = None, quality: Quality | None = None
 ) -> Iterator[TrainingStep]:
@@ -374,63 +274,8 @@ def _evaluated(
     return replace(done, bleu=found.bleu, exact=found.exact, bleu_sentences=len(quality.pairs))
 
 
-@torch.no_grad()
-def evaluate_loss(
-    model: Transformer,
-    data: EncodedPairs,
-    batch_positions: int,
-    dtype: torch.dtype | None = None,
-    workers: Workers = ALONE,
-) -> float:
-    """Cross-entropy per target token in nats, without smoothing or dropout; `</s>` counts as a token.
-
-    Args:
-        model: The model; returned to its previous mode afterwards.
-        data: Pairs to measure.
-        batch_positions: See `TrainingOptions`.
-        dtype: Type of the matrix products; None is bfloat16 on CUDA and float32 elsewhere.
-        workers: The processes that measure together, each with its share of the pairs.
-    """
-    was_training = model.training
-    model.eval()
-    device = model.embedding.weight.device
-    dtype = _dtype("auto", device) if dtype is None else dtype
-    loss, tokens = 0.0, 0
-    own = islice(evaluation_batches(data, batch_positions), workers.rank, None, workers.world)
-    for batch in (batch.to(device) for batch in own):
-        with _computing(device, dtype):
-            features = model.features(batch.src_ids, batch.tgt_input_ids)
-        counted = batch.tgt_ids != model.config.pad_id
-        logits = model.logits(features[counted].float())
-        loss += float(F.cross_entropy(logits, batch.tgt_ids[counted], reduction="sum"))
-        tokens += int(counted.sum())
-    model.train(was_training)
-    loss, counted_tokens = workers.sum(loss, tokens)
-    return loss / max(1, counted_tokens)
-
-
 def _random_name(device: str, rank: int) -> str:
     return f"random/{device}/{rank}" if rank else f"random/{device}"
-
-
-def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
-    if precision == "auto":
-        precision = "bfloat16" if device.type == "cuda" else "float32"
-    return torch.bfloat16 if precision == "bfloat16" else torch.float32
-
-
-def _computing(device: torch.device, dtype: torch.dtype) -> ExitStack:
-    """Sets up the forward pass: autocast if products are bfloat16.
-
-    On a CPU, attention then runs as plain products: for the short rows of training, the backward pass of the
-    fused kernel takes a quarter of such a step (`benchmarks/training.py` compares them).
-    """
-    stack = ExitStack()
-    if dtype == torch.bfloat16:
-        stack.enter_context(torch.autocast(device.type, dtype=dtype))
-        if device.type == "cpu":
-            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-    return stack
 
 
 def _optimizer(model: Transformer, options: TrainingOptions) -> torch.optim.AdamW:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from transformer.lenses.alignment import GoldPair, read_gold
+from transformer.text.links import GoldPair, read_gold
 from transformer.text.pairs import Bounds, DataError
 from ui.server import catalogue
 

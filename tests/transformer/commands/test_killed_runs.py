@@ -20,9 +20,10 @@ from transformer.storage.files import UNFINISHED
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
+from transformer.training.options import TrainingOptions
 from transformer.training.runs.directory import RunDirectory
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
-from transformer.training.trainer import Trainer, TrainingOptions
+from transformer.training.trainer import Trainer
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
 STEPS = ["--steps", "2", "--checkpoint-every", "1", "--evaluate-every", "2", "--warmup", "1"]

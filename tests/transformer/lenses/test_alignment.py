@@ -1,24 +1,19 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from closed_form import CASES
 
 from transformer.lenses.alignment import (
-    GoldPair,
-    Links,
     attention_links,
     diagonal,
     link_words,
     merge_words,
-    read_gold,
     score,
     text_words,
     word_weights,
 )
-from transformer.text.pairs import DataError
+from transformer.text.links import GoldPair, Links
 from transformer.text.words import reading_groups, word_groups
 from transformer.translate.translator import Translator
 
@@ -28,26 +23,6 @@ TARGET = ("▁x", "x", "▁y", "</s>")
 
 def gold(sure: set[tuple[int, int]], possible: set[tuple[int, int]] = frozenset()) -> GoldPair:  # type: ignore[assignment]
     return GoldPair(("a", "b", "c"), ("x", "y"), frozenset(sure), frozenset(sure | possible))
-
-
-def test_sure_and_possible_links_are_read(tmp_path: Path) -> None:
-    (tmp_path / "gold.tsv").write_text("a b c\tx y\t0-0 2p1\n", encoding="utf-8")
-    assert read_gold(tmp_path / "gold.tsv") == [gold({(0, 0)}, {(2, 1)})]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("a\tb", "found 2 columns"),
-        ("a\tb\t0:0", "'0:0' is not a link"),
-        ("a\tb\t0-1", "points outside the sentence"),
-        ("\tb\t0-0", "source is empty"),
-    ],
-)
-def test_a_bad_gold_line_is_named(tmp_path: Path, line: str, message: str) -> None:
-    (tmp_path / "gold.tsv").write_text(f"a b\tc\t1-0\n{line}\n", encoding="utf-8")
-    with pytest.raises(DataError, match=rf"gold\.tsv:2: .*{message}"):
-        read_gold(tmp_path / "gold.tsv")
 
 
 def test_error_rate_counted_by_hand() -> None:

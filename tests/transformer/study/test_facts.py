@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from closed_form import CASES
 
-from transformer.lenses.alignment import GoldPair, attention_links, score
+from transformer.lenses.alignment import attention_links, score
 from transformer.model.sites import AttentionKind
 from transformer.study.facts import (
     ERRORS,
@@ -16,6 +16,7 @@ from transformer.study.facts import (
 )
 from transformer.study.measures import STATISTICS
 from transformer.study.statistics import sentence_totals
+from transformer.text.links import GoldPair
 from transformer.trace.value_norms import output_projections
 from transformer.translate.translator import Translator
 

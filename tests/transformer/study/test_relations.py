@@ -12,7 +12,7 @@ from transformer.__main__ import main
 from transformer.model.sites import AttentionKind
 from transformer.storage.directory import save_checkpoint
 from transformer.study.relations import LEAST_ARCS, Hits, compare, dependencies, encode, merge
-from transformer.study.treebanks import Arc, Tree, piece_words, read_pronouns, read_trees
+from transformer.study.treebanks import Arc, Tree, read_pronouns, read_trees
 from transformer.text.pairs import DataError
 from transformer.translate.translator import Translator, load_translator
 
@@ -91,16 +91,6 @@ def test_pronouns_and_the_two_people_are_found(tmp_path: Path) -> None:
     ]
     assert left_out == 1
     assert cases[1].people == ("construction worker", "developer")
-
-
-def test_pieces_are_given_to_the_words_they_begin_in() -> None:
-    pieces = ("<s>", "▁Er", "▁g", "eht", "<0xE2>", "<0x80>", "<0x9C>", "</s>")
-    table = piece_words(pieces, ("Er", "geht", "“"))
-    assert table is not None
-    assert table.argmax(0)[1:-1].tolist() == [0, 1, 1, 2, 2, 2]
-    assert table[:, [0, -1]].sum() == 0
-    assert piece_words(pieces, ("Er", "geht")) is None
-    assert piece_words(("▁Ergeht",), ("Er", "geht")) is None
 
 
 def test_words_sum_over_keys_and_average_over_queries() -> None:

@@ -8,11 +8,11 @@ import pytest
 from closed_form import CASES
 
 from transformer.__main__ import main
-from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import weights_hash
 from transformer.study.shipped import as_json, fingerprint, read_survey
 from transformer.study.survey import Line, Survey, Surveyor
+from transformer.text.links import GoldPair
 from transformer.translate.translator import Translator
 
 LINES = [Line("one two three four five"), Line("six seven eight nine ten one"), Line("two two", "zwei zwei")]

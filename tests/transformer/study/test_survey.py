@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from closed_form import CASES
 
-from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
 from transformer.study.facts import grid
 from transformer.study.statistics import sentence_totals
 from transformer.study.survey import MOST_BYTES, MOST_SENTENCES, MOST_TOKENS, Line, Surveyor, read_upload
+from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
 from transformer.translate.translator import Translator, load_translator
 

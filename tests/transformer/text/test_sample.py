@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer.lenses.alignment import GoldPair, diagonal, read_gold, score
+from transformer.lenses.alignment import diagonal, score
+from transformer.text.links import GoldPair, read_gold
 from transformer.text.pairs import read_pairs
 
 FOLDER = Path(__file__).parents[3] / "assets" / "sample"

@@ -19,6 +19,8 @@ from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import EncodedPairs, encode_pairs, evaluation_batches
 from transformer.training.dropout import ByteDropout
 from transformer.training.loss import ROWS_AT_ONCE, projected_loss
+from transformer.training.objective import evaluate_loss
+from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.runs.files import (
     LOG_FILE,
     STATE_FILE,
@@ -29,14 +31,7 @@ from transformer.training.runs.files import (
     save_state,
 )
 from transformer.training.runs.progress import Progress, duration
-from transformer.training.trainer import (
-    Trainer,
-    TrainingOptions,
-    TrainingStep,
-    evaluate_loss,
-    learning_rate,
-    train,
-)
+from transformer.training.trainer import Trainer, TrainingStep, train
 
 OPTIONS = TrainingOptions(
     steps=8, batch_positions=120, warmup=3, learning_rate=5e-3, evaluate_every=4, checkpoint_every=2

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.arguments import write
-from transformer.lenses.alignment import GoldPair, read_gold
 from transformer.storage.description import BIRTH_FILE, model_digests, weights_hash
 from transformer.storage.files import write_json
 from transformer.study.birth.snapshots import hashes
 from transformer.study.birth.statistics import SNAPSHOTS, run_statistics
+from transformer.text.links import GoldPair, read_gold
 from transformer.text.pairs import SentencePair, read_pairs
 from transformer.training.runs.snapshots import snapshot_steps
 

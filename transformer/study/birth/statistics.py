@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import BIRTH_FILE
 from transformer.storage.files import CheckpointError
@@ -24,6 +23,7 @@ from transformer.study.birth.snapshots import hashes, opened
 from transformer.study.bootstrap import rounded
 from transformer.study.facts import CrossAlignments
 from transformer.study.statistics import Floats, Totals, sentence_totals, trace_of
+from transformer.text.links import GoldPair
 from transformer.text.pairs import SentencePair
 from transformer.trace.records import AttentionTrace
 from transformer.translate.translator import Translator

@@ -6,8 +6,8 @@ import re
 from dataclasses import fields
 from typing import Any
 
+from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, preset_name
-from transformer.training.trainer import TrainingOptions
 
 _CODE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _FLAG = re.compile(r"--([a-z][a-z-]*)[ =]+([^\s\"'\\]+)")

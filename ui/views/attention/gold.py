@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from figures.base import labels
-from transformer.lenses.alignment import GoldPair
+from transformer.text.links import GoldPair
 from transformer.text.pairs import DataError
 from ui.address import session
 from ui.controls import options, pickers

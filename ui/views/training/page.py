@@ -9,7 +9,7 @@ from ui.address import session
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
-from ui.views.training import adam, history, loss, residuals, schedule, shown
+from ui.views.training import adam, cost, history, loss, residuals, schedule, shown
 from ui.views.training.birth import section as birth
 
 _SECTIONS = {
@@ -19,6 +19,7 @@ _SECTIONS = {
     "history": "how it went",
     "residuals": "residuals and norms",
     "adam": "Adam",
+    "cost": "cost",
     "birth": "birth of a head",
 }
 _TOLD = {
@@ -28,6 +29,7 @@ _TOLD = {
     "history": "What this model's own training measured, from its first step to its last.",
     "residuals": "The gradient of every layer, with residual connections and LayerNorm and without.",
     "adam": "How the optimiser turns one weight's gradients into steps.",
+    "cost": "What a layer of each kind costs: Table 1 of the paper, beside time and memory measured.",
     "birth": "Heads are not built in: training makes them. Move the slider and watch your sentence.",
 }
 _SHOWS = {
@@ -37,6 +39,7 @@ _SHOWS = {
     "history": history.show,
     "residuals": residuals.show,
     "adam": adam.show,
+    "cost": cost.show,
     "birth": birth.show,
 }
 

@@ -7,8 +7,8 @@ import streamlit as st
 
 from figures.base import style
 from figures.pages.training.curves import Curve, curves
+from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.runs.stated import stated_options
-from transformer.training.trainer import TrainingOptions, learning_rate
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import MODEL_WIDTHS, WARMUPS

@@ -9,7 +9,7 @@ from figures.base.bars import percent
 from figures.pages.training.smoothing import small
 from transformer.lenses.shown import Lesson, Position
 from transformer.lenses.smoothing import SmoothedPosition
-from transformer.training.trainer import TrainingOptions, learning_rate
+from transformer.training.options import TrainingOptions, learning_rate
 from ui.controls.text import plain
 
 _CARD = "from the training command on its card"

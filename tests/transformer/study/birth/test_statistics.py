@@ -12,12 +12,12 @@ from corpus import number_pairs, write_pairs
 from snapshot_runs import STEPS, write_run
 
 from transformer.__main__ import main
-from transformer.lenses.alignment import GoldPair
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import BIRTH_FILE
 from transformer.storage.files import read_json, write_json
 from transformer.study.birth.appearing import first_lasting, runs_of
 from transformer.study.birth.statistics import Later, birth_of, snapshot_statistics
+from transformer.text.links import GoldPair
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.runs.snapshots import load_snapshot, save_snapshot, snapshot_steps

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from transformer.storage.card import training_card
+from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.presets import PRESETS
 from transformer.training.runs.stated import stated_options
-from transformer.training.trainer import TrainingOptions, learning_rate
 
 MODELS = Path(__file__).parents[4] / "assets" / "models"
 CARD = "# A model\n\n```sh\npython -m transformer train --train a.tsv {}\n```\n"

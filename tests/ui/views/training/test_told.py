@@ -9,7 +9,7 @@ import torch
 
 from transformer.lenses.shown import Lesson, Position
 from transformer.lenses.smoothing import Entry, SmoothedPosition
-from transformer.training.trainer import TrainingOptions, learning_rate
+from transformer.training.options import TrainingOptions, learning_rate
 from ui.views.training import told
 
 
