@@ -22,8 +22,9 @@ from transformer.translate.translator import Translator
 from ui.server import catalogue
 from ui.server.training import adam as shipped_adam
 from ui.server.training import gradients
-from ui.views.training import adam, residuals
-from ui.views.training.history import table
+from ui.views.training.adam import section as adam
+from ui.views.training.history.section import table
+from ui.views.training.residuals import section as residuals
 
 PAGE = "pages/training.py"
 TEXT = "one two three"

@@ -15,8 +15,9 @@ from transformer.study.learning.moments import record, write_recording
 from transformer.text.pairs import read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
+from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS
-from transformer.training.trainer import Trainer, TrainingOptions
+from transformer.training.trainer import Trainer
 
 PRESET = "tiny"
 PARAMETER, PLACE = "encoder.layers.0.self_attention.v_proj.weight", (0, 0)

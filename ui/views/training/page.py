@@ -9,8 +9,11 @@ from ui.address import session
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
-from ui.views.training import adam, cost, history, loss, residuals, schedule, shown
+from ui.views.training import cost, loss, schedule, shown
+from ui.views.training.adam import section as adam
 from ui.views.training.birth import section as birth
+from ui.views.training.history import section as history
+from ui.views.training.residuals import section as residuals
 
 _SECTIONS = {
     "shown": "what it is shown",

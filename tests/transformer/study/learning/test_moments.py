@@ -19,8 +19,9 @@ from transformer.study.learning.moments import Recording, moments, read_recordin
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
+from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS
-from transformer.training.trainer import Trainer, TrainingOptions
+from transformer.training.trainer import Trainer
 
 SHIPPED = Path(__file__).parents[4] / "assets" / "adam.json"
 

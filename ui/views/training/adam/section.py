@@ -18,7 +18,7 @@ from ui.controls.export import Table
 from ui.controls.text import plain
 from ui.server.opened import Opened
 from ui.server.training import adam as shipped
-from ui.views.training import adam_told
+from ui.views.training.adam import told
 
 _SEEING = (
     "Grey: the weight's gradient, which jumps from batch to batch. Purple above: m̂, its running mean. "
@@ -38,11 +38,11 @@ def show(_opened: Opened, now: State) -> None:
         return
     steps = moments(found)
     chosen = steps[min(now.update, len(steps)) - 1]
-    st.markdown(adam_told.weight(found))
+    st.markdown(told.weight(found))
     _control(chosen.step, len(steps))
-    st.markdown(adam_told.step(chosen))
+    st.markdown(told.step(chosen))
     with st.container(horizontal=True, gap="medium"):
-        for equation in adam_told.equations(found, chosen):
+        for equation in told.equations(found, chosen):
             with st.container(width="content"):
                 st.latex(equation)
     _picture(found, steps, chosen)
@@ -97,7 +97,7 @@ def parts(steps: Sequence[Moment]) -> list[Panel]:
 
 
 def _picture(found: Recording, steps: Sequence[Moment], chosen: Moment) -> None:
-    caption = adam_told.caption(found)
+    caption = told.caption(found)
 
     def draw() -> go.Figure:
         return panels(parts(steps), "step", chosen.step)
