@@ -29,6 +29,16 @@ CLEAR = """[...document.querySelectorAll(".st-key-training-shifted .textpoint te
   .every((each) => getComputedStyle(each).opacity === "1" && each.style.fillOpacity !== "0.2")"""
 
 
+POINT = """step => {
+  const chart = document.querySelector(".st-key-training-adam .js-plotly-plot"), layout = chart._fullLayout;
+  chart.scrollIntoView({ block: "center" });
+  const line = chart._fullData.at(-1), box = chart.getBoundingClientRect();
+  return [box.left + layout._size.l + layout.xaxis.l2p(step),
+    box.top + layout.yaxis3._offset + layout.yaxis3.l2p(line.y[step - 1])];
+}"""
+"""A point of the last line, in px of the page."""
+
+
 def opened(visitor: Visitor, **params: str) -> None:
     shown = {"model": "random", "text": TEXT, "target": OWN, **params}
     visitor.page.goto(f"{visitor.base}/training?" + "&".join(f"{k}={v}" for k, v in shown.items()))
@@ -70,3 +80,11 @@ def test_playing_shows_one_snapshot_after_another_and_the_address_keeps_the_last
     step = int(visitor.params()["snapshot"])
     shown = f"After {step} steps" if step else "Before training"
     visitor.until("told => document.querySelector('.stMain').innerText.includes(told)", shown)
+
+
+def test_a_click_on_a_line_chooses_the_step_of_adam(visitor: Visitor) -> None:
+    opened(visitor, view="adam", update="10")
+    visitor.until("document.querySelector('.stMain').innerText.includes('At step 10,')")
+    visitor.page.mouse.click(*visitor.page.evaluate(POINT, 120))
+    visitor.until("location.search.includes('update=120')")
+    visitor.until("document.querySelector('.stMain').innerText.includes('At step 120,')")

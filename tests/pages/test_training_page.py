@@ -15,13 +15,16 @@ from streamlit.testing.v1 import AppTest
 from transformer.model.config import TransformerConfig
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
+from transformer.study.learning.moments import moments
 from transformer.training.runs.history import read_history, write_history
 from transformer.training.runs.stated import stated_options
 from transformer.translate.translator import Translator
 from ui.server import catalogue
+from ui.server.training import adam as shipped_adam
 from ui.server.training import gradients
-from ui.views.training import residuals
-from ui.views.training.history import table
+from ui.views.training.adam import section as adam
+from ui.views.training.history.section import table
+from ui.views.training.residuals import section as residuals
 
 PAGE = "pages/training.py"
 TEXT = "one two three"
@@ -271,6 +274,43 @@ def test_trained_models_are_drawn_before_and_after_their_training():
     assert [row[2] for row in rows[1:4]] == [0, 1, 2]
 
 
+# --- Adam ---------------------------------------------------------------------------------------------------
+
+
+def test_adam_s_step_is_drawn_and_its_equations_have_the_numbers_of_the_chosen_step():
+    at = opened(view="adam", update="7")
+    found = shipped_adam.recording()
+    assert found is not None
+    steps = moments(found)
+    lines = {each["name"]: each for each in charts(at)[0]["data"]}
+    assert lines["Adam's step"]["y"] == [each.update for each in steps]
+    assert lines["g, the gradient"]["y"] == list(found.gradients)
+    assert lines["√v̂, its usual size"]["y"] == [each.square_corrected**0.5 for each in steps]
+    assert charts(at)[0]["layout"]["shapes"][0]["x0"] == 7
+    written = "".join(each.value for each in at.latex)
+    for value in (steps[6].mean, steps[6].square, steps[6].update, steps[6].square_before):
+        assert f"{value:.2e}".split("e")[0] in written
+    share = abs(steps[6].update) / steps[6].rate
+    assert f"At step 7, the gradient is {abs(found.gradients[6]) / steps[6].size:.2g} times" in words(at)
+    assert f"**{100 * share:.0f} % of the learning rate**" in words(at)
+    assert adam.table(found, steps)[7][:3] == (7, steps[6].rate, found.weights[6])
+
+
+def test_the_slider_of_the_step_writes_the_address():
+    at = opened(view="adam")
+    next(each for each in at.slider if each.label == "Step of training").set_value(1).run()
+    assert not at.exception
+    assert at.query_params["update"] == "1"
+    assert "only the sign of the gradient counts" in words(at)
+
+
+def test_without_the_recording_the_page_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(shipped_adam, "FILE", tmp_path / "adam.json")
+    assert "is not here" in opened(view="adam").info[0].value
+    (tmp_path / "adam.json").write_text("{}", encoding="utf-8")
+    assert "is damaged" in opened(view="adam").error[0].value
+
+
 # --- bad addresses ------------------------------------------------------------------------------------------
 
 
@@ -290,6 +330,9 @@ def test_trained_models_are_drawn_before_and_after_their_training():
         {"warmup": "soon", "view": "schedule"},
         {"warmup": "1e99", "view": "schedule"},
         {"depth": "5", "view": "residuals"},
+        {"update": "0", "view": "adam"},
+        {"update": "201", "view": "adam"},
+        {"update": "nan", "view": "adam"},
         {"depth": "1e99", "view": "residuals"},
     ],
     ids=str,

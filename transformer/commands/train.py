@@ -34,7 +34,7 @@ from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, Preset, preset_name
 from transformer.training.runs.directory import RunDirectory
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
-from transformer.training.runs.leash import at_end_of_input
+from transformer.training.runs.leash import Leash
 from transformer.training.runs.progress import Progress
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.runs.snapshots import moments
@@ -126,7 +126,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="if the text cannot give --vocab-size pieces, take as many as it can give",
     )
     parser.add_argument(
-        "--until-eof", action="store_true", help="stop, as after Ctrl-C, when standard input ends"
+        "--obey-input",
+        action="store_true",
+        help="obey lines on standard input (pause, go on, stop), and stop when it ends",
     )
     parser.add_argument(
         "--max-length",
@@ -185,13 +187,14 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ValueError: The data, options or output directory cannot be used.
     """
-    if arguments.until_eof:
-        at_end_of_input(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
+    leash = Leash()
+    if arguments.obey_input:
+        leash.hold(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
     with joined(choose_device(arguments.device)) as (workers, device):
-        return _run(arguments, workers, device)
+        return _run(arguments, workers, device, leash)
 
 
-def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) -> int:
+def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
     preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
     options = TrainingOptions(**preset.options | _given(arguments, [f.name for f in fields(TrainingOptions)]))
     config = TransformerConfig(**preset.sizes | _given(arguments, list(CONFIG_CHOICES)))
@@ -208,7 +211,7 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device) 
     run_directory.begin(resume, arguments.new_data)
     if workers.first:
         _report_start(trainer, arguments.output)
-    return _steps(trainer, valid, quality, run_directory)
+    return _steps(trainer, valid, quality, run_directory, leash)
 
 
 def _data(
@@ -266,7 +269,11 @@ def _texts(pairs: Sequence[SentencePair]) -> Iterator[str]:
 
 
 def _steps(
-    trainer: Trainer, valid: EncodedPairs, quality: Quality | None, run_directory: RunDirectory
+    trainer: Trainer,
+    valid: EncodedPairs,
+    quality: Quality | None,
+    run_directory: RunDirectory,
+    leash: Leash,
 ) -> int:
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     with ExitStack() as stack:
@@ -281,6 +288,7 @@ def _steps(
             run_directory.snapshot()
             if done.step % trainer.options.checkpoint_every == 0:
                 run_directory.save()
+            leash.wait(lambda: bool(_STOP_REQUESTED))
             if any(trainer.workers.sum(len(_STOP_REQUESTED))):
                 break
         run_directory.save()

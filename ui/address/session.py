@@ -6,6 +6,7 @@ the address (after a link, the menu, Back); every change writes it once.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -111,6 +112,21 @@ def visitor() -> str:
     """A name for this session, so that shared work knows who is waiting for it."""
     name: str = st.session_state.setdefault("visitor", uuid4().hex)
     return name
+
+
+def browser() -> str:
+    """A name for the visitor's browser, the same after a reload; without cookies, that of the session.
+
+    Streamlit gives every browser a random token against forged requests, in a cookie: `2|mask|masked|time`.
+    It masks the token anew each time.
+    """
+    parts = (st.context.cookies.get("_streamlit_xsrf") or "").strip('"').split("|")
+    try:
+        mask, masked = bytes.fromhex(parts[1]), bytes.fromhex(parts[2])
+        token = bytes(byte ^ mask[i % len(mask)] for i, byte in enumerate(masked))
+    except (IndexError, ValueError, ZeroDivisionError):
+        token = b""
+    return hashlib.sha256(token).hexdigest() if token else visitor()
 
 
 def own_sentences() -> tuple[str, tuple[Any, ...]] | None:

@@ -61,7 +61,7 @@ def _load(path: Path) -> transformer.Translator:
     return transformer.load_translator(path)
 
 
-def _own_models() -> Path:
+def own_models() -> Path:
     return Path(os.environ.get("TRANSFORMER_MODELS") or ROOT / "models")
 
 
@@ -85,7 +85,7 @@ def available() -> dict[str, Path]:
 
 def _on_disk() -> dict[str, Path]:
     found = {path.name: path for path in _checkpoints(BUNDLED)}
-    for path in _checkpoints(_own_models()):
+    for path in _checkpoints(own_models()):
         found.setdefault(path.name, path)
     first = {DEFAULT: found[DEFAULT]} if DEFAULT in found else {}
     return first | found | twins()
@@ -94,7 +94,7 @@ def _on_disk() -> dict[str, Path]:
 def twins() -> dict[str, Path]:
     """The positional twins by name, such as `positions/rotary`: in the usual order, then the others."""
     found = {path.name: path for path in _checkpoints(BUNDLED / TWINS)}
-    for path in _checkpoints(_own_models() / TWINS):
+    for path in _checkpoints(own_models() / TWINS):
         found.setdefault(path.name, path)
     names = [
         *(name for name in ENCODINGS if name in found),
@@ -105,7 +105,7 @@ def twins() -> dict[str, Path]:
 
 def position_results() -> dict[str, Any] | None:
     """What `python -m transformer positions` measured on the twins; None if it was never run."""
-    for folder in (BUNDLED, _own_models()):
+    for folder in (BUNDLED, own_models()):
         if (path := folder / TWINS / "results.json").is_file():
             return read_json(path)
     return None

@@ -96,7 +96,7 @@ def test_the_end_of_input_stops_a_run_and_saves_it(tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = [sys.executable, "-m", "transformer", "train", "--toy", "copy", "--output", str(run), *SMALL]
     child = subprocess.Popen(
-        [*command, "--steps", "100000", "--until-eof"],
+        [*command, "--steps", "100000", "--obey-input"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,4 +1,4 @@
-"""Ends a run when the program that began it ends, however that one ends."""
+"""Lets the program that began a run hold it, let it go on and end it, and ends it with that program."""
 
 from __future__ import annotations
 
@@ -8,20 +8,51 @@ from collections.abc import Callable
 from contextlib import suppress
 
 STANDARD_INPUT = 0
+PAUSE, GO_ON, STOP = b"pause", b"go on", b"stop"
+"""The lines that are understood."""
+_LOOK = 0.2
+"""Seconds after which a run that is held looks whether it was stopped by a signal."""
 
 
-def at_end_of_input(stop: Callable[[], None], descriptor: int = STANDARD_INPUT) -> threading.Thread:
-    """Calls a function once nothing more can come from a file, in a thread of its own.
+class Leash:
+    """A run on a leash: it obeys lines, and stops when nothing more can come.
 
-    A program that starts a run keeps the other end of a pipe open, and the system closes it with the program.
+    A program that starts a run keeps the other end of a pipe open, and the system closes it with the program,
+    however that ends. (A process that a signal has stopped could not notice.)
     """
 
-    def wait() -> None:
-        with suppress(OSError):
-            while os.read(descriptor, 4096):
-                pass
-        stop()
+    def __init__(self) -> None:
+        self._free = threading.Event()
+        self._free.set()
 
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    return thread
+    def hold(self, stop: Callable[[], None], descriptor: int = STANDARD_INPUT) -> threading.Thread:
+        """Reads lines from a file in a thread of its own.
+
+        Args:
+            stop: Called after ``STOP``, and at the end of the file.
+            descriptor: The file.
+        """
+
+        def read() -> None:
+            with suppress(OSError), os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
+                while line := file.readline(64):
+                    self._obey(line.strip(), stop)
+            self._obey(STOP, stop)
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        return thread
+
+    def _obey(self, line: bytes, stop: Callable[[], None]) -> None:
+        if line == PAUSE:
+            self._free.clear()
+        elif line == GO_ON:
+            self._free.set()
+        elif line == STOP:
+            stop()
+            self._free.set()
+
+    def wait(self, stopped: Callable[[], bool]) -> None:
+        """Returns once the run is not held, or was stopped."""
+        while not stopped() and not self._free.wait(_LOOK):
+            pass

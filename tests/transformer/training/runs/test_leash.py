@@ -1,0 +1,76 @@
+"""A run on a leash: it waits while it is held, and the end of the input ends it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+from waiting import until
+
+from transformer.training.runs.leash import GO_ON, PAUSE, STOP, Leash
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """The ends for reading and for writing."""
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        try:
+            os.close(end)
+        except OSError:
+            continue
+
+
+def waiting(leash: Leash, stops: list[int]) -> threading.Thread:
+    thread = threading.Thread(target=leash.wait, args=(lambda: bool(stops),), daemon=True)
+    thread.start()
+    return thread
+
+
+def held(leash: Leash) -> bool:
+    return not leash._free.is_set()
+
+
+def test_a_run_that_is_held_goes_on_when_it_is_told(pipe: tuple[int, int]) -> None:
+    leash, stops = Leash(), list[int]()
+    leash.hold(lambda: stops.append(1), pipe[0])
+    leash.wait(lambda: bool(stops))
+    os.write(pipe[1], PAUSE + b"\n")
+    until(lambda: held(leash))
+    thread = waiting(leash, stops)
+    os.write(pipe[1], b"nonsense\n" + GO_ON + b"\n")
+    thread.join(60)
+    assert not thread.is_alive()
+    assert not stops
+
+
+@pytest.mark.parametrize("by", ["line", "end"])
+def test_a_run_that_is_held_ends_when_it_is_stopped_or_nothing_more_can_come(
+    by: str, pipe: tuple[int, int]
+) -> None:
+    leash, stops = Leash(), list[int]()
+    reader = leash.hold(lambda: stops.append(1), pipe[0])
+    os.write(pipe[1], PAUSE + b"\n")
+    until(lambda: held(leash))
+    thread = waiting(leash, stops)
+    if by == "line":
+        os.write(pipe[1], STOP + b"\n")
+    os.close(pipe[1])
+    for each in (reader, thread):
+        each.join(60)
+        assert not each.is_alive()
+    assert stops
+
+
+def test_a_signal_ends_a_run_that_is_held(pipe: tuple[int, int]) -> None:
+    leash, stops = Leash(), list[int]()
+    leash.hold(lambda: None, pipe[0])
+    os.write(pipe[1], PAUSE + b"\n")
+    until(lambda: held(leash))
+    thread = waiting(leash, stops)
+    stops.append(1)
+    thread.join(60)
+    assert not thread.is_alive()

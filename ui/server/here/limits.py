@@ -1,0 +1,68 @@
+"""Whether visitors may train here, and how much a run may take, as the environment says."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+from transformer.hub.settings import ALLOWED_VARIABLE
+
+SWITCH = "TRANSFORMER_TRAIN_HERE"
+MINUTES, MEMORY, DISK = f"{SWITCH}_MINUTES", f"{SWITCH}_MB", f"{SWITCH}_DISK_MB"
+HOSTED = (ALLOWED_VARIABLE, "SPACE_ID")
+"""Variables that only a hosted instance sets: the operator's list of models, and the name of a Space."""
+_ON, _OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may take.
+
+    Attributes:
+        minutes: Time from its start, pauses included.
+        memory_mb: Memory of its process, in MB.
+        disk_mb: All files of the run and of the models kept from runs, in MB.
+    """
+
+    minutes: float = 15
+    memory_mb: float = 1500
+    disk_mb: float = 300
+
+    @classmethod
+    def from_environment(cls) -> Limits:
+        """The limits that the environment sets, or the usual ones.
+
+        Raises:
+            ValueError: A variable is not a number above 0.
+        """
+        usual = cls()
+        return cls(
+            _number(MINUTES, usual.minutes), _number(MEMORY, usual.memory_mb), _number(DISK, usual.disk_mb)
+        )
+
+
+def closed() -> str | None:
+    """Why nobody can train here, in one sentence; None if visitors may."""
+    value = os.environ.get(SWITCH, "").strip().lower()
+    if value in _OFF:
+        return f"Training is switched off on this server ({SWITCH} is {value})."
+    if value and value not in _ON:
+        return f"Training is switched off on this server: {SWITCH} is {value!r:.20}; it must be on or off."
+    if not value and (marks := [name for name in HOSTED if name in os.environ]):
+        return (
+            f"Training is switched off here because this is a hosted instance ({marks[0]} is set); "
+            f"{SWITCH}=on switches it on."
+        )
+    return None
+
+
+def _number(name: str, usual: float) -> float:
+    text = os.environ.get(name, "").strip()
+    try:
+        value = float(text) if text else usual
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} is {text!r:.20}; it must be a number above 0.")
+    return value

@@ -1,0 +1,163 @@
+"""What a visitor wants to train: a task, sizes within bounds, and perhaps pairs of their own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from transformer.text.pairs import Bounds, DataError, SentencePair, read_pairs
+from transformer.text.vocabulary import clean
+from transformer.training.toys.tasks import LENGTHS, TOYS, toy_data
+
+OWN = "own"
+"""The task of learning the visitor's own pairs."""
+TASKS = (*TOYS, OWN)
+WIDTHS, HEADS, LAYERS = (32, 48, 64, 96, 128), (1, 2, 4, 8), (1, 2, 3)
+STEPS = (100, 5_000)
+SNAPSHOTS = 12
+LARGEST = 2 * 2**20
+"""Most bytes of a file of pairs, packed and unpacked."""
+BOUNDS = Bounds(total=LARGEST, line=8 * 2**10, lines=20_000)
+FEWEST, MOST_HELD_OUT, HELD_OUT = 20, 200, 10
+"""Fewest different pairs of a file; one in ten of them is held out, but not more than this."""
+TRAIN_FILE, VALID_FILE = "train.tsv", "valid.tsv"
+_VOCABULARY, _LONGEST = 1_000, 64
+_WIDE = 64
+"""Wider models learn with a smaller rate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A task and sizes.
+
+    Attributes:
+        task: One of ``TASKS``.
+        length: Most letters of a sequence, if the task has such.
+        width: d_model; the feed-forward network is twice as wide.
+        heads: Heads per layer.
+        layers: Layers of the encoder, and of the decoder.
+        steps: Steps of training.
+
+    Raises:
+        ValueError: A value is out of bounds; the message says which.
+    """
+
+    task: str = "copy"
+    length: int = 8
+    width: int = 48
+    heads: int = 4
+    layers: int = 2
+    steps: int = 1_000
+
+    def __post_init__(self) -> None:
+        choices = {"task": TASKS, "width": WIDTHS, "heads": HEADS, "layers": LAYERS}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                listed = ", ".join(map(str, allowed))
+                raise ValueError(f"{name} is {getattr(self, name)!r:.40}; choose one of {listed}.")
+        for name, (low, high) in {"length": LENGTHS, "steps": STEPS}.items():
+            value = getattr(self, name)
+            if type(value) is not int or not low <= value <= high:
+                raise ValueError(f"{name} is {value!r:.40}; choose {low:,} to {high:,}.")
+
+    @classmethod
+    def read(cls, values: dict[str, Any]) -> Plan:
+        """The plan that ``to_dict`` wrote.
+
+        Raises:
+            ValueError: It is none.
+        """
+        if set(values) != {field.name for field in fields(cls)}:
+            raise ValueError("These are not the values of a plan.")
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return asdict(self)
+
+    def arguments(self, output: str) -> list[str]:
+        """The command that trains, after ``python -m transformer``.
+
+        Args:
+            output: The directory to write; the pairs of the visitor lie beside it.
+        """
+        often = max(20, self.steps // 40)
+        numbers = {
+            "d-model": self.width,
+            "d-ff": 2 * self.width,
+            "n-heads": self.heads,
+            "n-encoder-layers": self.layers,
+            "n-decoder-layers": self.layers,
+            "steps": self.steps,
+            "learning-rate": 0.005 if self.width <= _WIDE else 0.003,
+            "evaluate-every": often,
+            "checkpoint-every": often,
+            "snapshots": SNAPSHOTS,
+        }
+        options = [part for name, value in numbers.items() for part in (f"--{name}", f"{value:g}")]
+        return ["train", *self._data(), "--output", output, "--device", "cpu", *options]
+
+    def _data(self) -> list[str]:
+        if self.task in TOYS:
+            return ["--toy", self.task, "--toy-length", str(self.length)]
+        files = ["--preset", "toy", "--train", TRAIN_FILE, "--valid", VALID_FILE, "--languages", "und,und"]
+        options = ["--vocab-size", str(_VOCABULARY), "--smaller-vocabulary", "--max-length", str(_LONGEST)]
+        return [*files, *options, "--dropout", "0.1", "--label-smoothing", "0.1"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A visitor's pairs.
+
+    Attributes:
+        train: To train on.
+        valid: Held out.
+    """
+
+    train: Sequence[SentencePair]
+    valid: Sequence[SentencePair]
+
+    def write(self, folder: Path) -> None:
+        """Writes both parts as files.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        for name, pairs in ((TRAIN_FILE, self.train), (VALID_FILE, self.valid)):
+            text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
+            (folder / name).write_text(text, encoding="utf-8")
+
+
+def own_pairs(name: str, content: bytes) -> Pairs:
+    """Reads a visitor's file.
+
+    Raises:
+        DataError: The file is too large, has too few pairs, or is not in the format; the message says where.
+    """
+    if len(content) > LARGEST:
+        raise DataError(
+            f"The file has {len(content) / 2**20:.1f} MiB; at most {LARGEST // 2**20} MiB are allowed."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("pairs.tsv.gz" if name.endswith(".gz") else "pairs.tsv")
+        path.write_bytes(content)
+        try:
+            read = read_pairs(path, BOUNDS)
+        except DataError as error:
+            raise DataError(str(error).replace(str(path), "the file")) from error
+    cleaned = (SentencePair(clean(pair.source), clean(pair.target)) for pair in read)
+    pairs = list({pair.source: pair for pair in cleaned if pair.source and pair.target}.values())
+    if len(pairs) < FEWEST:
+        raise DataError(f"The file has {len(pairs)} different pairs; training needs at least {FEWEST}.")
+    every = max(HELD_OUT, -(-len(pairs) // MOST_HELD_OUT))
+    return Pairs([pair for i, pair in enumerate(pairs) if i % every], pairs[::every])
+
+
+def example(plan: Plan, pairs: Pairs | None) -> SentencePair:
+    """The held-out pair whose maps are shown while a model learns: the longest of a few."""
+    found = toy_data(plan.task, plan.length).valid if pairs is None else pairs.valid
+    short = [pair for pair in found if len(pair.source) <= _LONGEST] or [found[0]]
+    return max(short[:40], key=lambda pair: len(pair.source.split()))

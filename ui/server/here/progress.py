@@ -1,0 +1,92 @@
+"""How a run goes, read from its log as it grows."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+POINTS = 300
+"""Most points of a curve."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What a run has measured so far; every list of points is (step, value).
+
+    Attributes:
+        step: The last step.
+        seconds: Time of all steps together.
+        loss: Training loss in nats per token: means over neighbouring steps, if there are many.
+        valid: Validation loss of the weights that would be kept.
+        exact: Share of held-out pairs that are written exactly.
+    """
+
+    step: int = 0
+    seconds: float = 0.0
+    loss: tuple[tuple[int, float], ...] = ()
+    valid: tuple[tuple[int, float], ...] = ()
+    exact: tuple[tuple[int, float], ...] = ()
+
+
+class Log:
+    """A log of JSON lines that another process writes; each line is read once.
+
+    Args:
+        path: The file; it need not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._read, self._lock = path, 0, threading.Lock()
+        self._seconds = 0.0
+        self._loss: list[tuple[int, float]] = []
+        self._valid: list[tuple[int, float]] = []
+        self._exact: list[tuple[int, float]] = []
+
+    def curves(self) -> Curves:
+        """What has been measured up to now."""
+        with self._lock:
+            for line in self._new():
+                self._take(line)
+            last = self._loss[-1][0] if self._loss else 0
+            return Curves(
+                last, self._seconds, tuple(_means(self._loss)), tuple(self._valid), tuple(self._exact)
+            )
+
+    def _new(self) -> list[bytes]:
+        """The lines that are complete and were not read before."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._read)
+                content = file.read()
+        except OSError:
+            return []
+        whole = content[: content.rfind(b"\n") + 1]
+        self._read += len(whole)
+        return whole.splitlines()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            values: dict[str, Any] = json.loads(line)
+            step, loss = int(values["step"]), float(values["loss"])
+        except (ValueError, KeyError, TypeError):
+            return
+        self._loss.append((step, loss))
+        self._seconds += float(values.get("seconds") or 0)
+        losses = [
+            values[name] for name in ("valid_loss", "valid_loss_average") if values.get(name) is not None
+        ]
+        if losses:
+            self._valid.append((step, float(min(losses))))
+        if values.get("exact") is not None:
+            self._exact.append((step, float(values["exact"])))
+
+
+def _means(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """At most POINTS points: the last step and the mean of each run of neighbours."""
+    size = -(-len(points) // POINTS) or 1
+    groups = [points[i : i + size] for i in range(0, len(points), size)]
+    return [(group[-1][0], sum(value for _, value in group) / len(group)) for group in groups]
