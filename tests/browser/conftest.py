@@ -41,6 +41,8 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Pages are short-lived: optimising their scripts takes a fifth of the time of these tests.
+    "--js-flags=--no-opt --no-maglev",
 ]
 OWN_FILE = re.compile(rf'File "{re.escape(str(ROOT))}/(app\.py|pages/|ui/|figures/|transformer/)')
 PATIENCE = 90_000
