@@ -10,6 +10,7 @@ import streamlit as st
 
 from figures import heatmap
 from figures.base import labels
+from figures.base.captions import badge
 from figures.pages.masks import weight_map
 from figures.pages.training.flicker import flicker_map
 from transformer import Window
@@ -53,7 +54,12 @@ def show(opened: Opened, now: State) -> None:
     view = opened.translation.head(kind, *head, window)
     found = with_dropout(model, opened.translation, kind, window)
     st.markdown(told.flickers(found, view))
-    _maps(pictures(found, view))
+    drawn = pictures(found, view)
+    _maps(drawn)
+    st.caption(plain(f"{told.where(view)} · without dropout: {badge(view.audit)['text']}"))
+    with st.container(horizontal=True, gap="small"):
+        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+        export.pictures("dropout", drawn)
 
 
 def _head(model: str, kind: str, asked: Head | None) -> Head:
@@ -108,9 +114,6 @@ def _maps(found: dict[str, Picture]) -> None:
         for name, column in zip(row, st.columns(3, gap="small"), strict=False):
             with column:
                 _map(name, found[name])
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
-        export.pictures("dropout", found)
 
 
 def _map(name: str, found: Picture) -> None:
