@@ -6,6 +6,7 @@ import functools
 import http.server
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -22,8 +23,10 @@ import pytest
 from closed_form import CASES
 from headless import CHROMIUM
 from hub_server import HubServer, running_hub
+from snapshot_runs import write_run
 
 from transformer.storage.directory import save_checkpoint
+from transformer.text.vocabulary import Tokenizer
 from transformer.translate.translator import Translator
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -147,6 +150,14 @@ def models(
     model = translator.model
     save_checkpoint(folder / "random", model.config, model.state_dict(), translator.tokenizer)
     return folder
+
+
+@pytest.fixture
+def grown(models: Path, tokenizer: Tokenizer) -> Iterator[str]:
+    """The name of a model with snapshots, which is there only for one test."""
+    folder = write_run(models / "grown", tokenizer)
+    yield folder.name
+    shutil.rmtree(folder)
 
 
 def _free_port() -> int:

@@ -141,6 +141,7 @@ class State:
         run: the training run whose snapshots that page shows; None for the chosen model's or the bundled one.
         snapshot: the training step of the snapshot shown; None for the last one.
         born: the head of that run.
+        play: whether its snapshots are shown one after the other.
     """
 
     text: str | None = None
@@ -210,6 +211,7 @@ class State:
     run: str | None = None
     snapshot: int | None = None
     born: Head | None = None
+    play: bool = False
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other")
@@ -255,6 +257,7 @@ PAGE_OWN = (
     "run",
     "snapshot",
     "born",
+    "play",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 KEEP = {"keep": "session"}
@@ -340,6 +343,7 @@ PARAMETERS: dict[str, Parameter] = {
     "run": Parameter(),
     "snapshot": Parameter(whole(*SNAPSHOTS), str),
     "born": _HEAD,
+    "play": _YES,
 }
 
 
