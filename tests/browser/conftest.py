@@ -103,6 +103,12 @@ class Visitor:
         """What the cursor says: `step 2 of 5`."""
         return str(self.page.inner_text(".lv-count"))  # type: ignore[attr-defined]
 
+    def has(self, **params: str) -> None:
+        """Waits until the address has these parameters."""
+        condition = "given => { const own = new URLSearchParams(location.search);"
+        condition += " return Object.entries(given).every(([name, value]) => own.get(name) === value) }"
+        self.until(condition, params)
+
     def params(self) -> dict[str, str]:
         """The parameters of the address."""
         script = "Object.fromEntries(new URLSearchParams(location.search))"

@@ -98,6 +98,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "filtered": (32, None),
     "histories": (32, None),
     "gradients": (16, None),
+    "flickers": (16, lambda found: found.nbytes),
     "overviews": (64, None),
     "statistics": (64, None),
     "rearranged": (64, None),

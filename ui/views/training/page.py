@@ -12,6 +12,7 @@ from ui.server.opened import Opened
 from ui.views.training import cost, loss, schedule, shown
 from ui.views.training.adam import section as adam
 from ui.views.training.birth import section as birth
+from ui.views.training.dropout import section as dropout
 from ui.views.training.history import section as history
 from ui.views.training.residuals import section as residuals
 
@@ -22,6 +23,7 @@ _SECTIONS = {
     "history": "how it went",
     "residuals": "residuals and norms",
     "adam": "Adam",
+    "dropout": "dropout",
     "cost": "cost",
     "birth": "birth of a head",
 }
@@ -32,6 +34,7 @@ _TOLD = {
     "history": "What this model's own training measured, from its first step to its last.",
     "residuals": "The gradient of every layer, with residual connections and LayerNorm and without.",
     "adam": "How the optimiser turns one weight's gradients into steps.",
+    "dropout": "Your sentence with dropout on, as in training: the maps of a head, and what flickers.",
     "cost": "What a layer of each kind costs: Table 1 of the paper, beside time and memory measured.",
     "birth": "Heads are not built in: training makes them. Move the slider and watch your sentence.",
 }
@@ -42,6 +45,7 @@ _SHOWS = {
     "history": history.show,
     "residuals": residuals.show,
     "adam": adam.show,
+    "dropout": dropout.show,
     "cost": cost.show,
     "birth": birth.show,
 }
