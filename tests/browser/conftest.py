@@ -6,6 +6,7 @@ import functools
 import http.server
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -22,8 +23,10 @@ import pytest
 from closed_form import CASES
 from headless import CHROMIUM
 from hub_server import HubServer, running_hub
+from snapshot_runs import write_run
 
 from transformer.storage.directory import save_checkpoint
+from transformer.text.vocabulary import Tokenizer
 from transformer.translate.translator import Translator
 from ui.server.here.limits import NICE, SWITCH
 
@@ -39,6 +42,8 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Pages are short-lived: optimising their scripts takes a fifth of the time of these tests.
+    "--js-flags=--no-opt --no-maglev",
 ]
 OWN_FILE = re.compile(rf'File "{re.escape(str(ROOT))}/(app\.py|pages/|ui/|figures/|transformer/)')
 PATIENCE = 90_000
@@ -99,6 +104,12 @@ class Visitor:
         """What the cursor says: `step 2 of 5`."""
         return str(self.page.inner_text(".lv-count"))  # type: ignore[attr-defined]
 
+    def has(self, **params: str) -> None:
+        """Waits until the address has these parameters."""
+        condition = "given => { const own = new URLSearchParams(location.search);"
+        condition += " return Object.entries(given).every(([name, value]) => own.get(name) === value) }"
+        self.until(condition, params)
+
     def params(self) -> dict[str, str]:
         """The parameters of the address."""
         script = "Object.fromEntries(new URLSearchParams(location.search))"
@@ -140,6 +151,14 @@ def models(
     model = translator.model
     save_checkpoint(folder / "random", model.config, model.state_dict(), translator.tokenizer)
     return folder
+
+
+@pytest.fixture
+def grown(models: Path, tokenizer: Tokenizer) -> Iterator[str]:
+    """The name of a model with snapshots, which is there only for one test."""
+    folder = write_run(models / "grown", tokenizer)
+    yield folder.name
+    shutil.rmtree(folder)
 
 
 def _free_port() -> int:

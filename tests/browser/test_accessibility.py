@@ -36,6 +36,7 @@ VIEWS = (
     ("pages/search.py", {"view": "sampling"}),
     ("pages/training.py", {"view": "loss"}),
     ("pages/training.py", {"view": "schedule"}),
+    ("pages/training.py", {"view": "cost"}),
 )
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
 
@@ -76,6 +77,13 @@ def test_every_page_has_contrast_and_names_in_light_and_dark(
     address = "" if path == "app.py" else Path(path).stem
     query = "&".join(f"{name}={value}" for name, value in (case_link("copy", step="2") | more).items())
     visitor.page.goto(f"{visitor.base}/{address}?{query}")
+    drawn(visitor)
+    assert [*found(visitor, "light"), *found(visitor, "dark")] == []
+
+
+def test_the_snapshots_of_a_run_have_contrast_and_names(visitor: Visitor, grown: str) -> None:
+    link = case_link("copy") | {"view": "birth", "run": grown}
+    visitor.page.goto(f"{visitor.base}/training?" + "&".join(f"{k}={v}" for k, v in link.items()))
     drawn(visitor)
     assert [*found(visitor, "light"), *found(visitor, "dark")] == []
 

@@ -48,7 +48,7 @@ def test_a_click_on_a_cell_makes_its_patch_a_change_with_the_same_number(visitor
     assert visitor.page.input_value("input[aria-label='Sentence to translate']") == OTHER
     visitor.page.go_back()
     visitor.until("document.querySelectorAll('.stPlotlyChart .nsewdrag').length === 3")
-    assert visitor.params()["view"] == "causal"
+    visitor.has(view="causal")
     assert not visitor.errors
 
 

@@ -106,5 +106,5 @@ def test_whoever_wants_more_waits_with_a_word_and_gets_it(
     for visitor in (writer, reader):
         ended(visitor)
         assert visitor.page.get_by_text(STARTING).count() == 0
-    assert writer.params()["text"] == OWN
+    writer.has(text=OWN)
     assert reader.page.get_by_role("heading", name="Cross-attention").first.is_visible()

@@ -25,12 +25,12 @@ def test_a_click_chooses_a_head_and_an_example_opens_its_view(visitor: Visitor) 
     box = visitor.page.locator(".stPlotlyChart .nsewdrag").bounding_box()
     visitor.page.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + box["height"] / 2)
     visitor.page.wait_for_selector("h5:has-text('L1 H2 · previous token')", timeout=PATIENCE)
-    assert visitor.params()["encoder"] == "1.2"
+    visitor.has(encoder="1.2")
     # The heading is drawn before the links below it have heard of the choice.
     visitor.page.locator(".stMain [data-testid=stPageLink] a[href*='encoder=1.2']").first.click()
     visitor.ready()
     assert "encoder_self_attention" in visitor.page.url
-    assert visitor.params()["encoder"] == "1.2"
+    visitor.has(encoder="1.2")
     visitor.page.go_back()
     visitor.page.wait_for_selector("h5:has-text('L1 H2 · previous token')", timeout=PATIENCE)
 

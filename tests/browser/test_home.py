@@ -69,7 +69,7 @@ def test_enter_translates_what_was_typed(visitor: Visitor) -> None:
     visitor.ready()
     assert visitor.chips("source") == ["nine", "eight", "stop", "</s>"]
     assert visitor.chips("target")[:2] == ["neun", "acht"]
-    assert visitor.params()["text"] == "nine eight stop"
+    visitor.has(text="nine eight stop")
 
 
 def test_arrow_keys_move_the_step_and_the_address_follows(visitor: Visitor) -> None:

@@ -97,7 +97,7 @@ def test_the_notation_changes_the_symbols_and_stays_in_the_address(visitor: Visi
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
     visitor.until("location.search.includes('step=3')")
-    assert visitor.params()["notation"] == "lecture"
+    visitor.has(notation="lecture")
     visitor.page.reload()
     visitor.ready()
     visitor.until(FILLED)

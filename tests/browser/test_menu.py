@@ -43,7 +43,7 @@ def test_five_clicks_and_five_backs_pass_every_page_once(visitor: Visitor) -> No
     for label in CLICKS:
         entry(visitor, label).click()
         passed.append(arrived(visitor, label))
-        assert visitor.params()["step"] == "3"
+        visitor.has(step="3")
     for label, address in zip((*reversed(CLICKS[:-1]), "Translate"), reversed(passed[:-1]), strict=True):
         visitor.page.go_back()
         assert arrived(visitor, label) == address

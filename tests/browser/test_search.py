@@ -39,7 +39,7 @@ def test_a_token_of_the_tree_shows_its_map_and_the_search_continues_from_it(
     visitor.page.mouse.click(*visitor.page.evaluate(SPOT, node))
     visitor.until(COUNT, "step 2 of 2")
     visitor.ready()
-    assert visitor.params()["node"] == str(node + 1)
+    visitor.has(node=str(node + 1))
     badges = visitor.page.locator(".lv-badge").all_inner_texts()
     assert badges
     assert all("✓" in each for each in badges)
@@ -51,7 +51,7 @@ def test_a_token_of_the_tree_shows_its_map_and_the_search_continues_from_it(
     assert "node" not in visitor.params()
     visitor.page.go_back()
     visitor.until(COUNT, "step 2 of 2")
-    assert visitor.params()["node"] == str(node + 1)
+    visitor.has(node=str(node + 1))
     assert "changes" not in visitor.params()
 
 

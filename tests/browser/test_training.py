@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from snapshot_runs import write_run
-
-from transformer.text.vocabulary import Tokenizer
-
 from .conftest import PATIENCE, Visitor
 
 TEXT = "one two three"
@@ -27,6 +21,16 @@ MARKED = """place => {
 }"""
 CLEAR = """[...document.querySelectorAll(".st-key-training-shifted .textpoint text")]
   .every((each) => getComputedStyle(each).opacity === "1" && each.style.fillOpacity !== "0.2")"""
+
+
+POINT = """step => {
+  const chart = document.querySelector(".st-key-training-adam .js-plotly-plot"), layout = chart._fullLayout;
+  chart.scrollIntoView({ block: "center" });
+  const line = chart._fullData.at(-1), box = chart.getBoundingClientRect();
+  return [box.left + layout._size.l + layout.xaxis.l2p(step),
+    box.top + layout.yaxis3._offset + layout.yaxis3.l2p(line.y[step - 1])];
+}"""
+"""A point of the last line, in px of the page."""
 
 
 def opened(visitor: Visitor, **params: str) -> None:
@@ -54,19 +58,21 @@ def test_on_a_phone_the_picture_scrolls_in_its_own_frame(visitor: Visitor) -> No
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_playing_shows_one_snapshot_after_another_and_the_address_keeps_the_last(
-    visitor: Visitor, models: Path, tokenizer: Tokenizer
-) -> None:
-    if not (models / "grown").exists():
-        write_run(models / "grown", tokenizer)
-    opened(visitor, view="birth", run="grown", snapshot="0")
-    visitor.until("document.querySelector('.stMain').innerText.includes('Before training')")
-    toggle = visitor.page.locator(".stToggle label, .stCheckbox label").filter(has_text="Play")
-    toggle.click()
-    visitor.until("document.querySelector('.stMain').innerText.includes('After 8 steps')")
-    visitor.until("document.querySelector('.stMain').innerText.includes('After 16 steps')")
-    toggle.click()
-    visitor.until("location.search.includes('snapshot=')")
-    step = int(visitor.params()["snapshot"])
-    shown = f"After {step} steps" if step else "Before training"
-    visitor.until("told => document.querySelector('.stMain').innerText.includes(told)", shown)
+def test_playing_shows_one_snapshot_after_another_and_stops_at_the_last(visitor: Visitor, grown: str) -> None:
+    opened(visitor, view="birth", run=grown, snapshot="0")
+    said = "told => document.querySelector('.stMain').innerText.includes(told)"
+    visitor.until(said, "Before training")
+    visitor.page.locator("label").filter(has_text="Play").click()
+    visitor.until("location.search.includes('play=yes')")
+    visitor.until(said, "After 8 steps")
+    visitor.until(said, "After 16 steps")
+    visitor.until("!location.search.includes('play') && !location.search.includes('snapshot')")
+    visitor.until("!document.querySelector('.stCheckbox input, .stToggle input').checked")
+
+
+def test_a_click_on_a_line_chooses_the_step_of_adam(visitor: Visitor) -> None:
+    opened(visitor, view="adam", update="10")
+    visitor.until("document.querySelector('.stMain').innerText.includes('At step 10,')")
+    visitor.page.mouse.click(*visitor.page.evaluate(POINT, 120))
+    visitor.until("location.search.includes('update=120')")
+    visitor.until("document.querySelector('.stMain').innerText.includes('At step 120,')")

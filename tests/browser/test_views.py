@@ -183,7 +183,7 @@ def test_a_link_opens_what_was_seen_and_back_returns_to_it(visitor: Visitor) -> 
     seen = _seen(visitor)
     assert seen["count"] == "step 3 of 5"
     assert "logarithmic" in seen["caption"]
-    assert {name: visitor.params()[name] for name in link} == link
+    visitor.has(**link)
     visitor.page.get_by_role("radio", name="lines").click()
     visitor.until("document.querySelector('[data-plot=lines]') && location.search.includes('show=lines')")
     visitor.ready()

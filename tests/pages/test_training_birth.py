@@ -18,9 +18,16 @@ from transformer.text.vocabulary import Tokenizer
 from transformer.training.runs.snapshots import load_snapshot
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
+from ui.server import catalogue
 
 PAGE = "pages/training.py"
 TEXT, OWN = "one two three", "eins drei zwei"
+
+
+@pytest.fixture(autouse=True)
+def no_bundled_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only the runs of these tests are there."""
+    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path / "none")
 
 
 @pytest.fixture
@@ -94,16 +101,30 @@ def test_a_head_that_the_run_lacks_moves_to_the_nearest(grown: Path):
     np.testing.assert_array_equal(drawn(opened(born="9.9")), expected(grown, 16, "cross", 2, 3))
 
 
-def test_playing_goes_on_by_one_snapshot_and_begins_again_after_the_last(grown: Path):
-    at = opened(snapshot="8")
+def test_playing_goes_on_by_one_snapshot_and_stops_at_the_last(grown: Path):
+    at = opened(snapshot="0")
     at.toggle[0].set_value(True).run()
-    assert "After 16 steps" in words(at)
+    assert "After 4 steps" in words(at)
     assert at.select_slider[0].disabled
     at.run()
-    assert "Before training" in words(at)
-    at.toggle[0].set_value(False).run()
-    assert at.query_params["snapshot"] == "0"
+    assert "After 8 steps" in words(at)
+    at.run()
+    assert "After 16 steps" in words(at)
+    assert not at.toggle[0].value
+    assert not at.select_slider[0].disabled
+    assert not {"play", "snapshot"} & set(at.query_params)
     assert not at.exception
+
+
+def test_playing_from_the_last_snapshot_begins_at_the_first(grown: Path):
+    assert "Before training" in words(opened(play="yes"))
+
+
+def test_stopping_keeps_the_snapshot_in_the_address(grown: Path):
+    at = opened(snapshot="0", play="yes")
+    at.toggle[0].set_value(False).run()
+    assert at.query_params["snapshot"] == "4"
+    assert "After 4 steps" in words(at)
 
 
 @pytest.mark.parametrize("name", ["nothing", "../grown", "/etc", "copy", "<b>x</b>", "x" * 3000])

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from app_pages import run, said, words
 from remade import write_log
 from streamlit.testing.v1 import AppTest
 
+from transformer import AttentionKind, Window
 from transformer.model.config import TransformerConfig
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
+from transformer.study.learning.flicker import Flicker, flicker
+from transformer.study.learning.moments import moments
+from transformer.trace.view import HeadView
 from transformer.training.runs.history import read_history, write_history
 from transformer.training.runs.stated import stated_options
 from transformer.translate.translator import Translator
 from ui.server import catalogue
+from ui.server.training import adam as shipped_adam
 from ui.server.training import gradients
-from ui.views.training import residuals
-from ui.views.training.history import table
+from ui.views.training.adam import section as adam
+from ui.views.training.dropout import section as dropout
+from ui.views.training.history.section import table
+from ui.views.training.residuals import section as residuals
 
 PAGE = "pages/training.py"
 TEXT = "one two three"
@@ -271,6 +280,92 @@ def test_trained_models_are_drawn_before_and_after_their_training():
     assert [row[2] for row in rows[1:4]] == [0, 1, 2]
 
 
+# --- Adam ---------------------------------------------------------------------------------------------------
+
+
+def test_adam_s_step_is_drawn_and_its_equations_have_the_numbers_of_the_chosen_step():
+    at = opened(view="adam", update="7")
+    found = shipped_adam.recording()
+    assert found is not None
+    steps = moments(found)
+    lines = {each["name"]: each for each in charts(at)[0]["data"]}
+    assert lines["Adam's step"]["y"] == [each.update for each in steps]
+    assert lines["g, the gradient"]["y"] == list(found.gradients)
+    assert lines["√v̂, its usual size"]["y"] == [each.square_corrected**0.5 for each in steps]
+    assert charts(at)[0]["layout"]["shapes"][0]["x0"] == 7
+    written = "".join(each.value for each in at.latex)
+    for value in (steps[6].mean, steps[6].square, steps[6].update, steps[6].square_before):
+        assert f"{value:.2e}".split("e")[0] in written
+    share = abs(steps[6].update) / steps[6].rate
+    assert f"At step 7, the gradient is {abs(found.gradients[6]) / steps[6].size:.2g} times" in words(at)
+    assert f"**{100 * share:.0f} % of the learning rate**" in words(at)
+    assert adam.table(found, steps)[7][:3] == (7, steps[6].rate, found.weights[6])
+
+
+def test_the_slider_of_the_step_writes_the_address():
+    at = opened(view="adam")
+    next(each for each in at.slider if each.label == "Step of training").set_value(1).run()
+    assert not at.exception
+    assert at.query_params["update"] == "1"
+    assert "only the sign of the gradient counts" in words(at)
+
+
+def test_without_the_recording_the_page_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(shipped_adam, "FILE", tmp_path / "adam.json")
+    assert "is not here" in opened(view="adam").info[0].value
+    (tmp_path / "adam.json").write_text("{}", encoding="utf-8")
+    assert "is damaged" in opened(view="adam").error[0].value
+
+
+# --- dropout ------------------------------------------------------------------------------------------------
+
+
+def flickered() -> tuple[Flicker, HeadView]:
+    """The own translation with dropout on, and the chosen head without it."""
+    model = catalogue.translator("random")
+    forced = model.force(TEXT, OWN)
+    view = forced.head("cross", 1, 2)
+    window = Window(0, len(forced.target_tokens), 0, len(forced.source_tokens))
+    return flicker(model, TEXT, forced.target_ids, AttentionKind.CROSS, window), view
+
+
+def cells(chart: dict) -> np.ndarray:
+    drawn = next(each["customdata"] for each in chart["data"] if each["type"] == "heatmap")
+    shape = [int(side) for side in drawn["shape"].split(",")]
+    values = np.frombuffer(base64.b64decode(drawn["bdata"]), drawn["dtype"]).reshape(shape)
+    return values[..., 0] if values.ndim == 3 else values
+
+
+def test_three_runs_and_what_flickers_are_beside_the_map_without_dropout():
+    at = opened(view="dropout", cross="2.3")
+    found, view = flickered()
+    without, moved, *runs = map(cells, charts(at))
+    np.testing.assert_allclose(without, view.weights, atol=1e-6)
+    np.testing.assert_allclose(moved, found.spread[1, 2], atol=1e-6)
+    for drawn, weights in zip(runs, found.shown[:, 1, 2], strict=True):
+        np.testing.assert_allclose(drawn, weights, atol=1e-6)
+        assert np.abs(drawn - without).max() > 0.001
+    row, column = np.unravel_index(found.spread[1, 2].argmax(), view.weights.shape)
+    mean, spread = found.mean[1, 2, row, column], found.spread[1, 2, row, column]
+    assert f"**{view.weights[row, column]:.2f}** without dropout, **{mean:.2f} ± {spread:.2f}**" in words(at)
+    rows = dropout.table(found, view)
+    assert len(rows) == 1 + view.weights.size
+    of_cell = [each[1, 2, 0, 0] for each in (*found.shown, found.mean, found.spread)]
+    assert rows[1][4:] == (view.weights[0, 0], *of_cell)
+
+
+def test_the_kind_and_the_head_of_dropout_are_in_the_address():
+    at = opened(view="dropout", kind="encoder", encoder="9.9")
+    assert "Encoder self-attention · layer 2 · head 4" in at.get("plotly_chart")[0].proto.alt
+    assert not at.exception
+
+
+def test_a_model_trained_without_dropout_has_nothing_that_flickers():
+    at = run(PAGE, model="copy", view="dropout")
+    assert not at.exception
+    assert "without dropout" in at.info[0].value
+
+
 # --- bad addresses ------------------------------------------------------------------------------------------
 
 
@@ -290,6 +385,11 @@ def test_trained_models_are_drawn_before_and_after_their_training():
         {"warmup": "soon", "view": "schedule"},
         {"warmup": "1e99", "view": "schedule"},
         {"depth": "5", "view": "residuals"},
+        {"kind": "x", "view": "dropout"},
+        {"cross": "x", "view": "dropout"},
+        {"update": "0", "view": "adam"},
+        {"update": "201", "view": "adam"},
+        {"update": "nan", "view": "adam"},
         {"depth": "1e99", "view": "residuals"},
     ],
     ids=str,

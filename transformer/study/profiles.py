@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from transformer.model.encodings.positions import Learned
 from transformer.model.sites import AttentionKind
 from transformer.model.transformer import Transformer
 from transformer.study.bootstrap import Floats, compare, ratio, rounded
+from transformer.study.cost import measuring
 from transformer.text.pairs import SentencePair
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
@@ -210,17 +210,9 @@ def _times(models: dict[str, Transformer], length: int) -> dict[str, list[float]
     return {name: each[1:] for name, each in times.items()}
 
 
-@torch.inference_mode()
 def peak_bytes(model: Transformer, length: int) -> int:
     """Peak memory of tensors while the encoder runs, without the weights (CPU)."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # otherwise the profiler logs two lines per run
-    with torch.profiler.profile(profile_memory=True) as profile:
-        model.encode(_ids(model, length))
-    held = peak = 0
-    for event in sorted(profile.events(), key=lambda event: event.time_range.start):
-        held += event.cpu_memory_usage if event.name == "[memory]" else event.self_cpu_memory_usage
-        peak = max(peak, held)
-    return peak
+    return measuring.peak_bytes(lambda: model.encode(_ids(model, length)))
 
 
 def _ids(model: Transformer, length: int) -> torch.Tensor:

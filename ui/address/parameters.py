@@ -32,6 +32,7 @@ from ui.address.values import (
     TEMPERATURES,
     TOP_KS,
     TOP_PS,
+    UPDATES,
     VIEWS,
     WARMUPS,
     WIDTHS,
@@ -136,9 +137,11 @@ class State:
         width: d_model of the schedule on that page.
         warmup: warm-up steps of that schedule.
         depth: layers of each stack of the untrained models on that page.
+        update: the step of the run in which that page follows one weight, from 1.
         run: the training run whose snapshots that page shows; None for the chosen model's or the bundled one.
         snapshot: the training step of the snapshot shown; None for the last one.
         born: the head of that run.
+        play: whether its snapshots are shown one after the other.
     """
 
     text: str | None = None
@@ -204,9 +207,11 @@ class State:
     width: int = 512
     warmup: int = 4000
     depth: int = 6
+    update: int = 28
     run: str | None = None
     snapshot: int | None = None
     born: Head | None = None
+    play: bool = False
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other")
@@ -248,9 +253,11 @@ PAGE_OWN = (
     "width",
     "warmup",
     "depth",
+    "update",
     "run",
     "snapshot",
     "born",
+    "play",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 KEEP = {"keep": "session"}
@@ -331,17 +338,19 @@ PARAMETERS: dict[str, Parameter] = {
     "smoothing": Parameter(decimal(*SMOOTHINGS), "{:g}".format),
     "width": Parameter(whole(*MODEL_WIDTHS, step=16), str),
     "warmup": Parameter(whole(*WARMUPS, step=100), str),
+    "update": Parameter(whole(*UPDATES), str),
     "depth": Parameter(lambda value: int(one_of(*map(str, DEPTHS))(value)), str),
     "run": Parameter(),
     "snapshot": Parameter(whole(*SNAPSHOTS), str),
     "born": _HEAD,
+    "play": _YES,
 }
 
 
 _NUMBERS = (
     *("d_model", "base", "positions", "offset"),
     *("temperature", "top_k", "top_p", "penalty", "draws", "seed"),
-    *("smoothing", "width", "warmup", "snapshot"),
+    *("smoothing", "width", "warmup", "update", "snapshot"),
 )
 """Values that are clamped to a range; if that changes a value, the page says so."""
 

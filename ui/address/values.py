@@ -53,6 +53,8 @@ WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
 
 PENALTIES, DRAWS = (0.0, 2.0), (1, 16)
 """Smallest and largest α and number of samples on the page Search."""
+UPDATES = (1, 200)
+"""First and last step of the recorded run on the page Training."""
 DEPTHS = (3, 6, 12)
 """Choices for the layers of the untrained models on the page Training."""
 SMOOTHINGS, WARMUPS, MODEL_WIDTHS = (0.0, 0.5), (100, 20_000), (32, 2048)

@@ -43,7 +43,7 @@ def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figu
     Args:
         parts: the panels, from the top down.
         x: what the horizontal axis shows.
-        mark: where a thin vertical line stands; None for none.
+        mark: where a thin vertical line stands, which a click moves; None for none.
     """
     inner = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
     layout: dict[str, Any] = {
@@ -52,8 +52,7 @@ def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figu
         "xaxis": titled_axis(x) | {"anchor": _axis(len(parts) - 1), "tickformat": ",d"},
         "dragmode": False,
         "hovermode": "closest",
-        "clickmode": "event+select",
-        "shapes": [] if mark is None else [_edge(mark)],
+        **({} if mark is None else {"shapes": [_edge(mark)], "clickmode": "event+select"}),
         **style.LEGEND,
     }
     data, above, named = list[dict[str, Any]](), 0, set[str]()
@@ -67,10 +66,19 @@ def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figu
         for each in part.lines:
             known = each.name in named | {part.title}
             named.add(each.name)
-            data.append(_line(each, x, _axis(number)) | {"showlegend": not known})
+            clicked = {} if mark is None else _CLICKED
+            data.append(_line(each, x, _axis(number)) | clicked | {"showlegend": not known})
     return style.figure(style.spec(data, layout))
 
 
+_UNSEEN = {"marker": {"opacity": 0}}
+_CLICKED = {
+    "mode": "lines+markers",
+    "marker": {"opacity": 0, "size": 8},
+    "selected": _UNSEEN,
+    "unselected": _UNSEEN,
+}
+"""Plotly reports clicks on markers only, so a line that can be clicked has some that nobody sees."""
 _FEW = {"nticks": 5, "tickformat": "~g", "zerolinecolor": "rgba(128,128,128,.5)"}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from transformer.hub.files import size
 from transformer.study.birth.appearing import Born, runs_of
 from transformer.study.birth.sentence import Frame, frames
@@ -10,6 +12,7 @@ from transformer.training.runs.snapshots import snapshot_steps
 from ui.server import catalogue, memory
 from ui.server.stores import NoRoomError, kept
 
+Tell = Callable[[int, int], object]
 USUAL = "birth"
 """The run that ships with the app."""
 
@@ -20,8 +23,14 @@ def runs() -> dict[str, tuple[int, ...]]:
     return {name: found[name] for name in sorted(found, key=lambda name: name != USUAL) if found[name]}
 
 
-def through(name: str, text: str, target: str) -> tuple[Frame, ...]:
+def through(name: str, text: str, target: str, tell: Tell) -> tuple[Frame, ...]:
     """A sentence and its translation through every snapshot of a run.
+
+    Args:
+        name: the run.
+        text: the sentence.
+        target: its translation.
+        tell: hears the step of each snapshot, and how many have read the sentence.
 
     Raises:
         ValueError: a text cannot be read, a snapshot is damaged, or the model does not fit into memory.
@@ -31,7 +40,11 @@ def through(name: str, text: str, target: str) -> tuple[Frame, ...]:
     def make() -> tuple[Frame, ...]:
         if memory.available() < (needed := memory.of_model(path)):
             raise NoRoomError(f"A snapshot of {name} needs {size(needed)} of memory, but less is free.")
-        return tuple(frames(path, text, target, name))
+        found = []
+        for frame in frames(path, text, target, name):
+            found.append(frame)
+            tell(frame.step, len(found))
+        return tuple(found)
 
     found: tuple[Frame, ...] = kept("births").get((name, catalogue.changed(path), text, target), make)
     return found

@@ -9,9 +9,13 @@ from ui.address import session
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
-from ui.views.training import history, loss, residuals, schedule, shown
+from ui.views.training import cost, loss, schedule, shown
+from ui.views.training.adam import section as adam
 from ui.views.training.birth import section as birth
+from ui.views.training.dropout import section as dropout
 from ui.views.training.here import section as here
+from ui.views.training.history import section as history
+from ui.views.training.residuals import section as residuals
 
 _SECTIONS = {
     "shown": "what it is shown",
@@ -19,6 +23,9 @@ _SECTIONS = {
     "schedule": "schedule",
     "history": "how it went",
     "residuals": "residuals and norms",
+    "adam": "Adam",
+    "dropout": "dropout",
+    "cost": "cost",
     "birth": "birth of a head",
     "here": "train here",
 }
@@ -28,6 +35,9 @@ _TOLD = {
     "schedule": "The learning rate rises while training warms up, then falls. Here is how, step by step.",
     "history": "What this model's own training measured, from its first step to its last.",
     "residuals": "The gradient of every layer, with residual connections and LayerNorm and without.",
+    "adam": "How the optimiser turns one weight's gradients into steps.",
+    "dropout": "Your sentence with dropout on, as in training: the maps of a head, and what flickers.",
+    "cost": "What a layer of each kind costs: Table 1 of the paper, beside time and memory measured.",
     "birth": "Heads are not built in: training makes them. Move the slider and watch your sentence.",
     "here": "A small model learns a small task on this server, in a minute or two. Watch it learn.",
 }
@@ -37,6 +47,9 @@ _SHOWS = {
     "schedule": schedule.show,
     "history": history.show,
     "residuals": residuals.show,
+    "adam": adam.show,
+    "dropout": dropout.show,
+    "cost": cost.show,
     "birth": birth.show,
     "here": here.show,
 }

@@ -18,7 +18,7 @@ from ui.controls.export import Table
 from ui.controls.text import plain
 from ui.server import computed
 from ui.server.opened import Opened
-from ui.views.training import told
+from ui.views.training import parallel, told
 
 _MASKED = 32
 """Most positions whose mask is drawn."""
@@ -49,6 +49,7 @@ def show(opened: Opened, now: State) -> None:
     st.markdown(told.parted(lesson))
     _ways(lesson, columns, first, model)
     _mask(opened)
+    parallel.show()
 
 
 def columns_of(lesson: Lesson) -> list[Column]:

@@ -40,13 +40,11 @@ class Seen:
         run: name of the run.
         frames: the sentence at each snapshot.
         given: the model whose translation every snapshot reads; None if the visitor wrote it.
-        playing: whether each run of the fragment shows the next snapshot.
     """
 
     run: str
     frames: tuple[Frame, ...]
     given: str | None
-    playing: bool
 
     @property
     def steps(self) -> list[int]:
@@ -56,22 +54,31 @@ class Seen:
 
 def show(seen: Seen) -> None:
     """Draws the snapshot of the state, or the one after it while the visitor plays."""
-    chosen = place(seen.steps, session.current().snapshot)
-    if seen.playing:
-        chosen = (chosen + 1) % len(seen.frames)
-        session.resolve(snapshot=seen.steps[chosen])
-    now, frame = session.current(), seen.frames[chosen]
-    _slider(seen, chosen)
+    if session.current().play and _next(seen):
+        st.rerun()
+    now = session.current()
+    chosen = place(seen.steps, now.snapshot)
+    frame, kind = seen.frames[chosen], now.kind or "cross"
+    _slider(seen, chosen, now.play)
     st.markdown(told.snapshot(seen.frames, chosen, seen.given))
-    kind = now.kind or "cross"
     head = head_of(now, seen.run, kind, frame.forced)
     left, right = st.columns([1.05, 1], gap="medium")
     with left:
-        _map(seen, frame.forced.head(kind, *head))
+        _map(frame.forced.head(kind, *head))
     with right:
-        _tiles(seen, frame.forced, kind, head)
+        _tiles(frame.forced, kind, head)
         _losses(seen, chosen)
     _every(seen)
+
+
+def _next(seen: Seen) -> bool:
+    """Goes on to the next snapshot, after the last one to the first; returns whether this was the last."""
+    chosen = (place(seen.steps, session.current().snapshot) + 1) % len(seen.frames)
+    if chosen < len(seen.frames) - 1:
+        session.resolve(snapshot=seen.steps[chosen])
+        return False
+    session.change(snapshot=None, play=False)
+    return True
 
 
 def place(steps: list[int], step: int | None) -> int:
@@ -88,14 +95,14 @@ def head_of(now: State, run: str, kind: str, shown: Translation) -> Head:
     return min(layer, site.n_layers - 1), min(head, shown.config.n_heads - 1)
 
 
-def _slider(seen: Seen, chosen: int) -> None:
+def _slider(seen: Seen, chosen: int, playing: bool) -> None:
     steps = seen.steps
     st.select_slider(
         "Training step",
         steps,
         steps[chosen],
         format_func=lambda step: f"{step:,}",
-        disabled=seen.playing,
+        disabled=playing,
         **pickers.control("snapshot", steps[chosen], lambda step: _take(seen, int(step)), map(str, steps)),
     )
 
@@ -104,7 +111,7 @@ def _take(seen: Seen, step: int) -> None:
     session.change(snapshot=None if step == seen.steps[-1] else step)
 
 
-def _map(seen: Seen, view: HeadView) -> None:
+def _map(view: HeadView) -> None:
     caption = captions.caption(view).replace("{step}", "")
     key = "training-birth-map"
     st.html(f"<style>.st-key-{key} {{ overflow-x: auto; }}</style>")
@@ -124,7 +131,7 @@ def _map(seen: Seen, view: HeadView) -> None:
         export.pictures(name, {name: picture})
 
 
-def _tiles(seen: Seen, shown: Translation, kind: str, head: Head) -> None:
+def _tiles(shown: Translation, kind: str, head: Head) -> None:
     site = next(each for each in shown.config.sites.values() if each.kind.value == kind)
     tiles = [
         [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.base import labels
+from transformer.study.birth.sentence import Frame
 from transformer.text.vocabulary import clean
 from ui.address import session
 from ui.address.parameters import State
@@ -30,13 +31,23 @@ def show(opened: Opened, now: State) -> None:
         return
     name = _run(opened, now, list(runs))
     text, target = clean(export.sentence_of(now)), opened.translation.text
-    with st.spinner(f"Reading the sentence with {len(runs[name])} snapshots"):
-        frames = births.through(name, text, target)
-    playing = _controls(name, list(runs), now)
+    frames = _through(name, text, target, len(runs[name]))
+    _controls(name, list(runs), now)
     given = opened.asked.model if now.target is None else None
-    seen = lapse.Seen(name, frames, given, playing)
-    st.fragment(lapse.show, run_every=_TICK if playing else None)(seen)
+    st.fragment(lapse.show, run_every=_TICK if now.play else None)(lapse.Seen(name, frames, given))
     appearing.show(births.born(name), name)
+
+
+def _through(name: str, text: str, target: str, count: int) -> tuple[Frame, ...]:
+    """The sentence through all snapshots, with a bar while they read it."""
+    bar = st.empty()
+
+    def tell(step: int, read: int) -> None:
+        bar.progress(read / count, f"Reading the sentence with the snapshot of step {step:,}")
+
+    frames = births.through(name, text, target, tell)
+    bar.empty()
+    return frames
 
 
 def _run(opened: Opened, now: State, runs: list[str]) -> str:
@@ -51,8 +62,8 @@ def _run(opened: Opened, now: State, runs: list[str]) -> str:
     return opened.asked.model if opened.asked.model in runs else runs[0]
 
 
-def _controls(name: str, runs: list[str], now: State) -> bool:
-    """The choice of the run and of the kind; returns whether the visitor plays."""
+def _controls(name: str, runs: list[str], now: State) -> None:
+    """The choice of the run and of the kind, and Play."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         if len(runs) > 1:
             with st.container(width=220):
@@ -64,12 +75,9 @@ def _controls(name: str, runs: list[str], now: State) -> bool:
                     **pickers.control("run", name, _take_run, runs),
                 )
         pickers.kind_picker(now.kind or "cross", lambda kind: session.change(kind=kind, born=None))
-        return st.toggle("Play", key="birth.play", on_change=_stop)
-
-
-def _stop() -> None:
-    """Writes the snapshot that is shown to the address, which stays as it is while the visitor plays."""
-    session.change()
+        st.toggle(
+            "Play", now.play, **pickers.control("birth.play", now.play, lambda on: session.change(play=on))
+        )
 
 
 def _take_run(name: str) -> None:

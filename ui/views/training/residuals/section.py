@@ -18,7 +18,7 @@ from ui.controls.export import Table
 from ui.controls.text import plain
 from ui.server.opened import Opened
 from ui.server.training import gradients
-from ui.views.training import depth_told
+from ui.views.training.residuals import told
 
 _SEEING = (
     "Each point is the norm of the gradient of a layer's weights. Training needs it at a similar size in "
@@ -46,7 +46,7 @@ def show(_opened: Opened, now: State) -> None:
     """Draws the section."""
     _control(now.depth)
     found = gradients.untrained(now.depth)
-    st.markdown(depth_told.untrained(found, now.depth))
+    st.markdown(told.untrained(found, now.depth))
     _picture(
         "residuals",
         lines(found),
@@ -54,7 +54,7 @@ def show(_opened: Opened, now: State) -> None:
         f"initialisation · {now.depth} layers each, d_model 32, the same weights for all six · values below "
         "10⁻¹⁰ lie under the axis, where rounding decides",
         lambda: pickers.seen("What am I seeing?", _SEEING, _FORMULA),
-        lambda: table({depth_told.variant(each): values for each, values in found.items()}),
+        lambda: table({told.variant(each): values for each, values in found.items()}),
     )
     _trained()
 
@@ -74,7 +74,7 @@ def _trained() -> None:
     if not found:
         return
     st.markdown("##### The same number after training")
-    st.markdown(depth_told.trained(found))
+    st.markdown(told.trained(found))
     _picture(
         "after training",
         trained_lines(found),
@@ -95,7 +95,7 @@ def lines(found: Mapping[Variant, Gradients]) -> list[Layers]:
     """A line for each variant: its colour says where LayerNorm stands, dashes that there is no residual."""
     return [
         Layers(
-            depth_told.variant(each),
+            told.variant(each),
             values.encoder,
             values.decoder,
             _HUES[each.norm] if each.layer_norm else style.CHOSEN,

@@ -15,7 +15,7 @@ from ui.controls.export import Table
 from ui.controls.text import plain
 from ui.server import catalogue, computed
 from ui.server.opened import Opened
-from ui.views.training import log_told
+from ui.views.training.history import told
 
 _SEEING = (
     "Grey: single steps, which differ because their batches do. Purple: their mean over the steps around. "
@@ -32,8 +32,8 @@ def show(opened: Opened, _now: State) -> None:
         st.info(_NONE, icon=":material/info:")
         return
     name = catalogue.translator(opened.asked.model).name
-    st.markdown(log_told.history(found))
-    caption = log_told.caption(found, name)
+    st.markdown(told.history(found))
+    caption = told.caption(found, name)
 
     def draw() -> go.Figure:
         return panels(parts(found), "step")

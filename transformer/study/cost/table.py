@@ -1,0 +1,51 @@
+"""Table 1 of the paper: kinds of layers, what they cost, and how far information travels. No PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+KERNEL = 3
+"""k, the width of the convolution's kernel."""
+BLOCK = 64
+"""Tokens of a block of restricted attention."""
+NEIGHBOURHOOD = 3 * BLOCK
+"""r: a token attends to its own block and to those before and after it."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A kind of layer, as in Table 1; n tokens of d dimensions, in LaTeX.
+
+    Attributes:
+        name: The kind.
+        complexity: Operations per layer.
+        sequential: Fewest operations that must follow one another.
+        path: Longest way between two positions.
+        operations: The complexity in numbers, by n and d.
+    """
+
+    name: str
+    complexity: str
+    sequential: str
+    path: str
+    operations: Callable[[float, float], float]
+
+
+LAYERS = {
+    "attention": Layer("self-attention", r"O(n^2 \cdot d)", "O(1)", "O(1)", lambda n, d: n * n * d),
+    "recurrent": Layer("recurrent", r"O(n \cdot d^2)", "O(n)", "O(n)", lambda n, d: n * d * d),
+    "convolutional": Layer(
+        "convolutional", r"O(k \cdot n \cdot d^2)", "O(1)", r"O(\log_k n)", lambda n, d: KERNEL * n * d * d
+    ),
+    "restricted": Layer(
+        "restricted self-attention",
+        r"O(r \cdot n \cdot d)",
+        "O(1)",
+        "O(n / r)",
+        lambda n, d: min(NEIGHBOURHOOD, n) * n * d,
+    ),
+}
+"""The rows of Table 1, by the names that `cost.json` uses."""
+WRITTEN = "written"
+"""Self-attention once more, with its n × n weights in memory instead of fused; measured besides."""

@@ -1,0 +1,160 @@
+"""Adam on one weight of a real run: its gradient, both running means, and the step that they make."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.storage.files import CheckpointError, read_json, write_json
+from transformer.training.trainer import Trainer, train
+
+MOST_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a run did to one weight.
+
+    Attributes:
+        parameter: The weight's matrix, as the model names it.
+        place: Its row and column, from 0.
+        beta1, beta2, epsilon, weight_decay: Those of the optimiser.
+        rates: The learning rate of every step.
+        gradients: The weight's gradient at every step, after clipping.
+        weights: The weight before every step.
+    """
+
+    parameter: str
+    place: tuple[int, ...]
+    beta1: float
+    beta2: float
+    epsilon: float
+    weight_decay: float
+    rates: tuple[float, ...]
+    gradients: tuple[float, ...]
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Adam at one step (Kingma and Ba 2015, algorithm 1; section 5.3 of the paper).
+
+    Attributes:
+        step: From 1.
+        gradient: g.
+        mean_before: m of the step before; 0 at the first.
+        square_before: v of the step before.
+        mean: m, the running mean of the gradient.
+        square: v, the running mean of its square.
+        mean_corrected: m / (1 − β₁ᵗ).
+        square_corrected: v / (1 − β₂ᵗ).
+        rate: The learning rate.
+        update: What Adam adds to the weight.
+        decay: What weight decay adds to it (Loshchilov and Hutter 2019).
+    """
+
+    step: int
+    gradient: float
+    mean_before: float
+    square_before: float
+    mean: float
+    square: float
+    mean_corrected: float
+    square_corrected: float
+    rate: float
+    update: float
+    decay: float
+
+    @property
+    def size(self) -> float:
+        """The usual size of the gradient: √v̂."""
+        return math.sqrt(self.square_corrected)
+
+
+def record(trainer: Trainer, parameter: str, place: tuple[int, ...]) -> Recording:
+    """Trains to the end of the run, and records what happens to one weight.
+
+    Args:
+        trainer: A trainer at its first step.
+        parameter: A matrix of its model, to which weight decay applies.
+        place: The weight in it, from 0.
+    """
+    matrix = dict(trainer.model.named_parameters())[parameter]
+    gradients, weights = list[float](), list[float]()
+
+    def note(*_: Any) -> None:
+        assert matrix.grad is not None
+        gradients.append(float(matrix.grad[place]))
+        weights.append(float(matrix.detach()[place]))
+
+    handle = trainer.optimizer.register_step_pre_hook(note)
+    try:
+        rates = [done.learning_rate for done in train(trainer)]
+    finally:
+        handle.remove()
+    options = trainer.options
+    return Recording(
+        parameter,
+        place,
+        options.beta1,
+        options.beta2,
+        options.epsilon,
+        options.weight_decay,
+        tuple(rates),
+        tuple(gradients),
+        tuple(weights),
+    )
+
+
+def moments(found: Recording) -> tuple[Moment, ...]:
+    """Adam's arithmetic at every step of a recording."""
+    made, mean, square = list[Moment](), 0.0, 0.0
+    for i, (rate, gradient, weight) in enumerate(
+        zip(found.rates, found.gradients, found.weights, strict=True), start=1
+    ):
+        before = mean, square
+        mean = found.beta1 * mean + (1 - found.beta1) * gradient
+        square = found.beta2 * square + (1 - found.beta2) * gradient**2
+        corrected = mean / (1 - found.beta1**i), square / (1 - found.beta2**i)
+        update = -rate * corrected[0] / (math.sqrt(corrected[1]) + found.epsilon)
+        decay = -rate * found.weight_decay * weight
+        made.append(Moment(i, gradient, *before, mean, square, *corrected, rate, update, decay))
+    return tuple(made)
+
+
+def write_recording(path: Path, found: Recording, about: dict[str, str]) -> None:
+    """Writes a recording as JSON, with texts about how it was made."""
+    write_json(path, about | asdict(found))
+
+
+def read_recording(path: Path) -> Recording:
+    """Reads what `write_recording` wrote.
+
+    Raises:
+        CheckpointError: The file is missing or damaged.
+    """
+    values = read_json(path)
+    try:
+        columns = [tuple(map(_number, values[name])) for name in ("rates", "gradients", "weights")]
+        (steps,) = {len(column) for column in columns}
+        if not 1 <= steps <= MOST_STEPS:
+            raise ValueError
+        return Recording(
+            str(values["parameter"]),
+            tuple(int(_number(each)) for each in values["place"]),
+            _number(values["beta1"]),
+            _number(values["beta2"]),
+            _number(values["epsilon"]),
+            _number(values["weight_decay"]),
+            *columns,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged; write it again with `transformer adam`.") from error
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise ValueError
+    return float(value)

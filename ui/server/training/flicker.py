@@ -1,0 +1,30 @@
+"""The visitor's sentence with dropout on, computed once for each part of its maps."""
+
+from __future__ import annotations
+
+from transformer import Translation, Window
+from transformer.model.sites import AttentionKind
+from transformer.study.learning.flicker import Flicker, flicker
+from ui.server.catalogue import translator
+from ui.server.stores import kept
+
+
+def with_dropout(name: str, translation: Translation, kind: str, window: Window) -> Flicker:
+    """The maps of one kind in several runs with dropout.
+
+    Args:
+        name: the model.
+        translation: gives source and target, which is forced.
+        kind: encoder, decoder or cross.
+        window: the part of the maps.
+
+    Raises:
+        NoModelError: the run was opened from a file.
+    """
+    model = translator(name)
+    text, target = translation.source_text, translation.target_ids
+    found: Flicker = kept("flickers").get(
+        (name, text, target, kind, window, id(model)),
+        lambda: flicker(model, text, target, AttentionKind(kind), window),
+    )
+    return found

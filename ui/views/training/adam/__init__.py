@@ -1,0 +1,1 @@
+"""Adam on one weight of a real run."""

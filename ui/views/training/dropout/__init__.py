@@ -1,0 +1,1 @@
+"""Dropout: the same sentence several times, and what flickers."""

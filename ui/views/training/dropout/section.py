@@ -1,0 +1,145 @@
+"""Dropout: the map of a head in three runs with dropout, without it, and what flickers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures import heatmap
+from figures.base import labels
+from figures.base.captions import badge
+from figures.pages.masks import weight_map
+from figures.pages.training.flicker import flicker_map
+from transformer import Window
+from transformer.study.learning.flicker import SHOWN, Flicker
+from transformer.trace.view import HeadView
+from ui.address import session
+from ui.address.parameters import State
+from ui.controls import export, pickers
+from ui.controls.export import Picture, Table
+from ui.controls.text import plain
+from ui.linked_view import Head, window_around
+from ui.server import catalogue, runs
+from ui.server.opened import Opened
+from ui.server.training.flicker import with_dropout
+from ui.views.training.dropout import told
+
+_SEEING = (
+    "In training, dropout sets each number of an embedding, and of what a sub-layer adds to the stream, to "
+    "zero with a fixed probability, and scales up the rest. Attention weights themselves are not dropped "
+    "here: they flicker because their queries and keys do. Outside training, nothing is dropped."
+)
+_FORMULA = r"\mathrm{Sublayer}'(x) = \frac{d \odot \mathrm{Sublayer}(x)}{1-p}, \qquad P(d_i = 0) = p"
+_SIZE = 300
+_CELLS = 40
+"""Most rows and columns of a map here."""
+
+
+def show(opened: Opened, now: State) -> None:
+    """Draws the section."""
+    model = opened.asked.model
+    if not catalogue.translator(model).config.dropout:
+        st.info("This model was trained without dropout, so nothing would flicker.", icon=":material/info:")
+        return
+    kind = now.kind or "cross"
+    head = _head(model, kind, getattr(now, kind))
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        pickers.kind_picker(kind, lambda name: session.change(kind=name))
+        with st.container(width=260):
+            pickers.head_picker(kind, head, model)
+    window = _window(opened, now, kind)
+    view = opened.translation.head(kind, *head, window)
+    found = with_dropout(model, opened.translation, kind, window)
+    st.markdown(told.flickers(found, view))
+    drawn = pictures(found, view)
+    _maps(drawn)
+    st.caption(plain(f"{told.where(view)} · without dropout: {badge(view.audit)['text']}"))
+    with st.container(horizontal=True, gap="small"):
+        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+        export.pictures("dropout", drawn)
+
+
+def _head(model: str, kind: str, asked: Head | None) -> Head:
+    """The head that the address names, within the model."""
+    layers, heads = catalogue.sizes(model)[kind]
+    layer, head = runs.default_head(model, kind) if asked is None else asked
+    return min(layer, layers - 1), min(head, heads - 1)
+
+
+def _window(opened: Opened, now: State, kind: str) -> Window:
+    """The part of the maps around the cursor."""
+    run, step, source = opened.translation, now.step or 0, now.source or 0
+    rows = (len(run.source_tokens), source) if kind == "encoder" else (len(run.target_tokens), step)
+    keys = (len(run.target_tokens), step) if kind == "decoder" else (len(run.source_tokens), source)
+    ends = [window_around(length, min(place, length - 1), _CELLS) for length, place in (rows, keys)]
+    return Window(*ends[0], *ends[1])
+
+
+def pictures(found: Flicker, view: HeadView) -> dict[str, Picture]:
+    """The maps by name: without dropout, what flickers, and each run that is shown."""
+    place = view.layer, view.head
+    where = told.where(view)
+    with_it = f"With dropout, {labels.number(100 * found.rate, 'g')} %"
+    drawn: dict[str, tuple[Callable[[], go.Figure], str]] = {
+        "without": (lambda: heatmap(view, _SIZE), "Without dropout"),
+        "flickers": (
+            lambda: flicker_map(view, found.spread[place], found.runs, _SIZE),
+            f"What flickers: standard deviation over {found.runs} runs with dropout",
+        ),
+    } | {
+        f"seed {seed}": (_drawn(view, found.shown[(i, *place)]), f"{with_it}, seed {seed}")
+        for i, seed in enumerate(SHOWN)
+    }
+    return {
+        name: Picture(
+            make,
+            f"{title} · {where}",
+            view.audit if name == "without" else None,
+            table=lambda: table(found, view),
+        )
+        for name, (make, title) in drawn.items()
+    }
+
+
+def _drawn(view: HeadView, weights: np.ndarray) -> Callable[[], go.Figure]:
+    return lambda: weight_map(view, weights, _SIZE)
+
+
+def _maps(found: dict[str, Picture]) -> None:
+    names = list(found)
+    for row in (names[:2], names[2:]):
+        for name, column in zip(row, st.columns(3, gap="small"), strict=False):
+            with column:
+                _map(name, found[name])
+
+
+def _map(name: str, found: Picture) -> None:
+    key, title = name.replace(" ", "-"), found.caption.partition(" · ")[0]
+    st.caption(plain(title))
+    st.plotly_chart(
+        found.make(),
+        width="content",
+        key=f"training.dropout.{key}",
+        config={"displayModeBar": False},
+        alt=found.caption,
+    )
+
+
+def table(found: Flicker, view: HeadView) -> Table:
+    """Every cell as a row of numbers, for CSV; programs count from 0."""
+    names = ("query", "key", "query token", "key token", "without dropout")
+    place, first = (view.layer, view.head), (view.window.query_start, view.window.key_start)
+    rows = [
+        (
+            *(first[0] + i, first[1] + j, query, key, float(view.weights[i, j])),
+            *(float(each[(*place, i, j)]) for each in found.shown),
+            *(float(found.mean[(*place, i, j)]), float(found.spread[(*place, i, j)])),
+        )
+        for i, query in enumerate(told.rows(view))
+        for j, key in enumerate(view.key_tokens)
+        if view.mask[i, j]
+    ]
+    return [(*names, *(f"seed {seed}" for seed in SHOWN), "mean", "standard deviation"), *rows]

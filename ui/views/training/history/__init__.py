@@ -1,0 +1,1 @@
+"""How a model's training went, from its log."""

@@ -1,0 +1,68 @@
+"""What one pass over the whole target saves: time of training's way and of inference's, by target length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.pages.training.cost import Cost, costs
+from ui.controls import export, pickers
+from ui.controls.export import Table
+from ui.controls.text import plain
+from ui.server.training.costs import measured
+from ui.views.training import prices
+
+Json = dict[str, Any]
+_WAYS = {
+    "parallel": "all at once (training)",
+    "cached": "one by one, keys and values kept",
+    "again": "one by one, computed again",
+}
+_SEEING = (
+    "The decoder predicts targets of several lengths in three ways. In training, one pass computes all "
+    "positions. Inference needs a pass per token: with a cache, a pass computes one position; without one, "
+    "all positions so far. The first two do almost the same arithmetic. One pass saves reading the weights, "
+    "and starting every operation, anew for each token."
+)
+
+
+def show() -> None:
+    """Draws the times; nothing if none were measured."""
+    found = measured()
+    if found is None:
+        return
+    decoding = found["decoding"]
+    lines = [
+        Cost(way, name, decoding["lengths"], decoding["ways"][way]["milliseconds"])
+        for way, name in _WAYS.items()
+    ]
+    caption = (
+        f"Processor time of the decoder by target length, source of {decoding['source']} tokens · "
+        f"{decoding['model']} · {prices.where(found)}"
+    )
+
+    def draw() -> go.Figure:
+        return costs(lines, ("tokens of the target", "ms"))
+
+    st.markdown("##### One pass, or one pass per token")
+    st.markdown(prices.ways(found))
+    st.plotly_chart(draw(), key="training.parallel", config={"displayModeBar": False}, alt=caption)
+    st.caption(plain(caption))
+    with st.container(horizontal=True, gap="small"):
+        pickers.seen("What am I seeing?", _SEEING)
+        export.picture("parallel", draw, caption, sentence=False, table=lambda: table(decoding))
+
+
+def table(decoding: Json) -> Table:
+    """The times and their ratio to one pass, for CSV."""
+    parallel = decoding["ways"]["parallel"]["milliseconds"]
+    rows = [
+        (way, length, least, middle, least / one)
+        for way, values in decoding["ways"].items()
+        for length, least, middle, one in zip(
+            decoding["lengths"], values["milliseconds"], values["medians"], parallel, strict=True
+        )
+    ]
+    return [("way", "tokens", "least ms", "median ms", "ratio to one pass"), *rows]

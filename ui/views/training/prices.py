@@ -1,0 +1,122 @@
+"""What layers and decoding cost, in sentences and in a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformer.study.cost.fitting import meeting
+from transformer.study.cost.table import LAYERS, NEIGHBOURHOOD, WRITTEN
+from ui.controls.text import plain
+
+Json = dict[str, Any]
+_NAMES = {
+    "attention": "self-attention (fused)",
+    WRITTEN: "self-attention (written out)",
+    "recurrent": "recurrent (LSTM)",
+    "convolutional": "convolutional",
+    "restricted": "restricted self-attention",
+}
+_WRITTEN = "the same, its weights kept"
+
+
+def name(kind: str) -> str:
+    """A kind of layer as it was measured."""
+    return _NAMES.get(kind, kind)
+
+
+def nearest(found: Json, d: int) -> int:
+    """The measured width nearest to another, by their ratio."""
+    return min(map(int, found["widths"]), key=lambda each: max(each / d, d / each))
+
+
+def where(found: Json) -> str:
+    """When and on what machine it was measured."""
+    machine = found["machine"]
+    threads = f"{machine['threads']} thread{'s' * (machine['threads'] != 1)}"
+    computer = f"{machine['processor']}, {machine['cores']} cores"
+    return f"{computer}, {threads}, torch {machine['torch']}, {found['date']}"
+
+
+def power(cell: Json | None) -> str:
+    """An exponent of n with its interval, in LaTeX: `$n^{1.70}$ (1.62 to 1.79)`."""
+    if cell is None:
+        return "not fitted"
+    return f"$n^{{{cell['value']:.2f}}}$ ({cell['low']:.2f} to {cell['high']:.2f})"
+
+
+def basis(found: Json, width: int) -> str:
+    """How the exponents were made."""
+    lengths = _fitted(found)
+    return (
+        f"k = {found['kernel']}, r = {NEIGHBOURHOOD} (blocks of {found['block']} and their neighbours). "
+        f"Exponents: a straight line through the logarithms at n = {lengths[0]:,} to {lengths[-1]:,} "
+        f"({len(lengths)} lengths), with the line's 95 % interval; d = {width}; the least of "
+        f"{found['repeats']} runs, in processor time; {where(found)}."
+    )
+
+
+def growth(found: Json, width: int) -> str:
+    """How time and memory grow with n."""
+    kinds, lengths = found["widths"][str(width)], _fitted(found)
+    return (
+        f"Measured at d = {width} from {lengths[0]:,} to {lengths[-1]:,} tokens: the time of self-attention "
+        f"grows like {_bare(kinds['attention']['time'])}, that of the LSTM like "
+        f"{_bare(kinds['recurrent']['time'])}. If every weight is kept, self-attention's memory grows like "
+        f"{_bare(kinds[WRITTEN]['memory'])}; fused, like {_bare(kinds['attention']['memory'])}."
+    )
+
+
+def _bare(cell: Json | None) -> str:
+    return "an unknown power of $n$" if cell is None else f"**$n^{{{cell['value']:.2f}}}$**"
+
+
+def _fitted(found: Json) -> list[int]:
+    """The lengths from which exponents were fitted."""
+    later = [n for n in found["lengths"] if n >= found["fitted_from"]]
+    return later or list(found["lengths"])
+
+
+def table(found: Json, width: int) -> str:
+    """Table 1 with the measured exponents beside it, in Markdown."""
+    kinds = found["widths"][str(width)]
+    rows = [
+        f"| {layer.name} | ${layer.complexity}$ | ${layer.sequential}$ | ${layer.path}$ "
+        f"| {power(kinds[kind]['time'])} | {power(kinds[kind]['memory'])} |"
+        for kind, layer in LAYERS.items()
+    ]
+    written = kinds[WRITTEN]
+    rows.insert(1, f"| {_WRITTEN} | | | | {power(written['time'])} | {power(written['memory'])} |")
+    head = "| layer | complexity | sequential operations | longest path | time here | memory here |"
+    return "\n".join([head, "| --- | --- | --- | --- | --- | --- |", *rows])
+
+
+def meets(found: Json, d: int, width: int) -> str:
+    """From which length on self-attention costs more than a recurrent layer: counted, and measured."""
+    kinds, lengths = found["widths"][str(width)], found["lengths"]
+    times = (kinds[kind]["milliseconds"] for kind in ("attention", "recurrent"))
+    met = meeting(lengths, *times)
+    told = f"Counted, self-attention costs more than a recurrent layer from **n = {d:,}** on."
+    if met is not None:
+        return (
+            f"{told} Measured at d = {width}, it took longer from about **{round(met, -1):,.0f} tokens** on: "
+            "a real layer also has projections, and a step of the LSTM cannot begin before the one before "
+            "it has ended."
+        )
+    first = kinds["attention"]["milliseconds"][0] > kinds["recurrent"]["milliseconds"][0]
+    when = "at every length" if first else "at no length"
+    span = f"from {lengths[0]:,} to {lengths[-1]:,} tokens"
+    return f"{told} Measured at d = {width}, it took longer {when} {span}."
+
+
+def ways(found: Json) -> str:
+    """How much longer inference takes than one pass in parallel."""
+    decoding = found["decoding"]
+    lengths, ways = decoding["lengths"], decoding["ways"]
+    last = lengths[-1]
+    parallel, cached, again = (ways[each]["milliseconds"][-1] for each in ("parallel", "cached", "again"))
+    return (
+        f"At {last} target tokens, the decoder of {plain(decoding['model'])} takes {parallel:.3g} ms in one "
+        f"pass, **{cached / parallel:.1f} times** as long one token after the other with the keys and values "
+        f"of earlier tokens kept, and **{again / parallel:.0f} times** as long if every step computes them "
+        "again."
+    )

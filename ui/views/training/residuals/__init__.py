@@ -1,0 +1,1 @@
+"""Gradients by layer, with residual connections and LayerNorm and without."""
