@@ -26,8 +26,8 @@ _MAP, _TILES = 400, 400
 """Px of the large map, and of the map of all heads."""
 _SEEING = (
     "While this model was trained, its weights were kept after the steps on the slider; step 0 is the "
-    "untrained model. Every snapshot reads your sentence and the same translation, so only the weights change. "
-    "A click on a tile opens that head, a click on a point of the loss its snapshot."
+    "untrained model. Every snapshot reads your sentence and the same translation, so only the weights "
+    "change. A click on a tile opens that head, a click on a point of the loss its snapshot."
 )
 
 
