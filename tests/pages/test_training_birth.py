@@ -18,9 +18,16 @@ from transformer.text.vocabulary import Tokenizer
 from transformer.training.runs.snapshots import load_snapshot
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
+from ui.server import catalogue
 
 PAGE = "pages/training.py"
 TEXT, OWN = "one two three", "eins drei zwei"
+
+
+@pytest.fixture(autouse=True)
+def no_bundled_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only the runs of these tests are there."""
+    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path / "none")
 
 
 @pytest.fixture

@@ -131,7 +131,9 @@ def test_something_has_appeared_from_the_step_on_from_which_it_lasts(
 
 
 @pytest.mark.parametrize(
-    "run", [each for each in BUNDLED.iterdir() if each.is_dir() and snapshot_steps(each)], ids=str
+    "run",
+    [each for each in BUNDLED.iterdir() if each.is_dir() and snapshot_steps(each)],
+    ids=lambda path: path.name,
 )
 def test_a_bundled_run_has_its_own_statistics_with_two_more_seeds_and_is_small(run: Path) -> None:
     values = birth_of(run)
