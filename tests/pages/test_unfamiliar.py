@@ -1,4 +1,4 @@
-"""The line about texts unlike the training texts: when it stands on a page, and what it offers."""
+"""The line about texts unlike those that the model knows best: when it stands on a page, what it offers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def captions(at: AppTest) -> list[str]:
 
 
 def line(at: AppTest) -> list[str]:
-    return [text for text in captions(at) if "Unlike the training texts" in text]
+    return [text for text in captions(at) if "Unlike what this model knows best" in text]
 
 
 def offers(at: AppTest) -> list[str]:

@@ -92,7 +92,7 @@ def _familiarity(directory: Path) -> str:
     if measure is None:
         return "No `familiarity.json` was made for this model."
     known, unknown = (percent(measure.flagged[name]) for name in ("known", "unknown"))
-    return f"It flags {known} of other texts like the training texts and {unknown} of others unlike them."
+    return f"It flags {known} of other texts like these and {unknown} of others unlike them."
 
 
 def _row(*cells: str) -> str:

@@ -1,4 +1,4 @@
-"""`python -m transformer familiarity`: chooses when a text counts as unlike a model's training texts."""
+"""`python -m transformer familiarity`: chooses when a text counts as unlike those that a model knows best."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def add_command(commands: Any) -> None:
         commands,
         "familiarity",
         write_familiarity,
-        "choose when a text counts as unlike the training texts, and write the model's familiarity.json",
+        "choose when a text counts as unlike those that the model knows best, and write familiarity.json",
     )
     texts = {
-        "known": "texts like the training texts, such as the validation data, to choose with",
+        "known": "texts that the model knows best, such as its validation data, to choose with",
         "unknown": "texts unlike them, such as news, to choose with",
-        "known_test": "other texts like the training texts, to report on",
+        "known_test": "other texts that it knows best, to report on",
         "unknown_test": "other texts unlike them, to report on",
     }
     for name, text in texts.items():
@@ -73,7 +73,7 @@ def write_familiarity(arguments: argparse.Namespace) -> int:
     told = ", ".join(
         f"{percent(share)} of {_shown(getattr(arguments, f'{name}_test'))}" for name, share in flagged.items()
     )
-    write(arguments, values, f"Unlike the training texts: {told}. Wrote {directory / FAMILIARITY_FILE}.")
+    write(arguments, values, f"Unlike the known texts: {told}. Wrote {directory / FAMILIARITY_FILE}.")
     return 0
 
 

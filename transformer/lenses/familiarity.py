@@ -1,8 +1,8 @@
-"""Whether a text is like the texts that a model was trained on, by traits of the text and its translation.
+"""Whether a text is like the texts that a model knows best, by traits of the text and its translation.
 
-The measure is a weighted sum of three traits. A logistic regression chooses the weights on texts like the
-training texts (known) and texts unlike them (unknown). The threshold is set so that few of the known texts
-exceed it. `python -m transformer familiarity` writes the result beside the model.
+The measure is a weighted sum of three traits. A logistic regression chooses the weights on texts that
+the model knows best (known) and texts unlike them (unknown). The threshold is set so that few of the known
+texts exceed it. `python -m transformer familiarity` writes the result beside the model.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Measure:
     Attributes:
         weights: One per trait of ``WEIGHTED``.
         bias: Added to the weighted sum.
-        threshold: A text above it is unlike the training texts.
+        threshold: A text above it is unlike the known texts.
         usual: The range of each weighted trait that holds 90 % of the known texts.
         middle: The median of each number of ``Traits.row`` over the known texts.
         flagged: Share of known and of unknown held-out texts above the threshold.
@@ -88,7 +88,7 @@ class Measure:
         return self.bias + sum(w * x for w, x in zip(self.weights, traits.row, strict=True))
 
     def is_unlike(self, traits: Traits) -> bool:
-        """Whether a text is unlike the training texts."""
+        """Whether a text is unlike the known texts."""
         return traits.is_foreign or self.unlikeness(traits) > self.threshold
 
     def reason(self, traits: Traits) -> str:
@@ -102,7 +102,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Unfamiliar:
-    """A text that is unlike the training texts.
+    """A text that is unlike the known texts.
 
     Attributes:
         traits: What was measured on it.
@@ -135,7 +135,7 @@ def choose(known: Sequence[Traits], unknown: Sequence[Traits]) -> Measure:
     """Chooses weights and threshold.
 
     Args:
-        known: Traits of texts like the training texts.
+        known: Traits of texts that the model knows best.
         unknown: Traits of texts unlike them.
 
     Raises:
@@ -173,7 +173,7 @@ def _regression(rows: Floats, labels: Floats) -> tuple[Floats, float]:
 
 
 def share_flagged(measure: Measure, texts: Sequence[Traits]) -> float:
-    """The share of texts that are unlike the training texts, from 0 to 1."""
+    """The share of texts that are unlike the known texts, from 0 to 1."""
     return sum(map(measure.is_unlike, texts)) / len(texts)
 
 

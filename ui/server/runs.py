@@ -271,7 +271,7 @@ def told(asked: Asked, translation: Translation) -> Told:
 
 
 def unfamiliar(asked: Asked, translation: Translation) -> Unfamiliar | None:
-    """What speaks against a text; None if nothing does, or if nothing is known of the model's training texts.
+    """What speaks against a text; None if nothing does, or if nothing says what the model knows best.
 
     Raises:
         ValueError: the model's file is damaged.

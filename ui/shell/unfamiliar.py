@@ -1,4 +1,4 @@
-"""The line that says that a text is unlike the training texts, and offers a model for texts like it."""
+"""The line that says that a text is unlike those that the model knows best, and offers a model for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OFFERED = "A larger model, trained on texts of many kinds"
 
 
 def tell(opened: Opened) -> None:
-    """Draws the line for a text that is unlike the training texts; draws nothing for any other text."""
+    """Draws the line for a text unlike those that the model knows best; draws nothing for any other text."""
     try:
         found = runs.unfamiliar(opened.asked, opened.translation)
     except (ValueError, OSError) as error:
@@ -36,8 +36,8 @@ def tell(opened: Opened) -> None:
 def sentence(found: Unfamiliar) -> str:
     """What speaks against the text, with its numbers."""
     return (
-        f"Unlike the training texts: {_reason(found)}. Expect mistakes: ✓ verified means that the pictures "
-        "are right, not that the translation is."
+        f"Unlike what this model knows best: {_reason(found)}. Expect mistakes: ✓ verified means that the "
+        "pictures are right, not that the translation is."
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a text is unlike the training texts: the regression, the threshold, the file, the bundled model."""
+"""Whether a text is unlike the known texts: the regression, the threshold, the file, the bundled model."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ from ui.views.training import prices
 Json = dict[str, Any]
 _MISSING = "Nothing was measured here; `python -m transformer cost` does it and writes assets/cost.json."
 _SEEING = (
-    "One layer of each kind, with random weights, reads n random vectors of d numbers. On two logarithmic "
-    "axes a power of n is a straight line, and its exponent is the slope. Fixed costs flatten the left end, "
-    "and projections, which grow like n · d², keep self-attention below n². So an exponent holds only for "
-    "the lengths from which it was fitted."
+    "A layer with random weights reads n random vectors. On logarithmic axes a power of n is a straight "
+    "line, its exponent the slope. Fixed costs flatten the left end; projections (n · d²) keep "
+    "self-attention below n². Written out, it also pays for memory that the system hands out anew in each "
+    "pass, so its time can outgrow n²."
 )
 _COUNTED = (
     "The paper counts only the products that Table 1 names. Self-attention compares every token with every "

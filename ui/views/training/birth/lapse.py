@@ -25,10 +25,9 @@ from ui.views.training.birth import told
 _MAP, _TILES = 400, 400
 """Px of the large map, and of the map of all heads."""
 _SEEING = (
-    "While this model was trained, its weights were kept after the steps on the slider, each about twice as "
-    "late as the one before; step 0 is the untrained model. Every snapshot reads your sentence and the same "
-    "translation, so rows and columns stay and only the weights change. A click on a tile opens that head, a "
-    "click on a point of the loss its snapshot."
+    "While this model was trained, its weights were kept after the steps on the slider; step 0 is the "
+    "untrained model. Every snapshot reads your sentence and the same translation, so only the weights "
+    "change. A click on a tile opens that head, a click on a point of the loss its snapshot."
 )
 
 

@@ -87,7 +87,7 @@ def pictures(found: Flicker, view: HeadView) -> dict[str, Picture]:
         "without": (lambda: heatmap(view, _SIZE), "Without dropout"),
         "flickers": (
             lambda: flicker_map(view, found.spread[place], found.runs, _SIZE),
-            f"What flickers: standard deviation over {found.runs} runs with dropout",
+            f"What flickers in {found.runs} runs with dropout",
         ),
     } | {
         f"seed {seed}": (_drawn(view, found.shown[(i, *place)]), f"{with_it}, seed {seed}")
