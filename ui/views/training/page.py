@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import streamlit as st
 
 from transformer.model.interventions import Intervention
 from ui.address import session
+from ui.address.parameters import State
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
@@ -17,42 +21,75 @@ from ui.views.training.here import section as here
 from ui.views.training.history import section as history
 from ui.views.training.residuals import section as residuals
 
+
+@dataclass(frozen=True)
+class _Section:
+    """One section of the page.
+
+    Attributes:
+        label: its name in the switch.
+        told: what it shows, in a sentence.
+        show: draws it.
+    """
+
+    label: str
+    told: str
+    show: Callable[[Opened, State], None]
+
+
 _SECTIONS = {
-    "shown": "what it is shown",
-    "loss": "loss",
-    "schedule": "schedule",
-    "history": "how it went",
-    "residuals": "residuals and norms",
-    "adam": "Adam",
-    "dropout": "dropout",
-    "cost": "cost",
-    "birth": "birth of a head",
-    "here": "train here",
+    "shown": _Section(
+        "what it is shown",
+        "Training shows the model the whole target at once; every position learns in the same pass.",
+        shown.show,
+    ),
+    "loss": _Section(
+        "loss",
+        "Label smoothing asks for a little less than certainty: what that does at one position.",
+        loss.show,
+    ),
+    "schedule": _Section(
+        "schedule",
+        "The learning rate rises while training warms up, then falls. Here is how, step by step.",
+        schedule.show,
+    ),
+    "history": _Section(
+        "how it went",
+        "What this model's own training measured, from its first step to its last.",
+        history.show,
+    ),
+    "residuals": _Section(
+        "residuals and norms",
+        "The gradient of every layer, with residual connections and LayerNorm and without.",
+        residuals.show,
+    ),
+    "adam": _Section(
+        "Adam",
+        "How the optimiser turns one weight's gradients into steps.",
+        adam.show,
+    ),
+    "dropout": _Section(
+        "dropout",
+        "Your sentence with dropout on, as in training: the maps of a head, and what flickers.",
+        dropout.show,
+    ),
+    "cost": _Section(
+        "cost",
+        "What a layer of each kind costs: Table 1 of the paper, beside time and memory measured.",
+        cost.show,
+    ),
+    "birth": _Section(
+        "birth of a head",
+        "Heads are not built in: training makes them. Move the slider and watch your sentence.",
+        birth.show,
+    ),
+    "here": _Section(
+        "train here",
+        "A small model learns a small task on this server, in a minute or two. Watch it learn.",
+        here.show,
+    ),
 }
-_TOLD = {
-    "shown": "Training shows the model the whole target at once; every position learns in the same pass.",
-    "loss": "Label smoothing asks for a little less than certainty: what that does at one position.",
-    "schedule": "The learning rate rises while training warms up, then falls. Here is how, step by step.",
-    "history": "What this model's own training measured, from its first step to its last.",
-    "residuals": "The gradient of every layer, with residual connections and LayerNorm and without.",
-    "adam": "How the optimiser turns one weight's gradients into steps.",
-    "dropout": "Your sentence with dropout on, as in training: the maps of a head, and what flickers.",
-    "cost": "What a layer of each kind costs: Table 1 of the paper, beside time and memory measured.",
-    "birth": "Heads are not built in: training makes them. Move the slider and watch your sentence.",
-    "here": "A small model learns a small task on this server, in a minute or two. Watch it learn.",
-}
-_SHOWS = {
-    "shown": shown.show,
-    "loss": loss.show,
-    "schedule": schedule.show,
-    "history": history.show,
-    "residuals": residuals.show,
-    "adam": adam.show,
-    "dropout": dropout.show,
-    "cost": cost.show,
-    "birth": birth.show,
-    "here": here.show,
-}
+"""The sections by the value of `view` in the address; the first one opens first."""
 
 
 def untouched(_change: Intervention) -> bool:
@@ -63,9 +100,10 @@ def untouched(_change: Intervention) -> bool:
 def show(opened: Opened) -> None:
     """Draws the page."""
     now = session.current()
-    pickers.variants(_SECTIONS, now.view, _TOLD)
-    section = now.view if now.view in _SHOWS else "shown"
+    labels = {name: each.label for name, each in _SECTIONS.items()}
+    pickers.variants(labels, now.view, {name: each.told for name, each in _SECTIONS.items()})
+    section = _SECTIONS.get(now.view or "shown", _SECTIONS["shown"])
     try:
-        _SHOWS[section](opened, now)
+        section.show(opened, now)
     except ValueError as error:
         st.error(plain(str(error)), icon=":material/error:")
