@@ -23,10 +23,10 @@ def percent(share: float) -> str:
     """Writes a share from 0 to 1 as a percentage: `37 %`, `0.4 %`, `<0.1 %`."""
     value = 100 * share
     if 0 < value < 0.1:
-        return "<0.1 %"
+        return f"<0.1{labels.PER_CENT}"
     if 99.5 <= value < 100 and share < 1:
-        return f"{math.floor(10 * value) / 10:g} %"
-    return f"{value:.1f} %" if value < 1 and value > 0 else f"{value:.0f} %"
+        return f"{math.floor(10 * value) / 10:g}{labels.PER_CENT}"
+    return format(value, ".1f" if 0 < value < 1 else ".0f") + labels.PER_CENT
 
 
 def shown_candidates(step: StepLike) -> list[AlternativeLike | StepLike]:

@@ -14,7 +14,9 @@ SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})
 CUT = 12
 ROOM = 6.5
 """Widest label of an axis, in multiples of its font size: a word of about twelve letters."""
-_NARROW, _BROAD = frozenset("fijlrtI.,:;!|'()[]/ -"), frozenset("mwMW@%…—")
+PER_CENT = "\N{NO-BREAK SPACE}%"
+"""What follows the number of a percentage; a line never breaks before it."""
+_NARROW, _BROAD = frozenset("fijlrtI.,:;!|'()[]/ \N{NO-BREAK SPACE}-"), frozenset("mwMW@%…—")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"}
 

@@ -75,8 +75,8 @@ def trace_map(panel: TracePanel, end: float, legend: bool = True) -> go.Figure:
 
 
 def _cells(panel: TracePanel, end: float, legend: bool) -> dict[str, Any]:
-    most = f"{100 * end:.0f} %"
-    ticks = {-end: f"−{most}", 0.0: "0 %", end: f"{most} comes back"}
+    most = f"{100 * end:.0f}{labels.PER_CENT}"
+    ticks = {-end: f"−{most}", 0.0: f"0{labels.PER_CENT}", end: f"{most} comes back"}
     found = {
         "type": "heatmap",
         "z": panel.shares.astype(np.float32),

@@ -40,20 +40,20 @@ def test_the_head_that_translates_has_no_error_and_is_offered_as_the_best(name: 
     at = align(model=name, text=CASES[name].sentence, pairs=known(name), cross="1.2")
     assert not at.exception
     assert (
-        "The head with the lowest error is **head 1 of layer 1**: AER 0 %, precision 100 %, recall 100 %"
-        in words(at)
+        "The head with the lowest error is **head 1 of layer 1**: "
+        "AER 0\u00a0%, precision 100\u00a0%, recall 100\u00a0%" in words(at)
     )
     assert "Head 2 of layer 1" in words(at)
     next(each for each in at.button if each.label == "Open head 1 of layer 1").click().run()
     assert at.query_params["cross"] in ("1.1", ["1.1"])
     assert "Head 1 of layer 1" in words(at)
-    assert "**AER 0 %**" in words(at)
+    assert "**AER 0\u00a0%**" in words(at)
 
 
 def test_a_row_that_reads_a_word_is_one_later_than_the_row_that_predicts_it():
     at = align(model="copy", rows="read", cross="1.1", pairs=known("copy"))
     assert "row that reads the word" in words(at)
-    assert "**AER 0 %**" not in words(at)
+    assert "**AER 0\u00a0%**" not in words(at)
 
 
 def test_a_mean_over_heads_is_named():
@@ -67,7 +67,7 @@ def test_a_mean_over_heads_is_named():
 @pytest.mark.parametrize("rule", ["mutual", "above-0.50"])
 def test_other_rules_find_the_known_links_too(rule: str):
     at = align(model="copy", rule=rule, cross="1.1", pairs=known("copy"))
-    assert "**AER 0 %**" in words(at)
+    assert "**AER 0\u00a0%**" in words(at)
 
 
 def test_without_links_the_page_says_how_to_make_them():

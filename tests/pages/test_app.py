@@ -307,4 +307,4 @@ def test_the_grid_of_heads_can_be_ordered_by_a_fact():
     carried = feeds(at)["overview"]
     assert "by alignment error" in str(carried["caption"])
     assert json.loads(str(carried["figure"]))["data"][1]["customdata"][:2] == [[0, 3], [0, 2]]
-    assert "alignment error 60 %" in json.loads(str(carried["figure"]))["data"][1]["hovertext"][0]
+    assert "alignment error 60\u00a0%" in json.loads(str(carried["figure"]))["data"][1]["hovertext"][0]

@@ -190,4 +190,4 @@ def test_every_example_has_a_second_sentence_that_differs_in_one_word(example: e
 
 
 def test_percentages_say_less_than_nothing_and_more_than_everything():
-    assert [percent_of(share) for share in (-0.034, 0.5, 1.04)] == ["−3 %", "50 %", "104 %"]
+    assert [percent_of(share) for share in (-0.034, 0.5, 1.04)] == ["−3\u00a0%", "50\u00a0%", "104\u00a0%"]

@@ -99,7 +99,7 @@ def test_heads_with_a_known_line_are_shown_with_their_role(name: str) -> None:
     at = read(model=name, kind="encoder", encoder="1.1")
     role = {1: "next token", -1: "previous token"}[CASES[name].encoder[0].offset]
     assert f"L1 H1 · {role}" in told(at)
-    assert "**100 %** of the sentences show it" in told(at)
+    assert "**100\u00a0%** of the sentences show it" in told(at)
     texts = [each["text"] for each in figure(at)["layout"]["annotations"]]
     assert texts[0].endswith(role[:4])
 

@@ -139,7 +139,7 @@ def test_the_slider_of_smoothing_writes_the_address():
 
 
 def test_without_smoothing_only_certainty_is_enough():
-    assert "only 100 % would be enough" in words(opened(view="loss", smoothing="0", step="1"))
+    assert "only 100\u00a0% would be enough" in words(opened(view="loss", smoothing="0", step="1"))
 
 
 def test_the_bars_of_the_gradient_are_p_minus_q():
@@ -298,7 +298,7 @@ def test_adam_s_step_is_drawn_and_its_equations_have_the_numbers_of_the_chosen_s
         assert f"{value:.2e}".split("e")[0] in written
     share = abs(steps[6].update) / steps[6].rate
     assert f"At step 7, the gradient is {abs(found.gradients[6]) / steps[6].size:.2g} times" in words(at)
-    assert f"**{100 * share:.0f} % of the learning rate**" in words(at)
+    assert f"**{100 * share:.0f}\u00a0% of the learning rate**" in words(at)
     assert adam.table(found, steps)[7][:3] == (7, steps[6].rate, found.weights[6])
 
 

@@ -149,7 +149,7 @@ def test_the_controls_write_the_address():
     assert at.query_params["words"] == "yes"
     assert at.query_params["hide"] == "punctuation"
     assert at.query_params["links"] == "mass-40"
-    assert "40 % of each row" in str(feeds(at)["lines"]["caption"])
+    assert "40\u00a0% of each row" in str(feeds(at)["lines"]["caption"])
 
 
 @pytest.mark.parametrize("statistic", ["entropy", "mean_distance", "first_mass", "contribution", "aer"])

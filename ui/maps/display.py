@@ -155,7 +155,7 @@ def links_name(links: str) -> str:
     """Describes the links that the value `links` of a state keeps."""
     name, _, number = links.partition("-")
     if name == "mass":
-        return f"the links that carry {number} % of each row"
+        return f"the links that carry {number}{labels.PER_CENT} of each row"
     return f"the links of at least {int(number) / 100:.2f}"
 
 

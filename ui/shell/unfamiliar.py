@@ -6,6 +6,7 @@ import math
 
 import streamlit as st
 
+from figures.base import labels
 from transformer.lenses.familiarity import Unfamiliar
 from ui.address import session
 from ui.controls.text import plain
@@ -52,7 +53,8 @@ def _reason(found: Unfamiliar) -> str:
     if found.reason == "log_prob":
         low, high = (100 * math.exp(end) for end in usual["log_prob"])
         mean = 100 * math.exp(traits.log_prob)
-        return f"translated tokens have a mean probability of {mean:.0f} % (usual: {low:.0f} to {high:.0f} %)"
+        usually = f"usual: {low:.0f} to {high:.0f}{labels.PER_CENT}"
+        return f"translated tokens have a mean probability of {mean:.0f}{labels.PER_CENT} ({usually})"
     return f"{traits.unknown:,} of {traits.tokens:,} tokens are bytes of characters that have no token"
 
 

@@ -107,7 +107,7 @@ def _line(each: Trend, steps: Sequence[int], percent: bool) -> dict[str, Any]:
 
 
 def _note(each: Trend, steps: Sequence[int], i: int, percent: bool) -> str:
-    value = f"{100 * each.values[i]:.1f} %" if percent else f"{each.values[i]:.2f}"
+    value = f"{100 * each.values[i]:.1f}{labels.PER_CENT}" if percent else f"{each.values[i]:.2f}"
     name = f"{each.name}: " if each.name else ""
     more = f"\n{each.notes[i]}" if each.notes else ""
     return f"step {steps[i]:,}\n{name}{value}{more}"

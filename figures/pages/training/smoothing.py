@@ -67,7 +67,7 @@ def small(share: float) -> str:
     """A probability as people read it, with as many digits as a very small one needs."""
     if not 0 < share < 0.001:
         return percent(share)
-    return f"{100 * share:.1g} %" if share >= 1e-7 else "<0.00001 %"
+    return (f"{100 * share:.1g}" if share >= 1e-7 else "<0.00001") + labels.PER_CENT
 
 
 def _signed(value: float) -> str:

@@ -18,7 +18,14 @@ def step(chosen: int, count: int = 10) -> DecodeStep:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.37, "37 %"), (1.0, "100 %"), (0.999, "99.9 %"), (0.004, "0.4 %"), (0.0001, "<0.1 %"), (0.0, "0 %")],
+    [
+        (0.37, "37\u00a0%"),
+        (1.0, "100\u00a0%"),
+        (0.999, "99.9\u00a0%"),
+        (0.004, "0.4\u00a0%"),
+        (0.0001, "<0.1\u00a0%"),
+        (0.0, "0\u00a0%"),
+    ],
 )
 def test_shares_are_written_in_per_cent(share: float, text: str):
     assert percent(share) == text

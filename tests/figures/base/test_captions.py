@@ -26,14 +26,14 @@ def test_a_sentence_has_the_numbers_of_its_row():
     assert parts == [
         "Predicting ",
         "müde",
-        ", head 5 of layer 3 puts 61 % of its weight on ",
+        ", head 5 of layer 3 puts 61\u00a0% of its weight on ",
         "tired",
         ".",
     ]
 
 
 def test_a_window_says_how_much_lies_outside():
-    assert "20 % lies outside" in captions.sentence(cross_view([[0.6, 0.2], [0.5, 0.5]]), 0)[-1]
+    assert "20\u00a0% lies outside" in captions.sentence(cross_view([[0.6, 0.2], [0.5, 0.5]]), 0)[-1]
 
 
 def test_a_row_that_rests_on_a_special_token_is_named():

@@ -64,7 +64,12 @@ def test_the_lens_keeps_probabilities_and_escapes_tokens():
     )
     np.testing.assert_array_equal(spec["data"][0]["z"], shares.astype(np.float32))
     assert spec["data"][0]["text"][0] == ["&lt;b&gt;", "&#35;000001"]
-    assert spec["data"][1]["text"] == ["&lt;b&gt; 90 %", "<b>&#35;000001 10 %</b>", "a 50 %", "b 25 %"]
+    assert spec["data"][1]["text"] == [
+        "&lt;b&gt; 90\u00a0%",
+        "<b>&#35;000001 10\u00a0%</b>",
+        "a 50\u00a0%",
+        "b 25\u00a0%",
+    ]
     assert spec["layout"]["yaxis"]["ticktext"] == ["input", "<b>after layer 1</b>"]
 
 

@@ -45,7 +45,7 @@ def test_panels_share_one_scale_which_is_centred_on_zero(most: float, end: float
 def test_the_scale_is_drawn_once_if_asked():
     with_scale, without = (trace_map(panel(), 1.0, legend) for legend in (True, False))
     assert with_scale.data[0].showscale
-    assert list(with_scale.data[0].colorbar.ticktext) == ["−100 %", "0 %", "100 % comes back"]
+    assert list(with_scale.data[0].colorbar.ticktext) == ["−100\u00a0%", "0\u00a0%", "100\u00a0% comes back"]
     assert not without.data[0].showscale
     assert with_scale.layout.height > without.layout.height
 

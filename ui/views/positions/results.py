@@ -167,7 +167,7 @@ def _shuffled(results: Json) -> None:
     }
     draw(
         "shuffled-words",
-        lambda: dots(shares, "words shared with its ordered translation, %", 0, " %"),
+        lambda: dots(shares, "words shared with its ordered translation, %", 0, labels.PER_CENT),
         f"The same translations, words counted wherever they stand (unigram precision){_hollow(results)}",
         _told(shares, 0),
     )
@@ -278,12 +278,12 @@ def _previous(results: Json, kind: Side) -> None:
     st.markdown(
         f"The best twin is {twin_name(best)}: {head} has its largest weight on the previous "
         f"token in {percent(cells[best].value / 100)} of its rows "
-        f"({cells[best].low:.0f} to {cells[best].high:.0f} %)."
+        f"({cells[best].low:.0f} to {cells[best].high:.0f}{labels.PER_CENT})."
     )
     stack_switch(kind, "results")
     draw(
         "previous",
-        lambda: dots(cells, "rows that point at the previous token, %", 0, " %"),
+        lambda: dots(cells, "rows that point at the previous token, %", 0, labels.PER_CENT),
         f"The best head of each twin's {kind}, chosen on one half of "
         f"{results['attention']['sentences']:,} sentences and measured on the other half",
         _told(cells, 0),

@@ -169,7 +169,7 @@ def percent_of(share: float) -> str:
     """A share that may lie below 0 or above 1: `104 %`, `−3 %`."""
     if 0 <= share <= 1:
         return percent(share)
-    return labels.number(100 * share, ".0f") + " %"
+    return labels.number(100 * share, ".0f") + labels.PER_CENT
 
 
 def sentence(traced: Traced) -> str:

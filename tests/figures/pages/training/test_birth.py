@@ -38,7 +38,7 @@ def test_a_click_on_a_point_gives_its_snapshot_and_the_chosen_one_is_marked() ->
     assert not over_snapshots(STEPS, trends(), "share").layout.shapes
 
 
-@pytest.mark.parametrize(("percent", "written"), [(True, "40.0 %"), (False, "0.40")])
+@pytest.mark.parametrize(("percent", "written"), [(True, "40.0\u00a0%"), (False, "0.40")])
 def test_the_hover_text_names_the_step_and_escapes_the_line(percent: bool, written: str) -> None:
     line = over_snapshots(STEPS, trends(), "share", percent=percent).data[0]
     assert line.hovertext[2] == f"step 16<br>&lt;best&gt;: {written}"

@@ -31,10 +31,10 @@ def test_the_right_piece_is_bold_and_a_piece_is_never_markup():
 
 
 def test_very_small_shares_keep_a_digit():
-    assert small(0.00001) == "0.001 %"
-    assert small(0.0) == "0 %"
+    assert small(0.00001) == "0.001\u00a0%"
+    assert small(0.0) == "0\u00a0%"
     assert small(1e-12).startswith("<")
-    assert small(0.9) == "90 %"
+    assert small(0.9) == "90\u00a0%"
 
 
 def test_the_pictures_can_be_exported():

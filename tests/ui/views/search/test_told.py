@@ -50,7 +50,10 @@ def test_an_output_that_both_find_is_said_once_with_the_second():
 
 def test_where_the_two_part_and_what_each_token_had_is_said():
     said = told.found(tree(0.4, ((3, 0.6), (2, 0.5))), text)
-    assert "They part at step 1: greedy search takes “ja” (60 %), the beam also keeps “nein” (40 %)." in said
+    assert (
+        "They part at step 1: greedy search takes “ja” (60\u00a0%), the beam also keeps “nein” (40\u00a0%)."
+        in said
+    )
     total = math.log(0.36), math.log(0.3)
     assert f"Σ log p is −{-total[0]:.2f} against −{-total[1]:.2f}" in said
 
@@ -74,5 +77,5 @@ def test_a_hover_text_says_the_output_so_far_and_its_numbers():
     found = tree(0.4, ((3, 0.6), (2, 0.5)))
     lines = told.note(found, 1, text).split("\n")
     assert lines[0] == "nein · step 1"
-    assert "40 %" in lines[2]
+    assert "40\u00a0%" in lines[2]
     assert lines[-1] == "nein"

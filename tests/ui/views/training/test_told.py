@@ -67,6 +67,6 @@ def test_the_peak_and_the_steps_of_every_schedule_are_said(schedule: str):
 
 
 def test_the_peak_is_half_as_high_four_warm_ups_later():
-    assert "at step 1,600, four times as late, it is 50 % of the peak" in told.paper_schedule(
+    assert "at step 1,600, four times as late, it is 50\u00a0% of the peak" in told.paper_schedule(
         TrainingOptions(schedule="inverse_sqrt", learning_rate=1.0, warmup=400), 128
     )

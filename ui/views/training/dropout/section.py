@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures import heatmap
-from figures.base import captions, labels
+from figures.base import captions
+from figures.base.bars import percent
 from figures.maps.heatmap import row_tokens
 from figures.pages.masks import weight_map
 from figures.pages.training.flicker import flicker_map
@@ -83,7 +84,7 @@ def pictures(found: Flicker, view: HeadView) -> dict[str, Picture]:
     """The maps by name: without dropout, what flickers, and each run that is shown."""
     place = view.layer, view.head
     where = f"{captions.place(view)} · {view.model}"
-    with_it = f"With dropout, {labels.number(100 * found.rate, 'g')} %"
+    with_it = f"With dropout, {percent(found.rate)}"
     drawn: dict[str, tuple[Callable[[], go.Figure], str]] = {
         "without": (lambda: heatmap(view, _SIZE), "Without dropout"),
         "flickers": (

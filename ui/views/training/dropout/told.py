@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from figures.base import labels
+from figures.base.bars import percent
 from figures.maps.heatmap import row_tokens
 from transformer.study.learning.flicker import Flicker
 from transformer.trace.view import HeadView
@@ -18,7 +19,7 @@ def flickers(found: Flicker, view: HeadView) -> str:
     query, key = word(row_tokens(view)[row]), word(view.key_tokens[column])
     before, after, moved = (labels.number(float(each[row, column])) for each in (view.weights, mean, spread))
     return (
-        f"The same sentence, {found.runs} times with dropout ({labels.number(100 * found.rate, 'g')} %). "
+        f"The same sentence, {found.runs} times with dropout ({percent(found.rate)}). "
         f"What flickers most is the weight from {query} to {key}: **{before}** without dropout, "
         f"**{after} ± {moved}** with it (mean and standard deviation). On average over all cells that are "
         f"not masked, the standard deviation is {labels.number(_average(spread, view), '.3f')}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from figures.base import labels
+from figures.base.bars import percent
 from figures.pages.training.depth import FLOOR
 from transformer.study.learning.depth import Gradients, Variant
 from ui.controls.text import plain
@@ -55,7 +56,7 @@ def _times(spread: float) -> str:
 def _share(part: float) -> str:
     if part < FLOOR:
         return "less than $10^{-10}$"
-    return f"${power(part)}$" if part < 0.01 else f"{100 * part:.0f} %"
+    return f"${power(part)}$" if part < 0.01 else percent(part)
 
 
 def _large(value: float) -> str:

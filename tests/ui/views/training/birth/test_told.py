@@ -34,7 +34,7 @@ def frame(step: int, loss: float, written: str = "Das ist *gut*.") -> SimpleName
 def test_what_lasts_in_all_seeds_is_said_with_their_span():
     runs = [born((0.1, 0.6, 0.7, 0.8)), born((0.1, 0.2, 0.7, 0.8)), born((0.1, 0.2, 0.3, 0.8))]
     said = told.previous(runs, "encoder")
-    assert "80 % of the rows at the end (10 % at first)" in said
+    assert "80\u00a0% of the rows at the end (10\u00a0% at first)" in said
     assert "**from step 8 on** (all 3 seeds, from step 8 to 32 on)" in said
 
 
@@ -50,13 +50,13 @@ def test_what_never_happens_is_said_so_and_one_run_proves_nothing_for_others():
 
 
 def test_an_aligner_is_one_that_beats_the_diagonal():
-    assert "the diagonal has 65 %. Better than the diagonal: **from step 32 on**" in told.aligner(
+    assert "the diagonal has 65\u00a0%. Better than the diagonal: **from step 32 on**" in told.aligner(
         [born((1,) * 4)]
     )
 
 
 def test_a_decoder_that_looks_back_from_the_start_is_said_to():
-    assert "Under 50 % of even weight: **from the start**" in told.later([born((0.1, 0.1, 0.1, 0.1))])
+    assert "Under 50\u00a0% of even weight: **from the start**" in told.later([born((0.1, 0.1, 0.1, 0.1))])
 
 
 def test_a_snapshot_is_told_with_its_loss_and_its_own_words_escaped():
