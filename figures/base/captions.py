@@ -113,6 +113,11 @@ def norm_name(norm: str) -> str:
     return f"{norm}-norm"
 
 
+def place(view: HeadLike) -> str:
+    """Kind, layer and head, as captions begin."""
+    return f"{KIND_NAMES[view.kind]} · layer {labels.count(view.layer)} · head {labels.count(view.head)}"
+
+
 def caption(view: CheckedHead, scale: str | None = "linear", whole: tuple[int, int] | None = None) -> str:
     """Kind, layer, head, step, quantity and model; the placeholder `{step}` is filled in later.
 
@@ -121,10 +126,9 @@ def caption(view: CheckedHead, scale: str | None = "linear", whole: tuple[int, i
         scale: how weights become colours, one of `style.SCALES`; None if the picture has no colours for them.
         whole: number of queries and keys of the whole matrix; needed to recognise a window.
     """
-    place = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
     colour = "" if scale is None else f", colour from 0 to 1, {style.SCALE_NAMES[scale]}"
     quantity = f"{quantity_name(view)}{colour}{window_note(view.window, whole)}"
-    return f"{KIND_NAMES[view.kind]} · {place}{{step}} · {quantity} · {view.model} ({norm_name(view.norm)})"
+    return f"{place(view)}{{step}} · {quantity} · {view.model} ({norm_name(view.norm)})"
 
 
 def quantity_name(view: HeadLike) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -62,6 +65,16 @@ def write(arguments: argparse.Namespace, values: Json, text: str) -> None:
 def percent(share: float) -> str:
     """A share from 0 to 1 as people read it: `61.2 %`."""
     return f"{100 * share:.1f} %"
+
+
+def command_line() -> str:
+    """The command that runs, as a shell reads it."""
+    return shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
+
+
+def shown(path: str) -> str:
+    """A file with its folder; the folders above are left out."""
+    return "/".join(Path(path).parts[-2:])
 
 
 def choose_device(name: str) -> torch.device:

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import model_command, open_model, percent, write
+from transformer.commands.arguments import model_command, open_model, percent, shown, write
 from transformer.lenses.familiarity import Traits, as_json, choose, share_flagged, traits_of
 from transformer.storage.description import FAMILIARITY_FILE, model_digests
 from transformer.storage.files import write_json
@@ -63,7 +63,7 @@ def write_familiarity(arguments: argparse.Namespace) -> int:
     values = {
         "model": translator.name,
         "data": "; ".join(
-            f"{name}: {len(texts[name]):,} texts of {_shown(getattr(arguments, name))}" for name in FILES
+            f"{name}: {len(texts[name]):,} texts of {shown(getattr(arguments, name))}" for name in FILES
         ),
         "command": _command(arguments),
         "date": date.today().isoformat(),
@@ -71,7 +71,7 @@ def write_familiarity(arguments: argparse.Namespace) -> int:
     } | as_json(measure)
     write_json(directory / FAMILIARITY_FILE, values)
     told = ", ".join(
-        f"{percent(share)} of {_shown(getattr(arguments, f'{name}_test'))}" for name, share in flagged.items()
+        f"{percent(share)} of {shown(getattr(arguments, f'{name}_test'))}" for name, share in flagged.items()
     )
     write(arguments, values, f"Unlike the known texts: {told}. Wrote {directory / FAMILIARITY_FILE}.")
     return 0
@@ -103,7 +103,3 @@ def _command(arguments: argparse.Namespace) -> str:
     given = ((name.replace("_", "-"), getattr(arguments, name)) for name in names)
     options = " ".join(f"--{name} {value}" for name, value in given if value)
     return f"python -m transformer familiarity {options}"
-
-
-def _shown(path: str) -> str:
-    return "/".join(Path(path).parts[-2:])

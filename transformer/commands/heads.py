@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import model_command, open_model, percent, shared_model, write
+from transformer.commands.arguments import model_command, open_model, percent, shared_model, shown, write
 from transformer.lenses.alignment import diagonal, score
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import (
@@ -146,9 +146,9 @@ def write_heads(arguments: argparse.Namespace) -> int:
 
 def _read(arguments: argparse.Namespace, pairs: Sequence[SentencePair], gold: Sequence[GoldPair]) -> str:
     """What `heads` has measured, in words."""
-    data = f"patterns: {len(pairs)} pairs of {_shown(arguments.data)}, given targets forced"
+    data = f"patterns: {len(pairs)} pairs of {shown(arguments.data)}, given targets forced"
     if gold:
-        data += f"; aer: {len(gold)} pairs of {_shown(arguments.alignments)}"
+        data += f"; aer: {len(gold)} pairs of {shown(arguments.alignments)}"
     return data
 
 
@@ -200,7 +200,7 @@ def save_means(arguments: argparse.Namespace) -> int:
     for _ in averager.run():
         pass
     about = {
-        "data": f"{averager.read} pairs of {_shown(arguments.data)}, given targets forced",
+        "data": f"{averager.read} pairs of {shown(arguments.data)}, given targets forced",
         "command": f"python -m transformer means --model {arguments.model} --data {arguments.data}",
         "date": date.today().isoformat(),
     }
@@ -248,14 +248,10 @@ def _probes(
     )
     words = f"{len(english):,} English sentences of PUD"
     if texts:
-        words += f"; antonyms: {len(ANTONYMS)} pairs of words in {_shown(arguments.texts)}"
+        words += f"; antonyms: {len(ANTONYMS)} pairs of words in {shown(arguments.texts)}"
     return data, {
         "encoder": lambda: dependencies(translator, english, AttentionKind.ENCODER, workers),
         "decoder": lambda: dependencies(translator, german, AttentionKind.DECODER, workers),
         "pronouns": lambda: pronouns(translator, cases, left_out, workers),
         "meanings": lambda: {"data": words} | meanings(translator, english, texts, workers),
     }
-
-
-def _shown(path: str) -> str:
-    return "/".join(Path(path).parts[-2:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from transformer.commands.arguments import command_line
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.transformer import count_parameters
 from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE, model_digests
@@ -173,7 +173,7 @@ def _test_pairs(arguments: argparse.Namespace) -> list[SentencePair]:
 
 
 def _when() -> dict[str, str]:
-    command = shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
+    command = command_line()
     return {"command": command, "date": date.today().isoformat()}
 
 

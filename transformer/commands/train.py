@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import MISSING, fields, replace
 from itertools import chain
@@ -17,13 +16,13 @@ from typing import Any
 
 import torch
 
-from transformer.commands.arguments import choose_device
+from transformer.commands.arguments import choose_device, command_line
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
 from transformer.storage.card import training_card
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.links import read_gold
-from transformer.text.pairs import DataError, SentencePair, read_pairs
+from transformer.text.pairs import DataError, SentencePair, both_sides, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.augment import MAKERS, augmented
 from transformer.training.batches import EncodedPairs, encode_pairs
@@ -228,7 +227,7 @@ def _data(
     shares = preset.shares | _given(arguments, list(MAKERS))
     train_pairs, weights, valid_pairs, words = _pairs(arguments, shares, seed)
     exported = workers.agree(
-        lambda: _exported(arguments, chain(words, _texts(train_pairs)), config.vocab_size, resume)
+        lambda: _exported(arguments, chain(words, both_sides(train_pairs)), config.vocab_size, resume)
     )
     tokenizer = exported.tokenizer
     data = encode_pairs(train_pairs, tokenizer, weights)
@@ -262,10 +261,6 @@ def _pairs(
         raise ValueError("Give pairs to train on and to evaluate on: --train and --valid, or --toy.")
     pairs, weights = _mixture(arguments.train, shares, seed)
     return pairs, weights, [pair for path in arguments.valid for pair in read_pairs(path)], ()
-
-
-def _texts(pairs: Sequence[SentencePair]) -> Iterator[str]:
-    return (text for pair in pairs for text in (pair.source, pair.target))
 
 
 def _steps(
@@ -406,7 +401,7 @@ def _report_start(trainer: Trainer, output: Path) -> None:
 
 
 def _card(arguments: argparse.Namespace, model: Transformer) -> str:
-    command = shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
+    command = command_line()
     languages = [] if arguments.toy else [each.strip() for each in arguments.languages.split(",")]
     files = [f"toy task: {arguments.toy}"] if arguments.toy else arguments.train
     return training_card(arguments.output.name, languages, command, files, model)

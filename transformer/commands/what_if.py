@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import model_command, open_model, write
+from transformer.commands.arguments import model_command, open_model, shown, write
 from transformer.storage.description import (
     BACKUPS_FILE,
     EXPERIMENTS_FILE,
@@ -56,7 +56,7 @@ def write_backups(arguments: argparse.Namespace) -> int:
     translator = open_model(arguments)
     values = {
         "model": translator.name,
-        "data": f"the model's own translations of {len(texts)} sentences of {_shown(arguments.data)}",
+        "data": f"the model's own translations of {len(texts)} sentences of {shown(arguments.data)}",
         "command": f"python -m transformer backups --model {arguments.model} --data {arguments.data} "
         f"--sentences {arguments.sentences}",
         "date": date.today().isoformat(),
@@ -100,7 +100,3 @@ def write_experiments(arguments: argparse.Namespace) -> int:
 def _pairs(translator: Translator, texts: list[str], kind: str) -> dict[str, Any]:
     by = "zero" if translator.means is None else "mean"
     return to_json(pair_effects(backup_heads(translator, texts, kind, by=by)))
-
-
-def _shown(path: str) -> str:
-    return "/".join(Path(path).parts[-2:])

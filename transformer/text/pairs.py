@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +87,11 @@ def read_pairs(path: str | Path, bounds: Bounds = TRUSTED) -> list[SentencePair]
     if not pairs:
         raise DataError(f"{path}: the file is empty; it needs one `source<TAB>target` pair per line.")
     return pairs
+
+
+def both_sides(pairs: Iterable[SentencePair]) -> Iterator[str]:
+    """The source and the target of each pair, one after the other."""
+    return (text for pair in pairs for text in (pair.source, pair.target))
 
 
 def _pair(path: str | Path, number: int, line: str) -> SentencePair:

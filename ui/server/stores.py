@@ -95,7 +95,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "lessons": (64, lambda found: found.features.nbytes),
     "births": (16, lambda found: sum(held(each.forced) for each in found)),
     "born": (16, None),
-    "costs": (2, None),
+    "shipped": (4, None),
     "filtered": (32, None),
     "histories": (32, None),
     "gradients": (16, None),

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from figures.base import labels, style
 from figures.base.cells import hover, targets
-from figures.pages.training.curves import titled_axis
+from figures.pages.training.curves import titled_axis, upright
 
 _CLICK = 26
 """Px of the side of the square that answers a click on a point."""
@@ -62,13 +62,13 @@ def over_snapshots(
         places = list(range(len(steps)))
         notes = [hover(_note(trends[0], steps, i, percent)) for i in places]
         data.append(targets(places, list(trends[0].values), places, notes, _CLICK))
-    upright = titled_axis(title) | {"rangemode": "tozero"}
+    vertical = titled_axis(title) | {"rangemode": "tozero"}
     layout = {
         "height": height,
         "margin": {"l": 70, "r": 12, "t": 34, "b": 48},
         "xaxis": titled_axis("training step") | _places(steps),
-        "yaxis": upright | {"tickformat": ".0%" if percent else "~g"},
-        "shapes": [] if chosen is None else [_mark(chosen)],
+        "yaxis": vertical | {"tickformat": ".0%" if percent else "~g"},
+        "shapes": [] if chosen is None else [upright(chosen)],
         "dragmode": False,
         "clickmode": "event+select",
         "hovermode": "closest",
@@ -111,8 +111,3 @@ def _note(each: Trend, steps: Sequence[int], i: int, percent: bool) -> str:
     name = f"{each.name}: " if each.name else ""
     more = f"\n{each.notes[i]}" if each.notes else ""
     return f"step {steps[i]:,}\n{name}{value}{more}"
-
-
-def _mark(chosen: int) -> dict[str, Any]:
-    line = {"color": "rgba(128,128,128,.8)", "width": 1.5, "dash": "dot"}
-    return {"type": "line", "x0": chosen, "x1": chosen, "y0": 0, "y1": 1, "yref": "paper", "line": line}

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from figures.base import labels, style
-from figures.pages.training.curves import titled_axis
+from figures.pages.training.curves import titled_axis, upright
 
 LOOKS = {
     "attention": (style.POSITIVE, "solid", "circle"),
@@ -63,7 +63,7 @@ def costs(
         "margin": {"l": 72, "r": 14, "t": 58, "b": 46},
         "xaxis": titled_axis(titles[0]) | _logarithmic() | _ticks(places),
         "yaxis": titled_axis(titles[1]) | _logarithmic() | {"tickformat": form, "dtick": 1},
-        "shapes": [] if mark is None else [_upright(mark[0])],
+        "shapes": [] if mark is None else [upright(mark[0])],
         "annotations": [] if mark is None else [_beside(*mark)],
         "dragmode": False,
         "hovermode": "closest",
@@ -95,11 +95,6 @@ def _line(each: Cost, titles: tuple[str, str], points: bool) -> dict[str, Any]:
         "marker": {"color": color, "symbol": symbol, "size": 7},
         "hovertemplate": f"{name}<br>{labels.escape(titles[0])} %{{x:,}}: %{{y:{form}}}<extra></extra>",
     }
-
-
-def _upright(x: float) -> dict[str, Any]:
-    line = {"color": "rgba(128,128,128,.8)", "width": 1.5, "dash": "dot"}
-    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": line}
 
 
 def _beside(x: float, text: str) -> dict[str, Any]:

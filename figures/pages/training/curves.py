@@ -42,20 +42,18 @@ def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None =
         titles: what the horizontal and the vertical axis show.
         mark: where a thin vertical line stands; None for none.
     """
-    edge = {"color": "rgba(128,128,128,.7)", "width": 1, "dash": "dot"}
-    marked = {"type": "line", "x0": mark, "x1": mark, "y0": 0, "y1": 1, "yref": "paper", "line": edge}
     x, y = titles
     layout = {
         "height": 340,
         "margin": {"l": 72, "r": 14, "t": 34, "b": 46},
         "xaxis": titled_axis(x) | {"rangemode": "tozero", "tickformat": ",d"},
         "yaxis": titled_axis(y) | {"rangemode": "tozero", "tickformat": "~g"},
-        "shapes": [] if mark is None else [marked],
+        "shapes": [] if mark is None else [upright(mark)],
         "dragmode": False,
         "hovermode": "closest",
         **style.LEGEND,
     }
-    return style.figure(style.spec([_line(each, x) for each in lines], layout))
+    return style.figure(style.spec([line(each, x) for each in lines], layout))
 
 
 def titled_axis(title: str) -> dict[str, Any]:
@@ -70,7 +68,14 @@ def titled_axis(title: str) -> dict[str, Any]:
     }
 
 
-def _line(curve: Curve, x: str) -> dict[str, Any]:
+def upright(x: float) -> dict[str, Any]:
+    """A thin vertical line through the whole figure."""
+    edge = {"color": "rgba(128,128,128,.8)", "width": 1, "dash": "dot"}
+    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": edge}
+
+
+def line(curve: Curve, x: str) -> dict[str, Any]:
+    """A curve as a trace; its hover text gives the place, which is `x`, and the value."""
     return {
         "type": "scatter",
         "mode": "lines",
@@ -78,5 +83,5 @@ def _line(curve: Curve, x: str) -> dict[str, Any]:
         "x": list(curve.x),
         "y": list(curve.y),
         "line": {"color": curve.color, "dash": curve.dash, "width": curve.width, "simplify": False},
-        "hovertemplate": f"{labels.escape(x)} %{{x:,}}: %{{y:.3g}}",
+        "hovertemplate": f"{labels.escape(x)} %{{x:,}}: %{{y:.4g}}",
     }

@@ -8,8 +8,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from figures.base import labels, style
-from figures.pages.training.curves import Curve, titled_axis
+from figures.base import style
+from figures.pages.training.curves import Curve, line, titled_axis, upright
 
 _GAP, _TOP, _BOTTOM = 26, 52, 44
 FAINT = "rgba(128,128,128,.42)"
@@ -52,7 +52,7 @@ def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figu
         "xaxis": titled_axis(x) | {"anchor": _axis(len(parts) - 1), "tickformat": ",d"},
         "dragmode": False,
         "hovermode": "closest",
-        **({} if mark is None else {"shapes": [_edge(mark)], "clickmode": "event+select"}),
+        **({} if mark is None else {"shapes": [upright(mark)], "clickmode": "event+select"}),
         **style.LEGEND,
     }
     data, above, named = list[dict[str, Any]](), 0, set[str]()
@@ -86,25 +86,10 @@ def _axis(number: int) -> str:
     return f"y{number + 1}" if number else "y"
 
 
-def _edge(mark: float) -> dict[str, Any]:
-    edge = {"color": "rgba(128,128,128,.8)", "width": 1, "dash": "dot"}
-    return {"type": "line", "x0": mark, "x1": mark, "y0": 0, "y1": 1, "yref": "paper", "line": edge}
-
-
 def _line(curve: Curve, x: str, axis: str) -> dict[str, Any]:
-    dots = {"marker": {"size": 4, "color": curve.color}} if len(curve.x) <= _DOTS else {}
-    return {
-        "type": "scatter",
-        "mode": "lines+markers" if dots else "lines",
-        **dots,
-        "name": labels.escape(curve.name),
-        "x": list(curve.x),
-        "y": list(curve.y),
-        "yaxis": axis,
-        "customdata": list(curve.x),
-        "line": {"color": curve.color, "dash": curve.dash, "width": curve.width, "simplify": False},
-        "hovertemplate": f"{labels.escape(x)} %{{x:,}}: %{{y:.4g}}",
-    }
+    marks = {"mode": "lines+markers", "marker": {"size": 4, "color": curve.color}}
+    dots = marks if len(curve.x) <= _DOTS else {}
+    return line(curve, x) | dots | {"yaxis": axis, "customdata": list(curve.x)}
 
 
 _DOTS = 40

@@ -12,7 +12,7 @@ import torch
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.study.learning.moments import record, write_recording
-from transformer.text.pairs import read_pairs
+from transformer.text.pairs import both_sides, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
 from transformer.training.options import TrainingOptions
@@ -54,7 +54,6 @@ def tiny_trainer(data: Path) -> Trainer:
     """
     preset, pairs = PRESETS[PRESET], read_pairs(data)
     options, config = TrainingOptions(**preset.options), TransformerConfig(**preset.sizes)
-    texts = (text for pair in pairs for text in (pair.source, pair.target))
-    tokenizer = Tokenizer.train(texts, config.vocab_size)
+    tokenizer = Tokenizer.train(both_sides(pairs), config.vocab_size)
     torch.manual_seed(options.seed)
     return Trainer(Transformer(config), encode_pairs(pairs, tokenizer), options)

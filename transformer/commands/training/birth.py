@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import write
+from transformer.commands.arguments import command_line, shown, write
 from transformer.storage.description import BIRTH_FILE, model_digests, weights_hash
 from transformer.storage.files import write_json
 from transformer.study.birth.snapshots import hashes
@@ -57,9 +56,9 @@ def write_birth(arguments: argparse.Namespace) -> int:
         raise ValueError("The statistics need at least one pair of --data and one of --alignments.")
     values = {
         "model": directory.name,
-        "data": f"{len(pairs)} pairs of {_shown(arguments.data)}, given targets forced; aer: {len(gold)} "
-        f"pairs of {_shown(arguments.alignments)}",
-        "command": shlex.join(["python", "-m", "transformer", *sys.argv[1:]]),
+        "data": f"{len(pairs)} pairs of {shown(arguments.data)}, given targets forced; aer: {len(gold)} "
+        f"pairs of {shown(arguments.alignments)}",
+        "command": command_line(),
         "date": date.today().isoformat(),
         "digests": model_digests(directory),
         SNAPSHOTS: hashes(directory),
@@ -88,7 +87,3 @@ def _run(directory: Path, pairs: Sequence[SentencePair], gold: Sequence[GoldPair
     return {"name": directory.name, "weights": weights_hash(directory)} | run_statistics(
         directory, pairs, gold
     )
-
-
-def _shown(path: str) -> str:
-    return "/".join(Path(path).parts[-2:])

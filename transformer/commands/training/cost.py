@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 import torch
 
+from transformer.commands.arguments import command_line
 from transformer.storage.files import write_json
 from transformer.study.cost import decoding
 from transformer.study.cost.layers import HEADS
@@ -31,7 +31,7 @@ def add_command(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("cost", help=text, description=text)
     parser.add_argument(
         "--model",
-        default="assets/models/en-de",
+        default=MODEL,
         type=Path,
         metavar="DIR",
         help="model whose decoder is timed",
@@ -77,7 +77,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _measured(arguments: argparse.Namespace) -> Json:
     translator, lengths = load_translator(arguments.model), sorted(set(arguments.lengths))
     values: Json = {
-        "command": shlex.join(["python", "-m", "transformer", *sys.argv[1:]]),
+        "command": command_line(),
         "date": date.today().isoformat(),
         "machine": machine(),
         "repeats": arguments.repeats,

@@ -21,7 +21,7 @@ from transformer.storage.files import CheckpointError
 from transformer.storage.marks import measured
 from transformer.study.birth.snapshots import hashes, opened
 from transformer.study.bootstrap import rounded
-from transformer.study.facts import CrossAlignments
+from transformer.study.facts import align_gold
 from transformer.study.statistics import Floats, Totals, sentence_totals, trace_of
 from transformer.text.links import GoldPair
 from transformer.text.pairs import SentencePair
@@ -111,10 +111,7 @@ def snapshot_statistics(
         for kind in kinds:
             totals[kind] += sentence_totals(run, kind)
             later[kind].add(trace_of(run), kind)
-    aligned = CrossAlignments(translator.config)
-    for each in gold:
-        aligned.add(translator.force(" ".join(each.source), " ".join(each.target)), each)
-    errors = aligned.errors()
+    errors = align_gold(translator, gold).errors()
     return {
         "loss": rounded(nats / tokens),
         "previous": {kind.value: _listed(totals[kind].means()["previous"]) for kind in kinds},

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import streamlit as st
-
 from transformer.study.learning.moments import Recording, read_recording
 from ui.server import catalogue
+from ui.server.training.shipped import shipped
 
 FILE = catalogue.ROOT / "assets" / "adam.json"
 
@@ -18,9 +15,4 @@ def recording() -> Recording | None:
     Raises:
         ValueError: the file is damaged.
     """
-    return _read(FILE, FILE.stat().st_mtime_ns) if FILE.is_file() else None
-
-
-@st.cache_resource(show_spinner=False, max_entries=2)
-def _read(path: Path, changed: int) -> Recording:
-    return read_recording(path)
+    return shipped(FILE, read_recording)

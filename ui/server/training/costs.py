@@ -6,7 +6,7 @@ from typing import Any
 
 from transformer.storage.files import read_json
 from ui.server import catalogue
-from ui.server.stores import kept
+from ui.server.training.shipped import shipped
 
 FILE = catalogue.ROOT / "assets" / "cost.json"
 Json = dict[str, Any]
@@ -18,8 +18,4 @@ def measured() -> Json | None:
     Raises:
         ValueError: the file is damaged.
     """
-    if not FILE.is_file():
-        return None
-    key = (str(FILE), FILE.stat().st_mtime_ns)
-    found: Json = kept("costs").get(key, lambda: read_json(FILE))
-    return found
+    return shipped(FILE, read_json)

@@ -6,7 +6,7 @@ from functools import cache
 
 from transformer.study.learning.depth import VOCABULARY, Gradients, Variant, at_initialisation, of_model
 from transformer.study.learning.depth import sample_batch as batch_of
-from transformer.text.pairs import SentencePair, read_pairs
+from transformer.text.pairs import SentencePair, both_sides, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import Batch
 from transformer.what_if.untrained import fresh_model
@@ -28,8 +28,7 @@ def _pairs() -> list[SentencePair]:
 @cache
 def _batch() -> Batch:
     """The pairs in a small vocabulary of their own."""
-    texts = (text for pair in _pairs() for text in (pair.source, pair.target))
-    return batch_of(_pairs(), Tokenizer.train(texts, VOCABULARY))
+    return batch_of(_pairs(), Tokenizer.train(both_sides(_pairs()), VOCABULARY))
 
 
 def untrained(depth: int) -> dict[Variant, Gradients]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from figures.base import captions, labels, style
-from figures.base.captions import KIND_NAMES
 from transformer.lenses.inside import InsideHead
 from transformer.model.sites import Site
 from transformer.trace.report import AuditReport
@@ -116,8 +115,7 @@ class Look:
             step: whether the picture depends on the query.
         """
         view = self.view
-        place = f"{KIND_NAMES[self.kind]} · layer {labels.count(view.layer)} · head {labels.count(view.head)}"
-        where = f"{place} · {self.step}" if step else place
+        where = f"{captions.place(view)} · {self.step}" if step else captions.place(view)
         return f"{where} · {quantity} · {view.model} ({captions.norm_name(view.norm)})"
 
 

@@ -301,9 +301,8 @@ def _picture(
         return figure if name == "leak" else subject.framed(figure, view)
 
     phrase = labels.head_phrase(view.layer, view.head)
-    where = f"layer {labels.count(view.layer)} · head {labels.count(view.head)}"
     note = subject.window_note(view)
-    caption = f"{captions.KIND_NAMES[view.kind]} · {where} · {subject.name} · {quantity}{note} · {view.model}"
+    caption = f"{captions.place(view)} · {subject.name} · {quantity}{note} · {view.model}"
     badge = captions.badge(view.audit)
     with st.container(width=_SIZE + 10, gap="xsmall"):
         st.markdown(f"**{title}**")

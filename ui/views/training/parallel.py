@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.pages.training.cost import Cost, costs
-from ui.controls import export, pickers
+from ui.controls import pickers
 from ui.controls.export import Table
-from ui.controls.text import plain
 from ui.server.training.costs import measured
-from ui.views.training import prices
+from ui.views.training import drawn, prices
 
 Json = dict[str, Any]
 _WAYS = {
@@ -42,17 +40,15 @@ def show() -> None:
         f"Processor time of the decoder by target length, source of {decoding['source']} tokens · "
         f"{decoding['model']} · {prices.where(found)}"
     )
-
-    def draw() -> go.Figure:
-        return costs(lines, ("tokens of the target", "ms"))
-
     st.markdown("##### One pass, or one pass per token")
     st.markdown(prices.ways(found))
-    st.plotly_chart(draw(), key="training.parallel", config={"displayModeBar": False}, alt=caption)
-    st.caption(plain(caption))
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING)
-        export.picture("parallel", draw, caption, sentence=False, table=lambda: table(decoding))
+    drawn.draw(
+        "parallel",
+        lambda: costs(lines, ("tokens of the target", "ms")),
+        caption,
+        lambda: pickers.seen("What am I seeing?", _SEEING),
+        lambda: table(decoding),
+    )
 
 
 def table(decoding: Json) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import style
@@ -12,12 +11,11 @@ from transformer.training.runs.stated import stated_options
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import MODEL_WIDTHS, WARMUPS
-from ui.controls import export, pickers
+from ui.controls import pickers
 from ui.controls.export import Table
-from ui.controls.text import plain
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.views.training import told
+from ui.views.training import drawn, told
 
 _FORMULA = (
     r"\begin{aligned} lrate &= d_{model}^{-0.5} \cdot "
@@ -104,15 +102,13 @@ def _own(name: str, options: TrainingOptions, width: int) -> Curve:
 def _picture(lines: list[Curve], now: State) -> None:
     names = " · ".join(each.name for each in lines)
     caption = f"Learning rate of each step · dotted: the end of the slider's warm-up · {names}"
-
-    def draw() -> go.Figure:
-        return curves(lines, ("step", "learning rate"), now.warmup)
-
-    st.plotly_chart(draw(), key="training.schedule", config={"displayModeBar": False}, alt=caption)
-    st.caption(plain(caption))
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING)
-        export.picture("schedule", draw, caption, sentence=False, table=lambda: table(lines))
+    drawn.draw(
+        "schedule",
+        lambda: curves(lines, ("step", "learning rate"), now.warmup),
+        caption,
+        lambda: pickers.seen("What am I seeing?", _SEEING),
+        lambda: table(lines),
+    )
 
 
 def table(lines: list[Curve]) -> Table:

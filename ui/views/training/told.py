@@ -103,10 +103,12 @@ def _push(found: SmoothedPosition) -> str:
     return f"Training raises the right piece's logit {sizes}."
 
 
-def power(value: float) -> str:
-    """A small number in LaTeX: `7.0 \\times 10^{-4}`."""
-    digits, exponent = f"{value:.1e}".split("e")
-    return rf"{digits} \times 10^{{{int(exponent)}}}"
+def power(value: float, digits: int = 1) -> str:
+    """A number in LaTeX, with some digits after the point: `7.0 \\times 10^{-4}`."""
+    if value == 0:
+        return "0"
+    factor, exponent = f"{value:.{digits}e}".split("e")
+    return rf"{factor} \times 10^{{{int(exponent)}}}"
 
 
 def paper_schedule(paper: TrainingOptions, width: int) -> str:

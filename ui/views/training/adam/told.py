@@ -5,6 +5,7 @@ from __future__ import annotations
 from figures.base import labels
 from figures.base.bars import percent
 from transformer.study.learning.moments import Moment, Recording
+from ui.views.training.told import power
 
 _EQUATIONS = (
     r"\begin{aligned} m_t &= \beta_1 m_{t-1} + (1-\beta_1)\, g_t \\ &= %s \cdot (%s) \\ "
@@ -58,11 +59,7 @@ def equations(found: Recording, each: Moment) -> tuple[str, ...]:
 
 
 def _latex(value: float) -> str:
-    """A number with three digits: `-1.23 \\times 10^{-4}`."""
-    if value == 0:
-        return "0"
-    digits, exponent = f"{value:.2e}".split("e")
-    return rf"{digits} \times 10^{{{int(exponent)}}}"
+    return power(value, 2)
 
 
 def caption(found: Recording) -> str:

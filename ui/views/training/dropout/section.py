@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures import heatmap
-from figures.base import labels
-from figures.base.captions import badge
+from figures.base import captions, labels
+from figures.maps.heatmap import row_tokens
 from figures.pages.masks import weight_map
 from figures.pages.training.flicker import flicker_map
 from transformer import Window
@@ -56,7 +56,8 @@ def show(opened: Opened, now: State) -> None:
     st.markdown(told.flickers(found, view))
     drawn = pictures(found, view)
     _maps(drawn)
-    st.caption(plain(f"{told.where(view)} · without dropout: {badge(view.audit)['text']}"))
+    badge = captions.badge(view.audit)["text"]
+    st.caption(plain(f"{captions.place(view)} · {view.model} · without dropout: {badge}"))
     with st.container(horizontal=True, gap="small"):
         pickers.seen("What am I seeing?", _SEEING, _FORMULA)
         export.pictures("dropout", drawn)
@@ -81,7 +82,7 @@ def _window(opened: Opened, now: State, kind: str) -> Window:
 def pictures(found: Flicker, view: HeadView) -> dict[str, Picture]:
     """The maps by name: without dropout, what flickers, and each run that is shown."""
     place = view.layer, view.head
-    where = told.where(view)
+    where = f"{captions.place(view)} · {view.model}"
     with_it = f"With dropout, {labels.number(100 * found.rate, 'g')} %"
     drawn: dict[str, tuple[Callable[[], go.Figure], str]] = {
         "without": (lambda: heatmap(view, _SIZE), "Without dropout"),
@@ -138,7 +139,7 @@ def table(found: Flicker, view: HeadView) -> Table:
             *(float(each[(*place, i, j)]) for each in found.shown),
             *(float(found.mean[(*place, i, j)]), float(found.spread[(*place, i, j)])),
         )
-        for i, query in enumerate(told.rows(view))
+        for i, query in enumerate(row_tokens(view))
         for j, key in enumerate(view.key_tokens)
         if view.mask[i, j]
     ]

@@ -5,31 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from figures.base import labels
-from figures.base.captions import KIND_NAMES
 from figures.maps.heatmap import row_tokens
 from transformer.study.learning.flicker import Flicker
 from transformer.trace.view import HeadView
-from ui.controls.text import plain
-
-
-def rows(view: HeadView) -> tuple[str, ...]:
-    """The tokens that name the rows."""
-    return row_tokens(view)
-
-
-def where(view: HeadView) -> str:
-    """Kind, layer, head and model, as captions name them."""
-    return (
-        f"{KIND_NAMES[view.kind]} · layer {labels.count(view.layer)} · head {labels.count(view.head)} · "
-        f"{view.model}"
-    )
+from ui.views.training.told import word
 
 
 def flickers(found: Flicker, view: HeadView) -> str:
     """The cell that flickers most, and how much the cells flicker on average."""
     spread, mean = (each[view.layer, view.head] for each in (found.spread, found.mean))
     row, column = np.unravel_index(int(spread.argmax()), spread.shape)
-    query, key = _quoted(rows(view)[row]), _quoted(view.key_tokens[column])
+    query, key = word(row_tokens(view)[row]), word(view.key_tokens[column])
     before, after, moved = (labels.number(float(each[row, column])) for each in (view.weights, mean, spread))
     return (
         f"The same sentence, {found.runs} times with dropout ({labels.number(100 * found.rate, 'g')} %). "
@@ -41,7 +27,3 @@ def flickers(found: Flicker, view: HeadView) -> str:
 
 def _average(spread: np.ndarray, view: HeadView) -> float:
     return float(spread[view.mask].mean())
-
-
-def _quoted(token: str) -> str:
-    return f"“{plain(labels.display(token))}”"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import style
@@ -10,11 +9,11 @@ from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
 from transformer.training.runs.history import History
 from ui.address.parameters import State
-from ui.controls import export, pickers
+from ui.controls import pickers
 from ui.controls.export import Table
-from ui.controls.text import plain
 from ui.server import catalogue, computed
 from ui.server.opened import Opened
+from ui.views.training import drawn
 from ui.views.training.history import told
 
 _SEEING = (
@@ -34,15 +33,13 @@ def show(opened: Opened, _now: State) -> None:
     name = catalogue.translator(opened.asked.model).name
     st.markdown(told.history(found))
     caption = told.caption(found, name)
-
-    def draw() -> go.Figure:
-        return panels(parts(found), "step")
-
-    st.plotly_chart(draw(), key="training.history", config={"displayModeBar": False}, alt=caption)
-    st.caption(plain(caption))
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING)
-        export.picture("history", draw, caption, sentence=False, table=lambda: table(found))
+    drawn.draw(
+        "history",
+        lambda: panels(parts(found), "step"),
+        caption,
+        lambda: pickers.seen("What am I seeing?", _SEEING),
+        lambda: table(found),
+    )
 
 
 def parts(found: History) -> list[Panel]:

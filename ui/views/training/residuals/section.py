@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import style
@@ -13,11 +12,11 @@ from transformer.study.learning.depth import PAIRS, Gradients, Variant
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import DEPTHS
-from ui.controls import export, pickers
+from ui.controls import pickers
 from ui.controls.export import Table
-from ui.controls.text import plain
 from ui.server.opened import Opened
 from ui.server.training import gradients
+from ui.views.training import drawn
 from ui.views.training.residuals import told
 
 _SEEING = (
@@ -47,9 +46,9 @@ def show(_opened: Opened, now: State) -> None:
     _control(now.depth)
     found = gradients.untrained(now.depth)
     st.markdown(told.untrained(found, now.depth))
-    _picture(
+    drawn.draw(
         "residuals",
-        lines(found),
+        lambda: by_layer(lines(found), _TITLE),
         f"{_TITLE.capitalize()} of the weights of each layer, on {PAIRS} bundled sentence pairs at "
         f"initialisation · {now.depth} layers each, d_model 32, the same weights for all six · values below "
         "10⁻¹⁰ lie under the axis, where rounding decides",
@@ -75,9 +74,9 @@ def _trained() -> None:
         return
     st.markdown("##### The same number after training")
     st.markdown(told.trained(found))
-    _picture(
+    drawn.draw(
         "after training",
-        trained_lines(found),
+        lambda: by_layer(trained_lines(found), _TITLE),
         f"{_TITLE.capitalize()} of the weights of each layer, on the same {PAIRS} pairs in each model's own "
         f"vocabulary, before and after training · {', '.join(found)}",
         lambda: pickers.seen("Before and after", _AFTER),
@@ -112,23 +111,6 @@ def trained_lines(found: Mapping[str, tuple[Gradients, Gradients]]) -> list[Laye
         for (name, both), hue in zip(found.items(), _MODEL_HUES, strict=False)
         for values, when, dash in zip(both, ("before", "after"), ("dot", "solid"), strict=True)
     ]
-
-
-def _picture(
-    name: str,
-    models: list[Layers],
-    caption: str,
-    explain: Callable[[], None],
-    numbers: Callable[[], Table],
-) -> None:
-    def draw() -> go.Figure:
-        return by_layer(models, _TITLE)
-
-    st.plotly_chart(draw(), key=f"training.{name}", config={"displayModeBar": False}, alt=caption)
-    st.caption(plain(caption))
-    with st.container(horizontal=True, gap="small"):
-        explain()
-        export.picture(name, draw, caption, sentence=False, table=numbers)
 
 
 def table(found: Mapping[str, Gradients]) -> Table:
