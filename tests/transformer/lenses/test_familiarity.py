@@ -131,8 +131,9 @@ def test_every_shipped_measure_flags_few_everyday_texts_and_most_news(directory:
     assert found is not None
     assert tuple(read_json(directory / "familiarity.json")["traits"]) == WEIGHTED
     assert found.flagged["known"] <= 0.05
-    read_more = directory == EN_DE  # documentation and games too, so news is less unlike what it knows
-    assert found.flagged["unknown"] >= (0.85 if read_more else 0.89)
+    # `en-de` has read documentation and games too, and `birth` finds everyday sentences hard as well.
+    twin = directory.parent.name == "positions"
+    assert found.flagged["unknown"] >= (0.89 if twin else 0.85)
 
 
 @needs_model

@@ -85,7 +85,7 @@ _SECTIONS = {
     ),
     "here": _Section(
         "train here",
-        "A small model learns a small task on this server, in a minute or two. Watch it learn.",
+        "A small model learns a small task on this server, while you watch.",
         here.show,
     ),
 }
