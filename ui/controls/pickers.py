@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base.captions import KIND_NAMES
@@ -102,6 +103,33 @@ def row_picker(opened: Opened, kind: str, row: int) -> None:
         format_func=names.__getitem__,
         label_visibility="collapsed",
         **control(f"row.{kind}", row, lambda i: session.change(**{moved: i}), names.values()),
+    )
+
+
+def clickable(
+    figure: go.Figure,
+    key: str,
+    take: Callable[[Any], object],
+    alt: str,
+    width: Literal["stretch", "content"] = "stretch",
+) -> None:
+    """Draws a figure whose marks can be clicked.
+
+    Args:
+        figure: the figure; the `customdata` of a mark say what it stands for.
+        key: unique on the page.
+        take: takes the `customdata` of the mark that was clicked.
+        alt: what the figure shows, for people who do not see it.
+        width: as `st.plotly_chart` has it.
+    """
+    st.plotly_chart(
+        figure,
+        width=width,
+        key=key,
+        config={"displayModeBar": False},
+        on_select=lambda: session.on_pick(key, take),
+        selection_mode="points",
+        alt=alt,
     )
 
 

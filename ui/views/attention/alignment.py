@@ -283,15 +283,8 @@ def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned
         "alignment.map", (opened.trace, name, tuple(sorted(pair.possible)), tuple(sorted(pair.sure)))
     )
     with st.container(key="alignment-map"):
-        st.plotly_chart(
-            draw(),
-            width="content",
-            key=key,
-            config={"displayModeBar": False},
-            alt=f"Word alignment by {name}: {_listed(text, found, len(found))}",
-            on_select=lambda: session.on_pick(key, toggle),
-            selection_mode="points",
-        )
+        alt = f"Word alignment by {name}: {_listed(text, found, len(found))}"
+        pickers.clickable(draw(), key, toggle, alt, width="content")
     badge = _badge(opened, choice)
     st.caption(f"{caption} · {badge['text']}", help=str(badge["title"]))
     with st.container(horizontal=True):

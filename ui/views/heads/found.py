@@ -179,13 +179,11 @@ def _map(found: Found) -> None:
         )
         pickers.seen("What am I seeing?", _SEEING)
     key = f"heads.map.{kind}"
-    st.plotly_chart(
+    pickers.clickable(
         grid(found, pickers.ink()),
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, lambda head: session.change(**{kind: tuple(head)})),
-        selection_mode="points",
-        alt=f"All heads by {statistic.label}; the table below says the same",
+        key,
+        lambda head: session.change(**{kind: tuple(head)}),
+        f"All heads by {statistic.label}; the table below says the same",
     )
     words = caption(found)
     st.caption(plain(words))

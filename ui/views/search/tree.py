@@ -80,15 +80,7 @@ def tree_chart(key: str, figure: go.Figure, caption: str, take: Callable[[int], 
     wide = figure.layout.width
     st.html(f"<style>.st-key-search-tree > * {{ min-width: {wide}px; max-width: {wide}px; }}</style>")
     with st.container(key="search-tree"):
-        st.plotly_chart(
-            figure,
-            width="stretch",
-            key=key,
-            config={"displayModeBar": False},
-            on_select=lambda: session.on_pick(key, take),
-            selection_mode="points",
-            alt=caption,
-        )
+        pickers.clickable(figure, key, take, caption)
 
 
 def choose(tree: SearchTree, place: int) -> None:

@@ -102,15 +102,7 @@ def _chart(
         f".st-key-{frame} > * {{ min-width: {wide}px; max-width: {wide}px; }}</style>"
     )
     with st.container(key=frame):
-        st.plotly_chart(
-            figure,
-            width="stretch",
-            key=key,
-            config={"displayModeBar": False},
-            on_select=lambda: session.on_pick(key, _choose),
-            selection_mode="points",
-            alt=caption,
-        )
+        pickers.clickable(figure, key, _choose, caption)
     st.caption(plain(caption))
     with st.container(horizontal=True, gap="small"):
         explain()

@@ -153,14 +153,7 @@ def _map(found: PairEffects, model: str) -> None:
         return pairs_map(drawn(found))
 
     key = f"backup.map.{found.kind}"
-    st.plotly_chart(
-        draw(),
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, lambda cell: _take(found, cell)),
-        selection_mode="points",
-        alt=caption,
-    )
+    pickers.clickable(draw(), key, lambda cell: _take(found, cell), caption)
     st.caption(plain(f"{caption} · choose a cell to switch these heads off in your sentence"))
     export.picture("backup heads", draw, caption, sentence=False, table=lambda: table(found))
 

@@ -164,13 +164,11 @@ def _maps(found: Traced, take: Callable[[list[object]], object]) -> None:
 def _map(found: Traced, panel: TracePanel, end: float, take: Callable[[list[object]], object]) -> None:
     caption, key = _caption(found, panel.name), f"causal.{panel.name}"
     st.markdown(f"###### {GROUPS[panel.name]}")
-    st.plotly_chart(
+    pickers.clickable(
         trace_map(panel, end, legend=panel.name == "encoder"),
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, take),
-        selection_mode="points",
-        alt=f"{caption}; largest share {traced.percent_of(float(np.nanmax(panel.shares)))}",
+        key,
+        take,
+        f"{caption}; largest share {traced.percent_of(float(np.nanmax(panel.shares)))}",
     )
 
 

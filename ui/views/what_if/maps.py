@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import plotly.graph_objects as go
@@ -62,14 +62,11 @@ def _grid(found: RunDifference, now: State, kind: str) -> None:
         return head_grid(cells, kind, head, color)
 
     key = f"what-if.heads.{kind}"
-    st.plotly_chart(
-        picture(pickers.ink()),
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, lambda chosen: session.change(**{kind: tuple(chosen)})),
-        selection_mode="points",
-        alt=caption,
-    )
+
+    def choose(chosen: list[int]) -> None:
+        session.change(**{kind: tuple(chosen)})
+
+    pickers.clickable(picture(pickers.ink()), key, choose, caption)
     st.caption(plain(caption))
     _switch(now, kind, head)
     export.picture("what-if.heads", picture, caption)
@@ -182,15 +179,8 @@ class _Shared:
 
 def _map(shared: _Shared) -> None:
     chosen, key = fields.cell(shared.kind), f"what-if.map.{shared.kind}"
-    st.plotly_chart(
-        shared.clickable(chosen),
-        width="content",
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, lambda cell: _take(shared.kind, cell)),
-        selection_mode="points",
-        alt=shared.caption,
-    )
+    figure = shared.clickable(chosen)
+    pickers.clickable(figure, key, partial(_take, shared.kind), shared.caption, width="content")
     st.caption(plain(shared.caption))
     _offer(shared, chosen)
     export.picture("what-if.map", shared.picture, shared.caption, table=shared.table)

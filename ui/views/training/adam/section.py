@@ -102,14 +102,7 @@ def _picture(found: Recording, steps: Sequence[Moment], chosen: Moment) -> None:
     def draw() -> go.Figure:
         return panels(parts(steps), "step", chosen.step)
 
-    st.plotly_chart(
-        draw(),
-        key=_KEY,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(_KEY, _choose),
-        selection_mode="points",
-        alt=caption,
-    )
+    pickers.clickable(draw(), _KEY, _choose, caption)
     st.caption(plain(caption))
     with st.container(horizontal=True, gap="small"):
         pickers.seen("What am I seeing?", _SEEING)

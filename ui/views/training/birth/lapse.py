@@ -145,14 +145,8 @@ def _tiles(shown: Translation, kind: str, head: Head) -> None:
             session.change(born=(int(picked[0]), int(picked[1])))
 
     key = f"training.birth.tiles.{kind}"
-    st.plotly_chart(
-        overview(tiles, kind, head, width=_TILES),
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, choose),
-        selection_mode="points",
-        alt=f"All heads of {captions.KIND_NAMES[kind].lower()}, {shown.model}",
-    )
+    alt = f"All heads of {captions.KIND_NAMES[kind].lower()}, {shown.model}"
+    pickers.clickable(overview(tiles, kind, head, width=_TILES), key, choose, alt)
     st.caption(plain(f"All heads of this kind · {shown.model} · click a tile to open it"))
 
 
@@ -168,14 +162,7 @@ def _losses(seen: Seen, chosen: int) -> None:
         if isinstance(picked, int) and picked < len(seen.frames):
             _take(seen, seen.steps[picked])
 
-    st.plotly_chart(
-        draw(),
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, choose),
-        selection_mode="points",
-        alt=caption,
-    )
+    pickers.clickable(draw(), key, choose, caption)
     st.caption(plain(caption))
     export.picture("birth loss", draw, caption, table=lambda: table(seen))
 

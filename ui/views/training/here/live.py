@@ -125,14 +125,8 @@ def _tiles(shown: Translation, head: Head) -> None:
         for layer in range(config.n_decoder_layers)
     ]
     key = f"training.here.tiles.{config.n_decoder_layers}.{config.n_heads}"
-    st.plotly_chart(
-        overview(tiles, KIND, head, width=_TILES),
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, _choose),
-        selection_mode="points",
-        alt=f"All heads of cross-attention, {shown.model}",
-    )
+    alt = f"All heads of cross-attention, {shown.model}"
+    pickers.clickable(overview(tiles, KIND, head, width=_TILES), key, _choose, alt)
     st.caption(plain(f"All heads of cross-attention · {shown.model} · click a tile to open it"))
 
 
