@@ -37,8 +37,8 @@ def tell(opened: Opened) -> None:
 def sentence(found: Unfamiliar) -> str:
     """What speaks against the text, with its numbers."""
     return (
-        f"Unlike what this model knows best: {_reason(found)}. Expect mistakes: ✓ verified means that the "
-        "pictures are right, not that the translation is."
+        f"Unlike what this model knows best: {_reason(found)}. Expect mistakes: ✓ verified speaks of the "
+        "pictures, not of the translation."
     )
 
 
