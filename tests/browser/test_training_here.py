@@ -64,9 +64,10 @@ def test_a_visitor_trains_a_model_and_opens_it_everywhere(
     other = opened(newcomer())
     other.page.get_by_text("Another visitor began this run").wait_for(timeout=PATIENCE)
     assert button(other, "Stop").count() == 0
+    other.page.goto("about:blank")
     button(visitor, "Stop").click()
     shown(visitor, "Keep")
-    shown(other, "Keep")
+    shown(opened(other), "Keep")
     visitor.page.get_by_role("textbox", name="Name of the model").fill(NAME)
     button(visitor, "Keep").click()
     visitor.until("name => location.search.includes(`model=${name}`)", NAME)
