@@ -20,14 +20,15 @@ _TICK = 1.0
 def show(_opened: Opened, _now: State) -> None:
     """Draws the section."""
     run = workshop().run
-    if run is None or run.told:
+    going = run is not None and not run.told
+    st.fragment(_body, run_every=_TICK if going else None)(run, going)
+
+
+def _body(run: Run | None, going: bool) -> None:
+    """Draws a run that is going on, again every second, or what the last one left."""
+    if run is None or not going:
         _ended(run)
         return
-    st.fragment(_going, run_every=_TICK)(run)
-
-
-def _going(run: Run) -> None:
-    """Draws a run that is going on; it draws itself again every second."""
     if run.told or workshop().run is not run:
         st.rerun()
     live.progress(run)
