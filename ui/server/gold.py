@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import streamlit as st
 
 from transformer.text.links import GoldPair, read_gold
-from transformer.text.pairs import Bounds, DataError
+from transformer.text.pairs import Bounds
 from ui.server import catalogue
+from ui.server.uploads import read_upload
 
 SAMPLE = catalogue.ROOT / "assets" / "sample" / "alignments.tsv"
 LARGEST = 2 * 2**20
@@ -29,14 +27,4 @@ def parse(name: str, content: bytes) -> list[GoldPair]:
     Raises:
         DataError: the file is too large, or not in the format; the message says where.
     """
-    if len(content) > LARGEST:
-        raise DataError(
-            f"The file has {len(content) / 2**20:.1f} MiB; at most {LARGEST // 2**20} MiB are allowed."
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / ("gold.tsv.gz" if name.endswith(".gz") else "gold.tsv")
-        path.write_bytes(content)
-        try:
-            return read_gold(path, BOUNDS)
-        except DataError as error:
-            raise DataError(str(error).replace(str(path), "the file")) from error
+    return read_upload(name, content, BOUNDS, read_gold)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from transformer.text.pairs import Bounds, DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import clean
 from transformer.training.toys.tasks import LENGTHS, TOYS, toy_data
+from ui.server.uploads import read_upload
 
 OWN = "own"
 """The task of learning the visitor's own pairs."""
@@ -137,17 +137,7 @@ def own_pairs(name: str, content: bytes) -> Pairs:
     Raises:
         DataError: The file is too large, has too few pairs, or is not in the format; the message says where.
     """
-    if len(content) > LARGEST:
-        raise DataError(
-            f"The file has {len(content) / 2**20:.1f} MiB; at most {LARGEST // 2**20} MiB are allowed."
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / ("pairs.tsv.gz" if name.endswith(".gz") else "pairs.tsv")
-        path.write_bytes(content)
-        try:
-            read = read_pairs(path, BOUNDS)
-        except DataError as error:
-            raise DataError(str(error).replace(str(path), "the file")) from error
+    read = read_upload(name, content, BOUNDS, read_pairs)
     cleaned = (SentencePair(clean(pair.source), clean(pair.target)) for pair in read)
     pairs = list({pair.source: pair for pair in cleaned if pair.source and pair.target}.values())
     if len(pairs) < FEWEST:

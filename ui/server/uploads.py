@@ -1,0 +1,37 @@
+"""A visitor's text file, read within limits."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from transformer.text.pairs import Bounds, DataError
+
+T = TypeVar("T")
+
+
+def read_upload(name: str, content: bytes, bounds: Bounds, read: Callable[[Path, Bounds], T]) -> T:
+    """What a reader makes of an uploaded file.
+
+    Args:
+        name: the file's own name; one that ends in `.gz` is unpacked.
+        content: the file; at most as many bytes as it may unpack to.
+        bounds: the limits.
+        read: reads a file within limits.
+
+    Raises:
+        DataError: the file is too large, or the reader refuses it; the message says where, as "the file".
+    """
+    if len(content) > bounds.total:
+        raise DataError(
+            f"The file has {len(content) / 2**20:.1f} MiB; at most {bounds.total // 2**20} MiB are allowed."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("upload.gz" if name.endswith(".gz") else "upload")
+        path.write_bytes(content)
+        try:
+            return read(path, bounds)
+        except DataError as error:
+            raise DataError(str(error).replace(str(path), "the file")) from error
