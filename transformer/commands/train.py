@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import MISSING, fields, replace
 from itertools import chain
@@ -17,14 +17,15 @@ from typing import Any
 import torch
 
 from transformer.commands.arguments import choose_device, command_line
+from transformer.commands.training.pairs import training_pairs
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer, count_parameters
 from transformer.storage.card import training_card
 from transformer.storage.files import UNFINISHED, CheckpointError
 from transformer.text.links import read_gold
-from transformer.text.pairs import DataError, SentencePair, both_sides, read_pairs
+from transformer.text.pairs import DataError, both_sides
 from transformer.text.vocabulary import Tokenizer
-from transformer.training.augment import MAKERS, augmented
+from transformer.training.augment import MAKERS
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.cost import peak
 from transformer.training.distributed import Workers, joined
@@ -37,10 +38,9 @@ from transformer.training.runs.leash import Leash
 from transformer.training.runs.progress import Progress
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.runs.snapshots import moments
-from transformer.training.toys.tasks import LENGTH, TOYS, toy_data
+from transformer.training.toys.tasks import LENGTH, TOYS
 from transformer.training.trainer import Quality, Trainer, TrainingStep, train
 
-MOST_WEIGHT = 100
 BLEU_SENTENCES = 200
 CONFIG_CHOICES: dict[str, tuple[type, str]] = {
     "vocab_size": (int, "pieces of the joint vocabulary"),
@@ -225,7 +225,7 @@ def _data(
     if not 2 <= arguments.max_length <= config.max_positions:
         raise ValueError(f"--max-length is {arguments.max_length}; choose 2 to {config.max_positions:,}.")
     shares = preset.shares | _given(arguments, list(MAKERS))
-    train_pairs, weights, valid_pairs, words = _pairs(arguments, shares, seed)
+    train_pairs, weights, valid_pairs, words = training_pairs(arguments, shares, seed)
     exported = workers.agree(
         lambda: _exported(arguments, chain(words, both_sides(train_pairs)), config.vocab_size, resume)
     )
@@ -246,21 +246,6 @@ def _data(
         )
     quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
     return exported, data, valid, quality
-
-
-def _pairs(
-    arguments: argparse.Namespace, shares: dict[str, float], seed: int
-) -> tuple[Sequence[SentencePair], list[float] | None, Sequence[SentencePair], Sequence[str]]:
-    """The training pairs with their weights, the validation pairs, and words for the vocabulary alone."""
-    if arguments.toy and (arguments.train or arguments.valid):
-        raise ValueError("--toy makes its own pairs; leave out --train and --valid.")
-    if arguments.toy:
-        toy = toy_data(arguments.toy, arguments.toy_length, seed)
-        return toy.train, None, toy.valid, toy.words
-    if not (arguments.train and arguments.valid):
-        raise ValueError("Give pairs to train on and to evaluate on: --train and --valid, or --toy.")
-    pairs, weights = _mixture(arguments.train, shares, seed)
-    return pairs, weights, [pair for path in arguments.valid for pair in read_pairs(path)], ()
 
 
 def _steps(
@@ -338,33 +323,6 @@ def _check_output(path: Path, resume: bool) -> None:
 
 def _given(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
-
-
-def _mixture(
-    files: list[str], shares: dict[str, float], seed: int
-) -> tuple[list[SentencePair], list[float] | None]:
-    """The pairs of all files and the extra pairs, with their weights; None if every weight is 1."""
-    pairs: list[SentencePair] = []
-    weights: list[float] = []
-    for file in files:
-        path, weight = _weighted(file)
-        pairs += augmented(read_pairs(path), shares, seed)
-        weights += [weight] * (len(pairs) - len(weights))
-    return pairs, None if set(weights) == {1.0} else weights
-
-
-def _weighted(file: str) -> tuple[str, float]:
-    """Splits `FILE:WEIGHT`; an existing file whose name looks like that is not split."""
-    path, colon, text = file.rpartition(":")
-    if not colon or Path(file).exists():
-        return file, 1.0
-    try:
-        weight = float(text)
-    except ValueError:
-        return file, 1.0
-    if not 0 < weight <= MOST_WEIGHT:
-        raise ValueError(f"The weight of {path} is {text}; it must be above 0 and at most {MOST_WEIGHT}.")
-    return path, weight
 
 
 def _exported(arguments: argparse.Namespace, texts: Iterable[str], vocab_size: int, resume: bool) -> Exported:

@@ -13,12 +13,12 @@ from transformer.study.cost.table import LAYERS, NEIGHBOURHOOD
 from ui.address import session
 from ui.address.parameters import State
 from ui.address.values import MODEL_WIDTHS
-from ui.controls import export, pickers
+from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.text import plain
 from ui.server.opened import Opened
 from ui.server.training.costs import measured
-from ui.views.training import prices
+from ui.views.training import drawn, prices
 
 Json = dict[str, Any]
 _MISSING = "Nothing was measured here; `python -m transformer cost` does it and writes assets/cost.json."
@@ -100,11 +100,7 @@ def _counted(found: Json, d: int, width: int) -> None:
 def _picture(
     name: str, draw: Callable[[], go.Figure], caption: str, seeing: str, numbers: Callable[[], Table]
 ) -> None:
-    st.plotly_chart(draw(), key=f"training.cost.{name}", config={"displayModeBar": False}, alt=caption)
-    st.caption(plain(caption))
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", seeing)
-        export.picture(f"cost {name}", draw, caption, sentence=False, table=numbers)
+    drawn.draw(f"cost {name}", draw, caption, lambda: pickers.seen("What am I seeing?", seeing), numbers)
 
 
 def table(found: Json) -> Table:
