@@ -221,6 +221,8 @@ class Desk:
     def fetch_at_once(self, visitor: str, name: str) -> None:
         """Asks the Hub for a model, and fetches it if it fits into memory; blocks until the Hub answers."""
         self.ask(visitor, name)
+        if self._questions[visitor].problem:
+            self.ask_again(visitor)
         question = self._questions[visitor]
         if question.is_open:
             question.ask()
