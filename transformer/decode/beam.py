@@ -172,7 +172,7 @@ def beam_search(
     told = watchers or [Unwatched()] * request.sentences
     pairs = zip(limits, told, strict=True)
     beams = [_Beam(beam_size, limit, rules, request.config, watcher) for limit, watcher in pairs]
-    tokens, totals = request.start(), torch.zeros(request.sentences, 1, device=request.memory.device)
+    tokens, totals = request.start(), torch.zeros(request.sentences, 1, device=request.device)
     for length in range(1, max(limits) + 1):
         distribution = request.log_probs(tokens)
         width, vocab_size = len(distribution) // request.sentences, distribution.shape[-1]

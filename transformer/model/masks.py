@@ -16,11 +16,19 @@ class AttentionMask:
         key_padding: (batch, keys) bool, True for tokens, False for padding; None if nothing is padded.
         causal: Whether query i sees only keys 0 to ``first_query`` + i (section 3.2.3).
         first_query: Position of the first query among the keys; above 0 if earlier positions are cached.
+        texts: (batch, length) numbers of the texts that share a row; a query sees the keys of its own text
+            only. None if every row is one text.
     """
 
     key_padding: Tensor | None = None
     causal: bool = False
     first_query: int = 0
+    texts: Tensor | None = None
+
+    @property
+    def is_causal_alone(self) -> bool:
+        """Whether nothing is hidden but later keys."""
+        return self.causal and self.key_padding is None and self.texts is None
 
     def dense(self, queries: int, keys: int, device: torch.device | str = "cpu") -> Tensor | None:
         """The mask as one matrix, (batch or 1, 1, queries, keys) bool; None if nothing is masked."""
@@ -30,6 +38,9 @@ class AttentionMask:
         if self.key_padding is not None:
             padding = self.key_padding[:, None, None, :]
             mask = padding.expand(-1, 1, queries, keys) if mask is None else mask & padding
+        if self.texts is not None:
+            own = self.texts[:, None, :, None] == self.texts[:, None, None, :]
+            mask = own if mask is None else mask & own
         return mask
 
 

@@ -17,7 +17,7 @@ def fused_attention(
 ) -> Tensor:
     """softmax(Q Kᵀ / √d_k + bias) V, without the weights in memory (equation 1)."""
     queries, keys = query.shape[2], key.shape[2]
-    if mask.causal and mask.key_padding is None and bias is None and queries == keys > 1:
+    if mask.is_causal_alone and bias is None and queries == keys > 1:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True)
     dense = mask.dense(queries, keys, query.device)
     if bias is not None:

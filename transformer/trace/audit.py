@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.encodings.biases import ALL_HEADS
+from transformer.model.network import Network
 from transformer.model.sites import Place
-from transformer.model.transformer import Transformer
 from transformer.trace.binding import audit_places
 from transformer.trace.equations import (
     HEADS,
@@ -47,7 +47,7 @@ def audit(
     places: tuple[Place, ...],
     decoded: tuple[float, ...] = (),
     replayed: tuple[float, ...] = (),
-    basis: Transformer | TransformerConfig | None = None,
+    basis: Network | ModelConfig | None = None,
 ) -> AuditReport:
     """Runs every check that a trace allows.
 
@@ -66,7 +66,7 @@ def audit(
         checks += [audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype])]
     if basis is not None:
         checks += audit_stream(trace, basis, limit)
-    if isinstance(basis, Transformer):
+    if isinstance(basis, Network):
         checks += audit_places(trace, basis, limit)
     return replace(merged(checks), changes=tuple(map(str, trace.interventions)))
 

@@ -12,8 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from transformer.model.masks import AttentionMask
-from transformer.model.transformer import Transformer
+from transformer.model.network import Network
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import PLACES, Check
@@ -23,7 +22,7 @@ SMALLEST_SCALE = 1e-2
 
 
 @torch.inference_mode()
-def audit_places(trace: AttentionTrace, model: Transformer, limit: float) -> list[Check]:
+def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Check]:
     """Compares the queries, keys and values at every place of the model with those recorded there.
 
     Args:
@@ -37,19 +36,10 @@ def audit_places(trace: AttentionTrace, model: Transformer, limit: float) -> lis
     if any(value.needs_stream for value in trace.interventions):
         return []
     answers = _Answers(trace)
-    mask = AttentionMask()
-    memory = model.encoder(_input(trace, model, "encoder"), mask, answers)
-    causal = AttentionMask(causal=True)
-    decoder = model.decoder
-    model.decoder(_input(trace, model, "decoder"), memory.to(decoder.dtype), causal, mask, None, answers)
+    device = model.embedding.weight.device
+    entered = {side: each.input[None].to(device) for side, each in trace.embeddings.items()}
+    model.through(entered, answers)
     return [Check(PLACES, answers.worst, limit)]
-
-
-def _input(trace: AttentionTrace, model: Transformer, side: str) -> Tensor:
-    """(1, length, d_model) what entered a stack, as the stack computes it."""
-    stack = model.encoder if side == "encoder" else model.decoder
-    device = next(stack.parameters()).device
-    return trace.embeddings[side].input[None].to(device, stack.dtype)  # type: ignore[index]
 
 
 class _Answers(Bystander):

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import torch
 
-from transformer.decode.request import OverflowedError, Request
+from transformer.decode.request import OverflowedError, TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import EOS_ID, Tokenizer
-from transformer.training.batches import encode_pairs, group_by_length, pad
+from transformer.text.vocabulary import EOS_ID, PAD_ID, Tokenizer
+from transformer.training.batches import encode_pairs, group_by_length
+from transformer.training.data import pad
 from transformer.training.trainer import Written
 
 BATCH_POSITIONS = 4096
@@ -56,7 +57,7 @@ class GreedyBleu:
             source = [[*data.source[row], EOS_ID] for row in rows]
             limits = [min(int(1.5 * len(ids)) + 10, longest) for ids in source]
             with torch.inference_mode():
-                done = finish(decode(Request(model, pad(source).to(device)), limits))
+                done = finish(decode(TranslationRequest(model, pad(source, PAD_ID).to(device)), limits))
             for row, hypothesis in zip(rows, done, strict=True):
                 outputs[row] = self.tokenizer.decode(hypothesis.token_ids)
         return outputs
