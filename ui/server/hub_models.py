@@ -179,12 +179,12 @@ class Desk:
     def ask(self, visitor: str, name: str) -> None:
         """Records that a visitor asks for a model by name; an empty name withdraws the question.
 
-        Repeating a question changes nothing, unless there was a problem: a browser sends the text of a field
-        again when the field disappears.
+        Repeating a question changes nothing, because a browser sends the text of a field again when the field
+        disappears; ``ask_again`` repeats it.
         """
         with self._lock:
             before = self._questions.get(visitor)
-            if before is not None and before.name == name and before.pressed and not before.problem:
+            if before is not None and before.name == name and before.pressed:
                 return
             if before is not None and before.download is not None:
                 before.download.leave(visitor)
@@ -193,6 +193,13 @@ class Desk:
                 self._questions[visitor] = Question(name)
             while len(self._questions) > MOST_ASKED:
                 self._questions.pop(next(iter(self._questions)))
+
+    def ask_again(self, visitor: str) -> None:
+        """Asks the visitor's last question once more."""
+        with self._lock:
+            before = self._questions.get(visitor)
+            if before is not None and before.download is None:
+                self._questions[visitor] = Question(before.name)
 
     def suggest(self, visitor: str, name: str) -> None:
         """Writes a name into the form, if the visitor has not asked for anything yet."""
@@ -214,6 +221,8 @@ class Desk:
     def fetch_at_once(self, visitor: str, name: str) -> None:
         """Asks the Hub for a model, and fetches it if it fits into memory; blocks until the Hub answers."""
         self.ask(visitor, name)
+        if self._questions[visitor].problem:
+            self.ask_again(visitor)
         question = self._questions[visitor]
         if question.is_open:
             question.ask()

@@ -79,7 +79,7 @@ def _answer(question: Question) -> None:
         _offer(question.offer)
         return
     label = "Try again" if question.problem else "Look it up"
-    st.button(label, on_click=_ask, args=(question.name,), key="hub.again")
+    st.button(label, on_click=_ask_again, key="hub.again")
 
 
 def _offer(offer: Offer) -> None:
@@ -100,6 +100,10 @@ def _offer(offer: Offer) -> None:
 def _ask(text: str) -> None:
     address = _ADDRESS.fullmatch(text.strip())
     desk().ask(session.visitor(), address[1] if address else text.strip().strip("/"))
+
+
+def _ask_again() -> None:
+    desk().ask_again(session.visitor())
 
 
 def _fetch() -> None:
