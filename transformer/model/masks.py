@@ -1,4 +1,4 @@
-"""Padding and causal masks. In every mask, True means "may attend"."""
+"""Padding, causal masks, and windows around a centre. In every mask, True means "may attend"."""
 
 from __future__ import annotations
 
@@ -42,6 +42,37 @@ class AttentionMask:
             own = self.texts[:, None, :, None] == self.texts[:, None, None, :]
             mask = own if mask is None else mask & own
         return mask
+
+
+@dataclass(frozen=True, eq=False)
+class Focus:
+    """Where each query looks, predicted before it looks: local attention (Luong et al. 2015, section 3.2).
+
+    A query sees the keys at most ``reach`` from its centre. The softmax over these is multiplied by a
+    Gaussian around the centre (equation 10), so that a row sums to less than 1.
+
+    Attributes:
+        centres: (…, queries) p_t: positions among the keys, counted from 0, not rounded.
+        reach: D, in positions.
+    """
+
+    centres: Tensor
+    reach: int
+
+    def of(self, rows: slice) -> Focus:
+        """The same for some of the queries."""
+        return Focus(self.centres[..., rows], self.reach)
+
+    def visible(self, keys: int) -> Tensor:
+        """(…, queries, keys) bool: the window [p_t − D, p_t + D]."""
+        return self._distances(keys).abs() <= self.reach
+
+    def factors(self, keys: int) -> Tensor:
+        """(…, queries, keys): exp(−(s − p_t)² / 2σ²), with σ = D / 2."""
+        return torch.exp(-2.0 * (self._distances(keys) / self.reach).square())
+
+    def _distances(self, keys: int) -> Tensor:
+        return torch.arange(keys, device=self.centres.device) - self.centres[..., None]
 
 
 def token_mask(token_ids: Tensor, pad_id: int) -> Tensor:

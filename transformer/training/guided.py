@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from transformer.model.config import TransformerConfig
-from transformer.model.scores import attention_scores
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
 from transformer.text.links import GoldPair
@@ -75,9 +74,8 @@ class Guide(Bystander):
         if (asked.kind, asked.layer) == (AttentionKind.CROSS, self._guided.layer):
             one = slice(self._guided.head, self._guided.head + 1)
             bias, visible = asked.bias(), asked.visible()
-            scores = attention_scores(
-                asked.query[:, one], asked.key[:, one], None if bias is None else bias[:, one]
-            )
+            scores = asked.score.scores(asked.query[:, one], asked.key[:, one], one)
+            scores = scores if bias is None else scores + bias[:, one]
             if visible is not None:
                 scores = scores.masked_fill(~visible, -torch.inf)
             self.log_weights = scores.float().log_softmax(-1)[:, 0]
