@@ -126,8 +126,9 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
     torch.manual_seed(options.seed)
     exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
     config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
-    trainer = Trainer(Transformer(config).to(device), data, options, workers)
-    exported.card = exported.card or _card(arguments, trainer.model)
+    model = Transformer(config).to(device)
+    trainer = Trainer(model, data, options, workers)
+    exported.card = exported.card or _card(arguments, model)
     return advance(arguments, trainer, exported, valid, leash, resume, quality)
 
 

@@ -96,9 +96,10 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
     data = encode_texts(texts, tokenizer, arguments.row_length)
     valid = encode_texts(held_out, tokenizer, arguments.row_length)
     config = replace(config, vocab_size=tokenizer.vocab_size, trained_length=data.longest)
-    trainer = Trainer(LanguageModel(config).to(device), data, options, workers)
+    model = LanguageModel(config).to(device)
+    trainer = Trainer(model, data, options, workers)
     exported.card = exported.card or language_model_card(
-        arguments.output.name, arguments.language, command_line(), arguments.text, trainer.model
+        arguments.output.name, arguments.language, command_line(), arguments.text, model
     )
     return advance(arguments, trainer, exported, valid, leash, resume)
 

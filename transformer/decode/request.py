@@ -10,7 +10,7 @@ from torch import Tensor
 from transformer.model.config import ModelConfig
 from transformer.model.language_model import LanguageModel
 from transformer.model.masks import padding_mask
-from transformer.model.transformer import Transformer
+from transformer.model.network import EncoderDecoder
 from transformer.model.watching.observer import UNWATCHED, Observer
 
 
@@ -76,7 +76,7 @@ class TranslationRequest:
 
     def __init__(
         self,
-        model: Transformer,
+        model: EncoderDecoder,
         src_ids: Tensor,
         observer: Observer = UNWATCHED,
         step_observer: Observer = UNWATCHED,

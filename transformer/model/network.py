@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -10,8 +11,20 @@ from torch.nn import functional as F
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import ModelConfig
 from transformer.model.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, Residual
+from transformer.model.masks import padding_mask
 from transformer.model.sites import AttentionKind, Side, Sublayer
-from transformer.model.watching.observer import Entered, Observer
+from transformer.model.watching.observer import UNWATCHED, Entered, Observer
+
+
+class Cache(Protocol):
+    """What a decoder keeps of the positions that it has read."""
+
+    @property
+    def length(self) -> int:
+        """How many positions."""
+
+    def select(self, rows: Tensor, *, same_source: bool = False) -> None:
+        """Keeps, repeats or reorders rows of the batch, as ``KVCache.select``."""
 
 
 class Network(nn.Module):
@@ -107,6 +120,64 @@ class Network(nn.Module):
                     nn.init.zeros_(module.bias)
         for table in filter(None, (self.embedding, self.target_embedding)):
             nn.init.normal_(table.weight, std=self.config.d_model**-0.5)
+
+
+class EncoderDecoder(Network):
+    """A model that translates: an encoder's output, and a decoder that attends to it."""
+
+    def encode(
+        self, src_ids: Tensor, src_padding: Tensor | None = None, observer: Observer = UNWATCHED
+    ) -> Tensor:
+        """The memory (batch, source, d_model).
+
+        Args:
+            src_ids: (batch, source) ids.
+            src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
+            observer: Who watches, and what changes the computation.
+        """
+        raise NotImplementedError
+
+    def decode(
+        self,
+        tgt_ids: Tensor,
+        memory: Tensor,
+        src_padding: Tensor | None = None,
+        *,
+        cache: Cache | None = None,
+        observer: Observer = UNWATCHED,
+    ) -> Tensor:
+        """Decoder output (batch, target, d_model) for the given inputs.
+
+        Args:
+            tgt_ids: (batch, target) decoder input; with a cache, only the new tokens.
+            memory: (batch, source, d_model) from ``encode``.
+            src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
+            cache: What the decoder keeps of the positions before ``tgt_ids``.
+            observer: Who watches, and what changes the computation.
+        """
+        raise NotImplementedError
+
+    def new_cache(self) -> Cache:
+        """An empty cache for one request."""
+        raise NotImplementedError
+
+    def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
+        """Logits of the next token at every target position, all at once (teacher forcing).
+
+        Args:
+            src_ids: (batch, source) ids, padded with ``pad_id``.
+            tgt_ids: (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``.
+
+        Returns:
+            (batch, target, vocab_size) logits.
+        """
+        return self.logits(self.features(src_ids, tgt_ids))
+
+    def features(self, src_ids: Tensor, tgt_ids: Tensor, observer: Observer = UNWATCHED) -> Tensor:
+        """The decoder's output before the projection, (batch, target, d_model); ids as in ``forward``."""
+        src_padding = padding_mask(src_ids, self.config.pad_id)
+        memory = self.encode(src_ids, src_padding, observer)
+        return self.decode(tgt_ids, memory, src_padding, observer=observer)
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from transformer.model.cache import KVCache
 from transformer.model.config import TransformerConfig
 from transformer.model.layers import Decoder, DecoderLayer, Encoder
-from transformer.model.masks import AttentionMask, padding_mask
-from transformer.model.network import Network
+from transformer.model.masks import AttentionMask
+from transformer.model.network import Cache, EncoderDecoder
 from transformer.model.packed import PackedLinear, can_pack, check_bfloat16, joined, pack
 from transformer.model.sites import Side
 from transformer.model.watching.observer import UNWATCHED, Observer
 
 
-class Transformer(Network):
+class Transformer(EncoderDecoder):
     """Encoder, decoder, embeddings and output projection, the last two one matrix (section 3.4) or separate.
 
     Raises:
@@ -43,34 +43,9 @@ class Transformer(Network):
         self.initialise()
         self._initialise_positions()
 
-    def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
-        """Logits of the next token at every target position, all at once (teacher forcing).
-
-        Args:
-            src_ids: (batch, source) ids, padded with ``pad_id``.
-            tgt_ids: (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``.
-
-        Returns:
-            (batch, target, vocab_size) logits.
-        """
-        return self.logits(self.features(src_ids, tgt_ids))
-
-    def features(self, src_ids: Tensor, tgt_ids: Tensor, observer: Observer = UNWATCHED) -> Tensor:
-        """The decoder's output before the projection, (batch, target, d_model); ids as in ``forward``."""
-        src_padding = padding_mask(src_ids, self.config.pad_id)
-        memory = self.encode(src_ids, src_padding, observer)
-        return self.decode(tgt_ids, memory, src_padding, observer=observer)
-
     def encode(
         self, src_ids: Tensor, src_padding: Tensor | None = None, observer: Observer = UNWATCHED
     ) -> Tensor:
-        """The memory (batch, source, d_model).
-
-        Args:
-            src_ids: (batch, source) ids.
-            src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
-            observer: Who watches, and what changes the computation.
-        """
         x = self.embed(src_ids, "encoder", 0, observer)
         return observer.memory(self.encoder(x, AttentionMask(src_padding), observer=observer))
 
@@ -80,21 +55,15 @@ class Transformer(Network):
         memory: Tensor,
         src_padding: Tensor | None = None,
         *,
-        cache: KVCache | None = None,
+        cache: Cache | None = None,
         observer: Observer = UNWATCHED,
     ) -> Tensor:
-        """Decoder output (batch, target, d_model) for the given inputs.
+        """Decoder output (batch, target, d_model); arguments as for every ``EncoderDecoder``.
 
         Padding at the end of a target needs no mask of its own, because the causal mask already hides the
         padding from every token before it.
-
-        Args:
-            tgt_ids: (batch, target) decoder input; with a cache, only the new tokens.
-            memory: (batch, source, d_model) from ``encode``.
-            src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
-            cache: Keys and values of the positions before ``tgt_ids``.
-            observer: Who watches, and what changes the computation.
         """
+        assert cache is None or isinstance(cache, KVCache)
         first = 0 if cache is None else cache.length
         x = self.embed(tgt_ids, "decoder", first, observer)
         memory = memory.to(x.dtype)
@@ -163,4 +132,4 @@ def _pack(model: Transformer) -> None:
         own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
         pack(layer.cross_attention)
         pack(layer.feed_forward)
-    model.output = PackedLinear((model.output or model.target_embedding or model.embedding).weight)
+    model.output = PackedLinear(model.projection[0])

@@ -69,6 +69,17 @@ class Checkpoint:
     notes: tuple[str, ...] = ()
     means: HeadMeans | None = None
 
+    @property
+    def translating(self) -> Transformer:
+        """The model, if it translates.
+
+        Raises:
+            CheckpointError: It is a model of another sort.
+        """
+        if isinstance(self.model, Transformer):
+            return self.model
+        raise CheckpointError("This is a language model, which cannot translate; continue a text with it.")
+
 
 def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """Converts weights for storage: float16, contiguous, on the CPU.

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
 from transformer.text.links import GoldPair
@@ -38,7 +38,7 @@ class GuidedHead:
     head: int
 
     @classmethod
-    def read(cls, text: str, config: TransformerConfig) -> GuidedHead:
+    def read(cls, text: str, config: ModelConfig) -> GuidedHead:
         """Reads `LAYER.HEAD`, both counted from 1.
 
         Raises:

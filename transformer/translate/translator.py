@@ -323,7 +323,7 @@ def load_translator(
         raise ValueError(f"dtype is {dtype!r:.80}; it must be one of {', '.join(TYPES)}.")
     title, checkpoint = open_model(path, revision)
     return Translator(
-        convert(checkpoint.model, device, TYPES[dtype]),
+        convert(checkpoint.translating, device, TYPES[dtype]),
         checkpoint.tokenizer,
         name=title + ("" if dtype == "float32" else f", {dtype}"),
         heads=checkpoint.heads,

@@ -10,7 +10,6 @@ import torch
 from transformer.decode.request import OverflowedError, TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
-from transformer.model.transformer import Transformer
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import EOS_ID, PAD_ID, Tokenizer
 from transformer.training.batches import encode_pairs, group_by_length
@@ -34,7 +33,7 @@ class GreedyBleu:
     pairs: tuple[SentencePair, ...]
     tokenizer: Tokenizer
 
-    def __call__(self, model: Transformer) -> Written | None:
+    def __call__(self, model: Network) -> Written | None:
         """The measures of a model, which stays in its mode; None if its numbers overflow."""
         from sacrebleu.metrics.bleu import BLEU
 
@@ -50,7 +49,8 @@ class GreedyBleu:
         right = sum(output == target for output, target in zip(outputs, references, strict=True))
         return Written(round(BLEU().corpus_score(outputs, [references]).score, 2), right / len(references))
 
-    def _translations(self, model: Transformer) -> list[str]:
+    def _translations(self, model: Network) -> list[str]:
+        assert isinstance(model, EncoderDecoder)
         data, outputs = encode_pairs(self.pairs, self.tokenizer), [""] * len(self.pairs)
         device, longest = model.embedding.weight.device, model.config.max_positions
         for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
