@@ -10,6 +10,7 @@ import torch
 from transformer.decode.request import OverflowedError, TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
+from transformer.model.network import EncoderDecoder, Network
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import EOS_ID, PAD_ID, Tokenizer
 from transformer.training.batches import encode_pairs, group_by_length
