@@ -75,7 +75,9 @@ class Transformer(EncoderDecoder):
         """An empty cache for one request."""
         return KVCache(self.config.n_decoder_layers)
 
-    def through(self, entered: Mapping[Side, Tensor], observer: Observer) -> None:
+    def through(
+        self, entered: Mapping[Side, Tensor], observer: Observer, src_padding: Tensor | None = None
+    ) -> None:
         memory = self.encoder(entered["encoder"].to(self.encoder.dtype), AttentionMask(), observer=observer)
         read, memory = (each.to(self.decoder.dtype) for each in (entered["decoder"], memory))
         self.decoder(read, memory, AttentionMask(causal=True), AttentionMask(), None, observer)
