@@ -20,9 +20,10 @@ from transformer.commands.training.running import (
     resumes,
     run_on,
 )
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
+from transformer.model.config import ModelConfig, config_from
+from transformer.model.network import Network
 from transformer.storage.card import training_card
+from transformer.storage.directory import NETWORKS
 from transformer.text.links import read_gold
 from transformer.text.pairs import DataError, both_sides
 from transformer.training.augment import MAKERS
@@ -119,14 +120,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
     preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
     options = TrainingOptions(**preset.options | given(arguments, [f.name for f in fields(TrainingOptions)]))
-    config = TransformerConfig(**preset.sizes | given(arguments, list(SIZES)))
+    config = config_from(preset.sizes | given(arguments, list(SIZES)))
     if bool(options.guided_alignment) != bool(arguments.links):
         raise ValueError("--guided-alignment and --links need each other; give both or neither.")
     resume = workers.agree(lambda: resumes(arguments))
     torch.manual_seed(options.seed)
     exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
     config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
-    model = Transformer(config).to(device)
+    model = NETWORKS[type(config)](config).to(device)
     trainer = Trainer(model, data, options, workers)
     exported.card = exported.card or _card(arguments, model)
     return advance(arguments, trainer, exported, valid, leash, resume, quality)
@@ -135,7 +136,7 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
 def _data(
     arguments: argparse.Namespace,
     preset: Preset,
-    config: TransformerConfig,
+    config: ModelConfig,
     seed: int,
     resume: bool,
     workers: Workers,
@@ -170,7 +171,7 @@ def _data(
     return exported, data, valid, quality
 
 
-def _card(arguments: argparse.Namespace, model: Transformer) -> str:
+def _card(arguments: argparse.Namespace, model: Network) -> str:
     command = command_line()
     languages = [] if arguments.toy else [each.strip() for each in arguments.languages.split(",")]
     files = [f"toy task: {arguments.toy}"] if arguments.toy else arguments.train
