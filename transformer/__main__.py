@@ -55,10 +55,10 @@ def _parser() -> argparse.ArgumentParser:
         scores,
         showcase,
         train,
-        train_lm,
         use,
         what_if,
     )
+    from transformer.commands.language import train as train_lm
     from transformer.commands.training import adam, birth, cost, history, links, text
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
