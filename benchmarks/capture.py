@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
 from transformer import AttentionKind, Capture, Tokenizer, Transformer, TransformerConfig, Translator
-from transformer.decode.request import Request
+from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.model.transformer import convert
 from transformer.trace.audit import audit
@@ -115,7 +115,7 @@ def retained_bytes(lengths: tuple[int, ...]) -> None:
     first = None
     for n in lengths:
         recorder = Recorder(Capture())
-        request = Request(model, torch.full((1, n), 7), recorder, recorder)
+        request = TranslationRequest(model, torch.full((1, n), 7), recorder, recorder)
         for _ in decode(request, n):
             pass
         trace = recorder.trace(audit)

@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         scores,
         showcase,
         train,
+        train_lm,
         use,
         what_if,
     )
@@ -65,6 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     training = subparsers.add_parser("train", help="train a model on parallel text")
     train.add_arguments(training)
     training.set_defaults(run=train.run)
+    reading = subparsers.add_parser("train-lm", help="train a causal language model on text")
+    train_lm.add_arguments(reading)
+    reading.set_defaults(run=train_lm.run)
     use.add_commands(subparsers)
     attention.add_command(subparsers)
     heads.add_commands(subparsers)

@@ -14,7 +14,7 @@ import numpy as np
 
 from transformer.commands.arguments import command_line
 from transformer.model.encodings.positions import REGISTRY
-from transformer.model.transformer import count_parameters
+from transformer.model.network import count_parameters
 from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE, model_digests
 from transformer.storage.files import read_json, write_json
 from transformer.study.profiles import attention_profiles, costs, learned_tables, position_probes

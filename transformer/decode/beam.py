@@ -21,7 +21,7 @@ from transformer.decode.steps import (
     forced_rows,
     largest,
 )
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class _Beam:
     """The beam of one sentence: running and finished hypotheses, and when to stop."""
 
     def __init__(
-        self, beam_size: int, limit: int, rules: SearchRules, config: TransformerConfig, watcher: Watcher
+        self, beam_size: int, limit: int, rules: SearchRules, config: ModelConfig, watcher: Watcher
     ) -> None:
         self.beam_size, self.limit, self.rules, self.eos_id = beam_size, limit, rules, config.eos_id
         self.watcher = watcher
@@ -172,7 +172,7 @@ def beam_search(
     told = watchers or [Unwatched()] * request.sentences
     pairs = zip(limits, told, strict=True)
     beams = [_Beam(beam_size, limit, rules, request.config, watcher) for limit, watcher in pairs]
-    tokens, totals = request.start(), torch.zeros(request.sentences, 1, device=request.memory.device)
+    tokens, totals = request.start(), torch.zeros(request.sentences, 1, device=request.device)
     for length in range(1, max(limits) + 1):
         distribution = request.log_probs(tokens)
         width, vocab_size = len(distribution) // request.sentences, distribution.shape[-1]

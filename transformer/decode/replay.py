@@ -8,18 +8,17 @@ import torch
 from torch import Tensor
 
 from transformer.decode.request import numbers
-from transformer.model.cache import KVCache
-from transformer.model.transformer import Transformer
+from transformer.model.network import Cache, EncoderDecoder
 from transformer.model.watching.observer import UNWATCHED, Observer
 
 
 @torch.inference_mode()
 def replay(
-    model: Transformer,
+    model: EncoderDecoder,
     memory: Tensor,
     token_ids: Sequence[int],
     *,
-    cache: KVCache | None = None,
+    cache: Cache | None = None,
     observer: Observer = UNWATCHED,
 ) -> Tensor:
     """(target, vocab_size) log-probabilities at every position of a given output; arguments as ``reread``.
@@ -33,11 +32,11 @@ def replay(
 
 @torch.inference_mode()
 def reread(
-    model: Transformer,
+    model: EncoderDecoder,
     memory: Tensor,
     token_ids: Sequence[int],
     *,
-    cache: KVCache | None = None,
+    cache: Cache | None = None,
     observer: Observer = UNWATCHED,
 ) -> Tensor:
     """Runs a given output through the decoder in one teacher-forced pass.

@@ -1,13 +1,16 @@
-"""A batch of sentences being translated."""
+"""Sequences being written: translations of a batch of sentences, or continued texts."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from transformer.model.cache import KVCache
+from transformer.model.config import ModelConfig
+from transformer.model.language_model import LanguageModel
 from transformer.model.masks import padding_mask
-from transformer.model.transformer import Transformer
+from transformer.model.network import EncoderDecoder
 from transformer.model.watching.observer import UNWATCHED, Observer
 
 
@@ -29,7 +32,39 @@ def numbers(log_probs: Tensor) -> Tensor:
     return log_probs
 
 
-class Request:
+class Request(Protocol):
+    """A batch of sequences being written, one token at a time: what every search needs of a model.
+
+    Attributes:
+        config: The model's config.
+        sentences: How many sequences.
+        device: Where the model computes.
+    """
+
+    @property
+    def config(self) -> ModelConfig: ...
+
+    @property
+    def sentences(self) -> int: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def start(self) -> Tensor:
+        """(batch,) the last token that is given for each sequence."""
+
+    def log_probs(self, token_ids: Tensor) -> Tensor:
+        """(rows,) last tokens → (rows, vocab_size) log-probabilities of the next.
+
+        Raises:
+            OverflowedError: The model's numbers overflow.
+        """
+
+    def select(self, rows: Tensor, *, same_source: bool) -> None:
+        """Keeps, repeats or reorders rows; ``same_source`` says that every row keeps its sentence."""
+
+
+class TranslationRequest:
     """A batch of sentences being translated: memory, padding, caches.
 
     Args:
@@ -41,26 +76,21 @@ class Request:
 
     def __init__(
         self,
-        model: Transformer,
+        model: EncoderDecoder,
         src_ids: Tensor,
         observer: Observer = UNWATCHED,
         step_observer: Observer = UNWATCHED,
     ) -> None:
         self.model, self.config = model, model.config
         self.step_observer = step_observer
-        self.cache = KVCache(model.config.n_decoder_layers)
+        self.cache = model.new_cache()
         self.src_padding = padding_mask(src_ids, model.config.pad_id)
         with torch.inference_mode():
             self.memory = model.encode(src_ids, self.src_padding, observer)
-        self.sentences = len(src_ids)
+        self.sentences, self.device = len(src_ids), self.memory.device
 
     @torch.inference_mode()
     def log_probs(self, token_ids: Tensor) -> Tensor:
-        """(rows,) last tokens → (rows, vocab_size) log-probabilities of the next.
-
-        Raises:
-            OverflowedError: The model's numbers overflow.
-        """
         features = self.model.decode(
             token_ids[:, None],
             self.memory,
@@ -72,11 +102,40 @@ class Request:
 
     @torch.inference_mode()
     def select(self, rows: Tensor, *, same_source: bool) -> None:
-        """Keeps, repeats or reorders rows; ``same_source`` says that every row keeps its sentence."""
         self.cache.select(rows, same_source=same_source)
         if not same_source and self.src_padding is not None:
             self.src_padding = self.src_padding[rows]
 
     def start(self) -> Tensor:
-        """(batch,) the decoder's start token for each sentence."""
-        return torch.full((self.sentences,), self.config.bos_id, device=self.memory.device)
+        return torch.full((self.sentences,), self.config.bos_id, device=self.device)
+
+
+class Continuation:
+    """Texts being continued by a language model: caches that already hold all but the last given token.
+
+    Args:
+        model: In ``eval()`` mode; nothing here changes it, so threads may share it.
+        prompt_ids: (batch, given) ids of equal length, each starting with ``bos_id``.
+        observer: Watches the given tokens and the steps.
+    """
+
+    def __init__(self, model: LanguageModel, prompt_ids: Tensor, observer: Observer = UNWATCHED) -> None:
+        self.model, self.config, self.observer = model, model.config, observer
+        self.cache = model.new_cache()
+        self._last = prompt_ids[:, -1]
+        self.sentences, self.device = len(prompt_ids), prompt_ids.device
+        if prompt_ids.shape[1] > 1:
+            with torch.inference_mode():
+                model.features(prompt_ids[:, :-1], observer=observer, cache=self.cache)
+
+    @torch.inference_mode()
+    def log_probs(self, token_ids: Tensor) -> Tensor:
+        features = self.model.features(token_ids[:, None], observer=self.observer, cache=self.cache)
+        return numbers(self.model.logits(features[:, -1]).float().log_softmax(-1))
+
+    @torch.inference_mode()
+    def select(self, rows: Tensor, *, same_source: bool) -> None:
+        self.cache.select(rows, same_source=True)
+
+    def start(self) -> Tensor:
+        return self._last

@@ -9,6 +9,8 @@ masks; layers count from 0:
   ``decoder.…`` and ``cross.…``;
 * ``encoder.0.key_padding``: (keys,), True for tokens; absent if nothing is padded. The causal mask is not
   stored: the decoder always has it;
+* ``cross.0.score.vector``: (heads, d_head), the vector of additive scores; ``cross.0.centres``: (queries,),
+  where each query of local attention looks. The JSON names the rule, and says how far such a query sees;
 * ``encoder.0.bias.table``: the table of the bias rule (``transformer.model.encodings.biases``);
 * ``encoder.0.value_norms``: (heads, keys) ‖v_j W_O^h‖ with this head's rows of W_O. Multiplied by the weight
   w_ij, this norm is exactly what key j contributes to the update at query i, ‖w_ij · v_j W_O^h‖, stored in
@@ -50,11 +52,14 @@ from transformer.exports.record import (
     read_json,
     run_from_dict,
     run_to_dict,
+    whole,
     write_json,
 )
 from transformer.exports.view import Source, load_view, opened, starts_as_json
 from transformer.model.config import TransformerConfig
 from transformer.model.encodings.biases import BiasRule, rule_from
+from transformer.model.masks import Focus
+from transformer.model.scores import ScoreRule, score_rule
 from transformer.model.sites import AttentionKind, Place, Side, Site
 from transformer.model.transformer import Transformer
 from transformer.trace.audit import LOG_PROB_LIMIT, audit
@@ -167,7 +172,15 @@ def _meta(translation: Translation) -> dict[str, Any]:
         "dtype": str(trace.dtype).removeprefix("torch."),
         "replay_error": max(c.value for c in trace.audit().checks if c.name.startswith("log-probabilities")),
         "bias": {kind: rule.name for kind, rule in first.items() if rule is not None},
+        **_rules({str(kind): records[0] for kind, records in trace.layers.items()}),
     }
+
+
+def _rules(first: Mapping[str, LayerTrace]) -> dict[str, dict[str, Any]]:
+    """By kind, the name of a rule other than the scaled dot product, and the reach of local attention."""
+    scores = {kind: each.score.name for kind, each in first.items() if each.score.name != "scaled_dot"}
+    reaches = {kind: each.focus.reach for kind, each in first.items() if each.focus is not None}
+    return ({"score": scores} if scores else {}) | ({"reach": reaches} if reaches else {})
 
 
 def _layer_arrays(prefix: str, record: LayerTrace) -> Arrays:
@@ -175,6 +188,9 @@ def _layer_arrays(prefix: str, record: LayerTrace) -> Arrays:
     parts = _present({name: getattr(record, name) for name in names})
     if record.bias is not None:
         parts |= _present({f"bias.{name}": table for name, table in record.bias.arrays().items()})
+    parts |= _present({f"score.{name}": array for name, array in record.score.arrays().items()})
+    if record.focus is not None:
+        parts["centres"] = record.focus.centres.numpy()
     return {f"{prefix}.{name}": part for name, part in parts.items()}
 
 
@@ -216,7 +232,7 @@ def _read_array(file: Any, size: int) -> NDArray[Any]:
 
 def _translation(meta: dict[str, Any], arrays: Arrays) -> Translation:
     run = run_from_dict(meta["run"])
-    layers = {kind: _layers(site, run, arrays, meta["bias"]) for kind, site in run.config.sites.items()}
+    layers = {kind: _layers(site, run, arrays, meta) for kind, site in run.config.sites.items()}
     embeddings = {
         side: _embedding(side, (len(run.tokens(side)), run.config.d_model), arrays)
         for side in run.config.stacks
@@ -258,8 +274,11 @@ def _biased(run: Translation, layers: Mapping[AttentionKind, Sequence[LayerTrace
     return found
 
 
-def _layers(site: Site, run: Translation, arrays: Arrays, biases: dict[str, str]) -> tuple[LayerTrace, ...]:
+def _layers(site: Site, run: Translation, arrays: Arrays, meta: dict[str, Any]) -> tuple[LayerTrace, ...]:
     kind, config = site.kind, run.config
+    bias = meta["bias"].get(str(kind))
+    if meta.get("score", {}).get(str(kind), "scaled_dot") != site.score:
+        raise TraceFileError("The file's rule for scores contradicts its config.")
     queries, keys = (len(run.tokens(side)) for side in (site.query_side, site.key_side))
     rows, columns = (config.n_heads, queries, config.d_head), (config.n_heads, keys, config.d_head)
     if f"{kind}.{site.n_layers - 1}.query" not in arrays:
@@ -272,18 +291,35 @@ def _layers(site: Site, run: Translation, arrays: Arrays, biases: dict[str, str]
             output=_tensor(arrays, f"{kind}.{layer}.output", rows),
             key_padding=_padding(arrays, f"{kind}.{layer}.key_padding", keys),
             causal=site.causal,
-            bias=_bias(arrays, f"{kind}.{layer}.bias", biases.get(str(kind)), config),
+            bias=_bias(arrays, f"{kind}.{layer}.bias", bias, config),
             value_norms=_optional(arrays, f"{kind}.{layer}.value_norms", columns[:2]),
             own_output=_optional(arrays, f"{kind}.{layer}.own_output", rows),
+            score=_score(arrays, f"{kind}.{layer}.score", site, config),
+            focus=_focus(arrays, f"{kind}.{layer}.centres", queries, meta.get("reach", {}).get(str(kind))),
         )
         for layer in range(site.n_layers)
     )
 
 
+def _score(arrays: Arrays, prefix: str, site: Site, config: TransformerConfig) -> ScoreRule:
+    found = {key: torch.from_numpy(array) for key, array in _under(arrays, prefix).items()}
+    return score_rule(site.score, found, config.n_heads, config.d_head)
+
+
+def _focus(arrays: Arrays, name: str, queries: int, reach: Any) -> Focus | None:
+    if (reach is None) != (name not in arrays):
+        raise TraceFileError("The file's local attention lacks its centres, or how far it reaches.")
+    if reach is None:
+        return None
+    return Focus(_tensor(arrays, name, (queries,)), max(1, whole(reach)))
+
+
+def _under(arrays: Arrays, prefix: str) -> Arrays:
+    return {key.removeprefix(f"{prefix}."): value for key, value in arrays.items() if key.startswith(prefix)}
+
+
 def _bias(arrays: Arrays, prefix: str, name: Any, config: TransformerConfig) -> BiasRule | None:
-    tables = {
-        key.removeprefix(f"{prefix}."): value for key, value in arrays.items() if key.startswith(prefix)
-    }
+    tables = _under(arrays, prefix)
     if name is None:
         if tables:
             raise TraceFileError("The file holds a bias without the name of its rule.")

@@ -1,6 +1,7 @@
 """A visitor's view as one JSON file: the run, the selection, and the matrix on the screen.
 
-``assets/trace.schema.json`` is the schema, version 2. Positions, layers and heads count from 0.
+``assets/trace.schema.json`` is the schema, version 2. Positions, layers and heads count from 0. A matrix
+whose scores are no scaled dot product names its rule, and one of local attention has its centres.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from transformer.model.interventions import Intervention
 from transformer.model.interventions.heads import InHeads
 from transformer.model.interventions.masks import Masking
 from transformer.model.sites import AttentionKind, Site
-from transformer.trace.equations import masked_textbook, weighed_textbook
+from transformer.trace.equations import focused_textbook, masked_textbook, weighed_textbook
 from transformer.trace.report import AS_RECORDED, ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
 from transformer.trace.view import BoolArray, HeadMap, Window
 from transformer.translate.translation import Translation
@@ -115,7 +116,10 @@ def save_view(
 
 def _view_to_dict(view: HeadMap) -> dict[str, Any]:
     window = view.window
-    return {
+    rule: dict[str, Any] = {} if view.score == "scaled_dot" else {"score": view.score}
+    if view.centres is not None:
+        rule |= {"centres": view.centres.tolist(), "reach": view.reach}
+    return rule | {
         "kind": str(view.kind),
         "layer": view.layer,
         "head": view.head,
@@ -202,11 +206,25 @@ def _head(values: Any, run: Translation) -> HeadMap:
         mask=_matrix(values["mask"], shape, bool),
         weights=_matrix(values["weights"], shape),
         audit=AuditReport(()),
+        **_rule(values, site, shape[0]),
     )
     if not np.isfinite(view.scores).all() or view.weights.min() < 0 or view.weights.max() > 1 + ROW_SUM_LIMIT:
         raise TraceFileError("The file holds weights or scores that no softmax has.")
     checks = [*_checks(view, site, len(labels.keys), run.interventions), *_recorded(values["checks"])]
     return replace(view, audit=AuditReport(tuple(checks), tuple(map(str, run.interventions))))
+
+
+def _rule(values: Any, site: Site, queries: int) -> dict[str, Any]:
+    """The fields of a map that say how its scores and its weights were made."""
+    if values.get("score", "scaled_dot") != site.score:
+        raise TraceFileError("The file's rule for scores contradicts its config.")
+    if "centres" not in values:
+        return {"score": site.score}
+    centres = _matrix([values["centres"]], (1, queries))[0]
+    reach = whole(values["reach"])
+    if reach < 1:
+        raise TraceFileError("The file's local attention reaches no key.")
+    return {"score": site.score, "centres": centres, "reach": reach}
 
 
 def _window(values: Any, queries: int, keys: int) -> Window:
@@ -239,25 +257,27 @@ def _checks(view: HeadMap, site: Site, keys: int, changes: Sequence[Intervention
     """
     weights, mask = view.weights.astype(np.float64), view.mask
     checks = [Check("masked weights", float(np.abs(weights[~mask]).max(initial=0.0)), 0.0)]
-    if changes:
+    if changes or view.centres is not None:
         checks.append(Check("masks", float((mask != _mask(view, site, keys, changes)).any()), 0.0))
     if view.window.key_start or view.window.key_stop < keys:
         return checks
-    visible = mask.any(1)
     powers = np.exp(
         view.scores - view.scores.max(1, keepdims=True, initial=-np.inf, where=mask),
         where=mask,
         out=np.zeros_like(weights),
     )
     softmax = powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)
+    if view.centres is not None:
+        softmax = softmax * focused_textbook(view.centres, view.reach, keys)[1]
     within = [
         (each, None)
         for each in changes
         if isinstance(each, InHeads) and each.in_head(view.kind, view.layer, view.head)
     ]
     softmax = weighed_textbook(softmax.astype(np.float32), mask, view.window.query_start, within)
+    sums = mask.any(1) if view.centres is None else softmax.sum(1)
     return [
-        Check("row sums", float(np.abs(weights.sum(1) - visible).max()), ROW_SUM_LIMIT),
+        Check("row sums", float(np.abs(weights.sum(1) - sums).max()), ROW_SUM_LIMIT),
         *checks,
         Check("weights", float(np.abs(weights - softmax).max()), WEIGHT_LIMIT),
     ]
@@ -268,6 +288,8 @@ def _mask(view: HeadMap, site: Site, keys: int, changes: Sequence[Intervention])
     window = view.window
     rows = np.arange(window.query_start, window.query_stop)[:, None]
     own: BoolArray = np.arange(keys) <= rows if site.causal else np.ones((len(rows), keys), bool)
+    if view.centres is not None:
+        own = own & focused_textbook(view.centres, view.reach, keys)[0]
     masks = [each for each in changes if isinstance(each, Masking) and each.changes(view.kind, view.layer)]
     return masked_textbook(own, masks, window.query_start)[:, window.keys]
 

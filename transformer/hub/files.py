@@ -18,7 +18,7 @@ from transformer.families.marian.vocabulary import (
     VOCABULARY_FILE,
 )
 from transformer.hub.settings import HubError
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.storage.description import (
     CARD_FILE,
     CONFIG_FILE,
@@ -85,7 +85,7 @@ class Offer:
     revision: str
     commit: str
     files: tuple[RemoteFile, ...]
-    config: TransformerConfig
+    config: ModelConfig
 
     @property
     def nbytes(self) -> int:
@@ -151,7 +151,7 @@ def check_sizes(model: str, files: Iterable[RemoteFile], most_bytes: int, variab
         )
 
 
-def check_config(directory: Path) -> TransformerConfig:
+def check_config(directory: Path) -> ModelConfig:
     """Reads the config of a model whose weights have not been downloaded yet.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from transformer.model.cache import Cache, KeyValue
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask
 from transformer.model.sites import AttentionKind
@@ -29,7 +29,7 @@ class MultiHeadAttention(nn.Module):
             (batch, length, 3 d_model); None if three products are as fast.
     """
 
-    def __init__(self, config: TransformerConfig, kind: AttentionKind, layer: int) -> None:
+    def __init__(self, config: ModelConfig, kind: AttentionKind, layer: int) -> None:
         super().__init__()
         self.kind, self.layer = kind, layer
         self.n_heads = config.n_heads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from transformer.model.sites import AttentionKind, Side, Site, Stack, paper_sites, paper_stacks
 
@@ -23,23 +23,21 @@ LIMITS = {
     "n_heads": 256,
     "n_encoder_layers": 256,
     "n_decoder_layers": 256,
+    "n_layers": 256,
     "max_positions": 1_000_000,
 }
 """Largest value accepted for each size; a config beyond these is a mistake or an attack."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
-    """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, section 3 and table 3).
+class ModelConfig:
+    """What the models of this package have in common.
 
     Attributes:
-        vocab_size: Number of pieces; source and target share one vocabulary (section 5.1), unless
-            ``target_vocab_size`` says otherwise.
-        d_model: Width of the residual stream.
-        d_ff: Inner width of the position-wise feed-forward network (section 3.3).
+        vocab_size: Number of pieces.
+        d_model: Width of the residual stream, or of the states.
         n_heads: Attention heads per layer; divides ``d_model`` (section 3.2.2).
-        n_encoder_layers: Layers of the encoder stack.
-        n_decoder_layers: Layers of the decoder stack.
+        d_ff: Inner width of the position-wise feed-forward network (section 3.3).
         dropout: Probability of residual and embedding dropout (section 5.4).
         norm: "post": LayerNorm(x + Sublayer(x)) as in the paper; "pre": x + Sublayer(LayerNorm(x)),
             with one more LayerNorm at the end of each stack (Xiong et al. 2020).
@@ -47,19 +45,14 @@ class TransformerConfig:
         positions: Name of a positional encoding, one of ``ENCODINGS``.
         sine_layout: Order of the numbers in sinusoidal positions. "interleaved": alternating sines and
             cosines, as in the paper; "halves": all sines, then all cosines.
-        tied_embeddings: The output projection is the target's embedding table (section 3.4).
-        shared_embeddings: Source and target have one embedding table (section 3.4).
         scaled_embeddings: Token embeddings are multiplied by sqrt(d_model) (section 3.4).
         output_bias: A learned bias is added to the logits.
-        target_vocab_size: Number of target pieces, if the target has its own vocabulary.
         max_positions: Longest sequence that has positions, in tokens.
         pad_id: Id of the padding token.
         bos_id: Id of the token that the decoder starts with.
         eos_id: Id of the token that ends a sentence.
         unk_id: Id of the unknown piece.
         trained_length: Longest sequence seen in training, in tokens; None if unknown.
-        languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
-            the target language.
 
     Raises:
         ValueError: A size is not a whole number within ``LIMITS``, or two fields contradict each other.
@@ -69,31 +62,24 @@ class TransformerConfig:
     d_model: int = 512
     d_ff: int = 2048
     n_heads: int = 8
-    n_encoder_layers: int = 6
-    n_decoder_layers: int = 6
     dropout: float = 0.1
     norm: Norm = "post"
     activation: Activation = "relu"
     positions: str = "sinusoidal"
     sine_layout: SineLayout = "interleaved"
-    tied_embeddings: bool = True
-    shared_embeddings: bool = True
     scaled_embeddings: bool = True
     output_bias: bool = False
-    target_vocab_size: int | None = None
     max_positions: int = 2048
     pad_id: int = 0
     bos_id: int = 1
     eos_id: int = 2
     unk_id: int = 3
     trained_length: int | None = None
-    languages: str = ""
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
-            _check_whole(name, getattr(self, name), 1, limit)
-        if self.target_vocab_size is not None:
-            _check_whole("target_vocab_size", self.target_vocab_size, 1, LIMITS["vocab_size"])
+            if hasattr(self, name):
+                _check_whole(name, getattr(self, name), 1, limit)
         for name in ("pad_id", "eos_id", "unk_id"):
             _check_whole(name, getattr(self, name), 0, self.vocab_size - 1)
         for name in ("bos_id", "eos_id"):
@@ -109,21 +95,15 @@ class TransformerConfig:
             )
         if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout!r:.80}; it must be a number from 0 to below 1.")
-        _check_choice("norm", self.norm, get_args(Norm))
-        _check_choice("activation", self.activation, get_args(Activation))
-        _check_choice("sine_layout", self.sine_layout, get_args(SineLayout))
+        check_choice("norm", self.norm, get_args(Norm))
+        check_choice("activation", self.activation, get_args(Activation))
+        check_choice("sine_layout", self.sine_layout, get_args(SineLayout))
         if not isinstance(self.positions, str):
             raise ValueError(f"positions is {self.positions!r:.80}; it must be the name of an encoding.")
-        for name in ("tied_embeddings", "shared_embeddings", "scaled_embeddings", "output_bias"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} is {getattr(self, name)!r:.80}; it must be true or false.")
-        if self.shared_embeddings and self.target_vocab_size not in (None, self.vocab_size):
-            raise ValueError(
-                f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
-                "so source and target cannot share one embedding table."
-            )
-        if not isinstance(self.languages, str):
-            raise ValueError(f"languages is {self.languages!r:.80}; it must be a text.")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "bool" and not isinstance(value, bool):
+                raise ValueError(f"{field.name} is {value!r:.80}; it must be true or false.")
 
     @property
     def d_head(self) -> int:
@@ -138,31 +118,40 @@ class TransformerConfig:
     @property
     def n_target_pieces(self) -> int:
         """Number of pieces that the decoder reads and writes."""
-        return self.target_vocab_size or self.vocab_size
+        return self.vocab_size
 
     @property
     def language_pieces(self) -> tuple[str, ...]:
         """The pieces that name a target language; empty for a model with only one."""
-        return tuple(self.languages.split())
+        return ()
+
+    @property
+    def tables(self) -> int:
+        """Numbers in the tables of embeddings and of the output projection."""
+        return self.vocab_size * self.d_model
 
     @property
     def stacks(self) -> Mapping[Side, Stack]:
         """The model's stacks by side."""
-        stacks = paper_stacks(self.n_encoder_layers, self.n_decoder_layers)
-        return {stack.side: stack for stack in stacks}
+        raise NotImplementedError
 
     @property
     def sites(self) -> Mapping[AttentionKind, Site]:
         """The model's attentions by kind: what each connects, how deep it is, where it sits."""
-        sites = paper_sites(self.n_encoder_layers, self.n_decoder_layers)
-        return {site.kind: site for site in sites}
+        raise NotImplementedError
+
+    @property
+    def products(self) -> Mapping[Side, int]:
+        """By side: the numbers of all matrices, besides those of attention, that each position passes."""
+        inner = 2 * self.d_model * self.d_ff
+        return {side: stack.n_layers * inner for side, stack in self.stacks.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The config as a flat dictionary of JSON values."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """Reads a flat dictionary, as ``config.json`` holds it.
 
         Raises:
@@ -177,11 +166,136 @@ class TransformerConfig:
         return cls(**values)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig(ModelConfig):
+    """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, section 3 and table 3).
+
+    Attributes:
+        vocab_size: Number of pieces; source and target share one vocabulary (section 5.1), unless
+            ``target_vocab_size`` says otherwise.
+        n_encoder_layers: Layers of the encoder stack.
+        n_decoder_layers: Layers of the decoder stack.
+        tied_embeddings: The output projection is the target's embedding table (section 3.4).
+        shared_embeddings: Source and target have one embedding table (section 3.4).
+        target_vocab_size: Number of target pieces, if the target has its own vocabulary.
+        languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
+            the target language.
+
+    Raises:
+        ValueError: As for ``ModelConfig``.
+    """
+
+    n_encoder_layers: int = 6
+    n_decoder_layers: int = 6
+    tied_embeddings: bool = True
+    shared_embeddings: bool = True
+    target_vocab_size: int | None = None
+    languages: str = ""
+
+    def __post_init__(self) -> None:
+        if self.target_vocab_size is not None:
+            _check_whole("target_vocab_size", self.target_vocab_size, 1, LIMITS["vocab_size"])
+        super().__post_init__()
+        if self.shared_embeddings and self.target_vocab_size not in (None, self.vocab_size):
+            raise ValueError(
+                f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
+                "so source and target cannot share one embedding table."
+            )
+        if not isinstance(self.languages, str):
+            raise ValueError(f"languages is {self.languages!r:.80}; it must be a text.")
+
+    @property
+    def n_target_pieces(self) -> int:
+        """Number of pieces that the decoder reads and writes."""
+        return self.target_vocab_size or self.vocab_size
+
+    @property
+    def language_pieces(self) -> tuple[str, ...]:
+        """The pieces that name a target language; empty for a model with only one."""
+        return tuple(self.languages.split())
+
+    @property
+    def tables(self) -> int:
+        """Numbers in the tables of embeddings and of the output projection."""
+        targets = (not self.shared_embeddings) + (not self.tied_embeddings)
+        return (self.vocab_size + targets * self.n_target_pieces) * self.d_model
+
+    @property
+    def stacks(self) -> Mapping[Side, Stack]:
+        """Encoder and decoder by side."""
+        stacks = paper_stacks(self.n_encoder_layers, self.n_decoder_layers)
+        return {stack.side: stack for stack in stacks}
+
+    @property
+    def sites(self) -> Mapping[AttentionKind, Site]:
+        """The three attentions by kind."""
+        sites = paper_sites(self.n_encoder_layers, self.n_decoder_layers)
+        return {site.kind: site for site in sites}
+
+
+RELATIVE = ("none", "shaw", "t5", "rotary", "alibi")
+"""Encodings that know distances only, so that a text may begin anywhere in a row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelConfig(ModelConfig):
+    """Sizes and choices of a causal language model: a decoder without cross-attention (Radford et al. 2018).
+
+    Attributes:
+        architecture: Always "language_model"; ``config.json`` says so.
+        n_layers: Layers of its one stack.
+        positions: One of ``RELATIVE``, because a row of training holds several texts.
+
+    Raises:
+        ValueError: As for ``ModelConfig``, or the encoding counts from the start of a row.
+    """
+
+    architecture: Literal["language_model"] = "language_model"
+    n_layers: int = 6
+    norm: Norm = "pre"
+    positions: str = "rotary"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("architecture", self.architecture, ("language_model",))
+        check_choice("positions", self.positions, RELATIVE)
+
+    @property
+    def stacks(self) -> Mapping[Side, Stack]:
+        """The decoder alone."""
+        return {"decoder": Stack("decoder", self.n_layers, ("self_attention", "feed_forward"))}
+
+    @property
+    def sites(self) -> Mapping[AttentionKind, Site]:
+        """Masked self-attention alone."""
+        kind = AttentionKind.DECODER
+        return {kind: Site(kind, "decoder", "decoder", "self_attention", self.n_layers, causal=True)}
+
+
+ARCHITECTURES: dict[str, type[ModelConfig]] = {
+    "transformer": TransformerConfig,
+    "language_model": LanguageModelConfig,
+}
+"""By the entry "architecture" of ``config.json``; a file without this entry describes a Transformer."""
+
+
+def config_from(values: dict[str, Any]) -> ModelConfig:
+    """Reads a flat dictionary, as ``config.json`` holds it, of any architecture.
+
+    Raises:
+        ValueError: The architecture or a name is unknown or missing, or a value is out of range.
+    """
+    architecture = values.get("architecture", "transformer")
+    check_choice("architecture", architecture, tuple(ARCHITECTURES))
+    return ARCHITECTURES[architecture].from_dict(values)
+
+
 def _check_whole(name: str, value: object, low: int, high: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {low:,} to {high:,}.")
 
 
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raises ValueError if a value is none of the choices."""
     if value not in choices:
         raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(choices)}.")

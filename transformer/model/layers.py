@@ -1,18 +1,19 @@
-"""Feed-forward network, residual connections, and the two kinds of layer (section 3.1)."""
+"""Feed-forward network, residual connections, the two kinds of layer, and their stacks (section 3.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.cache import KVCache
-from transformer.model.config import TransformerConfig
-from transformer.model.encodings.positions import PositionalEncoding
+from transformer.model.config import ModelConfig
+from transformer.model.encodings.positions import PositionalEncoding, make_positions
 from transformer.model.masks import AttentionMask
-from transformer.model.sites import AttentionKind, Sublayer
+from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.model.watching.observer import UNWATCHED, Norm, Observer, Passed
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
@@ -21,7 +22,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W1 + b1) W2 + b2 (equation 2), or with another activation."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.activation = ACTIVATIONS[config.activation]
         self.inner = nn.Linear(config.d_model, config.d_ff)
@@ -35,7 +36,7 @@ class FeedForward(nn.Module):
 class Residual(nn.Module):
     """The residual connection around a sub-layer; subclasses place the LayerNorm."""
 
-    def __init__(self, config: TransformerConfig, sublayer: Sublayer) -> None:
+    def __init__(self, config: ModelConfig, sublayer: Sublayer) -> None:
         super().__init__()
         self.sublayer = sublayer
         self.norm = nn.LayerNorm(config.d_model)
@@ -91,23 +92,38 @@ RESIDUALS: dict[str, type[Residual]] = {"post": PostNorm, "pre": PreNorm}
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward (section 3.1, "Encoder")."""
+    """Self-attention, then feed-forward (section 3.1, "Encoder").
 
-    def __init__(self, config: TransformerConfig, layer: int) -> None:
+    Under a causal mask, the same layer makes a language model.
+
+    Args:
+        config: Sizes.
+        layer: Its index, from 0.
+        side: The stack that it belongs to.
+    """
+
+    def __init__(self, config: ModelConfig, layer: int, side: Side = "encoder") -> None:
         super().__init__()
         residual = RESIDUALS[config.norm]
-        self.self_attention = MultiHeadAttention(config, AttentionKind.ENCODER, layer)
-        self.self_attention_residual = residual(config, Sublayer("encoder", layer, "self_attention"))
+        self.layer = layer
+        self.self_attention = MultiHeadAttention(config, AttentionKind(side), layer)
+        self.self_attention_residual = residual(config, Sublayer(side, layer, "self_attention"))
         self.feed_forward = FeedForward(config)
-        self.feed_forward_residual = residual(config, Sublayer("encoder", layer, "feed_forward"))
+        self.feed_forward_residual = residual(config, Sublayer(side, layer, "feed_forward"))
 
     def forward(
-        self, x: Tensor, mask: AttentionMask, positions: PositionalEncoding, observer: Observer = UNWATCHED
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        positions: PositionalEncoding,
+        cache: KVCache | None = None,
+        observer: Observer = UNWATCHED,
     ) -> Tensor:
-        """(batch, source, d_model) → (batch, source, d_model)."""
+        """(batch, length, d_model) → (batch, length, d_model)."""
+        own = None if cache is None else cache.decoder[self.layer]
 
         def attend(read: Tensor) -> Tensor:
-            return self.self_attention(read, mask=mask, positions=positions, observer=observer)
+            return self.self_attention(read, mask=mask, positions=positions, cache=own, observer=observer)
 
         x = self.self_attention_residual(x, attend, observer, mask.first_query)
         return self.feed_forward_residual(x, self.feed_forward, observer, mask.first_query)
@@ -116,7 +132,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention, then feed-forward (section 3.1, "Decoder")."""
 
-    def __init__(self, config: TransformerConfig, layer: int) -> None:
+    def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
         residual = RESIDUALS[config.norm]
         self.layer = layer
@@ -150,3 +166,69 @@ class DecoderLayer(nn.Module):
         x = self.self_attention_residual(x, attend, observer, first)
         x = self.cross_attention_residual(x, attend_to_memory, observer, first)
         return self.feed_forward_residual(x, self.feed_forward, observer, first)
+
+
+class Encoder(nn.Module):
+    """N encoder layers; with pre-norm, a LayerNorm at the end. Under a causal mask, a language model's stack.
+
+    Args:
+        config: Sizes.
+        side: The stack that it is in the model.
+    """
+
+    def __init__(self, config: ModelConfig, side: Side = "encoder") -> None:
+        super().__init__()
+        self.side: Side = side
+        depth, causal = config.stacks[side].n_layers, config.sites[AttentionKind(side)].causal
+        self.positions = make_positions(config, n_layers=depth, causal=causal)
+        self.layers = nn.ModuleList(EncoderLayer(config, layer, side) for layer in range(depth))
+        self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type that the stack computes in."""
+        return next(self.layers.parameters()).dtype
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        cache: KVCache | None = None,
+        observer: Observer = UNWATCHED,
+    ) -> Tensor:
+        """(batch, length, d_model) → (batch, length, d_model)."""
+        positions = observer.encoding(self.side, self.positions)
+        for layer in self.layers:
+            x = layer(x, mask, positions, cache, observer)
+        return observer.norm(self.side, self.final_norm)(x)
+
+
+class Decoder(nn.Module):
+    """N decoder layers; with pre-norm, a LayerNorm at the end."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        depth = config.stacks["decoder"].n_layers
+        self.positions = make_positions(config, n_layers=depth, causal=True)
+        self.layers = nn.ModuleList(DecoderLayer(config, layer) for layer in range(depth))
+        self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type that the stack computes in."""
+        return next(self.layers.parameters()).dtype
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: AttentionMask,
+        memory_mask: AttentionMask,
+        cache: KVCache | None = None,
+        observer: Observer = UNWATCHED,
+    ) -> Tensor:
+        """(batch, target, d_model) and memory (batch, source, d_model) → (batch, target, d_model)."""
+        positions = observer.encoding("decoder", self.positions)
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask, positions, cache, observer)
+        return observer.norm("decoder", self.final_norm)(x)

@@ -1,4 +1,4 @@
-"""Padding and causal masks. In every mask, True means "may attend"."""
+"""Padding, causal masks, and windows around a centre. In every mask, True means "may attend"."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ class AttentionMask:
         key_padding: (batch, keys) bool, True for tokens, False for padding; None if nothing is padded.
         causal: Whether query i sees only keys 0 to ``first_query`` + i (section 3.2.3).
         first_query: Position of the first query among the keys; above 0 if earlier positions are cached.
+        texts: (batch, length) numbers of the texts that share a row; a query sees the keys of its own text
+            only. None if every row is one text.
     """
 
     key_padding: Tensor | None = None
     causal: bool = False
     first_query: int = 0
+    texts: Tensor | None = None
+
+    @property
+    def is_causal_alone(self) -> bool:
+        """Whether nothing is hidden but later keys."""
+        return self.causal and self.key_padding is None and self.texts is None
 
     def dense(self, queries: int, keys: int, device: torch.device | str = "cpu") -> Tensor | None:
         """The mask as one matrix, (batch or 1, 1, queries, keys) bool; None if nothing is masked."""
@@ -30,7 +38,41 @@ class AttentionMask:
         if self.key_padding is not None:
             padding = self.key_padding[:, None, None, :]
             mask = padding.expand(-1, 1, queries, keys) if mask is None else mask & padding
+        if self.texts is not None:
+            own = self.texts[:, None, :, None] == self.texts[:, None, None, :]
+            mask = own if mask is None else mask & own
         return mask
+
+
+@dataclass(frozen=True, eq=False)
+class Focus:
+    """Where each query looks, predicted before it looks: local attention (Luong et al. 2015, section 3.2).
+
+    A query sees the keys at most ``reach`` from its centre. The softmax over these is multiplied by a
+    Gaussian around the centre (equation 10), so that a row sums to less than 1.
+
+    Attributes:
+        centres: (…, queries) p_t: positions among the keys, counted from 0, not rounded.
+        reach: D, in positions.
+    """
+
+    centres: Tensor
+    reach: int
+
+    def of(self, rows: slice) -> Focus:
+        """The same for some of the queries."""
+        return Focus(self.centres[..., rows], self.reach)
+
+    def visible(self, keys: int) -> Tensor:
+        """(…, queries, keys) bool: the window [p_t − D, p_t + D]."""
+        return self._distances(keys).abs() <= self.reach
+
+    def factors(self, keys: int) -> Tensor:
+        """(…, queries, keys): exp(−(s − p_t)² / 2σ²), with σ = D / 2."""
+        return torch.exp(-2.0 * (self._distances(keys) / self.reach).square())
+
+    def _distances(self, keys: int) -> Tensor:
+        return torch.arange(keys, device=self.centres.device) - self.centres[..., None]
 
 
 def token_mask(token_ids: Tensor, pad_id: int) -> Tensor:

@@ -15,6 +15,9 @@ Side = Literal["encoder", "decoder"]
 
 SublayerName = Literal["self_attention", "cross_attention", "feed_forward"]
 
+ScoreName = Literal["scaled_dot", "dot", "additive"]
+"""How scores come from queries and keys; ``transformer.model.scores`` has a rule of each name."""
+
 
 class AttentionKind(StrEnum):
     """The three attentions of an encoder-decoder (section 3.2.3)."""
@@ -81,6 +84,7 @@ class Site:
         name: Its sub-layer of each layer.
         n_layers: How many layers have it.
         causal: Whether query i sees keys 0 to i only.
+        score: How its scores come from queries and keys.
     """
 
     kind: AttentionKind
@@ -89,6 +93,7 @@ class Site:
     name: SublayerName
     n_layers: int
     causal: bool
+    score: ScoreName = "scaled_dot"
 
     @property
     def own_keys(self) -> bool:

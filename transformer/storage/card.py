@@ -11,7 +11,9 @@ import yaml  # type: ignore[import-untyped]
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer, count_parameters
+from transformer.model.language_model import LanguageModel
+from transformer.model.network import count_parameters
+from transformer.model.transformer import Transformer
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,33 @@ def training_card(
         f"{count_parameters(model):,} parameters, weights in float16.\n\n"
         f"Training data:\n\n{data}\n\nCommand:\n\n```sh\n{command}\n```\n\n"
         "Scores: run `python -m transformer evaluate --model DIR --data FILE` and write them here. "
+        "No licence has been chosen for the weights yet; it depends on the data.\n"
+    )
+
+
+def language_model_card(
+    name: str, language: str, command: str, files: Sequence[str], model: LanguageModel
+) -> str:
+    """A card with what is known before a language model has been scored.
+
+    Args:
+        name: Name of the model.
+        language: Code of its language.
+        command: The command that trains the model.
+        files: Training files.
+        model: The model.
+    """
+    config = model.config
+    data = "\n".join(f"- `{file}`" for file in files)
+    return (
+        f"---\nlanguage:\n- {language}\nlibrary_name: pytorch\npipeline_tag: text-generation\ntags:\n"
+        f"- text-generation\n- transformer\nmetrics:\n- perplexity\n---\n\n# {name}\n\n"
+        f"A causal language model: {config.n_layers} layers, d_model {config.d_model}, "
+        f"{config.n_heads} heads, d_ff {config.d_ff}, {config.positions} positions, "
+        f"vocabulary of {config.vocab_size:,} pieces, "
+        f"embeddings tied with the output. {count_parameters(model):,} parameters, weights in float16.\n\n"
+        f"Training texts:\n\n{data}\n\nCommand:\n\n```sh\n{command}\n```\n\n"
+        "Scores: run `python -m transformer perplexity --model DIR --text FILE` and write them here. "
         "No licence has been chosen for the weights yet; it depends on the data.\n"
     )
 

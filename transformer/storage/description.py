@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig, config_from
 from transformer.storage.files import SAFETENSORS, CheckpointError, read_json
 
 WEIGHTS_FILE = SAFETENSORS
@@ -39,7 +39,7 @@ class Description:
         heads: Head statistics (`heads.json`), or None.
     """
 
-    config: TransformerConfig
+    config: ModelConfig
     heads: dict[str, Any] | None
 
 
@@ -84,7 +84,7 @@ def read_card(directory: Path) -> str:
         return file.read(MAX_CARD_BYTES).decode("utf-8", "replace")
 
 
-def read_config(directory: Path) -> TransformerConfig:
+def read_config(directory: Path) -> ModelConfig:
     """Reads and checks `config.json`.
 
     Raises:
@@ -99,14 +99,14 @@ def read_config(directory: Path) -> TransformerConfig:
             f"{directory} holds a {kind} model of another library; this package cannot open it."
         )
     try:
-        config = TransformerConfig.from_dict(values)
+        config = config_from(values)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
     check_parameters(directory / CONFIG_FILE, config)
     return config
 
 
-def check_parameters(path: Path, config: TransformerConfig) -> None:
+def check_parameters(path: Path, config: ModelConfig) -> None:
     """Refuses a config of more than ``MAX_PARAMETERS`` parameters.
 
     Raises:
@@ -119,17 +119,14 @@ def check_parameters(path: Path, config: TransformerConfig) -> None:
         )
 
 
-def parameter_count(config: TransformerConfig) -> int:
+def parameter_count(config: ModelConfig) -> int:
     """Estimates the number of parameters of a config, with its position table, without building the model."""
-    attention, feed_forward = 4 * config.d_model**2, 2 * config.d_model * config.d_ff
-    encoder = config.n_encoder_layers * (attention + feed_forward)
-    decoder = config.n_decoder_layers * (2 * attention + feed_forward)
-    target_tables = (not config.shared_embeddings) + (not config.tied_embeddings)
-    pieces = config.vocab_size + target_tables * config.n_target_pieces
-    return encoder + decoder + (pieces + config.max_positions) * config.d_model
+    attention = sum(4 * config.d_model**2 * site.n_layers for site in config.sites.values())
+    others = sum(config.products.values())
+    return attention + others + config.tables + config.max_positions * config.d_model
 
 
-def check_heads(directory: Path, heads: dict[str, Any] | None, config: TransformerConfig) -> None:
+def check_heads(directory: Path, heads: dict[str, Any] | None, config: ModelConfig) -> None:
     """Refuses a `heads.json` that lacks the shape its readers rely on, or names heads the model lacks.
 
     Raises:
@@ -141,7 +138,7 @@ def check_heads(directory: Path, heads: dict[str, Any] | None, config: Transform
         )
 
 
-def _fits(heads: dict[str, Any], config: TransformerConfig) -> bool:
+def _fits(heads: dict[str, Any], config: ModelConfig) -> bool:
     default, grids = heads.get("default", {}), heads.get("heads", {})
     layers = {str(kind): site.n_layers for kind, site in config.sites.items()}
     if not (isinstance(default, dict) and isinstance(grids, dict) and {*default, *grids} <= set(layers)):

@@ -14,8 +14,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from transformer.decode.rules import FREE, SearchRules
-from transformer.model.config import TransformerConfig
+from transformer.model.config import LanguageModelConfig, ModelConfig, TransformerConfig
 from transformer.model.interventions.means import HeadMeans
+from transformer.model.language_model import LanguageModel
+from transformer.model.network import Network
 from transformer.model.transformer import Transformer
 from transformer.storage.description import (
     CARD_FILE,
@@ -36,6 +38,11 @@ from transformer.text.vocabulary import Tokenizer, TokenizerError, Vocabulary
 FLOATS = ("F16", "BF16", "F32", "F64")
 """Types of weights, as safetensors names them."""
 MAX_TOKENIZER_BYTES = 16 * 2**20
+NETWORKS: dict[type[ModelConfig], Callable[..., Network]] = {
+    TransformerConfig: Transformer,
+    LanguageModelConfig: LanguageModel,
+}
+"""What a config builds."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +60,25 @@ class Checkpoint:
         means: Mean outputs of the heads (`means.safetensors`), or None.
     """
 
-    config: TransformerConfig
-    model: Transformer
+    config: ModelConfig
+    model: Network
     tokenizer: Vocabulary
     heads: dict[str, Any] | None
     card: str
     rules: SearchRules = FREE
     notes: tuple[str, ...] = ()
     means: HeadMeans | None = None
+
+    @property
+    def translating(self) -> Transformer:
+        """The model, if it translates.
+
+        Raises:
+            CheckpointError: It is a model of another sort.
+        """
+        if isinstance(self.model, Transformer):
+            return self.model
+        raise CheckpointError("This is a language model, which cannot translate; continue a text with it.")
 
 
 def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -80,7 +98,7 @@ def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def save_checkpoint(
     path: str | Path,
-    config: TransformerConfig,
+    config: ModelConfig,
     state: dict[str, Tensor],
     tokenizer: Tokenizer,
     *,
@@ -136,7 +154,7 @@ def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint
     return Checkpoint(config, model, tokenizer, heads, read_card(directory), means=means)
 
 
-def _read_tokenizer(directory: Path, config: TransformerConfig) -> Tokenizer:
+def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
     path = directory / TOKENIZER_FILE
     if not path.is_file():
         raise CheckpointError(
@@ -178,7 +196,7 @@ class _WithoutMemory(TorchFunctionMode):
 _RANDOM_FILLS = (Tensor.uniform_, Tensor.normal_)
 
 
-def _read_weights(directory: Path, config: TransformerConfig, name: str) -> Transformer:
+def _read_weights(directory: Path, config: ModelConfig, name: str) -> Network:
     path = directory / name
     if not path.is_file():
         raise CheckpointError(f"{directory} has no {name}, so it is not a complete model directory.")
@@ -205,7 +223,7 @@ def _check_types(path: Path, types: dict[str, str]) -> None:
             raise CheckpointError(f"{path} holds {name} as {kind}; weights are {', '.join(FLOATS)}.")
 
 
-def empty_model(directory: Path, config: TransformerConfig) -> Transformer:
+def empty_model(directory: Path, config: ModelConfig) -> Network:
     """A model whose parameters have shapes but no memory (meta device); its sinusoids are computed.
 
     Raises:
@@ -213,12 +231,12 @@ def empty_model(directory: Path, config: TransformerConfig) -> Transformer:
     """
     try:
         with _WithoutMemory():
-            return Transformer(config)
+            return NETWORKS[type(config)](config)
     except (RuntimeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG_FILE} describes no usable model: {error}") from error
 
 
-def check_sizes(path: Path, config: TransformerConfig, found: dict[str, tuple[int, ...]]) -> None:
+def check_sizes(path: Path, config: ModelConfig, found: dict[str, tuple[int, ...]]) -> None:
     """Refuses a config far larger than the stored weights, before memory is allocated for it.
 
     Raises:

@@ -7,7 +7,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.interventions.means import HeadMeans
 from transformer.storage.description import MEANS_FILE, weights_hash
 from transformer.storage.files import CheckpointError, write_atomically
@@ -24,7 +24,7 @@ def write_means(directory: Path, means: HeadMeans) -> None:
     write_atomically(directory / MEANS_FILE, serialize_tensors(tensors, notes))
 
 
-def read_means(directory: Path, config: TransformerConfig) -> HeadMeans | None:
+def read_means(directory: Path, config: ModelConfig) -> HeadMeans | None:
     """The content of `means.safetensors`; None if there is no such file, or if it belongs to other weights.
 
     Raises:
@@ -47,7 +47,7 @@ def read_means(directory: Path, config: TransformerConfig) -> HeadMeans | None:
     return HeadMeans({kind: found[kind].float() for kind in config.sites}, about)
 
 
-def _fits(found: dict[str, Tensor], config: TransformerConfig) -> bool:
+def _fits(found: dict[str, Tensor], config: ModelConfig) -> bool:
     shapes = {
         str(kind): (site.n_layers, config.n_heads, config.d_head) for kind, site in config.sites.items()
     }

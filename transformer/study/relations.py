@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transformer.decode.request import Request
+from transformer.decode.request import TranslationRequest
 from transformer.model.sites import AttentionKind
 from transformer.study.bootstrap import interval, resamples
 from transformer.study.statistics import Floats, trace_of
@@ -134,7 +134,7 @@ def encode(translator: Translator, text: str) -> tuple[tuple[str, ...], Attentio
     """Runs only the encoder on a text; returns the pieces and encoder self-attention."""
     ids = (*translator.ids(text), translator.config.eos_id)
     recorder = Recorder(Capture())
-    Request(translator.model, torch.tensor([ids], device=translator.device), recorder)
+    TranslationRequest(translator.model, torch.tensor([ids], device=translator.device), recorder)
     trace = recorder.trace(lambda *_: AuditReport(()))
     assert trace is not None
     return translator.source_pieces(ids), trace

@@ -89,6 +89,26 @@ def read_pairs(path: str | Path, bounds: Bounds = TRUSTED) -> list[SentencePair]
     return pairs
 
 
+def read_texts(path: str | Path, column: int | None = None, bounds: Bounds = TRUSTED) -> Iterator[str]:
+    """Yields the texts of a file, one a line; empty lines are left out.
+
+    Args:
+        path: The file.
+        column: Which column of a file with tabs, from 1; None for the whole line.
+        bounds: How much to read.
+
+    Raises:
+        DataError: The file cannot be used, or a line has no such column.
+    """
+    for number, line in read_lines(path, bounds):
+        columns = [line] if column is None else line.split("\t")
+        if column is not None and not 1 <= column <= len(columns):
+            found = f"{len(columns)} column{'' if len(columns) == 1 else 's'}"
+            raise DataError(f"{path}:{number}: this line has {found}; there is no column {column}.")
+        if text := " ".join(columns[(column or 1) - 1].split()):
+            yield text
+
+
 def both_sides(pairs: Iterable[SentencePair]) -> Iterator[str]:
     """The source and the target of each pair, one after the other."""
     return (text for pair in pairs for text in (pair.source, pair.target))

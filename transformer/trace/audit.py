@@ -15,15 +15,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.encodings.biases import ALL_HEADS
+from transformer.model.network import Network
+from transformer.model.scores import Additive
 from transformer.model.sites import Place
-from transformer.model.transformer import Transformer
 from transformer.trace.binding import audit_places
 from transformer.trace.equations import (
     HEADS,
     OUTPUTS,
     HeadChange,
+    additive_textbook,
+    focused_textbook,
     masked_textbook,
     put_textbook,
     scored_textbook,
@@ -32,7 +35,7 @@ from transformer.trace.equations import (
 from transformer.trace.records import AttentionTrace, LayerTrace
 from transformer.trace.report import ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
 from transformer.trace.stream import audit_stream
-from transformer.trace.view import Array, HeadView, Window
+from transformer.trace.view import Array, BoolArray, HeadView, Window
 
 OUTPUT_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 LOG_PROB_LIMIT = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-1, torch.bfloat16: 2e-1}
@@ -47,7 +50,7 @@ def audit(
     places: tuple[Place, ...],
     decoded: tuple[float, ...] = (),
     replayed: tuple[float, ...] = (),
-    basis: Transformer | TransformerConfig | None = None,
+    basis: Network | ModelConfig | None = None,
 ) -> AuditReport:
     """Runs every check that a trace allows.
 
@@ -66,13 +69,16 @@ def audit(
         checks += [audit_log_probs(decoded, replayed, LOG_PROB_LIMIT[trace.dtype])]
     if basis is not None:
         checks += audit_stream(trace, basis, limit)
-    if isinstance(basis, Transformer):
+    if isinstance(basis, Network):
         checks += audit_places(trace, basis, limit)
     return replace(merged(checks), changes=tuple(map(str, trace.interventions)))
 
 
 def audit_layer(layer: LayerTrace, output_limit: float = OUTPUT_LIMIT[torch.float32]) -> list[Check]:
-    """Row sums, exact zeros under the mask, and the output, over all heads and rows of one sub-layer."""
+    """Row sums, exact zeros under the mask, and the output, over all heads and rows of one sub-layer.
+
+    A row sums to 1, or to 0 if it sees no key; in local attention to what the Gaussian leaves of it.
+    """
     row_sums = leaks = outputs = weights = 0.0
     scale = max(float(layer.value.abs().max()), 1e-30)
     heads, queries, keys = layer.shape
@@ -82,7 +88,8 @@ def audit_layer(layer: LayerTrace, output_limit: float = OUTPUT_LIMIT[torch.floa
         mask = visible(layer, rows)
         derived = layer.weights(ALL_HEADS, Window(rows.start, rows.stop, 0, keys))
         used = textbook_weights(layer, ALL_HEADS, rows, mask)
-        row_sums = _worst(row_sums, _row_sum_error(derived, mask), _row_sum_error(used, mask))
+        sums = mask.any(-1).float() if layer.focus is None else used.sum(-1)
+        row_sums = _worst(row_sums, _largest(derived.sum(-1) - sums), _largest(used.sum(-1) - sums))
         leaks = _worst(leaks, _largest(derived.masked_fill(mask, 0.0)))
         weights = _worst(weights, _largest(used - derived))
         own = layer.output if layer.own_output is None else layer.own_output
@@ -122,18 +129,21 @@ def visible(layer: LayerTrace, rows: slice) -> Tensor:
     keys = torch.arange(layer.shape[2]).expand(rows.stop - rows.start, -1)
     mask = keys <= torch.arange(rows.start, rows.stop)[:, None] if layer.causal else keys >= 0
     mask = mask if layer.key_padding is None else mask & layer.key_padding
+    if layer.focus is not None:
+        mask = mask & torch.from_numpy(_focused(layer, rows)[0])
     if layer.changes is None:
         return mask
     return torch.from_numpy(masked_textbook(mask.numpy(), layer.changes.masks, rows.start))
 
 
 def textbook_scores(layer: LayerTrace, heads: int | slice, rows: slice) -> Tensor:
-    """Q Kᵀ / √d_k + bias (equation 1), before the mask; shaped as ``textbook_weights``."""
-    query, key = layer.query[heads, rows], layer.key[heads]
-    products = torch.einsum("...qd,...kd->...qk", query, key)
+    """Q Kᵀ / √d_k + bias (equation 1), or by the layer's rule, before the mask; as ``textbook_weights``."""
+    query = layer.query[heads, rows]
+    products = _products(layer, heads, rows)
     places = torch.arange(rows.start, rows.stop), torch.arange(layer.shape[2])
     bias = None if layer.bias is None else layer.bias.scores(query, *places, heads)
-    scores = products / query.shape[-1] ** 0.5
+    own = query.shape[-1] ** 0.5 if layer.score.name == "scaled_dot" else 1.0
+    scores = products / own
     scores = scores if bias is None else scores + bias
     if layer.changes is None:
         return scores
@@ -142,13 +152,30 @@ def textbook_scores(layer: LayerTrace, heads: int | slice, rows: slice) -> Tenso
     def changed(head: int, at: At) -> Array:
         part = None if bias is None else bias[at].numpy()
         changes = head_changes(layer, head)
-        return scored_textbook(products[at].numpy(), part, divided, query.shape[-1], changes)
+        return scored_textbook(products[at].numpy(), part, divided, own, changes)
 
     return _by_head(layer, heads, scores, changed)
 
 
+def _products(layer: LayerTrace, heads: int | slice, rows: slice) -> Tensor:
+    """(heads or none, rows, keys): q·k, or Σ v tanh(q + k) of additive scores."""
+    query, key = layer.query[heads, rows], layer.key[heads]
+    if isinstance(layer.score, Additive):
+        vector = layer.score.vector[heads].numpy()
+        return torch.from_numpy(additive_textbook(vector, query.numpy(), key.numpy()))
+    return torch.einsum("...qd,...kd->...qk", query, key)
+
+
+def _focused(layer: LayerTrace, rows: slice) -> tuple[BoolArray, Array]:
+    """(rows, keys): window and Gaussian of local attention."""
+    assert layer.focus is not None
+    return focused_textbook(layer.focus.centres[rows].numpy(), layer.focus.reach, layer.shape[2])
+
+
 def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: Tensor) -> Tensor:
     """exp(s) / Σ exp(s) with s = Q Kᵀ / √d_k + bias (equation 1); rows that hooks replaced are as used.
+
+    Another rule gives other s, and local attention multiplies the quotient by a Gaussian.
 
     Returns:
         (rows, keys) for one head, (heads, rows, keys) for several.
@@ -157,6 +184,8 @@ def textbook_weights(layer: LayerTrace, heads: int | slice, rows: slice, mask: T
     peak = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
     powers = torch.exp(scores - peak).where(mask, 0.0)
     weights = powers / powers.sum(-1, keepdim=True).clamp_min(1e-30)
+    if layer.focus is not None:
+        weights = weights * torch.from_numpy(_focused(layer, rows)[1])
     weights = _by_head(
         layer,
         heads,
@@ -246,10 +275,6 @@ def merged(checks: list[Check]) -> AuditReport:
         if kept is None or (kept.value == kept.value and not check.value <= kept.value):
             worst[check.name] = check
     return AuditReport(tuple(worst.values()))
-
-
-def _row_sum_error(weights: Tensor, mask: Tensor) -> float:
-    return _largest(weights.sum(-1) - mask.any(-1).float())
 
 
 def _largest(differences: Tensor) -> float:

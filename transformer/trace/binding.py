@@ -8,14 +8,14 @@ output, the model must compute at every place the queries, keys and values that 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from transformer.model.masks import AttentionMask
-from transformer.model.transformer import Transformer
+from transformer.model.network import Network
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
-from transformer.trace.records import AttentionTrace
+from transformer.trace.records import AttentionTrace, LayerTrace
 from transformer.trace.report import PLACES, Check
 
 SMALLEST_SCALE = 1e-2
@@ -23,7 +23,7 @@ SMALLEST_SCALE = 1e-2
 
 
 @torch.inference_mode()
-def audit_places(trace: AttentionTrace, model: Transformer, limit: float) -> list[Check]:
+def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Check]:
     """Compares the queries, keys and values at every place of the model with those recorded there.
 
     Args:
@@ -37,19 +37,10 @@ def audit_places(trace: AttentionTrace, model: Transformer, limit: float) -> lis
     if any(value.needs_stream for value in trace.interventions):
         return []
     answers = _Answers(trace)
-    mask = AttentionMask()
-    memory = model.encoder(_input(trace, model, "encoder"), mask, answers)
-    causal = AttentionMask(causal=True)
-    decoder = model.decoder
-    model.decoder(_input(trace, model, "decoder"), memory.to(decoder.dtype), causal, mask, None, answers)
+    device = model.embedding.weight.device
+    entered = {side: each.input[None].to(device) for side, each in trace.embeddings.items()}
+    model.through(entered, answers)
     return [Check(PLACES, answers.worst, limit)]
-
-
-def _input(trace: AttentionTrace, model: Transformer, side: str) -> Tensor:
-    """(1, length, d_model) what entered a stack, as the stack computes it."""
-    stack = model.encoder if side == "encoder" else model.decoder
-    device = next(stack.parameters()).device
-    return trace.embeddings[side].input[None].to(device, stack.dtype)  # type: ignore[index]
 
 
 class _Answers(Bystander):
@@ -66,14 +57,22 @@ class _Answers(Bystander):
     def attention(self, asked: AttentionInputs) -> Attended:
         """The recorded output."""
         record = self._trace.layer(asked.kind, asked.layer)
-        for now, then in (
-            (asked.query, record.query),
-            (asked.key, record.key),
-            (asked.value, record.value),
-        ):
-            difference = _difference(now[0].float().cpu(), then)
+        for now, then in _pairs(asked, record):
+            difference = _difference(now.float().cpu(), then)
             self.worst = difference if difference != difference else max(self.worst, difference)
         return Attended(record.output[None].to(asked.query))
+
+
+def _pairs(asked: AttentionInputs, record: LayerTrace) -> Iterator[tuple[Tensor, Tensor]]:
+    """What the model computed, and what was recorded of it."""
+    yield asked.query[0], record.query
+    yield asked.key[0], record.key
+    yield asked.value[0], record.value
+    recorded = record.score.arrays()
+    for name, array in asked.score.arrays().items():
+        yield array, recorded.get(name, torch.empty(0))
+    if asked.focus is not None:
+        yield asked.focus.centres[0, 0], torch.empty(0) if record.focus is None else record.focus.centres
 
 
 def _difference(now: Tensor, then: Tensor) -> float:

@@ -121,8 +121,23 @@ def _cells(cells: Cells, shape: tuple[int, ...], first: int) -> BoolArray:
     return found
 
 
+def additive_textbook(vector: Array, query: Array, key: Array) -> Array:
+    """(…, queries, keys): Σ_i v_i tanh(q_i + k_i), one i after another (Bahdanau et al. 2015, A.1.2)."""
+    found: Array = np.zeros((*query.shape[:-1], key.shape[-2]), np.float32)
+    for i in range(query.shape[-1]):
+        sums = query[..., :, None, i] + key[..., None, :, i]
+        found += vector[..., i, None, None] * np.tanh(sums)
+    return found
+
+
+def focused_textbook(centres: Array, reach: int, keys: int) -> tuple[BoolArray, Array]:
+    """(queries, keys): the keys of each window, and the Gaussian of each (Luong et al. 2015, equation 10)."""
+    away = np.abs(np.arange(keys)[None, :] - centres[:, None])
+    return away <= reach, np.exp(-(away**2) / (2 * (reach / 2) ** 2)).astype(np.float32)
+
+
 def scored_textbook(
-    products: Array, bias: Array | None, divided: bool, d_head: int, changes: Sequence[HeadChange]
+    products: Array, bias: Array | None, divided: bool, own: float, changes: Sequence[HeadChange]
 ) -> Array:
     """(queries, keys): one head's scores after its changes.
 
@@ -130,14 +145,14 @@ def scored_textbook(
         products: q·k.
         bias: What positions add to q·k / √d_k.
         divided: Whether the bias is itself divided by √d_k (Shaw et al. 2018, equation 4).
-        d_head: d_k.
+        own: What the model divides q·k by: √d_k, or 1 if its rule does not divide.
         changes: What is changed in the head.
     """
     unscaled = any(isinstance(change, do.Unscaled) for change, _ in changes)
-    divisor = 1.0 if unscaled else math.sqrt(d_head)
+    divisor = 1.0 if unscaled else own
     scores = products / np.float32(divisor)
     if bias is not None:
-        scores = scores + (bias * np.float32(math.sqrt(d_head) / divisor) if divided else bias)
+        scores = scores + (bias * np.float32(own / divisor) if divided else bias)
     heat = [change.temperature for change, _ in changes if isinstance(change, do.Temperature)]
     found: Array = scores / np.float32(math.prod(heat))
     return found

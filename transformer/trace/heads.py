@@ -52,6 +52,9 @@ def head_view(
         value=read_only(record.value[head, keys]),
         output=read_only(record.output[head, rows]),
         audit=AuditReport(()),
+        score=record.score.name,
+        centres=None if record.focus is None else read_only(record.focus.centres[rows]),
+        reach=0 if record.focus is None else record.focus.reach,
     )
     found = trace.audit((kind, layer))
     proof = found.checks + audit_view(view, record).checks

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 from transformer.model.encodings.biases import BiasRule
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.interventions.acting import Change, layer_changes
-from transformer.model.masks import AttentionMask
+from transformer.model.masks import AttentionMask, Focus
+from transformer.model.scores import ScoreRule
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.model.watching.observer import (
     UNWATCHED,
@@ -49,8 +50,9 @@ class Capture:
 class _LayerRecord:
     """The recording of one attention sub-layer so far, for the whole batch."""
 
-    def __init__(self, mask: AttentionMask, bias: BiasRule | None) -> None:
-        self.mask, self.bias = mask, bias
+    def __init__(self, mask: AttentionMask, bias: BiasRule | None, score: ScoreRule) -> None:
+        self.mask, self.bias, self.score = mask, bias, score
+        self.focus: list[Focus] = []
         self.queries: list[Tensor] = []
         self.outputs: list[Tensor] = []
         self.own_outputs: list[Tensor] = []
@@ -62,6 +64,8 @@ class _LayerRecord:
         self.queries.append(asked.query)
         self.outputs.append(found.output)
         self.key_value = asked.key, asked.value
+        if asked.focus is not None:
+            self.focus.append(asked.focus)
         if found.own is not None:
             self.own_outputs.append(found.own)
         if found.replaced is not None:
@@ -82,7 +86,14 @@ class _LayerRecord:
             replaced_rows=rows,
             replaced_weights=weights,
             own_output=_joined(self.own_outputs, row, dim=1) if self.own_outputs else None,
+            score=self.score.kept(),
+            focus=self._focus(row),
         )
+
+    def _focus(self, row: int) -> Focus | None:
+        if not self.focus:
+            return None
+        return Focus(_joined([each.centres for each in self.focus], row, dim=1)[0], self.focus[0].reach)
 
     def _replaced(self, row: int, keys: int) -> tuple[Tensor | None, Tensor | None]:
         if not self.replaced:
@@ -128,7 +139,7 @@ class Recorder:
         if self._capture.attention:
             place = asked.kind, asked.layer
             if place not in self._layers:
-                self._layers[place] = _LayerRecord(asked.mask, asked.rule)
+                self._layers[place] = _LayerRecord(asked.mask, asked.rule, asked.score)
             self._layers[place].add(asked, found)
         return found
 

@@ -16,7 +16,8 @@ from torch import Tensor
 from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
 from transformer.model.interventions import Intervention
 from transformer.model.interventions.acting import Change, LayerChanges
-from transformer.model.scores import attention_scores, attention_weights
+from transformer.model.masks import Focus
+from transformer.model.scores import SCALED_DOT, ScoreRule, attention_weights
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
 from transformer.trace.report import AuditReport
 from transformer.trace.view import Array, BoolArray, Window
@@ -40,6 +41,8 @@ class LayerTrace:
         changes: What interventions change here, as rules; mask, scores and weights are then the changed ones.
             None without any.
         own_output: (heads, queries, d_head) the output before interventions changed it; None if none did.
+        score: How scores come from queries and keys.
+        focus: Where each query looks, centres (queries,); None if it may look everywhere.
     """
 
     query: Tensor
@@ -54,6 +57,8 @@ class LayerTrace:
     value_norms: Tensor | None = None
     changes: LayerChanges | None = None
     own_output: Tensor | None = None
+    score: ScoreRule = SCALED_DOT
+    focus: Focus | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -78,6 +83,8 @@ class LayerTrace:
         mask = torch.ones(window.query_stop - window.query_start, len(keys), dtype=torch.bool)
         if self.causal:
             mask &= keys <= torch.arange(window.query_start, window.query_stop)[:, None]
+        if self.focus is not None:
+            mask &= self.focus.of(window.queries).visible(self.shape[2])[:, window.keys]
         return mask if self.key_padding is None else mask & self.key_padding[window.keys]
 
     def mask(self, window: Window | None = None) -> Tensor:
@@ -95,7 +102,8 @@ class LayerTrace:
         window = window or self.window()
         query, key = self.query[heads, window.queries], self.key[heads, window.keys]
         bias = self.bias_scores(heads, window)
-        scores = attention_scores(query, key, bias)
+        scores = self.score.scores(query, key, heads)
+        scores = scores if bias is None else scores + bias
         if self.changes is None:
             return scores
         undivided = None if self.bias is None or self.bias.divided else bias
@@ -118,7 +126,9 @@ class LayerTrace:
         window = window or self.window()
         rows = Window(window.query_start, window.query_stop, 0, self.shape[2])
         mask = self.mask(rows)
-        weights = self._weighed(heads, attention_weights(self.scores(heads, rows), mask), mask, window)
+        focus = None if self.focus is None else self.focus.of(window.queries)
+        own = attention_weights(self.scores(heads, rows), mask, focus)
+        weights = self._weighed(heads, own, mask, window)
         if self.replaced_rows is not None and self.replaced_weights is not None:
             changed = self.replaced_rows[heads, window.queries, None]
             weights = torch.where(changed, self.replaced_weights[heads, window.queries], weights)
@@ -244,7 +254,10 @@ class AttentionTrace:
     def weights(
         self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
     ) -> Array:
-        """Weights: (queries, keys) of one head, or (heads, queries, keys) of all; rows sum to 1."""
+        """Weights: (queries, keys) of one head, or (heads, queries, keys) of all.
+
+        Rows sum to 1; in local attention, whose weights a Gaussian multiplies, to less.
+        """
         trace = self.layer(kind, layer, head)
         weights: Array = trace.weights(ALL_HEADS if head is None else head, window).numpy()
         return weights

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from transformer.model import interventions as do
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import Rotary
 from transformer.model.interventions.acting import Change
 from transformer.model.interventions.patching import PatchPlace
+from transformer.model.network import Network
 from transformer.model.sites import Side, Sublayer
-from transformer.model.transformer import Transformer
 from transformer.trace.equations import STREAM, patched_textbook
-from transformer.trace.records import AttentionTrace, ResidualTrace
+from transformer.trace.records import AttentionTrace, MemoryTrace, ResidualTrace
 from transformer.trace.report import Check
 
 ADDED = ("sinusoidal", "learned")
@@ -34,7 +34,7 @@ Pair = tuple[Tensor | None, Tensor | None]
 """A recorded tensor, and what it must be; None on one side only is a contradiction."""
 
 
-def audit_stream(trace: AttentionTrace, basis: Transformer | TransformerConfig, limit: float) -> list[Check]:
+def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: float) -> list[Check]:
     """Compares a recorded stream with the model's equations, and with those of the run's changes.
 
     Args:
@@ -45,7 +45,8 @@ def audit_stream(trace: AttentionTrace, basis: Transformer | TransformerConfig, 
     Returns:
         One check; none if the stream was not recorded, and nothing was changed that it must show.
     """
-    if not trace.residuals or trace.memory is None:
+    stacks = (basis.config if isinstance(basis, Network) else basis).stacks
+    if not trace.residuals or (trace.memory is None and "encoder" in stacks):
         needed = any(value.needs_stream for value in trace.interventions) or _marked(trace)
         return [Check(STREAM, math.inf, limit)] if needed else []
     worst = [_difference(*pair) for pair in _Stream(trace, basis).pairs()]
@@ -63,10 +64,10 @@ def _marked(trace: AttentionTrace) -> bool:
 class _Stream:
     """The equations of one run's stream."""
 
-    def __init__(self, trace: AttentionTrace, basis: Transformer | TransformerConfig) -> None:
+    def __init__(self, trace: AttentionTrace, basis: Network | ModelConfig) -> None:
         self.trace = trace
-        self.model = basis if isinstance(basis, Transformer) else None
-        self.config = basis.config if isinstance(basis, Transformer) else basis
+        self.model = basis if isinstance(basis, Network) else None
+        self.config = basis.config if isinstance(basis, Network) else basis
         self.values = trace.interventions
         self.bare = {value.side for value in self.values if isinstance(value, do.NoPositions)}
         self.dropped = {value.sublayer for value in self.values if isinstance(value, do.DropSublayer)}
@@ -81,7 +82,8 @@ class _Stream:
             yield residual.stream, before[sublayer.side]
             yield from self._passing(sublayer, residual)
             before[sublayer.side] = residual.output
-        yield from self._memory(before["encoder"])
+        if self.trace.memory is not None:
+            yield from self._memory(self.trace.memory, before["encoder"])
 
     def _entering(self, side: Side) -> Iterator[Pair]:
         embedding = self.trace.embeddings[side]
@@ -120,12 +122,10 @@ class _Stream:
         yield None if residual.own_update is None else dropped, dropped if sublayer in self.dropped else None
         yield from self._patched(do.Stream(sublayer), residual.own_output, residual.output)
 
-    def _memory(self, last: Tensor) -> Iterator[Pair]:
-        memory = self.trace.memory
-        assert memory is not None
+    def _memory(self, memory: MemoryTrace, last: Tensor) -> Iterator[Pair]:
         own = memory.used if memory.own is None else memory.own
         if self.config.norm == "pre":
-            norm = None if self.model is None else self.model.encoder.final_norm
+            norm = None if self.model is None else self.model.stack("encoder").final_norm
             yield from self._normed("encoder", norm, last, own)
         else:
             yield own, last

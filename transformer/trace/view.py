@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.model.sites import AttentionKind, Site
+from transformer.model.sites import AttentionKind, ScoreName, Site
 from transformer.trace.report import AuditReport
 
 if TYPE_CHECKING:
@@ -80,6 +80,9 @@ class HeadMap:
         mask: (queries, keys) bool, True = may attend.
         weights: (queries, keys) float32.
         audit: Checks of the trace and of this view's arrays.
+        score: How the scores come from queries and keys.
+        centres: (queries,) where each query looks in local attention, counted from 0; otherwise None.
+        reach: How far from its centre such a query sees; otherwise 0.
     """
 
     kind: AttentionKind
@@ -95,6 +98,9 @@ class HeadMap:
     mask: BoolArray
     weights: Array
     audit: AuditReport
+    score: ScoreName = field(default="scaled_dot", kw_only=True)
+    centres: Array | None = field(default=None, kw_only=True)
+    reach: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
 
 import torch
 from torch import Tensor
 
+from transformer.model.sites import Side
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from transformer.training.data import pad
 
 POOL_PAIRS = 200_000
 
@@ -43,6 +45,31 @@ class Batch:
         """Its tensors, in their order."""
         ids = self.src_ids, self.tgt_input_ids, self.tgt_ids
         return ids if self.links is None else (*ids, self.links)
+
+    @property
+    def read(self) -> tuple[Tensor, ...]:
+        """What the model reads."""
+        return self.src_ids, self.tgt_input_ids
+
+    @property
+    def wanted(self) -> Tensor:
+        """What it should predict."""
+        return self.tgt_ids
+
+    @property
+    def rows(self) -> int:
+        """Number of pairs."""
+        return len(self.src_ids)
+
+    @property
+    def lengths(self) -> Mapping[Side, int]:
+        """Length of a row on each side, with padding."""
+        return {"encoder": self.src_ids.shape[1], "decoder": self.tgt_ids.shape[1]}
+
+    @property
+    def predicted(self) -> int:
+        """Number of target tokens, without padding."""
+        return int((self.tgt_ids != PAD_ID).sum())
 
 
 @dataclass(frozen=True)
@@ -80,6 +107,26 @@ class EncodedPairs:
         links = None if self.links is None else [self.links[i] for i in kept]
         return EncodedPairs([self.source[i] for i in kept], [self.target[i] for i in kept], weights, links)
 
+    @property
+    def items(self) -> str:
+        """What it counts."""
+        return "pairs"
+
+    def batches(self, max_positions: int, seed: int, skip: int, every: int) -> Iterator[Batch]:
+        """As ``training_batches``."""
+        return training_batches(self, max_positions, seed, skip, every)
+
+    def in_order(self, max_positions: int) -> Iterator[Batch]:
+        """As ``evaluation_batches``."""
+        return evaluation_batches(self, max_positions)
+
+    def numbers(self) -> Iterator[bytes]:
+        """The ids, links and weights, for a fingerprint."""
+        for ids in (*self.source, *self.target, *(self.links or ())):
+            yield ids.tobytes() + b"|"
+        if self.weights is not None:
+            yield self.weights.tobytes()
+
     def draw(self, order: random.Random) -> list[int]:
         """Indices of the pairs of one epoch; each weight's fraction is the chance of one more copy."""
         if self.weights is None:
@@ -99,18 +146,12 @@ def _sides(pairs: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
     return [pair.source for pair in pairs], [pair.target for pair in pairs]
 
 
-def pad(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Pads rows of ids to the longest row (rows, longest)."""
-    width = max(map(len, rows))
-    return torch.tensor([list(row) + [PAD_ID] * (width - len(row)) for row in rows], dtype=torch.long)
-
-
 def make_batch(data: EncodedPairs, rows: Sequence[int]) -> Batch:
     """The pairs with these indices as one padded batch."""
     source = [[*data.source[row].tolist(), EOS_ID] for row in rows]
     target = [data.target[row].tolist() for row in rows]
     inputs, wanted = [[BOS_ID, *ids] for ids in target], [[*ids, EOS_ID] for ids in target]
-    batch = Batch(pad(source), pad(inputs), pad(wanted))
+    batch = Batch(pad(source, PAD_ID), pad(inputs, PAD_ID), pad(wanted, PAD_ID))
     if data.links is None:
         return batch
     return replace(batch, links=_looks([data.links[row] for row in rows], batch))

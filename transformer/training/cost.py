@@ -6,8 +6,8 @@ import time
 
 import torch
 
-from transformer.model.config import TransformerConfig
-from transformer.training.batches import Batch
+from transformer.model.config import ModelConfig
+from transformer.training.data import AnyBatch
 
 PEAKS = {
     "H200": 989e12,
@@ -23,20 +23,18 @@ SIZE = 512
 TRIALS = 3
 
 
-def step_flops(config: TransformerConfig, batch: Batch) -> float:
+def step_flops(config: ModelConfig, batch: AnyBatch) -> float:
     """Floating-point operations of a step's matrix products, forward and backward.
 
     A product with a weight matrix of m × n entries costs 2·m·n per position, and the backward pass costs
     twice the forward pass. Padding counts, since it is computed; softmax, LayerNorm and the optimiser do not.
     """
-    (rows, source), target = batch.src_ids.shape, batch.tgt_ids.shape[1]
-    d, inner = config.d_model, config.d_ff
-    encoder = rows * source * (4 * d * d + 2 * d * inner + 2 * source * d)
-    own = rows * target * (4 * d * d + 2 * d * inner + 2 * target * d)
-    cross = rows * (target * (2 * d * d + 2 * source * d) + source * 2 * d * d)
-    predicted = int((batch.tgt_ids != config.pad_id).sum())
-    forward = config.n_encoder_layers * encoder + config.n_decoder_layers * (own + cross)
-    return 3 * 2.0 * (forward + predicted * d * config.vocab_size)
+    lengths, d = batch.lengths, config.d_model
+    per_row = sum(lengths[side] * numbers for side, numbers in config.products.items())
+    for site in config.sites.values():
+        queries, keys = lengths[site.query_side], lengths[site.key_side]
+        per_row += site.n_layers * (2 * queries * d * d + 2 * keys * d * d + 2 * queries * keys * d)
+    return 3 * 2.0 * (batch.rows * per_row + batch.predicted * d * config.n_target_pieces)
 
 
 def peak(device: torch.device, dtype: torch.dtype) -> tuple[float, str]:

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.model.config import TransformerConfig
-from transformer.model.scores import attention_scores
+from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
 from transformer.text.links import GoldPair
@@ -39,7 +38,7 @@ class GuidedHead:
     head: int
 
     @classmethod
-    def read(cls, text: str, config: TransformerConfig) -> GuidedHead:
+    def read(cls, text: str, config: ModelConfig) -> GuidedHead:
         """Reads `LAYER.HEAD`, both counted from 1.
 
         Raises:
@@ -75,9 +74,8 @@ class Guide(Bystander):
         if (asked.kind, asked.layer) == (AttentionKind.CROSS, self._guided.layer):
             one = slice(self._guided.head, self._guided.head + 1)
             bias, visible = asked.bias(), asked.visible()
-            scores = attention_scores(
-                asked.query[:, one], asked.key[:, one], None if bias is None else bias[:, one]
-            )
+            scores = asked.score.scores(asked.query[:, one], asked.key[:, one], one)
+            scores = scores if bias is None else scores + bias[:, one]
             if visible is not None:
                 scores = scores.masked_fill(~visible, -torch.inf)
             self.log_weights = scores.float().log_softmax(-1)[:, 0]

@@ -1,4 +1,4 @@
-"""What training makes small: the summed loss of a batch, and its mean over pairs."""
+"""What training makes small: the summed loss of a batch, and its mean over data."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from transformer.model.transformer import Transformer
+from transformer.model.network import Network
 from transformer.model.watching.observer import UNWATCHED, Observer
-from transformer.training.batches import EncodedPairs, evaluation_batches
+from transformer.training.data import Data
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.guided import Guide, GuidedHead, guided_loss
 from transformer.training.loss import projected_loss
@@ -22,51 +22,51 @@ from transformer.training.options import Precision, TrainingOptions
 class SummedLoss(nn.Module):
     """The smoothed cross-entropy of a batch, summed over its target tokens: what processes share."""
 
-    def __init__(self, model: Transformer, options: TrainingOptions, dtype: torch.dtype) -> None:
+    def __init__(self, model: Network, options: TrainingOptions, dtype: torch.dtype) -> None:
         super().__init__()
         self.model, self._dtype, self._smoothing = model, dtype, options.label_smoothing
         self._features = torch.compile(model.features, dynamic=True) if options.compile else model.features
 
-    def forward(
-        self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor, observer: Observer = UNWATCHED
-    ) -> Tensor:
-        with computing(src_ids.device, self._dtype):
-            features = self._features(src_ids, tgt_input_ids, observer)
-        counted = tgt_ids != self.model.config.pad_id
+    def forward(self, *tensors: Tensor, observer: Observer = UNWATCHED) -> Tensor:
+        """The loss of what the model reads, and (the last tensor) what it should predict."""
+        *read, wanted = tensors
+        with computing(wanted.device, self._dtype):
+            features = self._features(*read, observer=observer)
+        counted = wanted != self.model.config.pad_id
         weight, bias = self.model.projection
         return projected_loss(
-            features[counted].to(self._dtype), weight, tgt_ids[counted], self._smoothing, bias
+            features[counted].to(self._dtype), weight, wanted[counted], self._smoothing, bias
         )
 
 
 class GuidedLoss(nn.Module):
     """The summed loss, and that of a head that learns where to look."""
 
-    def __init__(self, model: Transformer, options: TrainingOptions, dtype: torch.dtype) -> None:
+    def __init__(self, model: Network, options: TrainingOptions, dtype: torch.dtype) -> None:
         super().__init__()
         self.translated = SummedLoss(model, options, dtype)
         self._guide = Guide(GuidedHead.read(options.guided_alignment, model.config))
         self._weight = options.guided_weight
 
     def forward(self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor, links: Tensor) -> Tensor:
-        loss: Tensor = self.translated(src_ids, tgt_input_ids, tgt_ids, self._guide)
+        loss: Tensor = self.translated(src_ids, tgt_input_ids, tgt_ids, observer=self._guide)
         assert self._guide.log_weights is not None
         return loss + self._weight * guided_loss(self._guide.log_weights, links)
 
 
 @torch.no_grad()
 def evaluate_loss(
-    model: Transformer,
-    data: EncodedPairs,
+    model: Network,
+    data: Data,
     batch_positions: int,
     dtype: torch.dtype | None = None,
     workers: Workers = ALONE,
 ) -> float:
-    """Cross-entropy per target token in nats, without smoothing or dropout; `</s>` counts as a token.
+    """Cross-entropy per predicted token in nats, without smoothing or dropout; `</s>` counts as a token.
 
     Args:
         model: The model; returned to its previous mode afterwards.
-        data: Pairs to measure.
+        data: What to measure on.
         batch_positions: See `TrainingOptions`.
         dtype: Type of the matrix products; None is bfloat16 on CUDA and float32 elsewhere.
         workers: The processes that measure together, each with its share of the pairs.
@@ -76,13 +76,13 @@ def evaluate_loss(
     device = model.embedding.weight.device
     dtype = product_type("auto", device) if dtype is None else dtype
     loss, tokens = 0.0, 0
-    own = islice(evaluation_batches(data, batch_positions), workers.rank, None, workers.world)
+    own = islice(data.in_order(batch_positions), workers.rank, None, workers.world)
     for batch in (batch.to(device) for batch in own):
         with computing(device, dtype):
-            features = model.features(batch.src_ids, batch.tgt_input_ids)
-        counted = batch.tgt_ids != model.config.pad_id
+            features = model.features(*batch.read)
+        counted = batch.wanted != model.config.pad_id
         logits = model.logits(features[counted].float())
-        loss += float(F.cross_entropy(logits, batch.tgt_ids[counted], reduction="sum"))
+        loss += float(F.cross_entropy(logits, batch.wanted[counted], reduction="sum"))
         tokens += int(counted.sum())
     model.train(was_training)
     loss, counted_tokens = workers.sum(loss, tokens)

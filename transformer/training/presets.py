@@ -17,7 +17,7 @@ class Preset:
     """Default options of one `train` command.
 
     Attributes:
-        sizes: Fields of `TransformerConfig`.
+        sizes: Fields of the model's config.
         options: Fields of `TrainingOptions`.
         shares: Extra pairs per given pair, by the names in `transformer.training.augment.MAKERS`.
     """
@@ -60,6 +60,33 @@ def preset_name(name: str | None, toy: str | None) -> str:
     """The preset of a command that may leave it out, or name a toy task instead."""
     return name or ("toy" if toy else "en-de")
 
+
+LANGUAGE_MODELS: dict[str, Preset] = {
+    "lm-en": Preset(
+        sizes={
+            "vocab_size": 6000,
+            "d_model": 160,
+            "d_ff": 640,
+            "n_heads": 8,
+            "n_layers": 4,
+            "dropout": 0.0,
+            "activation": "gelu",
+        },
+        options={"steps": 10_000, "learning_rate": 2e-3, "label_smoothing": 0.0, "evaluate_every": 1000},
+    ),
+    "lm-tiny": Preset(
+        sizes={"vocab_size": 400, "d_model": 32, "d_ff": 64, "n_heads": 4, "n_layers": 2},
+        options={
+            "steps": 200,
+            "warmup": 20,
+            "label_smoothing": 0.0,
+            "evaluate_every": 100,
+            "checkpoint_every": 50,
+            "batch_positions": 512,
+        },
+    ),
+}
+"""Settings of `train-lm`."""
 
 PRESETS: dict[str, Preset] = {
     **TWINS,

@@ -13,10 +13,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from transformer.model.transformer import Transformer
+from transformer.model.network import Network
 from transformer.text.pairs import SentencePair
-from transformer.training.batches import Batch, EncodedPairs, training_batches
 from transformer.training.cost import step_flops
+from transformer.training.data import AnyBatch, Data
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.dropout import use_byte_dropout
 from transformer.training.objective import GuidedLoss, SummedLoss, evaluate_loss, product_type
@@ -80,7 +80,7 @@ class Quality(Protocol):
     def pairs(self) -> tuple[SentencePair, ...]:
         """What it is measured on."""
 
-    def __call__(self, model: Transformer) -> Written | None:
+    def __call__(self, model: Network) -> Written | None:
         """The measures of a model, which it leaves as it is; None if there are none."""
 
 
@@ -89,7 +89,7 @@ class Trainer:
 
     Args:
         model: The model; trained in place, on its device.
-        data: Training pairs.
+        data: Training pairs or texts.
         options: Settings of the run.
         workers: This process among those that train the model; all hold the same weights.
 
@@ -98,7 +98,7 @@ class Trainer:
     """
 
     def __init__(
-        self, model: Transformer, data: EncodedPairs, options: TrainingOptions, workers: Workers = ALONE
+        self, model: Network, data: Data, options: TrainingOptions, workers: Workers = ALONE
     ) -> None:
         self.model = model.train().requires_grad_(True)
         self.options = options
@@ -117,7 +117,7 @@ class Trainer:
         summed = GuidedLoss if options.guided_alignment else SummedLoss
         self._loss = workers.share(summed(model, options, self.dtype))
         workers.part_random(options.seed)
-        self._batches: Iterator[Batch] | None = None
+        self._batches: Iterator[AnyBatch] | None = None
 
     def advance(self) -> TrainingStep:
         """Runs one optimiser step."""
@@ -127,7 +127,7 @@ class Trainer:
             group["lr"] = rate
         batches = [batch.to(self.device) for batch in self._next_batches()]
         config, world = self.model.config, self.workers.world
-        counted = sum(int((batch.tgt_ids != config.pad_id).sum()) for batch in batches)
+        counted = sum(batch.predicted for batch in batches)
         tokens, flops = self.workers.sum(counted, sum(step_flops(config, batch) for batch in batches))
         losses = [self._accumulate(batch, world / tokens, batch is batches[-1]) for batch in batches]
         (loss,) = self.workers.sum(sum(losses) / world)
@@ -139,17 +139,15 @@ class Trainer:
         seconds = time.perf_counter() - started
         return TrainingStep(self.step, loss, rate, float(norm), int(tokens), seconds, flops)
 
-    def _next_batches(self) -> list[Batch]:
+    def _next_batches(self) -> list[AnyBatch]:
         """The batches of this process for the next step."""
         options, (rank, world) = self.options, (self.workers.rank, self.workers.world)
         if self._batches is None:
-            self._batches = training_batches(
-                self.data, options.batch_positions, options.seed, self.used + rank, world
-            )
+            self._batches = self.data.batches(options.batch_positions, options.seed, self.used + rank, world)
         self.used += options.accumulate * world
         return list(islice(self._batches, options.accumulate))
 
-    def _accumulate(self, batch: Batch, scale: float, last: bool) -> float:
+    def _accumulate(self, batch: AnyBatch, scale: float, last: bool) -> float:
         """Adds the gradients of a batch, times a scale; processes exchange them after the last one."""
         with nullcontext() if last else self.workers.local(self._loss):
             loss = self._loss(*batch.tensors) * scale
@@ -165,7 +163,7 @@ class Trainer:
         weights = self.model.state_dict()
         torch._foreach_lerp_(list(self.average.values()), [weights[name] for name in self.average], 1 - decay)
 
-    def evaluate(self, data: EncodedPairs) -> tuple[float, float | None]:
+    def evaluate(self, data: Data) -> tuple[float, float | None]:
         """Loss per token with the weights and, if there is one, with their average."""
         own = self._loss_on(data)
         if not self.average:
@@ -188,7 +186,7 @@ class Trainer:
         finally:
             self.model.load_state_dict(kept)
 
-    def _loss_on(self, data: EncodedPairs) -> float:
+    def _loss_on(self, data: Data) -> float:
         return evaluate_loss(self.model, data, self.options.batch_positions, self.dtype, self.workers)
 
     def state_tensors(self) -> dict[str, Tensor]:
@@ -244,7 +242,7 @@ class Trainer:
 
 
 def train(
-    trainer: Trainer, valid: EncodedPairs | None = None, quality: Quality | None = None
+    trainer: Trainer, valid: Data | None = None, quality: Quality | None = None
 ) -> Iterator[TrainingStep]:
     """Runs and yields the remaining steps, and evaluates at the chosen interval.
 
@@ -261,9 +259,7 @@ def train(
         yield done
 
 
-def _evaluated(
-    trainer: Trainer, done: TrainingStep, valid: EncodedPairs, quality: Quality | None
-) -> TrainingStep:
+def _evaluated(trainer: Trainer, done: TrainingStep, valid: Data, quality: Quality | None) -> TrainingStep:
     own, averaged = trainer.evaluate(valid)
     done = replace(done, valid_loss=own, valid_loss_average=averaged)
     if quality is None:
@@ -278,7 +274,7 @@ def _random_name(device: str, rank: int) -> str:
     return f"random/{device}/{rank}" if rank else f"random/{device}"
 
 
-def _optimizer(model: Transformer, options: TrainingOptions) -> torch.optim.AdamW:
+def _optimizer(model: Network, options: TrainingOptions) -> torch.optim.AdamW:
     matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
     vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
     groups = [

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.decode.request import Request
+from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import Hypothesis, finish
 from transformer.model.config import TransformerConfig
@@ -75,7 +75,7 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry,
     sources = [(*translator.ids(text), config.eos_id) for text in texts]
     src_ids = padded(sources, config.pad_id, translator.device)
     recorder = Recorder(Capture())
-    request = Request(translator.model, src_ids, recorder)
+    request = TranslationRequest(translator.model, src_ids, recorder)
     limits = [translator.limit(len(row)) for row in sources]
     hypotheses = finish(decode(request, limits, rules=translator.rules))
     written = padded([each.token_ids for each in hypotheses], config.pad_id, translator.device)
@@ -90,7 +90,7 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry,
 
 @torch.inference_mode()
 def _replay(
-    translator: Translator, request: Request, read: Tensor, written: Tensor, recorder: Recorder
+    translator: Translator, request: TranslationRequest, read: Tensor, written: Tensor, recorder: Recorder
 ) -> list[list[float]]:
     """Log-probability of every output token, (batch, target), from one recorded pass."""
     model = translator.model

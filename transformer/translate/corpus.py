@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from transformer.decode.request import Request
+from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.text.pairs import SentencePair
@@ -65,7 +65,7 @@ def greedy_log_probs(translator: Translator, texts: Sequence[str]) -> list[tuple
     for places in _batches([len(row) for row in rows], 1):
         batch = padded([rows[place] for place in places], translator.config.pad_id, translator.device)
         limits = [translator.limit(len(rows[place])) for place in places]
-        done = finish(decode(Request(translator.model, batch), limits, rules=translator.rules))
+        done = finish(decode(TranslationRequest(translator.model, batch), limits, rules=translator.rules))
         for place, hypothesis in zip(places, done, strict=True):
             found[place] = hypothesis.log_probs
     return found

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from transformer.decode.replay import replay
-from transformer.decode.request import Request
+from transformer.decode.request import TranslationRequest
 from transformer.decode.steps import Hypothesis
 from transformer.model.interventions import Intervention
 from transformer.model.interventions.acting import Changes
@@ -55,10 +55,10 @@ class Repeat:
         request = self.request()
         return replay(request.model, request.memory, token_ids, observer=request.step_observer)
 
-    def request(self) -> Request:
+    def request(self) -> TranslationRequest:
         """The request once more, which nobody watches."""
         within = self.within()
-        return Request(self.equipment.model, self.source(), within, within)
+        return TranslationRequest(self.equipment.model, self.source(), within, within)
 
 
 class Run:
@@ -100,14 +100,14 @@ class Run:
             within = self._repeat.within()
             self.recorder = Recorder(Capture(capture.attention, stream), within, self._ready.changes)
 
-    def request(self, *, record_steps: bool) -> Request:
+    def request(self, *, record_steps: bool) -> TranslationRequest:
         """The request to decode, watched by the recorder if there is one."""
         observer = self.recorder or self._repeat.within()
         step_observer = observer if record_steps else self._repeat.within()
-        return Request(self._equipment.model, self._repeat.source(), observer, step_observer)
+        return TranslationRequest(self._equipment.model, self._repeat.source(), observer, step_observer)
 
     @property
-    def unwatched(self) -> Callable[[], Request]:
+    def unwatched(self) -> Callable[[], TranslationRequest]:
         """Makes the same request once more, unwatched, and without holding on to what was recorded."""
         return self._repeat.request
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from transformer.decode.replay import replay, reread
-from transformer.decode.request import Request
+from transformer.decode.request import TranslationRequest
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.sampling import Sampling
 from transformer.decode.steering import steered
@@ -213,7 +213,7 @@ class Translator:
         if not texts:
             return []
         rows = [(*self.ids(text), self.config.eos_id) for text in texts]
-        request = Request(self.model, padded(rows, self.config.pad_id, self.device))
+        request = TranslationRequest(self.model, padded(rows, self.config.pad_id, self.device))
         limits = [self.limit(len(row), max_length) for row in rows]
         search = Search(self._beam_size(beam_size), None, self.rules, tree=False)
         hypotheses = finish(search.decoding(request, limits))
@@ -323,7 +323,7 @@ def load_translator(
         raise ValueError(f"dtype is {dtype!r:.80}; it must be one of {', '.join(TYPES)}.")
     title, checkpoint = open_model(path, revision)
     return Translator(
-        convert(checkpoint.model, device, TYPES[dtype]),
+        convert(checkpoint.translating, device, TYPES[dtype]),
         checkpoint.tokenizer,
         name=title + ("" if dtype == "float32" else f", {dtype}"),
         heads=checkpoint.heads,

@@ -10,7 +10,7 @@ import streamlit as st
 
 import transformer
 from transformer.families.marian.config import is_marian
-from transformer.model.config import ENCODINGS, TransformerConfig
+from transformer.model.config import ENCODINGS, ModelConfig
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import Description, describe
 from transformer.storage.files import read_json
@@ -189,7 +189,7 @@ def sizes(name: str) -> dict[str, Head]:
     return {site.kind.value: (site.n_layers, config.n_heads) for site in config.sites.values()}
 
 
-def _config(name: str) -> TransformerConfig:
+def _config(name: str) -> ModelConfig:
     return _about(name).config if has_model(name) else imported.find(name).translation.config
 
 

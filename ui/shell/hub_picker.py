@@ -84,8 +84,9 @@ def _answer(question: Question) -> None:
 
 def _offer(offer: Offer) -> None:
     free, config = memory.available(), offer.config
+    layers = " + ".join(str(stack.n_layers) for stack in config.stacks.values())
     st.markdown(
-        f"**{plain(offer.name)}**, {config.n_encoder_layers} + {config.n_decoder_layers} layers of "
+        f"**{plain(offer.name)}**, {layers} layers of "
         f"{config.n_heads} heads: {size(offer.nbytes)} to download, "
         f"{size(offer.loaded_nbytes)} of memory needed, {size(free)} free."
     )

@@ -46,7 +46,7 @@ class HandMade:
 
     def __init__(self) -> None:
         self.config = random_config(vocab_size=6)
-        self.memory, self.sentences = torch.zeros(1, 1, 1), 1
+        self.device, self.sentences = torch.device("cpu"), 1
 
     def start(self) -> torch.Tensor:
         return torch.tensor([BOS])

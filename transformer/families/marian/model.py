@@ -213,6 +213,7 @@ def _read_weights(
     directory: Path, config: TransformerConfig, names: Mapping[str, str], stored: dict[str, StoredTensor]
 ) -> Transformer:
     model = empty_model(directory, config)
+    assert isinstance(model, Transformer)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     _check_shapes(config, names, stored, expected)
     ours = {theirs: name for name, theirs in names.items()}

@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.encodings.biases import (
     BiasRule,
     DistanceRule,
@@ -42,7 +42,7 @@ class PositionalEncoding(nn.Module):
         causal: Whether the stack's queries see no later key.
     """
 
-    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
         super().__init__()
         self.max_positions = config.max_positions
 
@@ -86,7 +86,7 @@ class Sinusoidal(PositionalEncoding):
 
     table: Tensor
 
-    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
         super().__init__(config, n_layers=n_layers, causal=causal)
         table = sinusoidal_table(config.max_positions, config.d_model).float()
         if config.sine_layout == "halves":
@@ -101,7 +101,7 @@ class Sinusoidal(PositionalEncoding):
 class Learned(PositionalEncoding):
     """One learned vector per position, e = w + p (Gehring et al. 2017, section 3.1)."""
 
-    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
         super().__init__(config, n_layers=n_layers, causal=causal)
         self.table = nn.Parameter(torch.empty(config.max_positions, config.d_model))
 
@@ -120,7 +120,7 @@ class RelativeKeys(PositionalEncoding):
     every layer and head has its own.
     """
 
-    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
         super().__init__(config, n_layers=n_layers, causal=causal)
         shape = (n_layers, config.n_heads, 2 * SHAW_REACH + 1, config.d_head)
         self.vectors = nn.Parameter(torch.empty(shape))
@@ -141,7 +141,7 @@ class Buckets(PositionalEncoding):
 
     places: Tensor
 
-    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
         super().__init__(config, n_layers=n_layers, causal=causal)
         self.weight = nn.Parameter(torch.empty(config.n_heads, T5_BUCKETS))
         distances = torch.arange(-T5_MAX_DISTANCE, T5_MAX_DISTANCE + 1)
@@ -167,7 +167,7 @@ class Rotary(PositionalEncoding):
     sine: Tensor
     cosine: Tensor
 
-    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
         super().__init__(config, n_layers=n_layers, causal=causal)
         if config.d_head % 2:
             raise ValueError(
@@ -194,7 +194,7 @@ class Linear(PositionalEncoding):
 
     slopes: Tensor
 
-    def __init__(self, config: TransformerConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
         super().__init__(config, n_layers=n_layers, causal=causal)
         self.register_buffer("slopes", alibi_slopes(config.n_heads).float(), persistent=False)
 
@@ -270,9 +270,7 @@ REGISTRY: dict[str, type[PositionalEncoding]] = {
 }
 
 
-def make_positions(
-    config: TransformerConfig, *, n_layers: int = 1, causal: bool = False
-) -> PositionalEncoding:
+def make_positions(config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> PositionalEncoding:
     """The encoding that the config names, for one stack.
 
     Args:

@@ -197,6 +197,11 @@ class Unscaled(InHeads):
     def acts_on(self) -> Acts:
         return "scores"
 
+    def check(self, setting: Setting) -> None:
+        super().check(setting)
+        if setting.config.sites[self.kind].score != "scaled_dot":
+            raise InterventionError(f"The scores of this model's {SITES[self.kind]} are not divided by √d_k.")
+
     def __str__(self) -> str:
         return f"{self.place} without ÷ √d_k"
 

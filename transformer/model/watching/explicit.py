@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from transformer.model.masks import Focus
 from transformer.model.scores import attention_weights
 from transformer.model.watching.observer import AttentionInputs
 
@@ -41,20 +42,24 @@ class Explicit:
         mask: (batch or 1, 1, queries, keys) bool, as altered; None if nothing is masked.
         alteration: What is altered.
         first: Position of the first query, from 0.
+        focus: Factors on the weights; None for none.
     """
 
     scores: Tensor
     mask: Tensor | None
     alteration: Alteration
     first: int
+    focus: Focus | None = None
 
     def weigh(self, scores: Tensor) -> Tensor:
         """(batch, heads, queries, keys): the weights that some scores give under mask and alteration."""
-        return self.alteration.weighed(attention_weights(scores, self.mask), self.mask, self.first)
+        own = attention_weights(scores, self.mask, self.focus)
+        return self.alteration.weighed(own, self.mask, self.first)
 
 
 def explicit_attention(asked: AttentionInputs, alteration: Alteration = UNALTERED) -> Explicit:
     """Scores and mask of an attention, altered."""
     undivided = None if asked.rule is None or asked.rule.divided else asked.bias()
     scores = alteration.scored(asked.scores(), undivided, asked.query.shape[-1])
-    return Explicit(scores, alteration.masked(asked.visible(), scores, asked.first), alteration, asked.first)
+    mask = alteration.masked(asked.visible(), scores, asked.first)
+    return Explicit(scores, mask, alteration, asked.first, asked.focus)

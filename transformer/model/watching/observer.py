@@ -16,8 +16,8 @@ from torch import Tensor
 
 from transformer.model.encodings.biases import BiasRule
 from transformer.model.encodings.positions import PositionalEncoding
-from transformer.model.masks import AttentionMask
-from transformer.model.scores import attention_scores, bias_matrix, fused_attention
+from transformer.model.masks import AttentionMask, Focus
+from transformer.model.scores import SCALED_DOT, ScoreRule, attention_weights, bias_matrix
 from transformer.model.sites import AttentionKind, Side, Sublayer
 
 Norm = Callable[[Tensor], Tensor]
@@ -35,6 +35,8 @@ class AttentionInputs(NamedTuple):
         value: (batch, heads, keys, d_head).
         mask: Who may attend to whom, and the position of the first query.
         rule: Numbers that positions add to the scores, or None.
+        score: How scores come from queries and keys.
+        focus: Where each query looks, centres (batch, 1, queries); None if it may look everywhere.
     """
 
     kind: AttentionKind
@@ -44,6 +46,8 @@ class AttentionInputs(NamedTuple):
     value: Tensor
     mask: AttentionMask
     rule: BiasRule | None
+    score: ScoreRule = SCALED_DOT
+    focus: Focus | None = None
 
     @property
     def first(self) -> int:
@@ -61,15 +65,23 @@ class AttentionInputs(NamedTuple):
 
     def visible(self) -> Tensor | None:
         """(batch or 1, 1, queries, keys) bool: the mask; None if nothing is masked."""
-        return self.mask.dense(self.query.shape[2], self.key.shape[2], self.query.device)
+        keys = self.key.shape[2]
+        mask = self.mask.dense(self.query.shape[2], keys, self.query.device)
+        if self.focus is None:
+            return mask
+        return self.focus.visible(keys) if mask is None else self.focus.visible(keys) & mask
 
     def scores(self) -> Tensor:
-        """(batch, heads, queries, keys): scaled, with bias, before the mask."""
-        return attention_scores(self.query, self.key, self.bias())
+        """(batch, heads, queries, keys): by the rule, with bias, before the mask."""
+        scores, bias = self.score.scores(self.query, self.key), self.bias()
+        return scores if bias is None else scores + bias
 
     def fused(self) -> Tensor:
-        """(batch, heads, queries, d_head): the output, by fused attention."""
-        return fused_attention(self.query, self.key, self.value, self.mask, self.bias())
+        """(batch, heads, queries, d_head): the output, by fused attention where there is any."""
+        if self.focus is None:
+            return self.score.attend(self.query, self.key, self.value, self.mask, self.bias())
+        weights = attention_weights(self.scores(), self.visible(), self.focus)
+        return weights.to(self.value.dtype) @ self.value
 
 
 class Attended(NamedTuple):

@@ -27,7 +27,7 @@ def opened(directory: Path, title: str | None = None) -> Iterator[tuple[int, Tra
 
 def _translator(found: Checkpoint, title: str, step: int) -> Translator:
     name = f"{title} after {step:,} step{'s' * (step != 1)}"
-    return Translator(found.model, found.tokenizer, name=name, rules=found.rules)
+    return Translator(found.translating, found.tokenizer, name=name, rules=found.rules)
 
 
 def hashes(directory: Path) -> dict[str, str]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import torch
 
-from transformer.decode.request import OverflowedError, Request
+from transformer.decode.request import OverflowedError, TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
-from transformer.model.transformer import Transformer
+from transformer.model.network import EncoderDecoder, Network
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import EOS_ID, Tokenizer
-from transformer.training.batches import encode_pairs, group_by_length, pad
+from transformer.text.vocabulary import EOS_ID, PAD_ID, Tokenizer
+from transformer.training.batches import encode_pairs, group_by_length
+from transformer.training.data import pad
 from transformer.training.trainer import Written
 
 BATCH_POSITIONS = 4096
@@ -33,7 +34,7 @@ class GreedyBleu:
     pairs: tuple[SentencePair, ...]
     tokenizer: Tokenizer
 
-    def __call__(self, model: Transformer) -> Written | None:
+    def __call__(self, model: Network) -> Written | None:
         """The measures of a model, which stays in its mode; None if its numbers overflow."""
         from sacrebleu.metrics.bleu import BLEU
 
@@ -49,14 +50,15 @@ class GreedyBleu:
         right = sum(output == target for output, target in zip(outputs, references, strict=True))
         return Written(round(BLEU().corpus_score(outputs, [references]).score, 2), right / len(references))
 
-    def _translations(self, model: Transformer) -> list[str]:
+    def _translations(self, model: Network) -> list[str]:
+        assert isinstance(model, EncoderDecoder)
         data, outputs = encode_pairs(self.pairs, self.tokenizer), [""] * len(self.pairs)
         device, longest = model.embedding.weight.device, model.config.max_positions
         for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
             source = [[*data.source[row], EOS_ID] for row in rows]
             limits = [min(int(1.5 * len(ids)) + 10, longest) for ids in source]
             with torch.inference_mode():
-                done = finish(decode(Request(model, pad(source).to(device)), limits))
+                done = finish(decode(TranslationRequest(model, pad(source, PAD_ID).to(device)), limits))
             for row, hypothesis in zip(rows, done, strict=True):
                 outputs[row] = self.tokenizer.decode(hypothesis.token_ids)
         return outputs

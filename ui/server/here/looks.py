@@ -52,7 +52,8 @@ def _look(run: Run) -> Look:
     checkpoint = load_checkpoint(run.directory)
     with safe_open(run.directory / WEIGHTS_FILE, framework="pt") as file:
         step = int((file.metadata() or {}).get("step", 0))
-    model = Translator(checkpoint.model, checkpoint.tokenizer, name=f"{run.asked.plan.task}, step {step:,}")
+    name = f"{run.asked.plan.task}, step {step:,}"
+    model = Translator(checkpoint.translating, checkpoint.tokenizer, name=name)
     pair = run.asked.shown
     forced = model.force(pair.source, pair.target)
     return Look(step, forced, model.translate(pair.source, capture=False).text, _telling(forced))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from figures.base import captions, labels
-from transformer.model.transformer import count_parameters
+from transformer.model.network import count_parameters
 from transformer.storage.card import Score, paragraph, scores
 from ui.controls.text import plain
 from ui.server import catalogue

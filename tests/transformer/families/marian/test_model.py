@@ -17,7 +17,7 @@ from marian_models import reference, reference_tokenizer, write_marian
 
 from transformer import AttentionKind, Capture, Translation, Translator, load_translator
 from transformer.decode.beam import beam_search
-from transformer.decode.request import Request
+from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.exports.npz import load_trace, save_trace
@@ -128,7 +128,7 @@ def test_a_beam_finds_what_the_reference_s_finds_with_its_score(pair, beam_size)
         assert ours.text == pair.tokenizer.decode(expected.sequences[0], skip_special_tokens=True)
     assert ours.method == f"beam-{beam_size or 4}"
     assert ours.attention.audit().passed
-    request = Request(pair.translator.model, pair.source())
+    request = TranslationRequest(pair.translator.model, pair.source())
     (found,) = finish(beam_search(request, 19, beam_size or 4, pair.translator.rules))
     assert found.score == pytest.approx(scores[0], abs=1e-4)
 
@@ -174,7 +174,7 @@ def test_the_rules_of_generation_config_are_kept_as_the_reference_keeps_them(tmp
     assert [step.token_id for step in ours.steps] == _until_end(expected.sequences[0, 1:].tolist())
     assert ours.method == ("greedy" if num_beams == 1 else "beam-3")
     if num_beams > 1:
-        request = Request(pair.translator.model, pair.source())
+        request = TranslationRequest(pair.translator.model, pair.source())
         (found,) = finish(beam_search(request, 13, num_beams, pair.translator.rules))
         assert found.score == pytest.approx(float(expected.sequences_scores[0]), abs=1e-4)
 
@@ -218,7 +218,7 @@ def test_capture_changes_nothing_and_a_replay_gives_the_same_attention(deep):
     text = f">>por<< {TEXT}"
     captured, bare = deep.translate(text, beam_size=1), deep.translate(text, beam_size=1, capture=False)
     assert captured.log_probs == bare.log_probs
-    request = Request(deep.model, torch.tensor([[*deep.ids(text), 0]]))
+    request = TranslationRequest(deep.model, torch.tensor([[*deep.ids(text), 0]]))
     (again,) = finish(decode(request, 19, rules=deep.rules))
     assert list(again.token_ids) == [step.token_id for step in captured.steps]
     forced = deep.force(text, captured.text)

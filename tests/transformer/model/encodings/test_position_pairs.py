@@ -12,7 +12,7 @@ from random_models import random_ids, random_model
 
 from transformer import Translator
 from transformer.decode.beam import beam_search
-from transformer.decode.request import Request
+from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.model.cache import KVCache
@@ -75,7 +75,7 @@ def test_the_audit_passes_and_turns_red_without_the_rule(translator, translation
 def test_a_beam_of_one_is_greedy(translator):
     src = random_ids(3, 6)
     (greedy, *_), (beam, *_) = (
-        finish(decoding(Request(translator.model, src)))
+        finish(decoding(TranslationRequest(translator.model, src)))
         for decoding in (lambda r: decode(r, 8), lambda r: beam_search(r, 8, 1))
     )
     assert beam.token_ids == greedy.token_ids

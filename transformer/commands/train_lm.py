@@ -1,0 +1,124 @@
+"""`python -m transformer train-lm`: trains a causal language model on texts and writes a model directory."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields, replace
+from pathlib import Path
+
+import torch
+
+from transformer.commands.arguments import command_line
+from transformer.commands.training.running import (
+    Sizes,
+    add_run_arguments,
+    advance,
+    exported_parts,
+    given,
+    resumes,
+    run_on,
+)
+from transformer.model.config import LanguageModelConfig
+from transformer.model.language_model import LanguageModel
+from transformer.storage.card import language_model_card
+from transformer.text.pairs import DataError, read_texts
+from transformer.training.distributed import Workers
+from transformer.training.options import TrainingOptions
+from transformer.training.presets import LANGUAGE_MODELS
+from transformer.training.runs.leash import Leash
+from transformer.training.texts import encode_texts
+from transformer.training.trainer import Trainer
+
+ROW = 128
+SIZES: Sizes = {
+    "vocab_size": (int, "pieces of the vocabulary"),
+    "d_model": (int, "width of the residual stream"),
+    "d_ff": (int, "inner width of the feed-forward network"),
+    "n_heads": (int, "heads per layer"),
+    "n_layers": (int, "layers"),
+    "dropout": (float, "probability"),
+    "norm": (str, "pre, or post"),
+    "activation": (str, "relu, gelu or silu"),
+    "positions": (str, "rotary, alibi, t5, shaw or none"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `train-lm`."""
+    parser.add_argument(
+        "--text",
+        nargs="+",
+        required=True,
+        metavar="FILE[:COLUMN]",
+        help="texts to learn, one a line (.gz too); with a column, from 1, of a file with tabs",
+    )
+    parser.add_argument(
+        "--valid", nargs="+", required=True, metavar="FILE[:COLUMN]", help="texts to evaluate on"
+    )
+    parser.add_argument(
+        "--preset", choices=sorted(LANGUAGE_MODELS), default="lm-en", help="sizes and settings to start from"
+    )
+    parser.add_argument(
+        "--row-length",
+        type=int,
+        default=ROW,
+        metavar="N",
+        help="positions of a row, which several short texts share (default: %(default)s)",
+    )
+    parser.add_argument("--language", default="en", metavar="A", help="language, for the model card")
+    add_run_arguments(parser, SIZES)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains a language model; returns the exit status.
+
+    Raises:
+        ValueError: The texts, options or output directory cannot be used.
+    """
+    return run_on(arguments, lambda *place: _run(arguments, *place))
+
+
+def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
+    preset = LANGUAGE_MODELS[arguments.preset]
+    options = TrainingOptions(**preset.options | given(arguments, [f.name for f in fields(TrainingOptions)]))
+    config = LanguageModelConfig(**preset.sizes | given(arguments, list(SIZES)))
+    longest = min(config.max_positions, options.batch_positions)
+    if not 2 <= arguments.row_length <= longest:
+        raise ValueError(f"--row-length is {arguments.row_length}; choose 2 to {longest:,}.")
+    if options.guided_alignment:
+        raise ValueError("--guided-alignment guides cross-attention, which a language model lacks.")
+    resume = workers.agree(lambda: resumes(arguments))
+    torch.manual_seed(options.seed)
+    texts, held_out = (_texts(files) for files in (arguments.text, arguments.valid))
+    at_most = bool(arguments.smaller_vocabulary)
+    exported = workers.agree(lambda: exported_parts(arguments, texts, config.vocab_size, resume, at_most))
+    tokenizer = exported.tokenizer
+    data = encode_texts(texts, tokenizer, arguments.row_length)
+    valid = encode_texts(held_out, tokenizer, arguments.row_length)
+    config = replace(config, vocab_size=tokenizer.vocab_size, trained_length=data.longest)
+    model = LanguageModel(config).to(device)
+    trainer = Trainer(model, data, options, workers)
+    exported.card = exported.card or language_model_card(
+        arguments.output.name, arguments.language, command_line(), arguments.text, model
+    )
+    return advance(arguments, trainer, exported, valid, leash, resume)
+
+
+def _texts(files: list[str]) -> list[str]:
+    """The texts of all files.
+
+    Raises:
+        DataError: A file cannot be used, or there is no text.
+    """
+    texts = [text for file in files for text in read_texts(*_parted(file))]
+    if not texts:
+        raise DataError(f"There is no text in {', '.join(files)}.")
+    return texts
+
+
+def _parted(file: str) -> tuple[Path, int | None]:
+    """Splits `FILE:COLUMN`; an existing file whose name looks like that is not split."""
+    path, colon, column = file.rpartition(":")
+    if not colon or Path(file).exists() or not column.isdecimal():
+        return Path(file), None
+    return Path(path), int(column)
