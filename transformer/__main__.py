@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         use,
         what_if,
     )
-    from transformer.commands.training import adam, birth, cost, history, links, text
+    from transformer.commands.training import adam, birth, cost, history, links, ngram, text
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     positions.add_command(subparsers)
     links.add_command(subparsers)
     text.add_command(subparsers)
+    ngram.add_command(subparsers)
     birth.add_command(subparsers)
     cost.add_command(subparsers)
     hub.add_commands(subparsers)
