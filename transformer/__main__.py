@@ -55,11 +55,12 @@ def _parser() -> argparse.ArgumentParser:
         scores,
         showcase,
         train,
-        train_lm,
         use,
         what_if,
     )
-    from transformer.commands.training import adam, birth, cost, history, links, ngram, text
+    from transformer.commands.language import ngram, text
+    from transformer.commands.language import train as train_lm
+    from transformer.commands.training import adam, birth, cost, history, links
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
