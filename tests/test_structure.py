@@ -13,7 +13,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROOMS = {
     "transformer": (
-        *("text", "model", "trace", "decode", "storage", "families", "training", "hub", "translate"),
+        *(
+            "text",
+            "model",
+            "trace",
+            "decode",
+            "storage",
+            "families",
+            "training",
+            "hub",
+            "translate",
+            "generate",
+        ),
         *("lenses", "what_if", "exports", "study", "commands"),
     ),
     "figures": ("base", "maps", "paper", "pages"),
@@ -234,7 +245,7 @@ def test_forward_writes_no_attribute_of_any_module(path):
 def test_the_model_s_modules_are_among_those_checked():
     found = {node.name for path in files("transformer") for node in forward_classes(path.read_text())}
     assert {"MultiHeadAttention", "FeedForward", "Residual", "EncoderLayer", "DecoderLayer"} <= found
-    assert {"Encoder", "Decoder", "Transformer"} <= found
+    assert {"Encoder", "Decoder", "EncoderDecoder", "LanguageModel"} <= found
 
 
 @pytest.mark.parametrize(

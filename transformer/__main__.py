@@ -55,11 +55,13 @@ def _parser() -> argparse.ArgumentParser:
         scores,
         showcase,
         train,
-        train_lm,
         use,
         what_if,
     )
-    from transformer.commands.training import adam, birth, cost, history, links, text
+    from transformer.commands.language import text
+    from transformer.commands.language import train as train_lm
+    from transformer.commands.language import use as use_lm
+    from transformer.commands.training import adam, birth, cost, history, links
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -83,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     positions.add_command(subparsers)
     links.add_command(subparsers)
     text.add_command(subparsers)
+    use_lm.add_commands(subparsers)
     birth.add_command(subparsers)
     cost.add_command(subparsers)
     hub.add_commands(subparsers)

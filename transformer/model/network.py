@@ -12,6 +12,7 @@ from transformer.model.attention import Attention
 from transformer.model.config import ModelConfig
 from transformer.model.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, Residual
 from transformer.model.masks import padding_mask
+from transformer.model.packed import PackedLinear
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.model.watching.observer import UNWATCHED, Entered, Observer
 
@@ -113,6 +114,10 @@ class Network(nn.Module):
         """The embedding table that a side looks its tokens up in (section 3.4)."""
         own = self.target_embedding if side == "decoder" else None
         return self.embedding if own is None else own
+
+    def pack(self) -> None:
+        """Packs the matrices that every decoding step reads, in bfloat16: at least that of the output."""
+        self.output = PackedLinear(self.projection[0])
 
     def initialise(self) -> None:
         """Draws the initial weights: Xavier for matrices, 1/√d_model as the spread of embeddings."""

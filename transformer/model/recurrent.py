@@ -254,12 +254,14 @@ class Recurrent(EncoderDecoder):
     def through(
         self, entered: Mapping[Side, Tensor], observer: Observer, src_padding: Tensor | None = None
     ) -> None:
-        source, target = (entered[side].to(self.embedding.weight.dtype) for side in ("encoder", "decoder"))
-        memory = observer.memory(self.encoder(source, src_padding))
-        self._written(target, memory, AttentionMask(src_padding), None, observer)
+        memory = observer.memory(self.encoder(entered["encoder"].to(_dtype(self.encoder)), src_padding))
+        self._written(
+            entered["decoder"].to(_dtype(self.decoder)), memory, AttentionMask(src_padding), None, observer
+        )
 
     def embed(self, ids: Tensor, side: Side, first: int, observer: Observer) -> Tensor:
-        scaled = self.embedding(ids) * self.config.embedding_scale
+        stack = self.encoder if side == "encoder" else self.decoder
+        scaled = self.embedding(ids).to(_dtype(stack)) * self.config.embedding_scale
         return observer.embedding(Entered(side, first, scaled, None, self.dropout(scaled)))
 
     def attention(self, kind: AttentionKind, layer: int) -> CrossAttention:
@@ -274,6 +276,11 @@ def _linear(inputs: int, outputs: int, bias: bool = False) -> nn.Linear:
     if bias:
         nn.init.zeros_(made.bias)
     return made
+
+
+def _dtype(module: nn.Module) -> torch.dtype:
+    """The type that a module computes in."""
+    return next(module.parameters()).dtype
 
 
 def _lengths(mask: AttentionMask, key: Tensor) -> Tensor:

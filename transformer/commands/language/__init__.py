@@ -1,0 +1,1 @@
+"""Commands about language models: train, generate, measure."""
