@@ -13,7 +13,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROOMS = {
     "transformer": (
-        *("text", "model", "trace", "decode", "storage", "families", "training", "hub", "translate"),
+        *(
+            "text",
+            "model",
+            "trace",
+            "decode",
+            "storage",
+            "families",
+            "training",
+            "hub",
+            "translate",
+            "generate",
+        ),
         *("lenses", "what_if", "exports", "study", "commands"),
     ),
     "figures": ("base", "maps", "paper", "pages"),

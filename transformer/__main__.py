@@ -58,8 +58,9 @@ def _parser() -> argparse.ArgumentParser:
         use,
         what_if,
     )
-    from transformer.commands.language import ngram, text
+    from transformer.commands.language import text
     from transformer.commands.language import train as train_lm
+    from transformer.commands.language import use as use_lm
     from transformer.commands.training import adam, birth, cost, history, links
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
@@ -84,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     positions.add_command(subparsers)
     links.add_command(subparsers)
     text.add_command(subparsers)
-    ngram.add_command(subparsers)
+    use_lm.add_commands(subparsers)
     birth.add_command(subparsers)
     cost.add_command(subparsers)
     hub.add_commands(subparsers)

@@ -56,7 +56,7 @@ from transformer.exports.record import (
     write_json,
 )
 from transformer.exports.view import Source, load_view, opened, starts_as_json
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.encodings.biases import BiasRule, rule_from
 from transformer.model.masks import Focus
 from transformer.model.scores import ScoreRule, score_rule
@@ -301,7 +301,7 @@ def _layers(site: Site, run: Translation, arrays: Arrays, meta: dict[str, Any]) 
     )
 
 
-def _score(arrays: Arrays, prefix: str, site: Site, config: TransformerConfig) -> ScoreRule:
+def _score(arrays: Arrays, prefix: str, site: Site, config: ModelConfig) -> ScoreRule:
     found = {key: torch.from_numpy(array) for key, array in _under(arrays, prefix).items()}
     return score_rule(site.score, found, config.n_heads, config.d_head)
 
@@ -318,7 +318,7 @@ def _under(arrays: Arrays, prefix: str) -> Arrays:
     return {key.removeprefix(f"{prefix}."): value for key, value in arrays.items() if key.startswith(prefix)}
 
 
-def _bias(arrays: Arrays, prefix: str, name: Any, config: TransformerConfig) -> BiasRule | None:
+def _bias(arrays: Arrays, prefix: str, name: Any, config: ModelConfig) -> BiasRule | None:
     tables = _under(arrays, prefix)
     if name is None:
         if tables:

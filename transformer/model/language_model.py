@@ -60,7 +60,7 @@ class LanguageModel(Network):
         first = 0 if cache is None else cache.length
         x = self.embed(ids, "decoder", first, observer)
         mask = AttentionMask(causal=True, first_query=first, texts=texts)
-        return self.decoder(x, mask, cache, observer)
+        return self.decoder(x, mask, observer, cache)
 
     def new_cache(self) -> KVCache:
         """An empty cache for one request."""
@@ -68,4 +68,4 @@ class LanguageModel(Network):
 
     def through(self, entered: Mapping[Side, Tensor], observer: Observer) -> None:
         read = entered["decoder"].to(self.decoder.dtype)
-        self.decoder(read, AttentionMask(causal=True), None, observer)
+        self.decoder(read, AttentionMask(causal=True), observer)

@@ -116,8 +116,8 @@ class EncoderLayer(nn.Module):
         x: Tensor,
         mask: AttentionMask,
         positions: PositionalEncoding,
-        cache: KVCache | None = None,
         observer: Observer = UNWATCHED,
+        cache: KVCache | None = None,
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
         own = None if cache is None else cache.decoder[self.layer]
@@ -193,13 +193,13 @@ class Encoder(nn.Module):
         self,
         x: Tensor,
         mask: AttentionMask,
-        cache: KVCache | None = None,
         observer: Observer = UNWATCHED,
+        cache: KVCache | None = None,
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
         positions = observer.encoding(self.side, self.positions)
         for layer in self.layers:
-            x = layer(x, mask, positions, cache, observer)
+            x = layer(x, mask, positions, observer, cache)
         return observer.norm(self.side, self.final_norm)(x)
 
 

@@ -47,7 +47,7 @@ class Transformer(EncoderDecoder):
         self, src_ids: Tensor, src_padding: Tensor | None = None, observer: Observer = UNWATCHED
     ) -> Tensor:
         x = self.embed(src_ids, "encoder", 0, observer)
-        return observer.memory(self.encoder(x, AttentionMask(src_padding), observer=observer))
+        return observer.memory(self.encoder(x, AttentionMask(src_padding), observer))
 
     def decode(
         self,
@@ -76,7 +76,7 @@ class Transformer(EncoderDecoder):
         return KVCache(self.config.n_decoder_layers)
 
     def through(self, entered: Mapping[Side, Tensor], observer: Observer) -> None:
-        memory = self.encoder(entered["encoder"].to(self.encoder.dtype), AttentionMask(), observer=observer)
+        memory = self.encoder(entered["encoder"].to(self.encoder.dtype), AttentionMask(), observer)
         read, memory = (each.to(self.decoder.dtype) for each in (entered["decoder"], memory))
         self.decoder(read, memory, AttentionMask(causal=True), AttentionMask(), None, observer)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from transformer.lenses.alignment import Aligner, AlignmentScore, attention_links, diagonal, score
 from transformer.lenses.reading import Rows
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
 from transformer.study.statistics import Floats, Totals, Traced, sentence_totals, trace_of
 from transformer.text.links import GoldPair, Links
@@ -43,7 +43,7 @@ class CrossAlignments:
     The means go over the heads of each layer, and over all heads.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         layers = range(config.sites[AttentionKind.CROSS].n_layers)
         self._shape = len(layers), config.n_heads
         heads = [[(layer, head) for head in range(config.n_heads)] for layer in layers]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind, Side
 from transformer.text.function_words import SOURCE_LANGUAGES, TARGET_LANGUAGES, is_content
 from transformer.text.vocabulary import EOS
@@ -43,7 +43,7 @@ class Traced(Protocol):
         """Pieces that the decoder predicts."""
 
     @property
-    def config(self) -> TransformerConfig:
+    def config(self) -> ModelConfig:
         """The model's config."""
 
     @property

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import Hypothesis, finish
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.masks import token_mask
 from transformer.model.sites import AttentionKind, Place
 from transformer.trace.audit import audit
@@ -46,7 +46,7 @@ class BatchEntry:
     target_mask: BoolArray
     attention: AttentionTrace
     model: str
-    config: TransformerConfig
+    config: ModelConfig
 
     def head(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None

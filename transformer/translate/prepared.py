@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer.decode.replay import reread
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.interventions import (
     Ablate,
     DropSource,
@@ -59,7 +59,7 @@ class Equipment:
     means: HeadMeans | None = None
 
     @property
-    def config(self) -> TransformerConfig:
+    def config(self) -> ModelConfig:
         """The model's config."""
         return self.model.config
 

@@ -14,6 +14,7 @@ from transformer.decode.request import TranslationRequest
 from transformer.decode.steps import Hypothesis
 from transformer.model.interventions import Intervention
 from transformer.model.interventions.acting import Changes
+from transformer.model.network import Network
 from transformer.model.sites import Place
 from transformer.model.watching.hooks import Hook, HookCarrier, check_places
 from transformer.model.watching.observer import UNWATCHED, Observer
@@ -24,6 +25,7 @@ from transformer.trace.records import AttentionTrace
 from transformer.trace.report import AuditReport, Check
 from transformer.translate.prepared import Equipment, Length, Prepared, prepare, unreached
 from transformer.translate.translation import DecodeStep, Translation
+from transformer.translate.wording import Wording
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,23 +146,11 @@ class Run:
         """
         if self.recorder is None:
             return None
-        repeat, tokens = self._repeat, self._token_checks(hypothesis)
-        ids = hypothesis.token_ids
-        replayed = again or cache(lambda: chosen(repeat.distributions(ids), ids))
-
-        def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
-            found = audit(trace, places, hypothesis.log_probs, replayed(), repeat.equipment.model)
-            return AuditReport((*found.checks, *tokens), found.changes)
-
-        return self.recorder.trace(auditor)
-
-    def _token_checks(self, hypothesis: Hypothesis) -> list[Check]:
-        if not self._values:
-            return []
-        ids, wording = hypothesis.token_ids, self._equipment.wording
-        written = list(zip(wording.pieces(ids), ids, strict=True))
-        right = audited_tokens(self._values, wording.source_pieces(self._ready.src_ids), written)
-        return [Check(TOKENS, float(not right), 0.0)]
+        equipment, repeat, ids = self._equipment, self._repeat, hypothesis.token_ids
+        source = equipment.wording.source_pieces(self._ready.src_ids)
+        found = partial(repeat.distributions, ids)
+        proof = Proof(equipment.model, equipment.wording, self._values, hypothesis, found, source, again)
+        return self.recorder.trace(proof)
 
     def _notes(self, hypothesis: Hypothesis) -> tuple[str, ...]:
         notes, config = list(self._equipment.notes), self._equipment.config
@@ -177,6 +167,44 @@ class Run:
         for each in unreached(self._values, len(hypothesis.token_ids)):
             notes.append(f"The output ended before this change could act: {each}.")
         return tuple(notes)
+
+
+class Proof:
+    """Audits a run; its output is passed through the model once more when the first audit asks for it.
+
+    Args:
+        model: The model that ran.
+        wording: Its vocabulary.
+        values: What was changed.
+        hypothesis: The output, with the log-probabilities of the decode.
+        distributions: Makes (tokens, vocab_size) log-probabilities of the output by another pass.
+        source: The pieces of the source.
+        again: Log-probabilities of the output by another pass, if there has been one.
+    """
+
+    def __init__(
+        self,
+        model: Network,
+        wording: Wording,
+        values: Sequence[Intervention],
+        hypothesis: Hypothesis,
+        distributions: Callable[[], Tensor],
+        source: tuple[str, ...] = (),
+        again: Callable[[], tuple[float, ...]] | None = None,
+    ) -> None:
+        self._model, self._log_probs = model, hypothesis.log_probs
+        self._again = again or cache(lambda: chosen(distributions(), hypothesis.token_ids))
+        self._tokens: tuple[Check, ...] = ()
+        if values:
+            ids = hypothesis.token_ids
+            written = list(zip(wording.pieces(ids), ids, strict=True))
+            right = audited_tokens(values, source, written)
+            self._tokens = (Check(TOKENS, float(not right), 0.0),)
+
+    def __call__(self, trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+        """Runs the checks on the given sub-layers."""
+        found = audit(trace, places, self._log_probs, self._again(), self._model)
+        return AuditReport((*found.checks, *self._tokens), found.changes)
 
 
 def chosen(distribution: Tensor, token_ids: Sequence[int]) -> tuple[float, ...]:

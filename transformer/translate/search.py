@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from transformer.decode.beam import beam_search
@@ -11,7 +12,6 @@ from transformer.decode.sampling import Sampling
 from transformer.decode.search import decode, most_probable
 from transformer.decode.steps import Decoding, Limit, finish
 from transformer.decode.tree import Growing, Output, SearchTree
-from transformer.translate.run import Run
 from transformer.translate.wording import Wording
 
 STEEPEST = 100.0
@@ -61,9 +61,15 @@ class Search:
         choose = most_probable if self.sample is None else self.sample.chooser()
         return decode(request, limit, choose, self.rules)
 
-    def tree(self, run: Run, wording: Wording) -> SearchTree | None:
-        """The tree of the finished search; None if nobody asked for it."""
-        penalty, again, limit, rules = self.rules.length_penalty, run.unwatched, run.target, self.rules
+    def tree(self, again: Callable[[], Request], limit: int, wording: Wording) -> SearchTree | None:
+        """The tree of the finished search; None if nobody asked for it.
+
+        Args:
+            again: Makes the same request once more.
+            limit: Most tokens of the output.
+            wording: The vocabulary.
+        """
+        penalty, rules = self.rules.length_penalty, self.rules
 
         def greedy() -> Output:
             (found,) = finish(decode(again(), limit, rules=rules))

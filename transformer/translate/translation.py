@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.interventions import Intervention
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.trace.view import (
@@ -101,7 +101,7 @@ class Translation:
     steps: tuple[DecodeStep, ...]
     method: str
     model: str
-    config: TransformerConfig
+    config: ModelConfig
     notes: tuple[str, ...] = ()
     attention: AttentionTrace | None = None
     model_sha256: str | None = None

@@ -18,7 +18,7 @@ from transformer.decode.sampling import Sampling
 from transformer.decode.steering import steered
 from transformer.decode.steps import Hypothesis, Step, alternatives, finish
 from transformer.hub.sources import open_model
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.interventions import Choose, Forbid, Intervention, InterventionError, Prefix
 from transformer.model.interventions.checking import as_interventions
 from transformer.model.interventions.means import HeadMeans
@@ -30,7 +30,8 @@ from transformer.trace.recorder import Capture
 from transformer.translate.prepared import Equipment
 from transformer.translate.run import Run, chosen
 from transformer.translate.search import Search, with_penalty
-from transformer.translate.translation import Alternative, DecodeStep, Translation
+from transformer.translate.steps import captured, decode_step, path
+from transformer.translate.translation import DecodeStep, Translation
 from transformer.translate.wording import InputError, Wording
 
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -65,7 +66,7 @@ class Translator:
         means: HeadMeans | None = None,
     ) -> None:
         self.model = model.eval().requires_grad_(False)
-        self.config: TransformerConfig = model.config
+        self.config: ModelConfig = model.config
         self.tokenizer, self.name, self.heads, self.card = tokenizer, name, heads, card
         self.rules, self.notes, self.means = rules, notes, means
         self._wording = Wording(tokenizer, self.config)
@@ -130,7 +131,7 @@ class Translator:
         run = Run(
             self.equipment,
             text,
-            _capture(capture),
+            captured(capture),
             as_hooks(hooks),
             changes,
             lambda source: self.limit(source, max_length),
@@ -146,11 +147,11 @@ class Translator:
                 break
             if steps[-1].log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
                 step = steps[-1]
-                yield self._decode_step(step, step.token_ids[0], step.log_probs[0], step.parents[0])
+                yield decode_step(self._wording, step, step.token_ids[0], step.log_probs[0], step.parents[0])
         if search.has_beam and run.recorder is not None:
             reread(self.model, request.memory, hypothesis.token_ids, observer=run.recorder)
-        done = run.translation(hypothesis, self._path(steps, hypothesis), search.method)
-        yield replace(done, tree=search.tree(run, self._wording)) if tree else done
+        done = run.translation(hypothesis, path(self._wording, steps, hypothesis), search.method)
+        yield replace(done, tree=search.tree(run.unwatched, run.target, self._wording)) if tree else done
 
     def force(
         self,
@@ -176,7 +177,7 @@ class Translator:
         target_ids = self._target(target)
         changes = as_interventions(interventions)
         self._check_written(changes, target_ids)
-        options = _capture(capture), as_hooks(hooks), changes
+        options = captured(capture), as_hooks(hooks), changes
         run = Run(self.equipment, text, *options, lambda _: len(target_ids), len(target_ids))
         request = run.request(record_steps=True)
         distribution = replay(self.model, request.memory, target_ids, observer=request.step_observer)
@@ -187,7 +188,7 @@ class Translator:
             Step((token,), (log_prob,), (0,), (log_prob,), (best,), (best_values,), (False,))
             for token, log_prob, best, best_values in zip(target_ids, log_probs, ids, values, strict=True)
         ]
-        return run.translation(hypothesis, self._path(steps, hypothesis), "forced")
+        return run.translation(hypothesis, path(self._wording, steps, hypothesis), "forced")
 
     def with_means(self, means: HeadMeans) -> Translator:
         """The same translator with mean outputs of its heads, such as ``what_if.averages`` measures."""
@@ -285,24 +286,6 @@ class Translator:
             return beam_size
         return self.rules.beam_size if sample is None else 1
 
-    def _path(self, steps: Sequence[Step], hypothesis: Hypothesis) -> tuple[DecodeStep, ...]:
-        """The steps of the best hypothesis: each token, with the alternatives of the row that it extends."""
-        return tuple(
-            self._decode_step(step, token, log_prob, parent)
-            for step, token, log_prob, parent in zip(
-                steps, hypothesis.token_ids, hypothesis.log_probs, hypothesis.parents, strict=False
-            )
-        )
-
-    def _decode_step(self, step: Step, token: int, log_prob: float, parent: int) -> DecodeStep:
-        best = self._alternatives(step, parent)
-        return DecodeStep(self.pieces([token])[0], token, log_prob, best, parent, step.forced[parent])
-
-    def _alternatives(self, step: Step, parent: int) -> tuple[Alternative, ...]:
-        ids = step.alternative_ids[parent]
-        found = zip(self.pieces(ids), ids, step.alternative_log_probs[parent], strict=True)
-        return tuple(Alternative(*each) for each in found)
-
 
 def load_translator(
     path: str | Path, device: str | torch.device = "cpu", dtype: str = "float32", revision: str | None = None
@@ -338,9 +321,3 @@ def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> 
     """(batch, longest) ids."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
-
-
-def _capture(capture: bool | Capture) -> Capture | None:
-    if isinstance(capture, Capture):
-        return capture
-    return Capture() if capture else None

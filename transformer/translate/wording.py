@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.interventions.base import InterventionError, Token
 from transformer.text.vocabulary import Vocabulary
 
@@ -24,7 +24,7 @@ class Wording:
         config: The model's config.
     """
 
-    def __init__(self, tokenizer: Vocabulary, config: TransformerConfig) -> None:
+    def __init__(self, tokenizer: Vocabulary, config: ModelConfig) -> None:
         self.tokenizer, self.config = tokenizer, config
         self._pieces = tokenizer.pieces(range(config.n_target_pieces))
         self._source_pieces = tokenizer.source_pieces(range(config.vocab_size))

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.interventions import HeadOutput, Intervention, InterventionError, Patch
 from transformer.model.interventions.heads import InHeads
 from transformer.translate.translator import Translator
@@ -105,7 +105,7 @@ def random_heads(
 
 
 def same_change_elsewhere(
-    change: Intervention, config: TransformerConfig, count: int = COUNT, seed: int = 0
+    change: Intervention, config: ModelConfig, count: int = COUNT, seed: int = 0
 ) -> tuple[tuple[Intervention, ...], bool]:
     """A change at as many other heads of its layer; and whether these are all ways to choose such heads.
 
@@ -125,7 +125,7 @@ def same_change_elsewhere(
     return tuple(_at(change, heads) for heads in _drawn(free, len(own), count, seed)), ways <= count
 
 
-def _heads(change: Intervention, config: TransformerConfig) -> tuple[int, ...]:
+def _heads(change: Intervention, config: ModelConfig) -> tuple[int, ...]:
     if isinstance(change, InHeads):
         return change.heads(config.n_heads)
     if isinstance(change, Patch) and isinstance(change.place, HeadOutput):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig, TransformerConfig
 from transformer.model.seeded import seeded
 from transformer.model.transformer import Transformer
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
 
 
-def fresh_model(config: TransformerConfig, seed: int) -> Transformer:
+def fresh_model(config: ModelConfig, seed: int) -> Transformer:
     """A model with the weights from which training with this seed would start."""
+    assert isinstance(config, TransformerConfig)
     with seeded(seed):
         return Transformer(config)
 

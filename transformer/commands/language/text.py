@@ -10,6 +10,7 @@ from typing import Any
 
 from transformer.commands.arguments import command_line, shown
 from transformer.storage.files import write_atomically, write_json
+from transformer.study.language.joined import joined
 from transformer.study.language.plain_text import Parts, distinct, parts, shuffled
 from transformer.text.pairs import read_pairs
 
@@ -30,6 +31,11 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--held-out", type=int, default=2000, metavar="N", help="sentences of each part (default: 2000)"
     )
+    parser.add_argument(
+        "--join",
+        action="store_true",
+        help="also write joined.txt.gz: the training sentences, every second one joined to others",
+    )
     parser.set_defaults(run=write_text)
 
 
@@ -42,6 +48,8 @@ def write_text(arguments: argparse.Namespace) -> int:
     found = parts(sources, arguments.held_out, test)
     arguments.output.mkdir(parents=True, exist_ok=True)
     written = {"train": found.train, "valid": found.valid, "heldout": found.heldout, "test": tuple(test)}
+    if arguments.join:
+        written["joined"] = tuple(joined(found.train))
     for name, texts in written.items():
         write_lines(arguments.output / f"{name}.txt.gz", texts)
         print(f"{name}: {len(texts):,} sentences, {n_words(texts):,} words.")

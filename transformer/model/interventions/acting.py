@@ -12,7 +12,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.interventions.applied import masked, patched, put_out, scored, weighed
 from transformer.model.interventions.base import Intervention
@@ -165,9 +165,7 @@ class Changes(HookCarrier):
         hooks: Functions of Python that also act; after the changes, in each attention.
     """
 
-    def __init__(
-        self, changes: Sequence[Change], config: TransformerConfig, hooks: Sequence[Hook] = ()
-    ) -> None:
+    def __init__(self, changes: Sequence[Change], config: ModelConfig, hooks: Sequence[Hook] = ()) -> None:
         super().__init__(hooks)
         self._layers = {
             (kind, layer): found

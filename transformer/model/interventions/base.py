@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind, Side, Site, Sublayer, SublayerName
 
 Token = int | str
@@ -42,7 +42,7 @@ class Setting:
         lifted: Whether another change lifts a cell (query, key) of the decoder's causal mask.
     """
 
-    config: TransformerConfig
+    config: ModelConfig
     typed: int
     source: int
     target: int

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from torch import Tensor
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.explicit import UNALTERED, Alteration, explicit_attention
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
@@ -76,7 +76,7 @@ def as_hooks(hooks: Iterable[Hook | HookFunction]) -> tuple[Hook, ...]:
     return tuple(hook if isinstance(hook, Hook) else Hook(hook) for hook in hooks)
 
 
-def check_places(hooks: Sequence[Hook], config: TransformerConfig) -> None:
+def check_places(hooks: Sequence[Hook], config: ModelConfig) -> None:
     """Raises ValueError if a hook acts on no attention of the model."""
     places = [(kind, layer) for kind, site in config.sites.items() for layer in range(site.n_layers)]
     for hook in hooks:

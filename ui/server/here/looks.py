@@ -74,5 +74,7 @@ def _entropy(rows: np.ndarray) -> np.ndarray:
 
 def _telling(run: Translation) -> Head:
     config = run.config
-    heads = [(layer, head) for layer in range(config.n_decoder_layers) for head in range(config.n_heads)]
+    heads = [
+        (layer, head) for layer in range(config.stacks["decoder"].n_layers) for head in range(config.n_heads)
+    ]
     return max(heads, key=lambda head: difference(run.weights(AttentionKind.CROSS, *head)))

@@ -6,7 +6,7 @@ import streamlit as st
 
 from figures.base import captions
 from figures.pages.anatomy import norms
-from transformer import TransformerConfig
+from transformer.model.config import ModelConfig
 from ui.address import session
 from ui.address.parameters import link
 from ui.controls import export
@@ -55,7 +55,7 @@ def show(opened: Opened) -> None:
         _other(config.norm)
 
 
-def chain(config: TransformerConfig, tokens: int) -> str:
+def chain(config: ModelConfig, tokens: int) -> str:
     """LaTeX of an encoder block from x to y, with its shapes."""
     shape = rf"{tokens} \times {config.d_model}"
     steps = {

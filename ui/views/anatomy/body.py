@@ -10,7 +10,8 @@ import streamlit as st
 
 from figures.base import captions, labels
 from figures.pages.anatomy import Box
-from transformer import TransformerConfig, Translation, Translator
+from transformer import Translation, Translator
+from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.trace.audit import merged
 from transformer.trace.report import AuditReport, Check
@@ -149,7 +150,7 @@ def side_of(part: str) -> Side:
     return "encoder" if part.startswith(("encoder", "source")) else "decoder"
 
 
-def boxes(config: TransformerConfig, adds_positions: bool = True) -> tuple[list[Box], list[Box]]:
+def boxes(config: ModelConfig, adds_positions: bool = True) -> tuple[list[Box], list[Box]]:
     """The boxes of encoder and decoder, from the input upwards.
 
     Args:
@@ -174,12 +175,12 @@ def boxes(config: TransformerConfig, adds_positions: bool = True) -> tuple[list[
     return columns[0], columns[1]
 
 
-def parts(config: TransformerConfig) -> list[str]:
+def parts(config: ModelConfig) -> list[str]:
     """The parts of a model, in the order in which a sentence meets them."""
     return [box.part for column in boxes(config) for box in column]
 
 
-def _sublayer(name: str, config: TransformerConfig) -> list[Box]:
+def _sublayer(name: str, config: ModelConfig) -> list[Box]:
     (label, kind), norm = _LABELS[name], config.norm
     d_model, d_ff = f"{config.d_model:,}", f"{config.d_ff:,}"
     shape = f"{d_model} → {d_ff} → {d_model}" if kind is None else f"{config.n_heads} heads × {config.d_head}"

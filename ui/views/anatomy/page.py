@@ -110,7 +110,8 @@ def _pick(body: Body) -> None:
 
 def _diagram(body: Body) -> None:
     run, config = body.traced, body.traced.config
-    times = f"{config.n_encoder_layers} ×", f"{config.n_decoder_layers} ×"
+    depths = config.stacks["encoder"].n_layers, config.stacks["decoder"].n_layers
+    times = f"{depths[0]} ×", f"{depths[1]} ×"
     encoder, decoder = boxes(config, run.positions("encoder") is not None)
 
     def make() -> go.Figure:
@@ -127,9 +128,9 @@ def _diagram(body: Body) -> None:
             config=CONFIG,
         )
     caption = (
-        f"{_several(config.n_encoder_layers, 'encoder layer')} and "
-        f"{_several(config.n_decoder_layers, 'decoder layer')}; the stream is d_model = {config.d_model:,} "
-        f"numbers wide · drawn from the configuration of {run.model} ({captions.norm_name(config.norm)})"
+        f"{_several(depths[0], 'encoder layer')} and {_several(depths[1], 'decoder layer')}; "
+        f"the stream is d_model = {config.d_model:,} numbers wide · "
+        f"drawn from the configuration of {run.model} ({captions.norm_name(config.norm)})"
     )
     st.caption(plain(caption))
     with st.container(horizontal=True, gap="small"):

@@ -64,7 +64,7 @@ def table(opened: Opened) -> None:
     training = paragraph(card, "Training").partition(". ")[0]
     shared, own_tests = bleu(scores(card))
     rows = [
-        ("layers", "6 + 6", "6 + 6", f"{config.n_encoder_layers} + {config.n_decoder_layers}"),
+        ("layers", "6 + 6", "6 + 6", " + ".join(str(stack.n_layers) for stack in config.stacks.values())),
         ("d_model", "512", "1,024", f"{config.d_model:,}"),
         ("d_ff", "2,048", "4,096", f"{config.d_ff:,}"),
         ("heads", "8", "16", f"{config.n_heads}"),

@@ -277,16 +277,16 @@ def output(body: Body, to: Drawn) -> None:
     (*_, last), checks = logit_lens.logit_lens(model, body.traced, body.step, _SHOWN)
     pieces = config.n_target_pieces
     bias = " + b" if config.output_bias else ""
-    matrix = r"E^{\top}" if config.tied_embeddings else r"W"
+    matrix = r"E^{\top}" if model.output is None else r"W"
     st.latex(
         rf"p = \mathrm{{softmax}}(\underset{{1 \times {config.d_model}}}{{y}}\;"
         rf"\underset{{{config.d_model} \times {pieces}}}{{{matrix}}}{bias})"
     )
-    table = "the embedding table" if config.shared_embeddings else "the decoder's embedding table"
+    table = "the embedding table" if model.target_embedding is None else "the decoder's embedding table"
     tied = (
         f"The matrix is {table} itself, transposed (tied, section 3.4 of the paper): it has "
         "no numbers of its own"
-        if config.tied_embeddings
+        if model.output is None
         else "The matrix is a table of its own, not the embeddings"
     )
     own_bias = "; a learned bias is added" if config.output_bias else ", and there is no bias"

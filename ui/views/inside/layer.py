@@ -10,7 +10,7 @@ from figures.base import captions, labels
 from figures.base.strips import Strip, largest, matrices_spec
 from figures.pages.inside import form_spec
 from transformer.lenses.block import Block
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig
 from ui.controls.slots import shares, signed
 from ui.server import computed
 from ui.views.inside.formulas import terms_of
@@ -151,7 +151,7 @@ def _named(names: tuple[str, ...], found: Block, place: int) -> str:
     return f"{names[place]}, after {_SHORT[found.names[place - 1]]}"
 
 
-def _chain_told(config: TransformerConfig) -> str:
+def _chain_told(config: ModelConfig) -> str:
     return (
         f"Seen from outside, a layer is a chain of vectors of one shape: {config.d_model:,} numbers for each "
         f"position go in, and {config.d_model:,} come out. LN is LayerNorm.\n\n**Attention** "

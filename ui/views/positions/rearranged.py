@@ -222,7 +222,7 @@ def _moved(name: str, text: str, offset: int) -> Move:
 
     def make() -> Move:
         here, there = (encode_moved(twin, text, by) for by in (0, offset))
-        layers = range(twin.config.n_encoder_layers)
+        layers = range(twin.config.stacks["encoder"].n_layers)
         gaps = [np.abs(there.weights("encoder", i) - here.weights("encoder", i)) for i in layers]
         largest = np.stack([gap.max((-2, -1)) for gap in gaps])
         change = Interval(float(largest.mean()), float(largest.min()), float(largest.max()))

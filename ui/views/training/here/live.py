@@ -115,16 +115,16 @@ def head_of(found: Look) -> Head:
     """The chosen head, or the telling one; one that the model lacks moves to the nearest."""
     layer, head = session.current().born or found.telling
     config = found.forced.config
-    return min(layer, config.n_decoder_layers - 1), min(head, config.n_heads - 1)
+    return min(layer, config.stacks["decoder"].n_layers - 1), min(head, config.n_heads - 1)
 
 
 def _tiles(shown: Translation, head: Head) -> None:
     config = shown.config
     tiles = [
         [Tile.of(shown.weights(KIND, layer, i), shown.mask(KIND, layer, i)) for i in range(config.n_heads)]
-        for layer in range(config.n_decoder_layers)
+        for layer in range(config.stacks["decoder"].n_layers)
     ]
-    key = f"training.here.tiles.{config.n_decoder_layers}.{config.n_heads}"
+    key = f"training.here.tiles.{config.stacks['decoder'].n_layers}.{config.n_heads}"
     alt = f"All heads of cross-attention, {shown.model}"
     pickers.clickable(overview(tiles, KIND, head, width=_TILES), key, _choose, alt)
     st.caption(plain(f"All heads of cross-attention · {shown.model} · click a tile to open it"))

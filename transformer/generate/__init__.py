@@ -1,0 +1,1 @@
+"""Texts continued by a language model: from a prompt to a Generation."""

@@ -1,0 +1,49 @@
+"""Log-probabilities of many texts, in padded batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional as F
+
+from transformer.generate.generator import TextGenerator
+from transformer.training.data import pad
+
+BATCH_POSITIONS = 4096
+
+
+@torch.inference_mode()
+def log_probs(generator: TextGenerator, texts: Sequence[str]) -> NDArray[np.float64]:
+    """(texts,) natural logs of the probabilities of whole texts, ``</s>`` included.
+
+    Args:
+        generator: The model.
+        texts: Not empty; a text has at most ``max_positions`` tokens.
+
+    Raises:
+        InputError: A text is empty or too long.
+    """
+    config, found = generator.config, np.zeros(len(texts))
+    rows = [generator.ids(text) for text in texts]
+    for group in _groups(rows):
+        read = pad([(config.bos_id, *rows[place]) for place in group], config.pad_id).to(generator.device)
+        wanted = pad([(*rows[place], config.eos_id) for place in group], -100).to(generator.device)
+        logits = generator.model(read).float()
+        losses = F.cross_entropy(logits.transpose(1, 2), wanted, reduction="none", ignore_index=-100)
+        found[group] = -losses.sum(1).double().cpu().numpy()
+    return found
+
+
+def _groups(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Indices of rows of similar length, with at most ``BATCH_POSITIONS`` positions together."""
+    group: list[int] = []
+    for place in sorted(range(len(rows)), key=lambda place: len(rows[place])):
+        if group and (len(rows[place]) + 1) * (len(group) + 1) > BATCH_POSITIONS:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group
