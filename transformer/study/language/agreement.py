@@ -27,6 +27,8 @@ LogProbs = Callable[[Sequence[str]], Floats]
 """Natural logs of the probabilities of sentences, ends included: n sentences → (n,)."""
 _Row = tuple[int, str, str, str]
 """Number of a line, and its columns."""
+INSIDE = "obj_rel_within_anim"
+"""The case in which the verb of a relative clause agrees with the subject of that clause."""
 CASES = {
     "simple_agrmt": "the verb follows its subject",
     "simple_reflexives": "a reflexive pronoun",
@@ -35,7 +37,7 @@ CASES = {
     "prep_anim": "across a prepositional phrase",
     "subj_rel": "across a subject relative clause",
     "obj_rel_across_anim": "across an object relative clause",
-    "obj_rel_within_anim": "inside an object relative clause",
+    INSIDE: "inside an object relative clause",
 }
 """The cases of the English pairs, simple ones first, and where each has its verb or pronoun."""
 
@@ -56,8 +58,13 @@ class AgreementPair:
 
     @property
     def subject(self) -> str:
-        """The noun after the article at the start."""
-        return self.right.split()[1]
+        """The noun with which the word agrees in which the sentences differ.
+
+        It stands right before that word inside a relative clause, and after the article at the start else.
+        """
+        words = self.right.split()
+        differ = [one != other for one, other in zip(words, self.wrong.split(), strict=False)]
+        return words[differ.index(True) - 1 if self.case == INSIDE else 1]
 
 
 def read_agreement(path: str | Path) -> list[AgreementPair]:
@@ -82,6 +89,8 @@ def _columns(path: str | Path, number: int, line: str) -> tuple[str, str, str]:
 def _pair(path: str | Path, first: _Row, second: _Row) -> AgreementPair:
     if first[1] != second[1] or (first[2], second[2]) != ("True", "False"):
         raise DataError(f"{path}:{first[0]}: expected a True line and then a False line of the same case.")
+    if len(first[3].split()) != len(second[3].split()) or first[3].split() == second[3].split():
+        raise DataError(f"{path}:{first[0]}: expected two sentences that differ in a word.")
     return AgreementPair(first[1], first[3], second[3])
 
 

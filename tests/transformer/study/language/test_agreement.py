@@ -38,6 +38,15 @@ def test_each_true_line_is_paired_with_the_false_one_after_it(pairs):
     assert [pair.subject for pair in pairs] == ["author", "authors", "pilots"]
 
 
+def test_inside_a_relative_clause_the_verb_agrees_with_the_noun_before_it(tmp_path):
+    right, wrong = (
+        "the author that the taxi drivers like laughs",
+        "the author that the taxi drivers likes laughs",
+    )
+    lines = [("obj_rel_within_anim", True, right), ("obj_rel_within_anim", False, wrong)]
+    assert read(tmp_path, lines)[0].subject == "drivers"
+
+
 def test_accuracy_counts_the_pairs_of_a_case_whose_right_sentence_is_more_probable(pairs):
     found = agreement(pairs, counting("laugh"))
     assert found["simple"]["accuracy"]["value"] == 0.5
@@ -67,10 +76,8 @@ def test_intervals_resample_subjects_and_not_pairs(tmp_path):
     for number in range(20):
         word = "laugh" if number % 2 else "swim"
         for verb in range(10):
-            lines += [
-                ("one", True, f"the s{number} {word} x{verb}"),
-                ("one", False, f"the s{number} y x{verb}"),
-            ]
+            lines.append(("one", True, f"the s{number} {word} x{verb}"))
+            lines.append(("one", False, f"the s{number} y x{verb}"))
     found = agreement(read(tmp_path, lines), counting("laugh"))["one"]
     assert (found["pairs"], found["subjects"], found["accuracy"]["value"]) == (200, 20, 0.5)
     assert found["accuracy"]["high"] - found["accuracy"]["low"] == pytest.approx(0.44, abs=0.08)
@@ -91,6 +98,7 @@ def test_a_draw_takes_at_most_so_many_of_each_case_and_is_always_the_same(pairs)
         ([LINES[1], LINES[0]], "True line"),
         ([LINES[0], LINES[5]], "same case"),
         ([("simple", True), ("simple", False)], "expected a case"),
+        ([LINES[0], ("simple", False, LINES[0][2])], "differ in a word"),
     ],
 )
 def test_other_files_are_refused_with_a_reason(tmp_path, lines, reason):

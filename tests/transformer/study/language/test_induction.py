@@ -24,7 +24,7 @@ def one_hot(targets):
 
 
 def made_heads(ids):
-    """(1, 4, n, n): an induction head, a previous-token head, an even one, one that looks at the earlier self."""
+    """(1, 4, n, n): an induction head, a previous-token head, an even one, one on the same token before."""
     n = len(ids)
     earlier = [max((at for at in range(row) if ids[at] == ids[row]), default=-1) for row in range(n)]
     induction = one_hot([at + 1 if at >= 0 else 0 for at in earlier])
