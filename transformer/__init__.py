@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from transformer.decode.sampling import Sampling
     from transformer.exports.npz import load_trace, save_trace
     from transformer.exports.view import load_view, save_view
+    from transformer.generate.generation import Generation
+    from transformer.generate.generator import TextGenerator, load_language_model
     from transformer.model import interventions
-    from transformer.model.config import TransformerConfig
+    from transformer.model.config import LanguageModelConfig, TransformerConfig
+    from transformer.model.language_model import LanguageModel
     from transformer.model.sites import AttentionKind
     from transformer.model.transformer import Transformer
     from transformer.model.watching.hooks import Hook
@@ -31,9 +34,13 @@ __all__ = [
     "AttentionKind",
     "AttentionTrace",
     "Capture",
+    "Generation",
     "HeadView",
     "Hook",
+    "LanguageModel",
+    "LanguageModelConfig",
     "Sampling",
+    "TextGenerator",
     "Tokenizer",
     "Transformer",
     "TransformerConfig",
@@ -42,6 +49,7 @@ __all__ = [
     "Window",
     "compare_runs",
     "interventions",
+    "load_language_model",
     "load_trace",
     "load_translator",
     "load_view",
@@ -53,9 +61,13 @@ _HOMES = {
     "AttentionKind": "model.sites",
     "AttentionTrace": "trace.records",
     "Capture": "trace.recorder",
+    "Generation": "generate.generation",
     "HeadView": "trace.view",
     "Hook": "model.watching.hooks",
+    "LanguageModel": "model.language_model",
+    "LanguageModelConfig": "model.config",
     "Sampling": "decode.sampling",
+    "TextGenerator": "generate.generator",
     "Tokenizer": "text.vocabulary",
     "Transformer": "model.transformer",
     "TransformerConfig": "model.config",
@@ -63,6 +75,7 @@ _HOMES = {
     "Translator": "translate.translator",
     "Window": "trace.view",
     "compare_runs": "what_if.two_runs",
+    "load_language_model": "generate.generator",
     "load_trace": "exports.npz",
     "load_translator": "translate.translator",
     "load_view": "exports.view",

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import torch
+from typing import TypeVar
 
-from transformer.model.config import TransformerConfig
+import torch
+from torch import nn
+
+from transformer.model.config import LanguageModelConfig, TransformerConfig
+from transformer.model.language_model import LanguageModel
 from transformer.model.transformer import Transformer
+
+Model = TypeVar("Model", bound=nn.Module)
 
 WIDTHS = {"vocab_size": 40, "d_model": 32, "d_ff": 48, "n_heads": 4}
 SIZES = {**WIDTHS, "n_encoder_layers": 2, "n_decoder_layers": 3}
@@ -18,15 +24,26 @@ def random_config(**changes: object) -> TransformerConfig:
 
 def random_model(seed: int = 0, scale: float = 0.3, **changes: object) -> Transformer:
     """A model in ``eval()`` whose every parameter, LayerNorms included, is random."""
-    model = Transformer(random_config(**changes)).eval().requires_grad_(False)
+    return randomised(Transformer(random_config(**changes)), seed, scale)
+
+
+def random_ids(batch: int, length: int, seed: int = 0, vocab_size: int = 40) -> torch.Tensor:
+    """(batch, length) ids of ordinary pieces, none of them special."""
+    return torch.randint(4, vocab_size, (batch, length), generator=torch.Generator().manual_seed(seed))
+
+
+def random_language_model(seed: int = 0, scale: float = 0.3, **changes: object) -> LanguageModel:
+    """A language model in ``eval()`` whose every parameter is random; as ``random_model``."""
+    config = LanguageModelConfig.from_dict({**WIDTHS, "n_layers": 2, **changes})
+    return randomised(LanguageModel(config), seed, scale)
+
+
+def randomised(model: Model, seed: int = 0, scale: float = 0.3) -> Model:
+    """The model in ``eval()`` with random parameters, LayerNorms included."""
+    model.eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         parameter.normal_(std=scale if parameter.dim() > 1 else 0.05, generator=generator)
         if name.endswith("norm.weight"):
             parameter.add_(1.0)
     return model
-
-
-def random_ids(batch: int, length: int, seed: int = 0, vocab_size: int = 40) -> torch.Tensor:
-    """(batch, length) ids of ordinary pieces, none of them special."""
-    return torch.randint(4, vocab_size, (batch, length), generator=torch.Generator().manual_seed(seed))

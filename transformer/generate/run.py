@@ -111,8 +111,8 @@ def _material(model: LanguageModel, wording: Wording, value: Intervention, setti
 
 
 def _run_again(model: LanguageModel, wording: Wording, other: OtherRun) -> AttentionTrace:
-    """Everything that the model computes for another text, with that run's own changes."""
-    ids = (*wording.target_ids(other.text), model.config.eos_id)
+    """Everything that the model computes for another text, its target, with that run's own changes."""
+    ids = tuple(wording.token_id(token) for token in other.target or ())
     request = prepare(model, wording, "", other.interventions, (), len(ids), len(ids))
     recorder = Recorder(Capture(residual=True), request.within(), request.changes)
     request.distributions(ids, recorder)

@@ -1,7 +1,7 @@
 """An n-gram language model over piece ids: interpolated modified Kneser–Ney smoothing.
 
 Source: Chen and Goodman, "An empirical study of smoothing techniques for language modeling", Computer Speech
-and Language 13 (1999), section 3 and equations 24 to 26:
+and Language 13 (1999), interpolated, with three discounts:
 
     p(w | h) = max(c(h w) − D(c(h w)), 0) / Σ c(h ·)  +  γ(h) p(w | h without its first piece)
 
@@ -221,7 +221,7 @@ def _adjusted(low: _Counted, high: _Counted) -> Ints:
 
 
 def smooth(keys: Ints, counts: Ints, vocab_size: int, histories: int) -> Order:
-    """The probabilities of one order from its counts (equation 24 of Chen and Goodman).
+    """The probabilities of one order from its counts.
 
     Args:
         keys: (n-grams,) as in ``Order``.
@@ -239,7 +239,7 @@ def smooth(keys: Ints, counts: Ints, vocab_size: int, histories: int) -> Order:
 
 
 def discounts(counts: Ints) -> tuple[float, float, float]:
-    """D1, D2 and D3+ of one order, from its counts of counts (equation 26 of Chen and Goodman)."""
+    """D1, D2 and D3+ of one order, from its counts of counts."""
     n1, n2, n3, n4 = (int((counts == k).sum()) for k in range(1, 5))
     if not (n1 and n2 and n3 and n4):
         return FALLBACK

@@ -59,5 +59,11 @@ def test_more_than_70_percent_of_the_shorter_sentence_s_4_grams_are_near():
     assert " ".join(f"w{n}" for n in range(10)) + " x y z a b" not in near
 
 
+def test_a_phrase_of_fewer_than_three_4_grams_inside_a_longer_sentence_is_not_near():
+    assert "above the quiet river" not in NearDuplicates([HELD])
+    assert HELD not in NearDuplicates(["on a hill above the"])
+    assert HELD in NearDuplicates(["on a hill above the quiet"])
+
+
 def test_typographic_apostrophes_and_case_are_not_seen():
     assert words("Don’t STOP, Tom's here.") == ("don't", "stop", "tom's", "here")
