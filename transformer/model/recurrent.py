@@ -254,15 +254,16 @@ class Recurrent(EncoderDecoder):
     def through(
         self, entered: Mapping[Side, Tensor], observer: Observer, src_padding: Tensor | None = None
     ) -> None:
-        memory = observer.memory(self.encoder(entered["encoder"].to(_dtype(self.encoder)), src_padding))
-        self._written(
-            entered["decoder"].to(_dtype(self.decoder)), memory, AttentionMask(src_padding), None, observer
-        )
+        read = {side: inputs.to(_dtype(self._side(side))) for side, inputs in entered.items()}
+        memory = observer.memory(self.encoder(read["encoder"], src_padding))
+        self._written(read["decoder"], memory, AttentionMask(src_padding), None, observer)
 
     def embed(self, ids: Tensor, side: Side, first: int, observer: Observer) -> Tensor:
-        stack = self.encoder if side == "encoder" else self.decoder
-        scaled = self.embedding(ids).to(_dtype(stack)) * self.config.embedding_scale
+        scaled = self.embedding(ids).to(_dtype(self._side(side))) * self.config.embedding_scale
         return observer.embedding(Entered(side, first, scaled, None, self.dropout(scaled)))
+
+    def _side(self, side: Side) -> nn.Module:
+        return self.encoder if side == "encoder" else self.decoder
 
     def attention(self, kind: AttentionKind, layer: int) -> CrossAttention:
         """The only attention that it has."""
