@@ -15,6 +15,7 @@ from transformer.lenses.alignment import Aligner
 from transformer.lenses.familiarity import Unfamiliar, read_measure, traits_of
 from transformer.lenses.telling import glosses, telling_step
 from transformer.model.interventions import Intervention, InterventionError, write_text
+from transformer.model.sites import AttentionKind
 from transformer.text.vocabulary import clean
 from transformer.translate.translation import Translation
 from ui.address.parameters import State
@@ -226,8 +227,8 @@ def first_choice(name: str) -> dict[str, Head]:
 
 def lengths(translation: Translation, kind: str) -> tuple[int, int]:
     """Rows and columns of the whole map of a kind."""
-    target, source = len(translation.target_tokens), len(translation.source_tokens)
-    return {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}[kind]
+    site = translation.config.sites[AttentionKind(kind)]
+    return len(translation.tokens(site.query_side)), len(translation.tokens(site.key_side))
 
 
 def followed(translation: Translation, chosen: Head) -> list[int]:
@@ -259,7 +260,12 @@ class Told:
 
 
 def told(asked: Asked, translation: Translation) -> Told:
-    """What the best aligner tells, and the step at which the head that opens first agrees with it."""
+    """What the best aligner tells, and the step at which the head that opens first agrees with it.
+
+    Without cross-attention there is nothing to align: the first step, and no glosses.
+    """
+    if AttentionKind.CROSS not in translation.config.sites:
+        return Told(0, {})
 
     def make() -> Told:
         aligned = aligner(asked.model).weights(translation)

@@ -113,7 +113,7 @@ def open_sentence(model: str, now: State) -> Opened | None:
     try:
         translation = _translate(asked)
         sizes = catalogue.sizes(model)
-        defaults = {kind: runs.default_head(model, kind) for kind in catalogue.KINDS}
+        defaults = {kind: runs.default_head(model, kind) for kind in sizes}
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None
