@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from transformer.model.sites import AttentionKind
 
 if TYPE_CHECKING:
-    from transformer.model.transformer import Transformer
+    from transformer.model.network import Network
 
 Floats = NDArray[np.float32]
 Projections = Callable[[AttentionKind, int], Floats]
 """A function that returns each head's part of W^O in a layer: (heads, d_head, d_model)."""
 
 
-def output_projections(model: Transformer) -> Projections:
+def output_projections(model: Network) -> Projections:
     """W^O of a model by kind and layer, cut into its heads (section 3.2.2)."""
 
     def part(kind: AttentionKind, layer: int) -> Floats:
