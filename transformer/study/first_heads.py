@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from transformer.decode.request import OverflowedError
+from transformer.model.config import ModelConfig
 from transformer.study.facts import Grid, choose_head, grid
 from transformer.study.statistics import Totals, sentence_totals
 from transformer.translate.translation import Translation
-from transformer.translate.translator import Translator
 from transformer.translate.wording import InputError
 
 MOST_TOKENS = 40
 
 
-def first_heads(translator: Translator, texts: Iterable[str]) -> dict[str, tuple[int, int]]:
+class Runs(Protocol):
+    """A model that makes a run of a text: a translator, or a language model that continues the text."""
+
+    @property
+    def config(self) -> ModelConfig:
+        """Its sizes."""
+
+    def translate(self, text: str, beam_size: int = 1, *, max_length: int) -> Translation:
+        """The run of a text, with its trace."""
+
+
+def first_heads(translator: Runs, texts: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Maps each kind to a layer and head (from 0); empty if the model can read none of the texts.
 
     For self-attention, the head with the clearest neighbour pattern is chosen. For cross-attention,
@@ -41,7 +53,7 @@ def first_heads(translator: Translator, texts: Iterable[str]) -> dict[str, tuple
     }
 
 
-def _translated(translator: Translator, texts: Iterable[str]) -> Iterable[Translation]:
+def _translated(translator: Runs, texts: Iterable[str]) -> Iterable[Translation]:
     limit = min(MOST_TOKENS, translator.config.max_positions)
     for text in texts:
         try:

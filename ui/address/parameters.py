@@ -142,6 +142,7 @@ class State:
         snapshot: the training step of the snapshot shown; None for the last one.
         born: the head of that run.
         play: whether its snapshots are shown one after the other.
+        prompt: the text on the page Language model.
     """
 
     text: str | None = None
@@ -212,9 +213,10 @@ class State:
     snapshot: int | None = None
     born: Head | None = None
     play: bool = False
+    prompt: str | None = None
 
 
-TEXTS = ("text", "target", "batch", "sentences", "other")
+TEXTS = ("text", "target", "batch", "sentences", "other", "prompt")
 """Values that may be too long for an address."""
 PAGE_OWN = (
     "view",
@@ -258,8 +260,11 @@ PAGE_OWN = (
     "snapshot",
     "born",
     "play",
+    "prompt",
 )
 """Values that only one page reads; the links of the menu leave them out."""
+PLACE = ("model", "step", "source", "encoder", "decoder", "cross", "changes", "off", "target", "prompt")
+"""Values that belong to models of one sort: a page of another sort has its own."""
 KEEP = {"keep": "session"}
 """The query of the menu's links: the page opens with the state of this session, which replaces it at once."""
 
@@ -344,6 +349,7 @@ PARAMETERS: dict[str, Parameter] = {
     "snapshot": Parameter(whole(*SNAPSHOTS), str),
     "born": _HEAD,
     "play": _YES,
+    "prompt": Parameter(),
 }
 
 

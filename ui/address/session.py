@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import streamlit as st
 
-from ui.address.parameters import KEEP, TEXTS, State, as_params, carried, elsewhere, parse
+from ui.address.parameters import KEEP, PLACE, TEXTS, State, as_params, carried, elsewhere, parse
 from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
 
 RUN: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None, "node": None}
@@ -34,17 +34,25 @@ def _address() -> dict[str, list[str]]:
     return {name: st.query_params.get_all(name) for name in st.query_params}
 
 
-def adopt() -> None:
+TRANSLATE = "translate"
+"""The sort of models that most pages show."""
+
+
+def adopt(sort: str = TRANSLATE) -> None:
     """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back.
 
-    A link of the menu (`KEEP`) keeps this session's state; a session that has none reads the address.
+    A link of the menu (`KEEP`) keeps this session's state; a session that has none reads the address. On a
+    page of models of another sort, the menu opens the place where the visitor left that sort.
+
+    Args:
+        sort: the sort of models that the page shows.
     """
-    params = _address()
-    if params == st.session_state.get("written"):
+    params, place = _address(), _place(sort)
+    if params == st.session_state.get("written") and place is None:
         return
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
     if by_menu and "state" in st.session_state:
-        _write(elsewhere(current()))
+        _write(replace(elsewhere(current()), **place or {}))
         return
     state, unreadable = parse(params)
     before = current()
@@ -59,6 +67,17 @@ def adopt() -> None:
         notice(
             f"These parts of the address could not be read, so the nearest valid values are used: {names}."
         )
+
+
+def _place(sort: str) -> dict[str, Any] | None:
+    """Where the visitor left the models of a sort; None if the page before showed the same sort."""
+    before = st.session_state.get("sort", sort)
+    st.session_state["sort"] = sort
+    if before == sort:
+        return None
+    places: dict[str, dict[str, Any]] = st.session_state.setdefault("places", {})
+    places[before] = {name: getattr(current(), name) for name in PLACE}
+    return places.get(sort) or {name: getattr(State(), name) for name in PLACE}
 
 
 def change(**values: Any) -> State:

@@ -44,9 +44,10 @@ VIEWS = (
     *("experiments", "causal", "backup"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
+    *("surprisal", "lengths"),
 )
-"""Every variant of a page that is not its first: those of several pages, of What if, of Search, and of
-Training."""
+"""Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
+and of Language model."""
 
 WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
 """Smallest and largest d_model, base, number of positions and offset on the page Positions."""

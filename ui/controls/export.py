@@ -181,13 +181,16 @@ def html(figure: go.Figure) -> str:
 
 
 def sentence_of(now: State) -> str:
-    """The sentence on the page: the visitor's, or the example that opens first."""
+    """The text on the page: the visitor's, or the example that opens first."""
+    if now.prompt is not None:
+        return now.prompt
     return examples.examples()[0].text if now.text is None else now.text
 
 
 def provenance(now: State) -> str:
     """Software, date and the link that opens a state again."""
-    now = replace(now, text=sentence_of(now), model=now.model or next(iter(catalogue.available()), None))
+    text = sentence_of(now) if now.prompt is None else now.text
+    now = replace(now, text=text, model=now.model or next(iter(catalogue.available()), None))
     link = urlencode(as_params(now), errors="replace")
     unsent = "" if carried(now) else " (the text is too long for a link)"
     return f"Attention explorer {__version__} · {datetime.now(UTC):%Y-%m-%d} · ?{link}{unsent}"

@@ -127,7 +127,7 @@ def _drawn(scene: Scene) -> list[object]:
     """The heads and windows that the maps show, and the cursor if the part below follows it."""
     looks = looks_of(scene.opened, session.current())
     shown: list[object] = [(looks[kind].head, looks[kind].window) for kind in scene.kinds]
-    return [*shown, looks["cross"].cursor] if scene.follows else shown
+    return [*shown, *(look.cursor for look in looks.values())] if scene.follows else shown
 
 
 def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
@@ -152,7 +152,7 @@ def _strips(scene: Scene, looks: Looks) -> StripsFeed:
         translation.source_tokens,
         translation.decoder_input_tokens,
         translation.target_tokens,
-        follow=runs.followed(translation, looks["cross"].head),
+        follow=runs.followed(translation, looks["cross"].head) if "cross" in looks else (),
         glosses=opened.glosses,
         tour=_tour(scene),
         claim=_claim(scene),

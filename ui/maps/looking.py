@@ -12,6 +12,7 @@ import numpy as np
 
 from figures import Tile
 from transformer.lenses.reading import Axis, Reading, ReadView, read_axis, read_map, read_view, reading_window
+from transformer.model.sites import AttentionKind, Site
 from transformer.trace.view import HeadMap, Window
 from transformer.translate.translation import Translation
 from ui.address.parameters import State
@@ -50,6 +51,11 @@ class Looking:
         return self.opened.translation
 
     @property
+    def site(self) -> Site:
+        """Where this attention sits in the model."""
+        return self.translation.config.sites[AttentionKind(self.kind)]
+
+    @property
     def lengths(self) -> tuple[int, int]:
         """Rows and columns of the whole map, in tokens."""
         return runs.lengths(self.translation, self.kind)
@@ -57,13 +63,10 @@ class Looking:
     @property
     def tokens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The pieces that name rows and columns; rows and columns are merged and hidden by these pieces."""
-        run = self.translation
-        source, reads = run.source_tokens, run.decoder_input_tokens
-        if self.kind == "encoder":
-            return source, source
-        usual = "predicted" if self.kind == "cross" else "read"
-        named = self.reading.rows or usual
-        return run.target_tokens if named == "predicted" else reads, source if self.kind == "cross" else reads
+        run, site = self.translation, self.site
+        rows, columns = run.tokens(site.query_side), run.tokens(site.key_side)
+        named = self.reading.rows or ("read" if site.own_keys else "predicted")
+        return run.target_tokens if site.predicts and named == "predicted" else rows, columns
 
     @property
     def axes(self) -> tuple[Axis, Axis]:
@@ -121,12 +124,11 @@ class Looking:
 
 
 Looks = Mapping[str, Looking]
-"""How the visitor looks at each kind of attention."""
+"""How the visitor looks at each kind of attention that the model has."""
 
 
 def looks_of(opened: Opened, state: State) -> dict[str, Looking]:
-    """The visitor's look at each kind of attention; the state must name a head of every kind."""
-    cells = cells_of(opened, state)
+    """The visitor's look at each kind of attention of the run; the state must name a head of each."""
     return {
         kind: Looking(
             opened,
@@ -136,19 +138,25 @@ def looks_of(opened: Opened, state: State) -> dict[str, Looking]:
             state.window,
             state.scale,
             Cursor(state.step or 0, state.source),
-            cells[kind],
+            cell,
         )
-        for kind in catalogue.KINDS
+        for kind, cell in cells_of(opened, state).items()
     }
 
 
 def cells_of(opened: Opened, state: State) -> dict[str, tuple[int, int]]:
     """The row and column (from 0) of the cursor, by kind; a source not chosen follows cross-attention."""
-    step, source = state.step or 0, state.source
-    if source is None:
-        assert state.cross is not None
-        source = runs.followed(opened.translation, state.cross)[step]
-    return {"encoder": (source, source), "decoder": (step, step), "cross": (step, source)}
+    sites = opened.translation.config.sites
+    at = {"encoder": _source(opened, state), "decoder": state.step or 0}
+    return {str(kind): (at[site.query_side], at[site.key_side]) for kind, site in sites.items()}
+
+
+def _source(opened: Opened, state: State) -> int:
+    """The source token of the cursor, from 0; without cross-attention, nothing follows the step."""
+    if state.source is not None or "cross" not in opened.kinds:
+        return state.source or 0
+    assert state.cross is not None
+    return runs.followed(opened.translation, state.cross)[state.step or 0]
 
 
 def reading_of(state: State, kind: str) -> Reading:

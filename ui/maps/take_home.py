@@ -54,7 +54,7 @@ def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] |
             else:
                 own = {} if more is None else more(now, looks)
                 offer("run", {**own, **_maps(scene, now, looks), **_bars(scene, now, looks)}, now)
-            _run(looks[scene.kinds[-1]], _selection(now))
+            _run(looks[scene.kinds[-1]], _selection(now, looks))
 
 
 def _for_paper() -> bool:
@@ -98,7 +98,7 @@ def _bars(scene: Scene, now: State, looks: Looks) -> dict[str, Picture]:
 
 
 def _bar(looks: Looks, feed: Mapping[str, Any]) -> Picture:
-    look = looks["encoder"]
+    look = next(iter(looks.values()))
     run = look.translation
     model = f"{run.model} ({captions.norm_name(run.config.norm)})"
     return Picture(
@@ -154,9 +154,8 @@ def _run(look: Looking, selection: Selection) -> None:
     )
 
 
-def _selection(now: State) -> Selection:
-    heads = {kind: head for kind in catalogue.KINDS if (head := getattr(now, kind)) is not None}
-    return Selection(now.step or 0, now.source, heads)
+def _selection(now: State, looks: Looks) -> Selection:
+    return Selection(now.step or 0, now.source, {kind: look.head for kind, look in looks.items()})
 
 
 def view_file(run: Translation, view: HeadMap, selection: Selection, model: Network | None = None) -> bytes:

@@ -16,14 +16,17 @@ from transformer.storage.description import Description, describe
 from transformer.storage.files import read_json
 from ui.linked_view import Head
 from ui.server import hub_models, imported, memory
+from ui.server.language.writer import Writer, load_writer
 from ui.server.loading import Loading
-from ui.server.stores import Key, Recent, Residents
+from ui.server.stores import Key, Model, Recent, Residents
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "assets" / "models"
 DEFAULT = "en-de"
 TWINS = "positions"
 """Folder of the models that differ only in their positional encoding."""
+LANGUAGE = "language"
+"""Folder of the language models."""
 KINDS = tuple(str(kind) for kind in AttentionKind)
 NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
 MOST_MODELS = 4
@@ -57,8 +60,8 @@ def loading() -> Loading:
     return Loading(load)
 
 
-def _load(path: Path) -> transformer.Translator:
-    return transformer.load_translator(path)
+def _load(path: Path) -> Model:
+    return load_writer(path) if _writes(path) else transformer.load_translator(path)
 
 
 def own_models() -> Path:
@@ -78,7 +81,7 @@ def _is_model(path: Path) -> bool:
 
 
 def available() -> dict[str, Path]:
-    """The models that a visitor can choose, by name: bundled, trained, twins, and cached from the Hub."""
+    """The models that translate, by name: bundled, trained, twins, and cached from the Hub."""
     found = _on_disk()
     return found | {name: path for name, path in hub_models.cached().items() if name not in found}
 
@@ -86,16 +89,37 @@ def available() -> dict[str, Path]:
 def _on_disk() -> dict[str, Path]:
     found = {path.name: path for path in _checkpoints(BUNDLED)}
     for path in _checkpoints(own_models()):
-        found.setdefault(path.name, path)
+        if not _writes(path):
+            found.setdefault(path.name, path)
     first = {DEFAULT: found[DEFAULT]} if DEFAULT in found else {}
     return first | found | twins()
 
 
+def _writes(path: Path) -> bool:
+    """Whether a directory holds a language model: it reads no source, so it translates nothing."""
+    try:
+        return read_json(path / "config.json").get("architecture") == "language_model"
+    except ValueError:
+        return False
+
+
+def _in_folder(name: str) -> dict[str, Path]:
+    """The models in a folder of models, by their names there: bundled, then trained here."""
+    found = {path.name: path for path in _checkpoints(BUNDLED / name)}
+    for path in _checkpoints(own_models() / name):
+        found.setdefault(path.name, path)
+    return found
+
+
+def language_models() -> dict[str, Path]:
+    """The language models by name, such as `language/lm-en`, and those among a visitor's own models."""
+    found = {f"{LANGUAGE}/{name}": path for name, path in _in_folder(LANGUAGE).items() if _writes(path)}
+    return found | {path.name: path for path in _checkpoints(own_models()) if _writes(path)}
+
+
 def twins() -> dict[str, Path]:
     """The positional twins by name, such as `positions/rotary`: in the usual order, then the others."""
-    found = {path.name: path for path in _checkpoints(BUNDLED / TWINS)}
-    for path in _checkpoints(own_models() / TWINS):
-        found.setdefault(path.name, path)
+    found = _in_folder(TWINS)
     names = [
         *(name for name in ENCODINGS if name in found),
         *(name for name in found if name not in ENCODINGS),
@@ -112,6 +136,30 @@ def position_results() -> dict[str, Any] | None:
 
 
 def translator(name: str) -> transformer.Translator:
+    """The model of that name if it translates; further as `model`.
+
+    Raises:
+        KeyError: there is no model of that name that translates.
+    """
+    found = model(name)
+    if isinstance(found, Writer):
+        raise KeyError(name)
+    return found
+
+
+def writer(name: str) -> Writer:
+    """The language model of that name; further as `model`.
+
+    Raises:
+        KeyError: there is no language model of that name.
+    """
+    found = model(name)
+    if not isinstance(found, Writer):
+        raise KeyError(name)
+    return found
+
+
+def model(name: str) -> Model:
     """The model of that name, loaded once per server, and again if its directory has changed.
 
     Raises:
@@ -132,7 +180,7 @@ def directory(name: str) -> Path:
     Raises:
         KeyError: there is no model of that name; a path is no name.
     """
-    return _on_disk().get(name) or hub_models.cached_model(name)
+    return _on_disk().get(name) or language_models().get(name) or hub_models.cached_model(name)
 
 
 def _home(name: str) -> Residents:
@@ -198,8 +246,8 @@ def facts(name: str) -> dict[str, Any]:
     return (_about(name).heads or {}) if has_model(name) else {}
 
 
-def _about(name: str) -> Description | transformer.Translator:
-    return described(name) or translator(name)
+def _about(name: str) -> Description | Model:
+    return described(name) or model(name)
 
 
 def described(name: str) -> Description | None:

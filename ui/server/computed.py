@@ -27,7 +27,7 @@ from transformer.translate.retrace import retrace
 from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.linked_view import Head
-from ui.server.catalogue import addressed, changed, directory, has_model, translator
+from ui.server.catalogue import addressed, changed, directory, has_model, model, translator
 from ui.server.runs import Asked, Drawing
 from ui.server.stores import kept
 
@@ -99,7 +99,7 @@ def statistics(asked: Asked, translation: Translation, kind: str) -> Grid:
     """Statistics of every head of a kind over this sentence, by layer and head."""
 
     def make() -> Grid:
-        parts = output_projections(translator(asked.model).model) if has_model(asked.model) else None
+        parts = output_projections(model(asked.model).model) if has_model(asked.model) else None
         return grid(sentence_totals(translation, AttentionKind(kind), parts))
 
     return kept("statistics").get((asked, id(translation), kind), make)

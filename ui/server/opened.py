@@ -31,6 +31,11 @@ class Opened:
         """The short name on which figures, events and the view agree."""
         return self.asked.trace
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of attention that the run has, in the order of its model's table."""
+        return tuple(map(str, self.translation.config.sites))
+
     def traced(self) -> Opened:
         """The same sentence with the whole trace of its translation; waits for the model."""
         return replace(self, translation=runs.traced(self.asked, runs.Untold()))
@@ -55,11 +60,9 @@ class Opened:
     @property
     def glosses(self) -> dict[int, Gloss]:
         """A word under each target word that has one, by the position (from 0) of the word's first piece."""
-        origin = self._aligner()
-        found = {
-            place: Gloss(text=text, origin=origin)
-            for place, text in runs.told(self.asked, self.translation).glosses.items()
-        }
+        told = runs.told(self.asked, self.translation).glosses
+        origin = self._aligner() if told else ""
+        found = {place: Gloss(text=text, origin=origin) for place, text in told.items()}
         for word in text_words(self.translation.target_tokens) if self.example else ():
             if self.example is not None and (text := self.example.gloss.get(word.text)):
                 found[word.start] = Gloss(text=text, origin=EXAMPLE)

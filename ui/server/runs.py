@@ -15,14 +15,24 @@ from transformer.lenses.alignment import Aligner
 from transformer.lenses.familiarity import Unfamiliar, read_measure, traits_of
 from transformer.lenses.telling import glosses, telling_step
 from transformer.model.interventions import Intervention, InterventionError, write_text
+from transformer.model.sites import AttentionKind
 from transformer.text.vocabulary import clean
 from transformer.translate.translation import Translation
 from ui.address.parameters import State
 from ui.address.values import BEAM, SAMPLE
 from ui.linked_view import Head
 from ui.server import catalogue, examples, first, imported
-from ui.server.catalogue import addressed, available, facts, has_model, languages, sizes, translator
-from ui.server.stores import kept
+from ui.server.catalogue import (
+    addressed,
+    available,
+    facts,
+    has_model,
+    language_models,
+    languages,
+    sizes,
+    translator,
+)
+from ui.server.stores import Model, kept
 
 TEMPERATURE = 0.8
 
@@ -136,7 +146,7 @@ def traced(asked: Asked, progress: Progress) -> Translation:
         return imported.run_of(asked.model, asked.text, asked.decode, asked.target, asked.changes)
     if not catalogue.is_resident(asked.model):
         progress.loads()
-    model = translator(asked.model)
+    model = catalogue.model(asked.model)
     return kept("translations").get((asked, id(model)), lambda: _decode(model, asked, progress))
 
 
@@ -148,7 +158,7 @@ def _shipped(asked: Asked) -> Translation | None:
     return first.run_by(directory, catalogue.changed(directory))
 
 
-def _decode(model: transformer.Translator, asked: Asked, progress: Progress) -> Translation:
+def _decode(model: Model, asked: Asked, progress: Progress) -> Translation:
     if asked.target is not None:
         return model.force(asked.text, asked.target, interventions=asked.changes)
     beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
@@ -169,7 +179,7 @@ def refusal(asked: Asked) -> str | None:
     Args:
         asked: a request with changes.
     """
-    model = translator(asked.model)
+    model = catalogue.model(asked.model)
 
     def why() -> str | None:
         try:
@@ -206,7 +216,7 @@ def forced(asked: Asked, base: Translation) -> Translation | None:
 def default_head(name: str, kind: str) -> Head:
     """The head that opens first: from `heads.json`, otherwise measured on a few sentences."""
     known = name if has_model(name) else imported.find(name).translation.model
-    chosen = first_choice(known).get(kind) if known in available() else None
+    chosen = first_choice(known).get(kind) if known in available() | language_models() else None
     layers, heads = sizes(name)[kind]
     if chosen is None:
         return layers - 1, 0
@@ -217,7 +227,7 @@ def first_choice(name: str) -> dict[str, Head]:
     """The heads that open first, by kind: from `heads.json`, otherwise measured once on the examples."""
     if (known := facts(name).get("default")) is not None:
         return known
-    model, (language, *_) = translator(name), (*languages(name), None)
+    model, (language, *_) = catalogue.model(name), (*languages(name), None)
     from transformer.study.first_heads import first_heads  # PyTorch is there, as the model is
 
     texts = [addressed(name, example.text, language) for example in examples.examples()]
@@ -226,8 +236,8 @@ def first_choice(name: str) -> dict[str, Head]:
 
 def lengths(translation: Translation, kind: str) -> tuple[int, int]:
     """Rows and columns of the whole map of a kind."""
-    target, source = len(translation.target_tokens), len(translation.source_tokens)
-    return {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}[kind]
+    site = translation.config.sites[AttentionKind(kind)]
+    return len(translation.tokens(site.query_side)), len(translation.tokens(site.key_side))
 
 
 def followed(translation: Translation, chosen: Head) -> list[int]:
@@ -259,7 +269,12 @@ class Told:
 
 
 def told(asked: Asked, translation: Translation) -> Told:
-    """What the best aligner tells, and the step at which the head that opens first agrees with it."""
+    """What the best aligner tells, and the step at which the head that opens first agrees with it.
+
+    Without cross-attention there is nothing to align: the first step, and no glosses.
+    """
+    if AttentionKind.CROSS not in translation.config.sites:
+        return Told(0, {})
 
     def make() -> Told:
         aligned = aligner(asked.model).weights(translation)

@@ -6,7 +6,7 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 import streamlit as st
@@ -16,13 +16,18 @@ from transformer.hub.files import size
 from transformer.translate.translation import Translation
 from ui.server import memory
 
+if TYPE_CHECKING:
+    from ui.server.language.writer import Writer
+
 MOST_BYTES = 512 * 2**20
 """Most bytes of translations that the server keeps for all visitors together, not counting the newest."""
 
 V = TypeVar("V")
 Key = tuple[str, str, int]
 """Name, directory and modification time of a model."""
-Load = Callable[[], "transformer.Translator"]
+Model: TypeAlias = "transformer.Translator | Writer"
+"""What answers the requests of pages: a model that translates, or one that writes."""
+Load = Callable[[], Model]
 
 
 class Recent(Generic[V]):
@@ -137,15 +142,15 @@ class Residents:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[Key, transformer.Translator] = OrderedDict()
-        self._alive: WeakValueDictionary[Key, transformer.Translator] = WeakValueDictionary()
+        self._kept: OrderedDict[Key, Model] = OrderedDict()
+        self._alive: WeakValueDictionary[Key, Model] = WeakValueDictionary()
         self._lock, self._loading = threading.Lock(), threading.Lock()
 
     def __contains__(self, key: Key) -> bool:
         with self._lock:
             return key in self._alive
 
-    def get(self, key: Key, needed: int, load: Load) -> transformer.Translator:
+    def get(self, key: Key, needed: int, load: Load) -> Model:
         """The model of a key, loaded if nobody has it; models load one at a time.
 
         Args:
@@ -162,20 +167,20 @@ class Residents:
                 model = self._find(key) or self._load(key, needed, load)
         return model
 
-    def _find(self, key: Key) -> transformer.Translator | None:
+    def _find(self, key: Key) -> Model | None:
         with self._lock:
             model = self._alive.get(key)
             if model is not None:
                 self._keep(key, model)
         return model
 
-    def _keep(self, key: Key, model: transformer.Translator) -> None:
+    def _keep(self, key: Key, model: Model) -> None:
         self._kept[key] = model
         self._kept.move_to_end(key)
         while len(self._kept) > self._most:
             self._leave()
 
-    def _load(self, key: Key, needed: int, load: Load) -> transformer.Translator:
+    def _load(self, key: Key, needed: int, load: Load) -> Model:
         self._make_room(key[0], needed)
         model = load()
         with self._lock:

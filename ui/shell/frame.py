@@ -64,9 +64,14 @@ _STYLE = """
 """
 
 
-def open_page(title: str) -> State:
-    """The first line of every page: reads the address and sets up the page."""
-    session.adopt()
+def open_page(title: str, sort: str = session.TRANSLATE) -> State:
+    """The first line of every page: reads the address and sets up the page.
+
+    Args:
+        title: the title of the page.
+        sort: the sort of models that the page shows; each sort has a place of its own.
+    """
+    session.adopt(sort)
     st.set_page_config(
         page_title=f"{title} · Attention explorer",
         page_icon=str(_ICON),

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import streamlit as st
 
-from figures.base import labels
 from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.parameters import State
@@ -19,8 +16,6 @@ from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.shell import fitting, sampling, waiting
-
-_PROGRESS_EVERY = 0.2
 
 
 def new_text(text: str) -> None:
@@ -40,21 +35,23 @@ def sentence_box(now: State) -> None:
             placeholder="Type a sentence and press Enter",
             **control("text", text, new_text),
         )
-    with way, st.container(key="decoding"):
-        _decoding(now.decode)
+    with way:
+        decoding(now)
     with button:
         st.button("Translate", type="primary", width="stretch", on_click=session.keep)
 
 
-def _decoding(chosen: str) -> None:
-    ways = options.decodings(chosen)
-    st.selectbox(
-        "Decoding",
-        list(ways),
-        index=list(ways).index(chosen),
-        format_func=ways.__getitem__,
-        **control("decode", chosen, _take_decoding, ways.values()),
-    )
+def decoding(now: State) -> None:
+    """Draws the choice of the way of decoding."""
+    ways = options.decodings(now.decode)
+    with st.container(key="decoding"):
+        st.selectbox(
+            "Decoding",
+            list(ways),
+            index=list(ways).index(now.decode),
+            format_func=ways.__getitem__,
+            **control("decode", now.decode, _take_decoding, ways.values()),
+        )
 
 
 def _take_decoding(method: str) -> None:
@@ -79,12 +76,16 @@ def below_box(now: State) -> None:
                 args=(example.text,),
                 help=plain(example.text),
             )
-        if now.decode.startswith(SAMPLE) and now.target is None:
-            st.button(
-                "Draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:"
-            )
-            sampling.popover(now)
+        if now.target is None:
+            draw_again(now)
         own_translation(now.target)
+
+
+def draw_again(now: State) -> None:
+    """Draws the button for another sample and the settings of sampling, if samples are drawn."""
+    if now.decode.startswith(SAMPLE):
+        st.button("Draw another sample", type="tertiary", on_click=_sample_again, icon=":material/casino:")
+        sampling.popover(now)
 
 
 def own_translation(target: str | None) -> None:
@@ -113,7 +114,7 @@ def open_sentence(model: str, now: State) -> Opened | None:
     try:
         translation = _translate(asked)
         sizes = catalogue.sizes(model)
-        defaults = {kind: runs.default_head(model, kind) for kind in catalogue.KINDS}
+        defaults = {kind: runs.default_head(model, kind) for kind in sizes}
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None
@@ -123,29 +124,8 @@ def open_sentence(model: str, now: State) -> Opened | None:
     return opened
 
 
-class _Teller:
-    """Tells the visitor, in one place on the page, how a translation progresses."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._place, self._last = name, st.empty(), time.monotonic()
-
-    def loads(self) -> None:
-        self._place.progress(0, waiting.loads(self._name))
-
-    def wrote(self, count: int, token: str) -> None:
-        if time.monotonic() - self._last > _PROGRESS_EVERY:
-            self._last = time.monotonic()
-            word = plain(labels.display(token))
-            text = f"Translating: {count} token{'s' * (count != 1)} so far, the last one {word}"
-            self._place.progress(min(0.98, 1 - 0.98**count), text)
-
-    def end(self) -> None:
-        """Clears the place."""
-        self._place.empty()
-
-
 def _translate(asked: Asked) -> Translation:
-    teller = _Teller(asked.model)
+    teller = waiting.Teller(asked.model, "Translating")
     translation = runs.translate(asked, teller)
     teller.end()
     return translation

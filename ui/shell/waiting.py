@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import streamlit as st
 
+from figures.base import labels
 from transformer.hub.files import size
+from ui.address import session
 from ui.controls.text import plain
 from ui.server import catalogue, memory
 from ui.shell import frame
 
+_PROGRESS_EVERY = 0.2
 _STARTING = "PyTorch and the model are still loading, because the server has just started."
 
 
@@ -34,15 +38,43 @@ def while_loading() -> Iterator[None]:
 
 
 @contextmanager
-def for_pytorch(title: str) -> Iterator[None]:
+def for_pytorch(title: str, sort: str = session.TRANSLATE) -> Iterator[None]:
     """Waits before the imports of a page that needs PyTorch, and then runs the page again from its start.
 
     Args:
         title: the title of the page.
+        sort: the sort of models that the page shows.
     """
     if not catalogue.loading().done:
-        frame.open_page(title)
+        frame.open_page(title, sort)
         with while_loading():
             catalogue.loading().wait()
         st.rerun()
     yield
+
+
+class Teller:
+    """Tells the visitor, in one place on the page, how far a run of a model has come.
+
+    Args:
+        name: the name of the model.
+        does: what the model does, such as `Translating`.
+    """
+
+    def __init__(self, name: str, does: str) -> None:
+        self._name, self._does = name, does
+        self._place, self._last = st.empty(), time.monotonic()
+
+    def loads(self) -> None:
+        self._place.progress(0, loads(self._name))
+
+    def wrote(self, count: int, token: str) -> None:
+        if time.monotonic() - self._last > _PROGRESS_EVERY:
+            self._last = time.monotonic()
+            word = plain(labels.display(token))
+            text = f"{self._does}: {count} token{'s' * (count != 1)} so far, the last one {word}"
+            self._place.progress(min(0.98, 1 - 0.98**count), text)
+
+    def end(self) -> None:
+        """Clears the place."""
+        self._place.empty()

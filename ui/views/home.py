@@ -65,8 +65,8 @@ def show(opened: Opened) -> None:
 
     def below(now: State, looks: Looks) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            display.popover(catalogue.KINDS, now)
-            display.tables(lambda: [looks[kind].read() for kind in catalogue.KINDS])
+            display.popover(opened.kinds, now)
+            display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             pickers.seen("What am I seeing?", _SEEING, _FORMULA)
             take_home(scene)
             st.caption("A weight says how much was read, not how much it mattered.", width="content")
@@ -74,7 +74,7 @@ def show(opened: Opened) -> None:
     scene = Scene(
         LAYOUT,
         opened,
-        catalogue.KINDS,
+        opened.kinds,
         lambda now, looks: {"next": _next(opened)},
         below,
         _TOUR,

@@ -3,8 +3,10 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
+from random_models import random_language_model
 
-from transformer import Translator
+from transformer import TextGenerator, Translator
+from transformer.text.vocabulary import Tokenizer
 from ui.address.parameters import State
 from ui.linked_view import Cursor
 from ui.maps.looking import Looking, cells_of, looks_of, reading_of
@@ -67,3 +69,17 @@ def test_nothing_below_a_page_can_change_what_is_looked_at(opened: Opened):
     for field in fields(Looking):
         with pytest.raises(AttributeError):
             setattr(look, field.name, None)
+
+
+def test_a_run_without_a_source_is_looked_at_in_the_decoder_alone(tokenizer: Tokenizer):
+    model = random_language_model(vocab_size=tokenizer.vocab_size)
+    run = TextGenerator(model, tokenizer, name="writer").force("one two three")
+    opened = Opened(Asked("writer", "", "greedy", "one two three"), run, None)
+    looks = looks_of(opened, State(decoder=(1, 0), step=2))
+    assert tuple(looks) == opened.kinds == ("decoder",)
+    look = looks["decoder"]
+    assert look.cell == (2, 2)
+    assert look.tokens == (run.decoder_input_tokens, run.decoder_input_tokens)
+    assert look.lengths == look.read().weights.shape
+    assert opened.glosses == {}
+    assert opened.first_step == 0

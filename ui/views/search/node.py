@@ -18,7 +18,6 @@ from ui.maps import display, going_on
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
-from ui.server import catalogue
 from ui.server.opened import Opened
 
 _LAYOUT = Layout(
@@ -65,15 +64,15 @@ def view(opened: Opened, beside: Callable[[State, Looks], None] | None = None) -
 
     def below(now: State, looks: Looks) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            display.popover(catalogue.KINDS, now)
-            display.tables(lambda: [looks[kind].read() for kind in catalogue.KINDS])
+            display.popover(opened.kinds, now)
+            display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             pickers.seen("What am I seeing?", _SEEING)
             take_home(scene)
 
     scene = Scene(
         _LAYOUT,
         opened,
-        catalogue.KINDS,
+        opened.kinds,
         lambda now, looks: {"next": _next(opened)},
         below,
         beside=beside,
