@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from figures.base.style import SCALES
-from transformer.model.config import ENCODINGS
+from transformer.model.config import ENCODINGS, SCORE_RULES
 from transformer.model.interventions import Intervention, read_text, write_text
 from ui.address.listed import Off, read_off, write_off
 from ui.address.values import (
@@ -143,6 +143,7 @@ class State:
         born: the head of that run.
         play: whether its snapshots are shown one after the other.
         prompt: the text on the page Language model.
+        score: the score of the recurrent twin on the page Recurrent; None lets the app choose.
     """
 
     text: str | None = None
@@ -214,6 +215,7 @@ class State:
     born: Head | None = None
     play: bool = False
     prompt: str | None = None
+    score: str | None = None
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other", "prompt")
@@ -261,6 +263,7 @@ PAGE_OWN = (
     "born",
     "play",
     "prompt",
+    "score",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 PLACE = ("model", "step", "source", "encoder", "decoder", "cross", "changes", "off", "target", "prompt")
@@ -350,6 +353,7 @@ PARAMETERS: dict[str, Parameter] = {
     "born": _HEAD,
     "play": _YES,
     "prompt": Parameter(),
+    "score": Parameter(one_of(*SCORE_RULES)),
 }
 
 
