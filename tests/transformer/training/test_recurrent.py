@@ -38,7 +38,7 @@ def command(folder: Path, score: str, *more: str) -> list[str]:
 @pytest.mark.parametrize("score", get_args(Score))
 def test_a_twin_of_every_score_learns_to_reverse_three_words(score: str, tmp_path: Path):
     run = tmp_path / "run"
-    more = ["--steps", "160", "--warmup", "20", "--learning-rate", "1e-2", "--evaluate-every", "160"]
+    more = ["--steps", "250", "--warmup", "20", "--learning-rate", "1e-2", "--evaluate-every", "250"]
     assert main(command(tmp_path, score, *more, "--output", str(run))) == 0
     opened = load_translator(run)
     assert isinstance(opened.model, Recurrent)
