@@ -161,7 +161,7 @@ def test_what_is_shipped_beside_a_model_was_measured_on_it(directory: Path):
 @pytest.mark.skipif(not SHIPPED, reason="the bundled models are not here")
 def test_the_first_model_comes_with_everything_and_the_app_s_files_are_its_own():
     directory = ASSETS / "models" / "en-de"
-    made_from_data = {*MEASURED, "means.safetensors", "README.md"} - {HISTORY_FILE}
+    made_from_data = {*MEASURED, "means.safetensors", "README.md"} - {HISTORY_FILE, LANGUAGE_FILE}
     assert set(marks(directory)) - {HISTORY_FILE} == made_from_data
     assert read_json(ASSETS / "examples.json")["digests"] == model_digests(directory)
     assert load_maps(ASSETS / "first.npz").digests == model_digests(directory)
