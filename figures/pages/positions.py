@@ -24,6 +24,7 @@ LOOKS = {
     "bilinear": ("#CC79A7", "solid", "square"),
     "dot": ("#56B4E9", "dash", "diamond-open"),
     "local": ("#CC79A7", "dash", "square-open"),
+    "Transformer": ("#E69F00", "solid", "circle"),
 }
 """Colour, line and symbol of each twin: no attention kind's hue, and distinct even without colour."""
 NAMES = {
@@ -31,10 +32,6 @@ NAMES = {
     "t5": "T5 buckets",
     "alibi": "ALiBi",
     "postnorm": "sinusoidal (post-norm)",
-    "additive": "recurrent, additive",
-    "bilinear": "recurrent, bilinear",
-    "dot": "recurrent, dot",
-    "local": "recurrent, local",
 }
 """Display names of twins whose folder has another name."""
 _OTHER = ("#999999", "dashdot", "cross")

@@ -152,7 +152,7 @@ def _tokens(names: Sequence[str]) -> dict[str, Any]:
         "tickmode": "array",
         "tickvals": list(shown),
         "ticktext": [names[i] for i in shown],
-        "tickfont": {"size": 11 if len(names) <= 24 else 9},
+        "tickfont": {"size": 12 if len(names) <= 24 else 9},
         "tickangle": -60,
         "range": [-0.6, len(names) - 0.4],
         "showgrid": False,

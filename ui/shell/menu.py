@@ -38,8 +38,8 @@ GROUPS: dict[str, tuple[Page, ...]] = {
         Page("pages/training.py", "Training", ":material/model_training:"),
         Page("pages/positions.py", "Positions", ":material/straighten:"),
         Page("pages/masks.py", "Masks", ":material/grid_off:"),
-        Page("pages/recurrent.py", "Recurrent", ":material/replay:"),
     ),
+    "Other models": (Page("pages/recurrent.py", "Recurrent", ":material/replay:"),),
     "Experiments": (
         Page("pages/what_if.py", "What if", ":material/science:"),
         Page("pages/compare.py", "Compare", ":material/difference:"),

@@ -114,7 +114,7 @@ def _about(arguments: argparse.Namespace, twins: Twins) -> Json:
     folders = {name: arguments.models / name for name in twins} | {_reference(twins): arguments.reference}
     models = {
         name: {
-            "architecture": twin.config.architecture,
+            "recurrent": isinstance(twin.config, RecurrentConfig),
             "parameters": count_parameters(twin.model),
             "bytes": (folders[name] / WEIGHTS_FILE).stat().st_size,
             "digests": model_digests(folders[name]),

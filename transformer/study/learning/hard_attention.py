@@ -185,7 +185,7 @@ class Learner:
     def _step(self) -> None:
         given = texts(self._task, self._batches)
         self._optimizer.zero_grad()
-        self._objective(given).backward()
+        torch.autograd.backward(self._objective(given))
         self._optimizer.step()
 
     def _objective(self, given: Texts) -> Tensor:

@@ -27,8 +27,8 @@ def alignment_errors(twins: Twins, gold: Sequence[GoldPair], baseline: str) -> J
         head, from 0), of how many it is the best, and the ``error`` as ``bootstrap.compare`` gives it.
     """
     collected = {name: align_gold(twin, gold) for name, twin in twins.items()}
-    rows = {named: _of_rows(collected, gold, named, baseline) for named in ERRORS.values()}
-    return {"pairs": len(gold), "diagonal": rounded(score(map(diagonal, gold), gold).aer), **rows}
+    found: Json = {named: _of_rows(collected, gold, named, baseline) for named in ERRORS.values()}
+    return {"pairs": len(gold), "diagonal": rounded(score(map(diagonal, gold), gold).aer)} | found
 
 
 def _of_rows(

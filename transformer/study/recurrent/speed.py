@@ -70,7 +70,7 @@ def training_step(model: EncoderDecoder, length: int) -> Callable[[], object]:
 
     def step() -> None:
         own.zero_grad()
-        loss(source, target, target).backward()
+        torch.autograd.backward(loss(source, target, target))
 
     return step
 

@@ -20,6 +20,10 @@ _SEEING = (
     "but what it has written so far is in this state alone. If much is lost on the way, long sentences "
     "suffer more than short ones. Bars are 95 % intervals of the paired bootstrap."
 )
+_TABLE = (
+    "Differences from the Transformer in BLEU, on all sentences, on the shortest and on the longest, with 95 "
+    "% intervals of the paired bootstrap; an interval that holds 0 claims nothing."
+)
 _FILES = {"alignments.tsv": "the own sample", "europarl-en-de.tsv.gz": "Europarl"}
 
 
@@ -30,16 +34,18 @@ def show(_now: State) -> None:
         drawn.unmeasured("recurrent")
         return
     st.markdown(told.scores(results))
+    with st.container(key="recurrent-table"):
+        st.markdown(told.table(results))
+    st.caption(plain(_TABLE))
     left, right = st.columns(2, gap="large")
     with left:
-        st.markdown("##### By length of the sentence")
-        st.markdown(told.lengths(results))
+        st.markdown("##### BLEU by length of the sentence")
         _lengths(results, "bleu", "value", "BLEU", "BLEU of greedy translations")
     with right:
-        st.markdown("##### The loss, difference by difference")
-        st.markdown(told.falls(results))
+        st.markdown("##### Loss by length of the sentence")
         what = "Loss of the reference, difference from the Transformer (below 0 is better)"
         _lengths(results, "loss", "difference", "nats per token, difference", what)
+    st.markdown(told.falls(results))
     _alignments(results)
     st.caption(plain(told.sizes(results)))
     with st.container(horizontal=True, gap="small"):
@@ -51,7 +57,7 @@ def _lengths(results: Json, measure: str, part: str, title: str, what: str) -> N
     groups = results["lengths"]["groups"]
     names = [f"{each['first']} to {each['last']}" for each in groups]
     counts = "; ".join(f"{n}: {each['sentences']:,} sentences" for n, each in zip(names, groups, strict=True))
-    found = series(groups, measure, part)
+    found = {told.shown(name, results): cells for name, cells in series(groups, measure, part).items()}
     drawn.draw(
         f"length-{measure}",
         lambda: measured_groups(names, found, ("tokens of the source", title)),
@@ -96,14 +102,12 @@ def _alignments(results: Json) -> None:
     for column, (file, found) in zip(st.columns(2, gap="large"), results["alignments"].items(), strict=False):
         name = next((text for end, text in _FILES.items() if file.endswith(end)), file)
         with column:
-            st.markdown(
-                f"On {plain(name)} ({found['pairs']} pairs): {told.aligns(found, results['reference'])}"
-            )
-            _errors(name, found)
+            st.markdown(f"On {plain(name)} ({found['pairs']} pairs): {told.aligns(found, results)}")
+            _errors(name, found, results)
 
 
-def _errors(name: str, found: Json) -> None:
-    cells = {model: _best(found, model) for model in found["predicted"]}
+def _errors(name: str, found: Json, results: Json) -> None:
+    cells = {told.shown(model, results): _best(found, model) for model in found["predicted"]}
     drawn.draw(
         f"alignment {name}",
         lambda: dots(cells, "alignment error rate, %", 1, " %"),

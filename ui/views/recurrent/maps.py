@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -30,7 +30,7 @@ _SIZE, _CELLS = 440, 40
 _SEEING = (
     "Each row is a token that a model predicts, each column a source token that it may read; both maps share "
     "one scale. The recurrent decoder has one state and one head: the row is its whole look at the source. "
-    "The Transformer has many heads, and one of them is shown. Amber strokes are centres that local "
+    "The Transformer has many heads, and one of them is shown. Purple strokes are centres that local "
     "attention predicts."
 )
 
@@ -48,19 +48,23 @@ def show(now: State) -> None:
 def _part(score: str) -> None:
     now = session.current()
     score = twins.score_of(now) or score
-    controls = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        twins.pick(score)
+        pickers.seen("What am I seeing?", _SEEING)
+        _elsewhere(now, score)
     one = twins.side(now, f"{catalogue.RECURRENT}/{score}")
     other = twins.side(now, twins.REFERENCE) if twins.REFERENCE in catalogue.available() else None
     row = _row(now, one)
-    with controls:
-        _controls(score, one, other, row)
     sides = [one] if other is None else [one, other]
-    st.markdown("  \n".join(f"{_name(each)}: **{plain(each.run.text)}**" for each in sides))
-    rows = [row, None if other is None else _counterpart(one, other, row)]
+    st.markdown("  \n".join(f"{told.name(each)}: **{plain(each.run.text)}**" for each in sides))
+    rows = [row]
+    rows += [] if other is None else [counterpart(one.run.target_tokens, other.run.target_tokens, row)]
     st.markdown(told.looks([(each, at) for each, at in zip(sides, rows, strict=False)]))
     with st.container(horizontal=True, gap="medium"):
         for each, at in zip(sides, rows, strict=False):
-            _map(each, at)
+            with st.container(width=_SIZE, gap="xsmall"):
+                _control(each, at, each is one)
+                _map(each, at)
     st.caption(plain(told.sizes(measured())))
     scores.show(one, row, now.source)
 
@@ -73,30 +77,37 @@ def _row(now: State, one: Side) -> int:
     return one.opened.first_step if step is None else step
 
 
-def _controls(score: str, one: Side, other: Side | None, row: int) -> None:
-    twins.pick(score)
-    with st.container(width=230):
-        pickers.row_picker(one.opened, "cross", row)
-    if other is not None:
-        with st.container(width=230):
-            pickers.head_picker("cross", other.head, other.model)
-    pickers.seen("What am I seeing?", _SEEING)
+def _elsewhere(now: State, score: str) -> None:
     st.page_link(
         "app.py",
         label="Open this twin on Translate",
         icon=":material/translate:",
-        query_params=link(session.current(), model=one.model),
+        query_params=link(now, model=f"{catalogue.RECURRENT}/{score}"),
     )
 
 
-def _counterpart(one: Side, other: Side, row: int) -> int | None:
-    """The row of the other translation that stands for the same token; None if there is none."""
-    pairs = align_tokens(one.run.target_tokens, other.run.target_tokens)
-    return next((j for i, j in pairs if i == row), None)
+def _control(each: Side, row: int | None, moves: bool) -> None:
+    """The name of a side beside its control: the row of the cursor, or the head."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{plain(told.name(each))}**", width="stretch")
+        with st.container(width=220):
+            if moves:
+                pickers.row_picker(each.opened, "cross", row or 0)
+            else:
+                pickers.head_picker("cross", each.head, each.model)
 
 
-def _name(each: Side) -> str:
-    return told.name(each)
+def counterpart(first: Sequence[str], second: Sequence[str], row: int) -> int | None:
+    """The place of the same token in another translation; None if there is none.
+
+    Args:
+        first: the tokens of one translation.
+        second: those of the other.
+        row: the place in the first, from 0.
+    """
+    same = [i for i, token in enumerate(second) if token == first[row]]
+    aligned = next((j for i, j in align_tokens(first, second) if i == row), None)
+    return aligned if aligned in same else next(iter(same), None)
 
 
 def view_of(each: Side, row: int | None) -> HeadView:
@@ -116,12 +127,11 @@ def _map(each: Side, row: int | None) -> None:
         f"{captions.window_note(view.window, lengths)} · {each.model} · {badge['text']}"
     )
     name = "recurrent" if view.reach or view.score != "scaled_dot" else "transformer"
-    with st.container(width=_SIZE, gap="xsmall"):
-        st.markdown(f"**{plain(told.name(each))}**")
-        config = {"displayModeBar": False}
+    config = {"displayModeBar": False}
+    with st.container(key=f"recurrent-map-{name}"):
         st.plotly_chart(draw(), width="content", key=f"recurrent.{name}", config=config, alt=caption)
-        st.caption(plain(caption), help=str(badge["title"]))
-        export.picture(f"cross {name}", draw, caption)
+    st.caption(plain(caption), help=str(badge["title"]))
+    export.picture(f"cross {name}", draw, caption)
 
 
 def drawing(view: HeadView, row: int | None) -> Callable[[], go.Figure]:

@@ -60,7 +60,8 @@ def show(one: Side, row: int, source: int | None) -> None:
         st.caption(_PAPERS[config.score])
     with right:
         st.markdown(_told(one, row, key, terms, float(weights[key])))
-        st.markdown(table(terms))
+        with st.container(key="recurrent-terms"):
+            st.markdown(table(terms))
 
 
 def _key(one: Side, key: int) -> None:
@@ -80,7 +81,8 @@ def _told(one: Side, row: int, key: int, terms: ScoreTerms, weight: float) -> st
     told, read = (plain(quote(token)) for token in tokens)
     start = f"Query: the state that predicts **{told}**. Key: **{read}**. Score **{_n(terms.score)}**"
     if terms.centre is None:
-        return f"{start}, weight **{weight:.3f}**."
+        total = labels.number(terms.log_total)
+        return f"{start}, weight exp({_n(terms.score)} − {total}) = **{weight:.3f}**: {total} is log Σ exp."
     centre = f"its centre is position {labels.number(terms.centre + 1, '.1f')}"
     if weight == 0:
         place = f"position {labels.count(key)}"

@@ -39,31 +39,35 @@ def show(_now: State) -> None:
         what = (
             f"Forward and backward pass of {speed['positions']:,} target tokens, sources as long as targets"
         )
-        _speed(speed, "training", what)
+        _speed(results, "training", what)
     with right:
         st.markdown("##### Writing: one token after another")
         what = "Greedy decoding with a cache, one sentence, without the encoder"
-        _speed(speed, "writing", what)
-    st.markdown(told.within(speed, reference))
+        _speed(results, "writing", what)
+    st.markdown(told.within(results))
     st.caption(plain(told.sizes(results)))
     with st.container(horizontal=True, gap="small"):
         pickers.seen("What am I seeing?", _SEEING)
         drawn.how(results)
 
 
-def _speed(speed: Json, kind: str, what: str) -> None:
-    found = {name: _cells(values) for name, values in speed[kind].items()}
+def _speed(results: Json, kind: str, what: str) -> None:
+    speed = results["speed"]
+    found = {told.shown(name, results): _cells(values) for name, values in speed[kind].items()}
     machine = speed["machine"]
 
     def draw() -> go.Figure:
-        return measured_lines(speed["lengths"], found, ("tokens in the sentence", _TITLES[kind]), height=330)
+        figure = measured_lines(
+            speed["lengths"], found, ("tokens in the sentence", _TITLES[kind]), height=330
+        )
+        return figure.update_yaxes(type="linear", rangemode="tozero", dtick=None)
 
     drawn.draw(
         kind,
         draw,
         f"{what} · best of {speed['repeats']} runs, the bar ends at their median · processor time of one "
-        f"core, {machine['processor']}, float32 · logarithmic axis",
-        "; ".join(f"{twin_name(name)}: {_told(speed, kind, name)}" for name in found),
+        f"core, {machine['processor']}, float32 products",
+        "; ".join(f"{twin_name(name)}: {_told(speed, kind, name)}" for name in speed[kind]),
         lambda: table(speed, kind),
     )
 

@@ -24,42 +24,49 @@ def name(each: Side) -> str:
     """What the page calls a model."""
     config = each.run.config
     if isinstance(config, RecurrentConfig):
-        return f"recurrent, {NAMES[config.score]} score"
-    return f"Transformer, {labels.head_phrase(*each.head)}"
+        return f"recurrent twin ({NAMES[config.score]})"
+    return f"Transformer ({labels.head_phrase(*each.head)})"
 
 
 def looks(sides: Sequence[tuple[Side, int | None]]) -> str:
     """Where each model looks for the token of the cursor."""
-    return " ".join(_look(each, row) for each, row in sides)
+    (one, row), *others = sides
+    assert row is not None
+    token = f"**{plain(quote(one.run.target_tokens[row]))}**"
+    told = [f"Predicting {token}, the {plain(name(one))} puts {_look(one, row)}."]
+    for each, at in others:
+        has = f"puts {_look(each, at)}" if at is not None else "does not write this token"
+        told.append(f"The {plain(name(each))} {has}.")
+    return " ".join(told)
 
 
-def _look(each: Side, row: int | None) -> str:
-    if row is None:
-        return f"The translation of the {plain(name(each))} has no token for this one."
+def _look(each: Side, row: int) -> str:
     weights = each.run.weights("cross", *each.head)[row]
     best = int(np.argmax(weights))
-    token, on = each.run.target_tokens[row], each.run.source_tokens[best]
-    said = f"Predicting **{plain(quote(token))}**, the {plain(name(each))}"
-    told = f"{said} puts {percent(float(weights[best]))} of its weight on **{plain(quote(on))}**"
-    return told + _rest(float(weights.sum()))
+    on = plain(quote(each.run.source_tokens[best]))
+    return f"{percent(float(weights[best]))} of its weight on **{on}**{_rest(float(weights.sum()))}"
 
 
 def _rest(total: float) -> str:
     """What a row of local attention, which a Gaussian multiplies, does not give out."""
-    return "." if total > 0.995 else f" (the row sums to {total:.2f}: the Gaussian takes the rest)."
+    return "" if total > 0.995 else f" (its row sums to {total:.2f}: the Gaussian takes the rest)"
+
+
+def shown(each: str, results: Json) -> str:
+    """What tables and figures call a model: its score, or Transformer."""
+    return "Transformer" if each == results["reference"] else twin_name(each)
 
 
 def sizes(results: Json | None) -> str:
     """What should be known before one model is called better: seeds, products, sizes."""
     told = (
         "One seed each: luck alone moves such a twin by about half a BLEU. The recurrent twins were trained "
-        "with bfloat16 products, the sinusoidal twin with float32; data, pieces, batches and steps are the "
-        "same."
+        "with bfloat16 products, the Transformer with float32; data, pieces, batches and steps are the same."
     )
     if results is None:
         return told
     listed = ", ".join(
-        f"{twin_name(each)} {found['parameters'] / 1e6:.2f} M parameters ({size(found['bytes'])})"
+        f"{shown(each, results)} {found['parameters'] / 1e6:.2f} M parameters ({size(found['bytes'])})"
         for each, found in results["models"].items()
     )
     return f"{told} Sizes: {listed}."
@@ -78,52 +85,59 @@ def holds_zero(cell: Json) -> bool:
 
 
 def scores(results: Json) -> str:
-    """BLEU of all models on all sentences, and the differences from the Transformer."""
-    reference = results["reference"]
-    found = results["scores"]
+    """Which twins differ from the Transformer on all sentences, and by how much."""
+    reference, found = results["reference"], results["scores"]
     base = found[reference]["bleu"]["value"]
-    others = "; ".join(
-        f"{twin_name(each)} {gap(values['bleu']['difference'])}"
-        for each, values in found.items()
-        if each != reference
+    cells = {each: values["bleu"]["difference"] for each, values in found.items() if each != reference}
+    best = max(cells, key=lambda each: float(cells[each]["value"]))
+    told = (
+        f"On {results['sentences']:,} test sentences, the Transformer ({reference}) has "
+        f"**{base['value']:.1f} BLEU**; the best recurrent twin, **{twin_name(best)}**, differs from it by "
+        f"{gap(cells[best])}."
     )
-    return (
-        f"On {results['sentences']:,} test sentences, the {reference} Transformer has "
-        f"**{base['value']:.1f} BLEU** ({base['low']:.1f} to {base['high']:.1f}). Differences from it: "
-        f"{others}."
-    )
+    unsure = [twin_name(each) for each, cell in cells.items() if holds_zero(cell)]
+    return told + (f" The interval holds 0 for {', '.join(unsure)}." if unsure else "")
 
 
-def lengths(results: Json) -> str:
-    """What becomes of the differences from short sentences to long ones."""
-    reference, groups = results["reference"], results["lengths"]["groups"]
-    first, last = groups[0], groups[-1]
-    told = [
-        f"{twin_name(each)} {gap(first['models'][each]['bleu']['difference'])} in the shortest, "
-        f"{gap(last['models'][each]['bleu']['difference'])} in the longest"
-        for each in first["models"]
-        if each != reference and each in last["models"]
-    ]
-    return (
-        f"Sources of {first['first']} to {first['last']} tokens ({first['sentences']:,} sentences) against "
-        f"those of {last['first']} to {last['last']} ({last['sentences']:,}), difference in BLEU from the "
-        f"Transformer: {'; '.join(told)}. An interval that holds 0 claims nothing."
-    )
+def table(results: Json) -> str:
+    """All models in Markdown: size, BLEU, and differences from the Transformer on short and long "
+    "sentences."""
+    groups = results["lengths"]["groups"]
+    ends = groups[0], groups[-1]
+    names = [f"{each['first']} to {each['last']} tokens" for each in ends]
+    head = ("model", "parameters", "file", "BLEU", "difference", *(f"difference, {name}" for name in names))
+    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
+    for each, facts in results["models"].items():
+        parts = [results["scores"][each], *(group["models"][each] for group in ends)]
+        lines.append(
+            [
+                shown(each, results),
+                f"{facts['parameters'] / 1e6:.2f} M",
+                size(facts["bytes"]),
+                f"{parts[0]['bleu']['value']['value']:.1f}",
+                *(gap(part["bleu"]["difference"]) if "difference" in part["bleu"] else "" for part in parts),
+            ]
+        )
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def falls(results: Json) -> str:
-    """How much of a difference in loss grows with the length, for the losses, whose intervals are narrow."""
+    """What becomes of the difference in loss from short sentences to long ones: its intervals are narrow."""
     reference, groups = results["reference"], results["lengths"]["groups"]
-    parts = []
-    for each in groups[0]["models"]:
-        if each == reference:
-            continue
-        ends = [group["models"][each]["loss"]["difference"] for group in (groups[0], groups[-1])]
-        parts.append(f"{twin_name(each)} {gap(ends[0], 2)} → {gap(ends[1], 2)}")
-    return f"Difference in loss (nats per token, above 0 is worse), shortest → longest: {'; '.join(parts)}."
+    first, last = groups[0], groups[-1]
+    ends = {
+        each: [group["models"][each]["loss"]["difference"] for group in (first, last)]
+        for each in first["models"]
+        if each != reference and each in last["models"]
+    }
+    parts = [f"{twin_name(each)} {gap(a, 2)} → {gap(b, 2)}" for each, (a, b) in ends.items()]
+    return (
+        f"Difference in loss from the Transformer, sentences of {first['first']} to {first['last']} tokens → "
+        f"those of {last['first']} to {last['last']} (nats per token): {'; '.join(parts)}."
+    )
 
 
-def aligns(found: Json, reference: str) -> str:
+def aligns(found: Json, results: Json) -> str:
     """Alignment errors on one file of hand-made links."""
     parts = []
     for each in found["predicted"]:
@@ -131,7 +145,7 @@ def aligns(found: Json, reference: str) -> str:
         best = min(rows, key=rows.__getitem__)
         heads = found[best][each]["heads"]
         chosen = f", best of {heads} heads" if heads > 1 else ""
-        parts.append(f"{twin_name(each)} {percent(rows[best])} (row that {_ROWS[best]}{chosen})")
+        parts.append(f"{shown(each, results)} {percent(rows[best])} (row that {_ROWS[best]}{chosen})")
     return f"{'; '.join(parts)}. The diagonal alone has {percent(found['diagonal'])}."
 
 
@@ -154,16 +168,17 @@ def _span(values: Sequence[float]) -> str:
     return f"× {low}" if low == high else f"× {low} to {high}"
 
 
-def within(speed: Json, reference: str) -> str:
-    """How much faster each way is inside one model: a whole target in training, one token at a time."""
+def within(results: Json) -> str:
+    """What a token costs when it is written, against one that is trained on, inside each model."""
+    speed = results["speed"]
     at = len(speed["lengths"]) - 1
     told = []
     for each in speed["training"]:
         trained = 1000 / speed["training"][each]["best"][at]
-        told.append(f"{twin_name(each)} {speed['writing'][each]['best'][at] / trained:.1f}")
+        told.append(f"{shown(each, results)} {speed['writing'][each]['best'][at] / trained:.1f}")
     return (
-        f"A written token costs this many times a trained one (forward and backward, "
-        f"{speed['lengths'][at]} tokens): {', '.join(told)}."
+        f"How many times the time of a trained token (forward and backward) a written one takes, at "
+        f"{speed['lengths'][at]} tokens: {', '.join(told)}."
     )
 
 
