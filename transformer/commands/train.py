@@ -6,6 +6,7 @@ import argparse
 import sys
 from dataclasses import fields, replace
 from itertools import chain
+from pathlib import Path
 
 import torch
 
@@ -21,16 +22,22 @@ from transformer.commands.training.running import (
     run_on,
 )
 from transformer.model.config import TransformerConfig
+from transformer.model.language_model import LanguageModel
 from transformer.model.transformer import Transformer
 from transformer.storage.card import training_card
+from transformer.storage.description import TOKENIZER_FILE
+from transformer.storage.directory import load_checkpoint
+from transformer.storage.files import CheckpointError
 from transformer.text.links import read_gold
 from transformer.text.pairs import DataError, both_sides
+from transformer.text.vocabulary import Tokenizer
 from transformer.training.augment import MAKERS
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
 from transformer.training.guided import with_links
 from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, Preset, preset_name
+from transformer.training.pretrained import take_encoder
 from transformer.training.runs.files import Exported
 from transformer.training.runs.leash import Leash
 from transformer.training.runs.quality import greedy_bleu
@@ -83,6 +90,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out pairs with more than N tokens on a side",
     )
     parser.add_argument(
+        "--encoder-from",
+        type=Path,
+        metavar="DIR",
+        help="begin with a language model as the encoder: same pieces (--tokenizer) and sizes",
+    )
+    parser.add_argument(
         "--links",
         nargs="+",
         default=[],
@@ -127,6 +140,8 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
     exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
     config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
     model = Transformer(config).to(device)
+    if arguments.encoder_from is not None:
+        take_encoder(model, _language_model(arguments.encoder_from, exported.tokenizer))
     trainer = Trainer(model, data, options, workers)
     exported.card = exported.card or _card(arguments, model)
     return advance(arguments, trainer, exported, valid, leash, resume, quality)
@@ -168,6 +183,23 @@ def _data(
         )
     quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
     return exported, data, valid, quality
+
+
+def _language_model(path: Path, tokenizer: Tokenizer) -> LanguageModel:
+    """The language model that becomes the encoder.
+
+    Raises:
+        CheckpointError: It is missing or damaged, or is of another sort.
+        ValueError: Its pieces are others.
+    """
+    found = load_checkpoint(path)
+    if not isinstance(found.model, LanguageModel):
+        raise CheckpointError(f"{path} holds no language model; --encoder-from needs one.")
+    if found.tokenizer.pieces(range(found.config.vocab_size)) != tokenizer.pieces(
+        range(tokenizer.vocab_size)
+    ):
+        raise ValueError(f"{path} has other pieces; give its {TOKENIZER_FILE} with --tokenizer.")
+    return found.model
 
 
 def _card(arguments: argparse.Namespace, model: Transformer) -> str:

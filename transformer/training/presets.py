@@ -74,6 +74,18 @@ LANGUAGE_MODELS: dict[str, Preset] = {
         },
         options={"steps": 10_000, "learning_rate": 2e-3, "label_smoothing": 0.0, "evaluate_every": 1000},
     ),
+    "lm-twin": Preset(
+        sizes={
+            "vocab_size": 4000,
+            "d_model": 112,
+            "d_ff": 384,
+            "n_heads": 4,
+            "n_layers": 3,
+            "dropout": 0.0,
+            "positions": "rotary",
+        },
+        options=_TWIN_OPTIONS | {"label_smoothing": 0.0},
+    ),
     "lm-tiny": Preset(
         sizes={"vocab_size": 400, "d_model": 32, "d_ff": 64, "n_heads": 4, "n_layers": 2},
         options={
