@@ -20,17 +20,20 @@ export class Strips {
   }
 
   strip(side, strips) {
-    const look = { role: "group", "aria-label": `${side} tokens`, dir: strips.direction[side] };
+    const name = strips.sides[side];
+    const look = { role: "group", "aria-label": `${name} tokens`, dir: strips.direction[side] };
     const line = element("div", `lv-strip lv-strip-${side}`, undefined, look);
-    line.append(element("span", "lv-side", side), ...strips[side].map((chip) => this.chip(side, chip)));
+    line.append(element("span", "lv-side", name), ...strips[side].map((chip) => this.chip(side, chip)));
+    if (side === "target") for (const chip of this.chips.target.slice(0, strips.given)) give(chip);
     return line;
   }
 
-  chip(side, { text, first, last, gap, special, index, gloss }) {
+  chip(side, { text, first, last, gap, special, index, gloss, shade, title }) {
     const node = element("button", "lv-chip", undefined, { type: "button", tabindex: "-1" });
     node.append(element("bdi", "lv-word", text));
     if (index) node.firstChild.append(element("sub", "", index));
     if (gloss) node.append(glossed(gloss));
+    if (shade !== undefined) darken(node, shade, title);
     node.classList.toggle("lv-gap", gap);
     node.classList.toggle("lv-special", special);
     node.addEventListener("click", () => this.view.guard(() => this.clicked(side, first)));
@@ -67,6 +70,19 @@ export class Strips {
       for (const chip of chips) chip.classList.toggle("lv-hovered", under.has(chip));
     }
   }
+}
+
+// Marks a token that was given to the model, and not written by it.
+function give(chip) {
+  chip.classList.add("lv-given");
+  chip.title = "given in the prompt";
+}
+
+// Shades a token by a share of the full colour.
+function darken(chip, share, title) {
+  chip.classList.add("lv-shade");
+  chip.style.setProperty("--share", `${Math.round(100 * share)}%`);
+  chip.title = title;
 }
 
 // A source word under a target word; its origin says whether an example or a head of the model gave it.

@@ -20,6 +20,7 @@ from urllib.parse import urlencode
 
 import gated_app
 import pytest
+from app_pages import write_language_model
 from closed_form import CASES
 from headless import CHROMIUM
 from hub_server import HubServer, running_hub
@@ -150,6 +151,7 @@ def models(
         (folder / name).symlink_to(path)
     model = translator.model
     save_checkpoint(folder / "random", model.config, model.state_dict(), translator.tokenizer)
+    write_language_model(folder, translator.tokenizer)
     return folder
 
 

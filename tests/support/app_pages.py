@@ -9,9 +9,11 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 from closed_form import CASES
+from random_models import random_language_model
 from streamlit.testing.v1 import AppTest
 
 from transformer.storage.directory import save_checkpoint
+from transformer.text.vocabulary import Vocabulary
 from transformer.translate.translator import Translator
 from ui.shell import menu
 
@@ -44,7 +46,16 @@ def write_app_models(folder: Path, closed_form: dict[str, Path], translator: Tra
         (folder / name).symlink_to(path)
     state = translator.model.state_dict()
     save_checkpoint(folder / "random", translator.config, state, translator.tokenizer, heads=HEADS)
+    write_language_model(folder, translator.tokenizer)
     return folder
+
+
+def write_language_model(folder: Path, tokenizer: Vocabulary) -> Path:
+    """The directory of a random language model among a visitor's own models."""
+    model = random_language_model(vocab_size=tokenizer.vocab_size, trained_length=30)
+    path = folder / "language" / "writer"
+    save_checkpoint(path, model.config, model.state_dict(), tokenizer)
+    return path
 
 
 def run(page: str = "app.py", **params: str | list[str]) -> AppTest:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 import plotly.graph_objects as go
@@ -167,7 +168,12 @@ def seen(title: str, text: str, formula: str | None = None) -> None:
             st.latex(formula)
 
 
-def variants(choices: dict[str, str], now: str | None, sentences: dict[str, str] | None = None) -> None:
+def variants(
+    choices: dict[str, str],
+    now: str | None,
+    sentences: dict[str, str] | None = None,
+    fresh: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """A switch between the variants of a page, with one sentence about each.
 
     Args:
@@ -175,12 +181,13 @@ def variants(choices: dict[str, str], now: str | None, sentences: dict[str, str]
             leaves out.
         now: that value.
         sentences: what each variant shows.
+        fresh: other values of the state with which a variant begins.
     """
     usual = next(iter(choices))
     value = now if now in choices else usual
 
     def take(chosen: str) -> None:
-        session.change(view=None if chosen == usual else chosen)
+        session.change(**{**fresh, "view": None if chosen == usual else chosen})
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ui.linked_view.component import Layout, feed, mount
 from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
 from ui.linked_view.feeds import (
+    SIDES,
     bars_feed,
     choice,
     colour_note,
@@ -27,12 +28,14 @@ from ui.linked_view.payloads import (
     Gloss,
     LinesFeed,
     MapFeed,
+    Shade,
     StripsFeed,
     TilesFeed,
 )
 
 __all__ = [
     "EXAMPLE",
+    "SIDES",
     "BarsFeed",
     "Cursor",
     "Feed",
@@ -42,6 +45,7 @@ __all__ = [
     "Limits",
     "LinesFeed",
     "MapFeed",
+    "Shade",
     "StripsFeed",
     "TilesFeed",
     "bars_feed",

@@ -25,6 +25,7 @@ from ui.linked_view.payloads import (
     HeadFeed,
     LinesFeed,
     MapFeed,
+    Shade,
     Sides,
     Spans,
     StripsFeed,
@@ -68,6 +69,30 @@ def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> 
     ]
 
 
+SIDES = {"source": "source", "target": "target"}
+"""The usual names of the strips."""
+
+
+def shaded(shown: Sequence[dict[str, Any]], shades: Sequence[Shade]) -> list[dict[str, Any]]:
+    """Chips with the shade of their darkest token.
+
+    Args:
+        shown: the chips.
+        shades: one for each token; none leaves the chips as they are.
+    """
+    if not shades:
+        return list(shown)
+    found = [shades[chip["first"] : chip["last"] + 1] for chip in shown]
+    return [
+        {
+            **chip,
+            "shade": max(each["share"] for each in own),
+            "title": " + ".join(each["text"] for each in own),
+        }
+        for chip, own in zip(shown, found, strict=True)
+    ]
+
+
 def strips_feed(
     trace: str,
     source: Sequence[str],
@@ -77,6 +102,9 @@ def strips_feed(
     glosses: Mapping[int, Gloss] | None = None,
     tour: Sequence[Mapping[str, Any]] = (),
     claim: Mapping[str, Any] | None = None,
+    sides: Mapping[str, str] = SIDES,
+    given: int = 0,
+    shades: Sequence[Shade] = (),
 ) -> StripsFeed:
     """The strips: source and target chips, and the token names used in titles.
 
@@ -89,6 +117,9 @@ def strips_feed(
         glosses: source words under target words, by the position of the target word's first piece.
         tour: stops of the tour: `{"plot", "text", "step"}`.
         claim: what an example shows, and at which step: `{"step", "text"}`.
+        sides: names of the strips.
+        given: how many of the target tokens were given to the model, and not written by it.
+        shades: how dark each target token is; none if the strip is not shaded.
     """
     shown = {"source": source, "reads": reads, "predicts": predicts}
     return {
@@ -96,7 +127,9 @@ def strips_feed(
         "trace": trace,
         "steps": len(predicts),
         "source": chips(source),
-        "target": chips(predicts, glosses),
+        "target": shaded(chips(predicts, glosses), shades),
+        "sides": dict(sides),
+        "given": given,
         "direction": {"source": direction(source), "target": direction(predicts)},
         "names": {name: [captions.quote(token) for token in tokens] for name, tokens in shown.items()},
         "follow": list(follow),

@@ -23,14 +23,26 @@ EXAMPLE = "example"
 """Where a gloss comes from that was written for an example."""
 
 
+class Shade(TypedDict):
+    """How dark a token of the target is, from 0 to 1, and what stands behind it."""
+
+    share: float
+    text: str
+
+
 class StripsFeed(TypedDict):
-    """The token strips, and the names of tokens in titles."""
+    """The token strips, and the names of tokens in titles.
+
+    `sides` holds the names of the strips. The first `given` tokens of the target were given to the model.
+    """
 
     draw: Draw
     trace: str
     steps: int
     source: list[dict[str, Any]]
     target: list[dict[str, Any]]
+    sides: dict[str, str]
+    given: int
     direction: dict[str, str]
     names: dict[str, list[str]]
     follow: list[int]
@@ -131,7 +143,7 @@ class BarsFeed(CellFeed):
     largest: int
     spans: Spans | None
     hue: NotRequired[str]
-    ids: NotRequired[list[list[int]]]
+    ids: NotRequired[Sequence[Sequence[int | None]]]
     tried: NotRequired[list[list[int]]]
 
 

@@ -7,8 +7,8 @@ fragment. The outer fragment asks the session once what the visitor looks at, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,13 +18,31 @@ from transformer.lenses.reading import Reading, read_view
 from ui import linked_view
 from ui.address import session
 from ui.address.parameters import State
-from ui.linked_view import Feed, Layout, Limits, MapFeed, StripsFeed
+from ui.linked_view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
 from ui.maps import going_on
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 
 _KEY = "explorer"
+
+
+@dataclass(frozen=True)
+class Strips:
+    """What the token strips of a view show beside the tokens.
+
+    Attributes:
+        sides: names of the strips.
+        given: how many of the target tokens were given to the model, and not written by it.
+        shades: how dark each target token is; none if the strip is not shaded.
+    """
+
+    sides: Mapping[str, str] = field(default_factory=lambda: linked_view.SIDES)
+    given: int = 0
+    shades: Sequence[Shade] = ()
+
+
+USUAL = Strips()
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,9 @@ class Scene:
         follows: whether the part below the view shows the cursor's place, and is redrawn when that changes.
         above: draws the controls over the view.
         beside: draws what follows every step together with the view.
+        strips: what the token strips show beside the tokens.
+        go_on: gets the sentence, a step and a token id, and returns the values of the state with which the
+            model continues from there with that token.
     """
 
     layout: Layout | Callable[[State, Looks], Layout]
@@ -56,6 +77,8 @@ class Scene:
     follows: bool = False
     above: Callable[[State, Looks], None] | None = None
     beside: Callable[[State, Looks], None] | None = None
+    strips: Strips = USUAL
+    go_on: Callable[[Opened, int, int], Mapping[str, Any]] = going_on.take
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
         """The contents of the view for a state."""
@@ -116,7 +139,7 @@ def _view(scene: Scene, layout: Layout) -> None:
 def _moved(scene: Scene, layout: Layout) -> None:
     before, opened = _drawn(scene), scene.opened
     sizes = catalogue.sizes(opened.asked.model)
-    take = partial(going_on.take, opened)
+    take = partial(scene.go_on, opened)
     if session.on_linked_view(layout.view, scene.limits, sizes, take):
         st.rerun()
     if _drawn(scene) != before:
@@ -156,6 +179,9 @@ def _strips(scene: Scene, looks: Looks) -> StripsFeed:
         glosses=opened.glosses,
         tour=_tour(scene),
         claim=_claim(scene),
+        sides=scene.strips.sides,
+        given=scene.strips.given,
+        shades=scene.strips.shades,
     )
 
 

@@ -57,10 +57,31 @@ _STYLE = """
 .st-key-decoding .stSelectbox > :last-child { flex: 1 1 0; min-width: 0; }
 .st-key-decoding label { margin: 0; }
 .stMainBlockContainer:has(.lv-home) { padding-bottom: 0; }
+.lm-frame { overflow-x: auto; }
+.lm-frame table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
+.lm-frame :is(th, td) { padding: .2rem .7rem; text-align: center; white-space: nowrap; border: 0; }
+.lm-frame th { font-weight: 400; opacity: .7; }
+.lm-line { width: 100%; }
+.lm-line th { text-align: start; padding-inline-start: 0; width: 1%; }
+.lm-line td { border-inline-start: 1px solid rgb(128 128 128 / .18); }
+.lm-line tr:nth-child(3) { border-top: 1px solid rgb(128 128 128 / .35); }
+.lm-line b { font-weight: 600; }
+.lm-line small { display: block; opacity: .7; font-size: .75rem; }
+.lm-line .at { background: rgb(0 158 115 / .16); }
+.lm-sum :is(td, th) { text-align: end; }
+.lm-sum .token { text-align: start; }
+.lm-sum .weight { position: relative; min-width: 5.5rem; }
+.lm-sum i { position: absolute; inset: .3rem auto .3rem 0; width: calc(.6 * var(--share)); opacity: .55; }
+.lm-sum i { background: #009E73; }
+.lm-sum .quiet { opacity: .7; }
+.lm-sum .end td { border-top: 1px solid rgb(128 128 128 / .35); font-weight: 600; }
 .headline { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .9rem; }
 .headline h1 { padding: 0 !important; margin: 0; }
 .headline p { margin: 0; opacity: .72; }
-@media (max-width: 640px) { .stMainBlockContainer { padding: 1.6rem .9rem 2rem; } }
+@media (max-width: 640px) {
+  .stMainBlockContainer { padding: 1.6rem .9rem 2rem; }
+  .st-key-lm-title { flex-direction: column; align-items: stretch !important; }
+}
 </style>
 """
 

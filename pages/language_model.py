@@ -1,0 +1,7 @@
+"""Page: a causal language model continues a text, and what it reads at every step."""
+
+from __future__ import annotations
+
+from ui.views.language_model import page
+
+page.show()

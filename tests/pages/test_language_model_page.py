@@ -1,0 +1,230 @@
+"""The page Language model without a browser: what it draws of a prompt and of a text, and what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from app_pages import SENTENCE, array, click_menu, feeds, run, said, view, words
+from streamlit.testing.v1 import AppTest
+
+from figures.base.labels import is_special
+from transformer import TextGenerator, load_language_model
+from ui.server import catalogue
+from ui.server.language.writer import LONGEST, MORE
+from ui.views.language_model import generation, lengths, surprisal
+
+PAGE = "pages/language_model.py"
+PROMPT = "one two three"
+MODEL = "language/writer"
+
+
+@pytest.fixture(scope="module")
+def generator(app_models: Path) -> TextGenerator:
+    return load_language_model(app_models / "language" / "writer")
+
+
+def opened(**params: str) -> AppTest:
+    at = run(PAGE, **{"model": MODEL, "prompt": PROMPT, **params})
+    assert not at.exception
+    return at
+
+
+def strip(at: AppTest) -> list[str]:
+    return [chip["text"] for chip in feeds(at)["strips"]["target"]]  # type: ignore[attr-defined]
+
+
+def test_the_model_goes_on_with_the_prompt_and_the_strip_says_what_was_given(generator: TextGenerator):
+    at = opened()
+    found = generator.generate(PROMPT, max_length=len(generator.ids(PROMPT)) + MORE)
+    carried, told = feeds(at), view(at)
+    assert carried["strips"]["given"] == found.given == len(generator.ids(PROMPT))
+    assert carried["strips"]["steps"] == len(found.target_tokens)
+    assert told["strips"] == ["target"]
+    assert told["step"] == found.given
+    assert f"The {found.given} tokens of the prompt are given" in words(at)
+
+
+def test_the_map_and_the_tiles_are_those_of_the_run(generator: TextGenerator):
+    at = opened(decoder="2.1", step="1")
+    found = generator.generate(PROMPT, max_length=len(generator.ids(PROMPT)) + MORE)
+    drawn = array(json.loads(str(feeds(at)["decoder"]["figure"]))["data"][0]["customdata"])
+    np.testing.assert_allclose(drawn[..., 0], found.weights("decoder", 1, 0), atol=1e-3)
+    assert "verified" in str(feeds(at)["decoder"]["badge"])
+    assert "2 layers of 4" in str(feeds(at)["overview"]["title"])
+    assert set(view(at)["plots"]) <= set(feeds(at))
+
+
+def test_an_empty_prompt_lets_the_model_begin_by_itself(generator: TextGenerator):
+    at = opened(prompt="")
+    assert at.text_input[0].value == ""
+    assert feeds(at)["strips"]["given"] == 0
+    assert "Nothing is given" in words(at)
+    assert view(at)["step"] == 0
+
+
+def test_without_a_prompt_in_the_address_an_example_opens():
+    at = run(PAGE)
+    assert not at.exception
+    assert at.text_input[0].value == next(iter(generation.EXAMPLES.values()))
+    assert "not here" not in said(at)
+
+
+@pytest.mark.parametrize("way", ["beam-3", "sample-5"])
+def test_the_ways_of_decoding_are_those_of_translations(way: str):
+    at = opened(decode=way, top_k="5", temperature="1.2")
+    assert way in str(feeds(at)["next"]["caption"])
+    assert ("temperature 1.2, top-k 5" in str(feeds(at)["next"]["caption"])) == way.startswith("sample")
+    assert any(each.label == "Draw another sample" for each in at.button) == way.startswith("sample")
+
+
+def test_a_new_prompt_is_written_into_the_address_and_read():
+    at = opened(step="2")
+    at.text_input[0].set_value("four five").run()
+    assert not at.exception
+    assert at.query_params["prompt"] in ("four five", ["four five"])
+    assert "step" not in at.query_params
+    assert strip(at)[:2] == ["four", "five"]
+
+
+def test_a_prompt_that_is_too_long_keeps_the_page():
+    at = opened(prompt=" ".join(["one"] * (LONGEST + 1)))
+    assert f"at most {LONGEST}" in said(at).replace("\\", "")
+    assert at.text_input[0].value.startswith("one one")
+
+
+def test_a_change_of_the_run_is_made_and_told():
+    at = opened(changes="ablate_decoder_1.1_zero")
+    assert "1 change is active" in words(at)
+    assert "with 1 change" in str(feeds(at)["decoder"]["badge"])
+
+
+def test_marks_of_the_model_are_not_offered_as_the_next_token_of_a_prompt(generator: TextGenerator):
+    at = opened(prompt="")
+    found, ids = generator.generate("", max_length=MORE), feeds(at)["next"]["ids"]
+    for step, offered in zip(found.steps, ids, strict=True):
+        special = {each.token_id for each in step.alternatives if is_special(each.token)}
+        assert special.isdisjoint(offered)
+
+
+# --- a text of one's own ------------------------------------------------------------------------------------
+
+
+def test_every_token_of_a_text_has_its_surprisal(generator: TextGenerator):
+    at = opened(view="surprisal", prompt="one two two")
+    found = generator.force("one two two")
+    shades = [chip["title"] for chip in feeds(at)["strips"]["target"]]
+    assert shades == [f"{bits:.2f} bits" for bits in found.surprisals]
+    assert view(at)["step"] == int(np.argmax(found.surprisals))
+    table = at.dataframe[0].value
+    np.testing.assert_allclose(table["bits"], found.surprisals)
+    np.testing.assert_allclose(table["sum of bits"].iloc[-1], sum(found.surprisals))
+    assert f"**{sum(found.surprisals):.1f} bits** in all" in words(at)
+
+
+def test_bits_and_perplexities_of_a_text_fit_together(generator: TextGenerator):
+    run_ = generator.force("one two two")
+    found = surprisal.cost(run_)
+    assert (found.words, found.pieces) == (3, len(run_.target_tokens))
+    assert found.per_word == pytest.approx(2**found.bits_per_word)
+    assert found.per_piece == pytest.approx(2 ** (found.bits / found.pieces))
+    assert found.bits == pytest.approx(sum(run_.surprisals))
+
+
+@pytest.mark.parametrize(("bits", "told"), [(0.5, "1 in 1.4"), (3, "1 in 8.0"), (11.5, "1 in 2,900")])
+def test_a_surprisal_is_told_as_a_chance(bits: float, told: str):
+    assert surprisal.odds(bits) == told
+
+
+def test_a_text_of_nothing_cannot_be_read():
+    at = opened(view="surprisal", prompt="")
+    assert "is empty" in said(at).replace("\\", "")
+
+
+def test_as_many_predictions_come_out_as_tokens_go_in(generator: TextGenerator):
+    at = opened(view="lengths", step="2")
+    found = generator.force(PROMPT)
+    table = next(
+        each.proto.body
+        for each in at.get("html")
+        if "lm-line" in each.proto.body and "<tr>" in each.proto.body
+    )
+    rows = re.findall(r"<tr>(.*?)</tr>", table)
+    assert [row.count("<td") for row in rows] == [len(found.target_tokens)] * 4
+    assert f"{len(found.steps)} tokens in, {len(found.steps)} predictions out" in words(at)
+    assert "&lt;s&gt;" in rows[1]
+
+
+def test_the_sum_of_a_head_is_the_output_that_the_model_used(generator: TextGenerator):
+    from ui.views.language_model.sums import weighted_sum
+
+    found = generator.force(PROMPT)
+    for layer in range(2):
+        for position in range(len(found.target_tokens)):
+            view_ = found.head("decoder", layer, 1)
+            total = weighted_sum(view_, position)
+            assert total.error < 1e-5
+            np.testing.assert_allclose(total.weights.sum(), 1, atol=1e-5)
+            assert sorted([*total.shown(), *total.others()]) == list(range(position + 1))
+
+
+def test_the_numbers_on_the_page_are_those_of_the_trace(generator: TextGenerator):
+    at = opened(view="lengths", step="3", decoder="1.2")
+    output = generator.force(PROMPT).head("decoder", 0, 1).output[2]
+    table = next(each.proto.body for each in at.get("html") if "class=end" in each.proto.body)
+    ends = [re.findall(r"<td>(−?\d+\.\d+)</td>", row) for row in table.split("<tr class=end>")[1:]]
+    assert ends[0] == ends[1] == [f"{value:.3f}".replace("-", "−") for value in output[:5]]
+
+
+# --- the place of the page among the others ----------------------------------------------------------------
+
+
+def test_each_sort_of_models_keeps_its_own_place():
+    at = run(step="3", decoder="1.2")
+    click_menu(at, PAGE)
+    assert not at.exception
+    assert at.text_input[0].value == next(iter(generation.EXAMPLES.values()))
+    at.text_input[0].set_value("four five").run()
+    own = view(at)["step"]
+    click_menu(at, "pages/cross_attention.py")
+    assert not at.exception
+    assert view(at)["step"] == 2
+    assert at.text_input[0].value == SENTENCE
+    assert "prompt" not in at.query_params
+    click_menu(at, PAGE)
+    assert at.text_input[0].value == "four five"
+    assert view(at)["step"] == own
+    assert "not here" not in said(at)
+
+
+def test_an_example_gives_way_to_the_example_of_another_section_and_a_text_of_one_s_own_stays():
+    for own in (None, "four five"):
+        at = run(PAGE, **({} if own is None else {"prompt": own}))
+        next(each for each in at.segmented_control if each.label == "View").set_value("surprisal").run()
+        assert not at.exception
+        assert at.text_input[0].value == (own or next(iter(surprisal.EXAMPLES.values())))
+
+
+def test_a_language_model_is_no_translator(app_models: Path):
+    assert MODEL in catalogue.language_models()
+    assert MODEL not in catalogue.available()
+    with pytest.raises(KeyError):
+        catalogue.translator(MODEL)
+    with pytest.raises(KeyError):
+        catalogue.writer("copy")
+
+
+def test_without_a_language_model_the_page_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(catalogue, "language_models", dict)
+    at = run(PAGE)
+    assert not at.exception
+    assert "There is no language model here" in said(at)
+
+
+@pytest.mark.parametrize("section", [generation, surprisal, lengths])
+def test_the_examples_of_a_section_have_different_texts(section):
+    texts = list(section.EXAMPLES.values())
+    assert len(set(texts)) == len(texts) > 1

@@ -1,0 +1,90 @@
+"""A language model that answers as a translator does: its source is a prompt, its target a whole text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import transformer
+from transformer.generate.generation import Generation
+from transformer.model.config import LanguageModelConfig
+from transformer.model.interventions import Intervention
+from transformer.translate.translation import DecodeStep
+
+if TYPE_CHECKING:  # the catalogue of models is read before PyTorch is there
+    from transformer.model.language_model import LanguageModel
+
+MORE = 40
+"""Most tokens that a model writes after a prompt."""
+LONGEST = 200
+"""Most tokens of a text that a visitor gives."""
+
+
+class LongTextError(ValueError):
+    """A visitor's text is too long for the page."""
+
+
+class Writer:
+    """A language model for the pages.
+
+    Attributes:
+        generator: the language model with its vocabulary.
+        config: its sizes.
+        model: the network.
+        heads: contents of `heads.json`; None if the model has none.
+    """
+
+    def __init__(self, generator: transformer.TextGenerator) -> None:
+        self.generator = generator
+        self.config: LanguageModelConfig = generator.config
+        self.model: LanguageModel = generator.model
+        self.heads = generator.heads
+
+    def ids(self, text: str) -> tuple[int, ...]:
+        """Ids of a text; none for an empty one.
+
+        Raises:
+            LongTextError: the text has more than ``LONGEST`` tokens.
+        """
+        found = self.generator.ids(text)
+        if len(found) > LONGEST:
+            raise LongTextError(f"The text has {len(found):,} tokens; this page reads at most {LONGEST}.")
+        return found
+
+    def stream(
+        self,
+        text: str,
+        beam_size: int = 1,
+        *,
+        sample: transformer.Sampling | None = None,
+        capture: bool = True,
+        interventions: Iterable[Intervention] = (),
+    ) -> Iterator[DecodeStep | Generation]:
+        """Continues a prompt by at most ``MORE`` tokens; as ``TextGenerator.stream``."""
+        most = min(len(self.ids(text)) + MORE, self.config.max_positions)
+        return self.generator.stream(text, beam_size, most, sample, capture, interventions=interventions)
+
+    def force(
+        self, text: str, target: str, capture: bool = True, interventions: Iterable[Intervention] = ()
+    ) -> Generation:
+        """Reads a whole text; ``text``, the source that a translator would read, is empty.
+
+        Raises:
+            ValueError: the text is empty or too long.
+        """
+        self.ids(target)
+        return self.generator.force(target, capture, interventions=interventions)
+
+    def translate(self, text: str, beam_size: int = 1, max_length: int = MORE) -> Generation:
+        """The run on which heads are measured: the text itself, read up to a length, with nothing written."""
+        return self.generator.force(self.generator.ids(text)[:max_length])
+
+
+def load_writer(path: Path) -> Writer:
+    """Opens the language model of a directory.
+
+    Raises:
+        CheckpointError: the directory is damaged, or its model translates.
+    """
+    return Writer(transformer.load_language_model(path))

@@ -1,0 +1,41 @@
+"""Generation: the model continues a prompt, token by token."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from transformer.generate.generation import Generation
+from ui.address.values import SAMPLE
+from ui.maps.explorer import Strips
+from ui.server.opened import Opened
+from ui.views.language_model import view
+
+EXAMPLES = {
+    "a story": "When I was a child, I",
+    "agreement": "The keys to the cabinet",
+    "a place": "Yesterday I went to the",
+    "copying": "red blue green, red blue",
+    "from nothing": "",
+}
+
+
+def first(run: Generation) -> int:
+    """The step that opens first: that of the first token that the model wrote."""
+    return min(run.given, len(run.target_tokens) - 1)
+
+
+def told(run: Generation) -> str:
+    """How many tokens were given, and how many the model wrote."""
+    written = len(run.target_tokens) - run.given
+    wrote = "1 token" if written == 1 else f"{written} tokens"
+    if not run.given:
+        return f"Nothing is given: the model reads `<s>` alone and writes {wrote}."
+    given = "1 token of the prompt is" if run.given == 1 else f"{run.given} tokens of the prompt are"
+    return f"The {given} given (underlined); the model writes {wrote} after them, one by one."
+
+
+def show(opened: Opened, run: Generation) -> None:
+    """Draws the section."""
+    st.caption(told(run))
+    way = f"{run.method}, {opened.asked.drawing}" if run.method.startswith(SAMPLE) else run.method
+    view.show(opened, f"decoding: {way}", Strips(given=run.given))

@@ -1,0 +1,191 @@
+"""How the page opens: the sections, the language model, the text, and the run of the model on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from transformer.generate.generation import Generation
+from transformer.text.vocabulary import clean
+from ui.address import session
+from ui.address.parameters import State
+from ui.address.values import SAMPLE
+from ui.controls import pickers
+from ui.controls.pickers import control
+from ui.controls.text import plain
+from ui.server import catalogue, runs
+from ui.server.opened import Opened
+from ui.server.runs import Asked
+from ui.shell import changed, fitting, frame, menu, sentence, waiting
+
+TITLE = "Language model"
+SORT = "language"
+"""The sort of models of this page."""
+_MISSING = (
+    "There is no language model here. Train one with `python -m transformer train-lm --text FILE --output "
+    "models/language/NAME`."
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of the page.
+
+    Attributes:
+        label: its name in the switch.
+        told: what it shows, in a sentence.
+        examples: texts to start from by their topics; the first one opens.
+        whole: whether the model reads a whole text and writes nothing.
+        first: the step (from 0) at which a run opens.
+        show: draws it.
+    """
+
+    label: str
+    told: str
+    examples: Mapping[str, str]
+    whole: bool
+    first: Callable[[Generation], int]
+    show: Callable[[Opened, Generation], None]
+
+    def text(self, now: State) -> str:
+        """The text that a state asks for."""
+        return next(iter(self.examples.values())) if now.prompt is None else now.prompt
+
+    def asked(self, now: State, model: str, text: str) -> Asked:
+        """The run that a state asks for: the text is read as a whole, or continued."""
+        if self.whole:
+            return Asked(model, "", "greedy", clean(text), now.changes)
+        drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else runs.USUAL
+        return Asked(model, clean(text), now.decode, None, now.changes, drawing)
+
+
+def open_page(sections: Mapping[str, Section]) -> None:
+    """Draws the page.
+
+    Args:
+        sections: by the value of `view` in the address; the first one opens first.
+    """
+    now = frame.open_page(TITLE, SORT)
+    section = sections.get(now.view or "", next(iter(sections.values())))
+    model = _pick(now)
+    with st.container(horizontal=True, vertical_alignment="center", key="lm-title"):
+        st.title(TITLE, width="content")
+        if model is not None:
+            _switch(sections, section, now)
+    if model is None:
+        frame.show_notices(session.current())
+        st.info(_MISSING, icon=":material/info:")
+        return
+    text = section.text(now)
+    _box(section, text, now)
+    run = _run(section.asked(now, model, text))
+    if run is not None:
+        _fit(section, model, text, run)
+    now = session.current()
+    frame.show_notices(now, () if run is None else run.notes)
+    opened = None if run is None else Opened(section.asked(now, model, text), run, None)
+    changed.tell(now, opened)
+    if run is not None and opened is not None:
+        section.show(opened, run)
+
+
+def _pick(now: State) -> str | None:
+    """Draws the sidebar; returns the name of the chosen language model, None if there is none."""
+    with st.sidebar:
+        place = st.container()
+        menu.draw()
+    names = list(catalogue.language_models())
+    if not names:
+        return None
+    asked = None if now.model in catalogue.available() else now.model
+    name, notes = fitting.fit_model(asked, names)
+    for note in notes:
+        session.notice(note)
+    with place:
+        st.selectbox(
+            "Model",
+            names,
+            index=names.index(name),
+            format_func=lambda each: each.removeprefix(f"{catalogue.LANGUAGE}/"),
+            **control("language model", name, _take_model),
+        )
+    return name
+
+
+def _take_model(name: str) -> None:
+    session.change(model=name, decoder=None, **session.RUN)
+
+
+def _switch(sections: Mapping[str, Section], section: Section, now: State) -> None:
+    """The switch between the sections; a text of one's own stays, an example does not."""
+    own = now.prompt is not None and now.prompt not in section.examples.values()
+    pickers.variants(
+        {name: each.label for name, each in sections.items()},
+        now.view,
+        {name: each.told for name, each in sections.items()},
+        {**session.RUN, "prompt": now.prompt if own else None},
+    )
+
+
+def _take_text(text: str) -> None:
+    session.change(prompt=text, **session.FRESH)
+
+
+def _box(section: Section, text: str, now: State) -> None:
+    """The text, the way of decoding if the model writes, and the examples."""
+    box, *way, button = st.columns([8.8, 1] if section.whole else [6.2, 2.6, 1], vertical_alignment="bottom")
+    with box:
+        st.text_input(
+            "Text",
+            text,
+            label_visibility="collapsed",
+            placeholder="Type a text" if section.whole else "Nothing: the model begins from <s>",
+            **control("prompt", text, _take_text),
+        )
+    for place in way:
+        with place:
+            sentence.decoding(now)
+    with button:
+        label = "Read" if section.whole else "Go on"
+        st.button(label, type="primary", width="stretch", on_click=session.keep)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
+        st.caption("Try:", width="content")
+        for i, (label, example) in enumerate(section.examples.items()):
+            st.button(
+                label,
+                key=f"example.{i}",
+                type="tertiary",
+                on_click=_take_text,
+                args=(example,),
+                help=plain(example) or None,
+            )
+        if not section.whole:
+            sentence.draw_again(now)
+
+
+def _run(asked: Asked) -> Generation | None:
+    """The run that is asked for; None if it was refused, and the page has said why."""
+    teller = waiting.Teller(asked.model, "Reading" if asked.target is not None else "Writing")
+    try:
+        run = runs.traced(asked, teller)
+    except (ValueError, OSError) as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return None
+    finally:
+        teller.end()
+    assert isinstance(run, Generation)
+    return run
+
+
+def _fit(section: Section, model: str, text: str, run: Generation) -> None:
+    """Fits the cursor and the head to the run, and keeps what the page chose."""
+    now, sizes = session.current(), catalogue.sizes(model)
+    defaults = {kind: runs.default_head(model, kind) for kind in sizes}
+    heads, notes = fitting.fit_heads(now, sizes, defaults)
+    step, more = fitting.fit_position("step", now.step, len(run.target_tokens))
+    for note in (*notes, *more):
+        session.notice(note)
+    step = section.first(run) if step is None else step
+    session.resolve(model=model, prompt=text, step=step, source=None, **heads)

@@ -1,0 +1,100 @@
+"""The linked view of a text: the strip, the candidates for the next token, and one head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import streamlit as st
+
+from figures import next_token_spec
+from ui import linked_view
+from ui.address.parameters import State
+from ui.controls import formula, pickers
+from ui.linked_view import BarsFeed, Feed, Layout
+from ui.maps import all_heads, display, one_head
+from ui.maps.explorer import Scene, Strips, explorer
+from ui.maps.looking import Looks
+from ui.maps.take_home import take_home
+from ui.server.opened import Opened
+from ui.views.language_model import going_on
+
+KIND, VIEW = "decoder", "language_model"
+SIDES = {**linked_view.SIDES, "target": "text"}
+_SEEING = (
+    "Every token that the model has read makes a query and compares it with the keys of the tokens read so "
+    "far, its own among them. Later tokens are masked: their weights are exactly 0. A row is labelled by the "
+    "token it reads; the cursor names the token it predicts."
+)
+
+
+def show(
+    opened: Opened,
+    caption: str,
+    strips: Strips,
+    more: Mapping[str, Feed] = MappingProxyType({}),
+) -> None:
+    """Draws the view.
+
+    Args:
+        opened: the text.
+        caption: what is to be known about the candidates.
+        strips: what the strip shows beside the tokens.
+        more: further figures by name, in the place of all heads and of the row of the cursor.
+    """
+    parts, fade = tuple(more) or ("overview", "row"), opened.translation.method != "forced"
+
+    def layout(now: State, looks: Looks) -> Layout:
+        focus = one_head.focus(looks[KIND], now)
+        whole = ("whole",) if looks[KIND].is_windowed else ()
+        return Layout(VIEW, "page", ("target",), ("next", focus, *parts, *whole), focus)
+
+    def feeds(now: State, looks: Looks) -> dict[str, Feed]:
+        wanted = layout(now, looks).plots
+        found = {"next": _next(opened, caption), **more, **one_head.feeds(looks[KIND], now, fade)}
+        return {name: feed for name, feed in found.items() if name in wanted}
+
+    def below(now: State, looks: Looks) -> None:
+        _below(scene, now, looks)
+
+    scene = Scene(
+        layout,
+        opened,
+        (KIND,),
+        feeds,
+        below,
+        fade=fade,
+        largest=520,
+        above=lambda now, looks: one_head.choose(looks[KIND], now),
+        strips=replace(strips, sides=SIDES),
+        go_on=going_on.take,
+    )
+    explorer(scene)
+
+
+def _below(scene: Scene, now: State, looks: Looks) -> None:
+    look, positions = looks[KIND], scene.opened.translation.config.positions
+    left, right = st.columns([1, 1.2], gap="small", vertical_alignment="center")
+    with left:
+        if "overview" in scene.laid_out(now, looks).plots:
+            all_heads.pickers(look, now)
+    with right, st.container(horizontal=True):
+        display.tables(lambda: [look.read()])
+        told = f"{_SEEING} {formula.explained(KIND, positions)}"
+        pickers.seen("What am I seeing?", told, formula.attention(KIND, positions, masked=True))
+        take_home(scene, lambda now, looks: one_head.printed(looks[KIND], now))
+
+
+def _next(opened: Opened, caption: str) -> BarsFeed:
+    feed = linked_view.bars_feed(
+        opened.trace,
+        next_token_spec(opened.translation.steps),
+        "step",
+        "Next token",
+        "after reading “{reads}”",
+        f"click another to go on with it · the token of the text in bold · {caption}",
+        draw="race",
+    )
+    feed["ids"], feed["tried"] = going_on.offered(opened)
+    return feed
