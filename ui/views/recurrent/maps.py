@@ -57,7 +57,7 @@ def _part(score: str) -> None:
     row = _row(now, one)
     sides = [one] if other is None else [one, other]
     st.markdown("  \n".join(f"{told.name(each)}: **{plain(each.run.text)}**" for each in sides))
-    rows = [row]
+    rows: list[int | None] = [row]
     rows += [] if other is None else [counterpart(one.run.target_tokens, other.run.target_tokens, row)]
     st.markdown(told.looks([(each, at) for each, at in zip(sides, rows, strict=False)]))
     with st.container(horizontal=True, gap="medium"):
