@@ -30,6 +30,7 @@ from ui.address.values import (
     SNAPSHOTS,
     STATISTICS,
     TEMPERATURES,
+    TEXT_LENGTHS,
     TOP_KS,
     TOP_PS,
     UPDATES,
@@ -55,6 +56,7 @@ from ui.address.values import (
     read_position,
     read_rule,
     read_what_if,
+    read_word,
     whole,
     write_against,
     write_head,
@@ -142,7 +144,9 @@ class State:
         snapshot: the training step of the snapshot shown; None for the last one.
         born: the head of that run.
         play: whether its snapshots are shown one after the other.
-        prompt: the text on the page Language model.
+        prompt: the text on the page Language model; there, the first sentence of a pair (`other` the second).
+        word: the word in space that the page Language model looks at.
+        tokens: the length of text at which that page measures attention.
     """
 
     text: str | None = None
@@ -214,6 +218,8 @@ class State:
     born: Head | None = None
     play: bool = False
     prompt: str | None = None
+    word: str | None = None
+    tokens: int = 2048
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other", "prompt")
@@ -261,6 +267,8 @@ PAGE_OWN = (
     "born",
     "play",
     "prompt",
+    "word",
+    "tokens",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 PLACE = ("model", "step", "source", "encoder", "decoder", "cross", "changes", "off", "target", "prompt")
@@ -350,13 +358,15 @@ PARAMETERS: dict[str, Parameter] = {
     "born": _HEAD,
     "play": _YES,
     "prompt": Parameter(),
+    "word": Parameter(read_word),
+    "tokens": Parameter(whole(*TEXT_LENGTHS), str),
 }
 
 
 _NUMBERS = (
     *("d_model", "base", "positions", "offset"),
     *("temperature", "top_k", "top_p", "penalty", "draws", "seed"),
-    *("smoothing", "width", "warmup", "update", "snapshot"),
+    *("smoothing", "width", "warmup", "update", "snapshot", "tokens"),
 )
 """Values that are clamped to a range; if that changes a value, the page says so."""
 
