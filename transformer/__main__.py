@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         use,
         what_if,
     )
-    from transformer.commands.language import pretraining, text
+    from transformer.commands.language import pretraining, study, text
     from transformer.commands.language import train as train_lm
     from transformer.commands.language import use as use_lm
     from transformer.commands.training import adam, birth, cost, history, links
@@ -86,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     links.add_command(subparsers)
     text.add_command(subparsers)
     use_lm.add_commands(subparsers)
+    study.add_command(subparsers)
     pretraining.add_command(subparsers)
     birth.add_command(subparsers)
     cost.add_command(subparsers)

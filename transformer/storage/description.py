@@ -23,6 +23,7 @@ BACKUPS_FILE = "backups.json"
 EXPERIMENTS_FILE = "experiments.json"
 BIRTH_FILE = "birth.json"
 HISTORY_FILE = "history.json"
+LANGUAGE_FILE = "language.json"
 MEANS_FILE = "means.safetensors"
 Digests = dict[str, str]
 """SHA-256 by file."""

@@ -18,6 +18,7 @@ from transformer.storage.description import (
     FAMILIARITY_FILE,
     HEADS_FILE,
     HISTORY_FILE,
+    LANGUAGE_FILE,
     MEANS_FILE,
     PROBES_FILE,
     SCORES_FILE,
@@ -38,6 +39,7 @@ MEASURED = (
     BACKUPS_FILE,
     EXPERIMENTS_FILE,
     HISTORY_FILE,
+    LANGUAGE_FILE,
 )
 """The JSON files that measurements of a model, or of its training, write beside it."""
 DIGESTS = "digests"

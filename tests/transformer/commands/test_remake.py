@@ -13,7 +13,7 @@ from transformer.commands.arguments import percent
 from transformer.commands.remake import PARTS, parts
 from transformer.exports.maps import load_maps
 from transformer.storage.card import scores
-from transformer.storage.description import HISTORY_FILE, model_digests
+from transformer.storage.description import HISTORY_FILE, LANGUAGE_FILE, model_digests
 from transformer.storage.files import read_json
 from transformer.storage.marks import MEASURED, marks, of_another_model
 
@@ -52,7 +52,8 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 def test_every_file_is_made_and_bears_the_hash_of_the_model(made: Path):
     found = marks(made)
-    assert set(found) == {*MEASURED, "means.safetensors", "README.md"}
+    of_translators = set(MEASURED) - {LANGUAGE_FILE}
+    assert set(found) == {*of_translators, "means.safetensors", "README.md"}
     assert all(found.values())
     assert read_json(made.parents[1] / "examples.json")["digests"] == model_digests(made)
     assert load_maps(made.parents[1] / "first.npz").digests == model_digests(made)
@@ -160,7 +161,7 @@ def test_what_is_shipped_beside_a_model_was_measured_on_it(directory: Path):
 @pytest.mark.skipif(not SHIPPED, reason="the bundled models are not here")
 def test_the_first_model_comes_with_everything_and_the_app_s_files_are_its_own():
     directory = ASSETS / "models" / "en-de"
-    made_from_data = {*MEASURED, "means.safetensors", "README.md"} - {HISTORY_FILE}
+    made_from_data = {*MEASURED, "means.safetensors", "README.md"} - {HISTORY_FILE, LANGUAGE_FILE}
     assert set(marks(directory)) - {HISTORY_FILE} == made_from_data
     assert read_json(ASSETS / "examples.json")["digests"] == model_digests(directory)
     assert load_maps(ASSETS / "first.npz").digests == model_digests(directory)
