@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from transformer.model.interventions import HeadOutput, InterventionError, ablate
+from transformer.model.interventions.base import SITES
 from transformer.model.interventions.heads import OUTPUTS
 from transformer.model.sites import AttentionKind
 from transformer.translate.prepared import NO_MEANS
