@@ -38,9 +38,9 @@ from transformer.training.distributed import Workers
 from transformer.training.guided import with_links
 from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, Preset, preset_name
-from transformer.training.pretrained import take_encoder
 from transformer.training.runs.files import Exported
 from transformer.training.runs.leash import Leash
+from transformer.training.runs.pretrained import take_encoder
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.toys.tasks import LENGTH, TOYS
 from transformer.training.trainer import Quality, Trainer

@@ -82,13 +82,16 @@ class Local(Bilinear):
     """hᵀ W m near a predicted centre (Luong et al. 2015, section 3.2, "local-p").
 
     The centre is p_t = S · σ(v_pᵀ tanh(W_p h)), a position among the S tokens of the source, counted from 0.
+    Before training, v_p is 0, so that every query looks at the middle. (From a random v_p, training drove all
+    centres to the end of the source, where σ is flat, and most had not left it after 600 steps, *measured*.)
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config)
         self.reach = config.reach
         self.inner = _linear(config.d_model, config.d_model)
-        self.outer = _linear(config.d_model, 1)
+        self.outer = nn.Linear(config.d_model, 1, bias=False)
+        nn.init.zeros_(self.outer.weight)
 
     def focus(self, states: Tensor, lengths: Tensor) -> Focus:
         share = self.outer(self.inner(states).tanh()).float().sigmoid()  # (batch, queries, 1)

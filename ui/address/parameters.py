@@ -30,6 +30,7 @@ from ui.address.values import (
     SNAPSHOTS,
     STATISTICS,
     TEMPERATURES,
+    TEXT_LENGTHS,
     TOP_KS,
     TOP_PS,
     UPDATES,
@@ -55,6 +56,7 @@ from ui.address.values import (
     read_position,
     read_rule,
     read_what_if,
+    read_word,
     whole,
     write_against,
     write_head,
@@ -142,7 +144,9 @@ class State:
         snapshot: the training step of the snapshot shown; None for the last one.
         born: the head of that run.
         play: whether its snapshots are shown one after the other.
-        prompt: the text on the page Language model.
+        prompt: the text on the page Language model; there, the first sentence of a pair (`other` the second).
+        word: the word in space that the page Language model looks at.
+        tokens: the length of text at which that page measures attention.
         score: the score of the recurrent twin on the page Recurrent; None lets the app choose.
     """
 
@@ -215,6 +219,8 @@ class State:
     born: Head | None = None
     play: bool = False
     prompt: str | None = None
+    word: str | None = None
+    tokens: int = 2048
     score: str | None = None
 
 
@@ -263,6 +269,8 @@ PAGE_OWN = (
     "born",
     "play",
     "prompt",
+    "word",
+    "tokens",
     "score",
 )
 """Values that only one page reads; the links of the menu leave them out."""
@@ -353,6 +361,8 @@ PARAMETERS: dict[str, Parameter] = {
     "born": _HEAD,
     "play": _YES,
     "prompt": Parameter(),
+    "word": Parameter(read_word),
+    "tokens": Parameter(whole(*TEXT_LENGTHS), str),
     "score": Parameter(one_of(*SCORE_RULES)),
 }
 
@@ -360,7 +370,7 @@ PARAMETERS: dict[str, Parameter] = {
 _NUMBERS = (
     *("d_model", "base", "positions", "offset"),
     *("temperature", "top_k", "top_p", "penalty", "draws", "seed"),
-    *("smoothing", "width", "warmup", "update", "snapshot"),
+    *("smoothing", "width", "warmup", "update", "snapshot", "tokens"),
 )
 """Values that are clamped to a range; if that changes a value, the page says so."""
 

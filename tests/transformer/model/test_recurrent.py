@@ -5,6 +5,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
+from random_models import random_recurrent
 
 from transformer.model.config import RecurrentConfig, Score, config_from
 from transformer.model.masks import padding_mask
@@ -124,7 +125,7 @@ def by_hand(model: Recurrent, h: np.ndarray, m: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("score", SCORES)
 def test_the_whole_decoder_follows_the_formulas(score):
-    model, watcher = make(score), Watcher()
+    model, watcher = random_recurrent(score, vocab_size=30, d_model=12), Watcher()
     source, target = ids(SOURCES[0]), ids(TARGETS[0])
     with torch.no_grad():
         memory = model.encode(source)
@@ -143,6 +144,15 @@ def test_the_whole_decoder_follows_the_formulas(score):
     np.testing.assert_allclose(logits, features @ model.embedding.weight.double().numpy().T, atol=1e-4)
 
 
+def test_an_untrained_local_query_looks_at_the_middle():
+    watcher = Watcher()
+    with torch.no_grad():
+        make("local").features(ids(*SOURCES), ids(*TARGETS), watcher)
+    lengths = torch.tensor([float(len(source)) for source in SOURCES])
+    assert watcher.asked.focus is not None
+    torch.testing.assert_close(watcher.asked.focus.centres[:, 0, 0], lengths / 2)
+
+
 def test_each_half_of_the_memory_is_a_gru_of_one_direction():
     model = make("dot")
     x = torch.randn(1, 5, 12)
@@ -154,7 +164,7 @@ def test_each_half_of_the_memory_is_a_gru_of_one_direction():
 
 @pytest.mark.parametrize("score", SCORES)
 def test_a_gradient_reaches_every_parameter(score):
-    model = make(score).train().requires_grad_(True)
+    model = random_recurrent(score, vocab_size=30).train().requires_grad_(True)
     loss = model(ids(*SOURCES), ids(*TARGETS)).log_softmax(-1)[..., 20].sum()
     loss.backward()
     assert not [name for name, each in model.named_parameters() if each.grad is None or not each.grad.any()]

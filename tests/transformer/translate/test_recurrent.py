@@ -27,6 +27,10 @@ from transformer.trace.report import PLACES
 from transformer.translate.batch import run_batch
 from transformer.translate.retrace import retrace
 from transformer.translate.translator import Translator, load_translator
+from transformer.translate.wording import InputError
+from transformer.what_if.backup_heads import backup_heads
+from transformer.what_if.causal_trace import causal_trace
+from transformer.what_if.untrained import same_tokens, untrained_twin
 
 do = interventions
 TEXT, OTHER = "one two three four five", "nine ten one"
@@ -251,3 +255,16 @@ def test_in_bfloat16_it_translates_and_is_verified(
     save_checkpoint(tmp_path, recurrent.config, recurrent.model.state_dict(), tokenizer)
     found = load_translator(tmp_path, dtype="bfloat16").translate(TEXT, max_length=7)
     assert not failed(found.attention)
+
+
+def test_a_question_that_it_cannot_answer_is_refused_in_one_sentence(recurrent: Translator):
+    with pytest.raises(InterventionError, match="no encoder self-attention"):
+        backup_heads(recurrent, [TEXT], "encoder", by="zero")
+    with pytest.raises(InputError, match="no residual stream"):
+        causal_trace(recurrent, TEXT, "one two three four six")
+
+
+def test_its_untrained_twin_has_its_score(recurrent: Translator):
+    twin = untrained_twin(recurrent, 1)
+    assert twin.config == recurrent.config
+    assert not failed(same_tokens(twin, recurrent.translate(TEXT, max_length=4)).attention)
