@@ -28,6 +28,12 @@ def name(each: Side) -> str:
     return f"Transformer ({labels.head_phrase(*each.head)})"
 
 
+def title(each: Side) -> str:
+    """The same as a title; which head of the Transformer is shown stands beside it."""
+    config = each.run.config
+    return f"Recurrent twin ({NAMES[config.score]})" if isinstance(config, RecurrentConfig) else "Transformer"
+
+
 def looks(sides: Sequence[tuple[Side, int | None]]) -> str:
     """Where each model looks for the token of the cursor."""
     (one, row), *others = sides
@@ -119,6 +125,37 @@ def table(results: Json) -> str:
             ]
         )
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def grows(results: Json) -> str:
+    """Which twins lose ground to the Transformer as sentences grow, in loss, and which gain it."""
+    reference, groups = results["reference"], results["lengths"]["groups"]
+    found: dict[str, list[str]] = {"behind": [], "gains": [], "": []}
+    for each in groups[0]["models"]:
+        if each != reference and each in groups[-1]["models"]:
+            ends = (group["models"][each]["loss"]["difference"] for group in (groups[0], groups[-1]))
+            found[_trend(*ends)].append(each)
+    start = "From the shortest sentences to the longest, the loss of"
+    told = []
+    if found["behind"]:
+        told.append(f"{start} **{_listed(found['behind'])}** falls behind the Transformer's.")
+    if found["gains"]:
+        told.append(f"{start} **{_listed(found['gains'])}** gains on the Transformer's.")
+    if found[""]:
+        told.append(f"For {_listed(found[''])}, the two intervals overlap, so nothing is claimed.")
+    return " ".join(told)
+
+
+def _trend(first: Json, last: Json) -> str:
+    """Whether a difference in loss is larger at the end (behind) or smaller; empty if the intervals "
+    "overlap."""
+    if last["low"] > first["high"]:
+        return "behind"
+    return "gains" if last["high"] < first["low"] else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def falls(results: Json) -> str:
