@@ -7,8 +7,9 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from transformer.model.config import LanguageModelConfig, TransformerConfig
+from transformer.model.config import LanguageModelConfig, RecurrentConfig, TransformerConfig
 from transformer.model.language_model import LanguageModel
+from transformer.model.recurrent import Recurrent
 from transformer.model.transformer import Transformer
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -36,6 +37,12 @@ def random_language_model(seed: int = 0, scale: float = 0.3, **changes: object) 
     """A language model in ``eval()`` whose every parameter is random; as ``random_model``."""
     config = LanguageModelConfig.from_dict({**WIDTHS, "n_layers": 2, **changes})
     return randomised(LanguageModel(config), seed, scale)
+
+
+def random_recurrent(score: str, seed: int = 0, scale: float = 0.3, **changes: object) -> Recurrent:
+    """A recurrent model in ``eval()`` whose every parameter is random; as ``random_model``."""
+    sizes = {"vocab_size": 40, "d_model": 32, "reach": 2, **changes}
+    return randomised(Recurrent(RecurrentConfig.from_dict({**sizes, "score": score})), seed, scale)
 
 
 def randomised(model: Model, seed: int = 0, scale: float = 0.3) -> Model:

@@ -199,8 +199,7 @@ def report(done: str) -> None:
 
 def describe(twin: Translator) -> dict[str, Any]:
     """The settings in which twins differ."""
-    stacks = twin.model.encoder, twin.model.decoder
-    own = sum(count_parameters(stack.positions) for stack in stacks)
+    own = sum(count_parameters(twin.model.stack(side).positions) for side in twin.config.stacks)
     return {
         "positions": twin.config.positions,
         "norm": twin.config.norm,

@@ -21,12 +21,13 @@ from transformer.commands.training.running import (
     resumes,
     run_on,
 )
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig, config_from
 from transformer.model.language_model import LanguageModel
+from transformer.model.network import Network
 from transformer.model.transformer import Transformer
 from transformer.storage.card import training_card
 from transformer.storage.description import TOKENIZER_FILE
-from transformer.storage.directory import load_checkpoint
+from transformer.storage.directory import NETWORKS, load_checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.text.links import read_gold
 from transformer.text.pairs import DataError, both_sides
@@ -37,9 +38,9 @@ from transformer.training.distributed import Workers
 from transformer.training.guided import with_links
 from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, Preset, preset_name
-from transformer.training.pretrained import take_encoder
 from transformer.training.runs.files import Exported
 from transformer.training.runs.leash import Leash
+from transformer.training.runs.pretrained import take_encoder
 from transformer.training.runs.quality import greedy_bleu
 from transformer.training.toys.tasks import LENGTH, TOYS
 from transformer.training.trainer import Quality, Trainer
@@ -132,15 +133,19 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
     preset = PRESETS[preset_name(arguments.preset, arguments.toy)]
     options = TrainingOptions(**preset.options | given(arguments, [f.name for f in fields(TrainingOptions)]))
-    config = TransformerConfig(**preset.sizes | given(arguments, list(SIZES)))
+    config = config_from(preset.sizes | given(arguments, list(SIZES)))
     if bool(options.guided_alignment) != bool(arguments.links):
         raise ValueError("--guided-alignment and --links need each other; give both or neither.")
     resume = workers.agree(lambda: resumes(arguments))
     torch.manual_seed(options.seed)
     exported, data, valid, quality = _data(arguments, preset, config, options.seed, resume, workers)
     config = replace(config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest)
-    model = Transformer(config).to(device)
+    model = NETWORKS[type(config)](config).to(device)
     if arguments.encoder_from is not None:
+        if not isinstance(model, Transformer):
+            raise ValueError(
+                "--encoder-from needs a preset of a Transformer; a recurrent encoder has no such layers."
+            )
         take_encoder(model, _language_model(arguments.encoder_from, exported.tokenizer))
     trainer = Trainer(model, data, options, workers)
     exported.card = exported.card or _card(arguments, model)
@@ -150,7 +155,7 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
 def _data(
     arguments: argparse.Namespace,
     preset: Preset,
-    config: TransformerConfig,
+    config: ModelConfig,
     seed: int,
     resume: bool,
     workers: Workers,
@@ -202,7 +207,7 @@ def _language_model(path: Path, tokenizer: Tokenizer) -> LanguageModel:
     return found.model
 
 
-def _card(arguments: argparse.Namespace, model: Transformer) -> str:
+def _card(arguments: argparse.Namespace, model: Network) -> str:
     command = command_line()
     languages = [] if arguments.toy else [each.strip() for each in arguments.languages.split(",")]
     files = [f"toy task: {arguments.toy}"] if arguments.toy else arguments.train

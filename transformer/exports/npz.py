@@ -59,9 +59,9 @@ from transformer.exports.view import Source, load_view, opened, starts_as_json
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.biases import BiasRule, rule_from
 from transformer.model.masks import Focus
+from transformer.model.network import Network
 from transformer.model.scores import ScoreRule, score_rule
 from transformer.model.sites import AttentionKind, Place, Side, Site
-from transformer.model.transformer import Transformer
 from transformer.trace.audit import LOG_PROB_LIMIT, audit
 from transformer.trace.equations import TOKENS, audited_tokens
 from transformer.trace.recorder import changed
@@ -81,7 +81,7 @@ NOTE = "Imported file: its attention was recomputed and checked; its log-probabi
 Arrays = dict[str, NDArray[Any]]
 
 
-def model_digest(model: Transformer) -> str:
+def model_digest(model: Network) -> str:
     """SHA-256 of the names and values of all weights."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
@@ -91,7 +91,7 @@ def model_digest(model: Transformer) -> str:
 
 
 def save_trace(
-    translation: Translation, target: Path | str | IO[bytes], model: Transformer | None = None
+    translation: Translation, target: Path | str | IO[bytes], model: Network | None = None
 ) -> None:
     """Writes a translation with everything that was recorded.
 
@@ -121,7 +121,7 @@ def save_trace(
     np.savez_compressed(target, allow_pickle=False, **arrays)
 
 
-def with_value_norms(trace: AttentionTrace, model: Transformer) -> AttentionTrace:
+def with_value_norms(trace: AttentionTrace, model: Network) -> AttentionTrace:
     """The trace with ‖v_j W_O^h‖ of every key, so that ``contributions`` needs no model."""
     projections = output_projections(model)
     layers = {

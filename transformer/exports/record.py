@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig, config_from
 from transformer.model.interventions import (
     DropSource,
     Intervention,
@@ -152,7 +152,7 @@ def run_from_dict(values: Any) -> Translation:
         raise TraceFileError("The file names a way of decoding that does not exist.")
     if digest is not None and not _DIGEST.fullmatch(text(digest, 64)):
         raise TraceFileError("The file's digest of the model is not a valid digest.")
-    config = TransformerConfig.from_dict(values["config"])
+    config = config_from(values["config"])
     return Translation(
         source_text=text(values["source_text"], LONGEST_TEXT),
         text=text(values["text"], LONGEST_TEXT),
@@ -171,7 +171,7 @@ def run_from_dict(values: Any) -> Translation:
 
 
 def _interventions(
-    values: Any, config: TransformerConfig, method: str, sides: tuple[tuple[str, ...], tuple[str, ...]]
+    values: Any, config: ModelConfig, method: str, sides: tuple[tuple[str, ...], tuple[str, ...]]
 ) -> tuple[Intervention, ...]:
     """The changes of a run of a method over source and target tokens."""
     source, target = sides

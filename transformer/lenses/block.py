@@ -8,8 +8,8 @@ import torch
 
 from transformer.lenses.inside import as_array, difference, worst
 from transformer.lenses.parts import addition_check
+from transformer.model.network import Network
 from transformer.model.sites import Side, SublayerName
-from transformer.model.transformer import Transformer
 from transformer.trace.audit import OUTPUT_LIMIT, merged
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, read_only
@@ -31,7 +31,7 @@ class Block:
     audit: AuditReport
 
 
-def open_block(model: Transformer, translation: Translation, side: Side, layer: int, position: int) -> Block:
+def open_block(model: Network, translation: Translation, side: Side, layer: int, position: int) -> Block:
     """Opens one layer (from 0) of a stack at one token (from 0).
 
     Raises:

@@ -17,8 +17,8 @@ from transformer.lenses.spread import ProductSpread, product_spread
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.layers import PreNorm, Residual
+from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
-from transformer.model.transformer import Transformer
 from transformer.trace.audit import OUTPUT_LIMIT, merged
 from transformer.trace.records import LayerTrace, ResidualTrace
 from transformer.trace.report import AuditReport, Check
@@ -130,7 +130,7 @@ class RecordedSublayer:
 
 
 def look_inside(
-    model: Transformer,
+    model: Network,
     translation: Translation,
     which: tuple[AttentionKind | str, int, int],
     row: int,
@@ -179,16 +179,17 @@ def projections(attention: MultiHeadAttention, head: int) -> tuple[Projection, .
 
 
 def recorded_sublayer(
-    model: Transformer, translation: Translation, kind: AttentionKind, layer: int
+    model: Network, translation: Translation, kind: AttentionKind, layer: int
 ) -> RecordedSublayer:
     """An attention sub-layer of the model with its recorded arrays."""
     site, stacks = model.config.sites[kind], model.config.stacks
     sublayer = site.sublayer(layer)
     following = stacks[sublayer.side].after(sublayer)
     assert following is not None  # every layer ends with its feed-forward network
-    stream = translation.stream(sublayer)
+    stream, attention = translation.stream(sublayer), model.attention(kind, layer)
+    assert isinstance(attention, MultiHeadAttention)
     return RecordedSublayer(
-        attention=model.attention(kind, layer),
+        attention=attention,
         residual=model.residual(sublayer),
         positions=model.stack(sublayer.side).positions if site.own_keys else None,
         record=_record(translation, kind, layer),
@@ -198,16 +199,17 @@ def recorded_sublayer(
     )
 
 
-def memory(model: Transformer, translation: Translation) -> Tensor:
+def memory(model: Network, translation: Translation) -> Tensor:
     """The encoder output that cross-attention reads (source, d_model), float32.
 
     Raises:
         NotCapturedError: The residual stream was not recorded.
     """
     last = translation.stream(model.config.stacks["encoder"].ends()[-1]).output
+    encoder = model.stack("encoder")
     with torch.inference_mode():
-        stream = last.to(device=model.embedding.weight.device, dtype=model.encoder.dtype)
-        return model.encoder.final_norm(stream).float().cpu()
+        stream = last.to(device=model.embedding.weight.device, dtype=encoder.dtype)
+        return encoder.final_norm(stream).float().cpu()
 
 
 def _record(translation: Translation, kind: AttentionKind, layer: int, head: int | None = None) -> LayerTrace:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer.lenses.parts import embedding_trace
-from transformer.model.transformer import Transformer
+from transformer.model.network import Network
 from transformer.trace.audit import LOG_PROB_LIMIT
 from transformer.trace.report import Check
 from transformer.translate.translation import Translation
@@ -41,7 +41,7 @@ class LensRow:
 
 
 def logit_lens(
-    model: Transformer, translation: Translation, step: int, count: int = 5
+    model: Network, translation: Translation, step: int, count: int = 5
 ) -> tuple[tuple[LensRow, ...], tuple[Check, ...]]:
     """Computes the next-token distribution from the decoder's stream after every layer.
 
@@ -58,7 +58,7 @@ def logit_lens(
     Returns:
         One row for the decoder's input and one per layer, and the checks.
     """
-    decoder, written = model.decoder, translation.steps[step]
+    decoder, written = model.stack("decoder"), translation.steps[step]
     stack = translation.config.stacks["decoder"]
     streams = [embedding_trace(translation, "decoder").input[step]]
     streams += [translation.stream(end).output[step] for end in stack.ends()]

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer.lenses.inside import Floats, as_array, as_double, difference, layer_norm, worst
+from transformer.model.network import Network
 from transformer.model.sites import Side, Sublayer
-from transformer.model.transformer import Transformer
 from transformer.trace.audit import OUTPUT_LIMIT
 from transformer.trace.records import EmbeddingTrace
 from transformer.trace.report import Check
@@ -121,7 +121,7 @@ class Neighbour:
 
 
 def embedding_part(
-    model: Transformer, translation: Translation, side: Side, position: int, token_id: int
+    model: Network, translation: Translation, side: Side, position: int, token_id: int
 ) -> EmbeddingPart:
     """The embedding of the token at a position (from 0), as it enters the encoder or the decoder."""
     table, factor = embedding_table(model, side), model.config.embedding_scale
@@ -138,7 +138,7 @@ def embedding_part(
     return EmbeddingPart(row, read_only(scaled), encoding, read_only(received), factor, checks)
 
 
-def norm_part(model: Transformer, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:
+def norm_part(model: Network, translation: Translation, sublayer: Sublayer, position: int) -> NormPart:
     """The LayerNorm of a sub-layer at a token: before the sub-layer (pre-norm) or after it (post-norm)."""
     trace = translation.stream(sublayer)
     norm = model.residual(sublayer).norm
@@ -147,9 +147,7 @@ def norm_part(model: Transformer, translation: Translation, sublayer: Sublayer, 
     return _normed(norm, trace.stream[position] + trace.update[position], read_only(trace.output[position]))
 
 
-def final_norm_part(
-    model: Transformer, translation: Translation, side: Side, position: int
-) -> NormPart | None:
+def final_norm_part(model: Network, translation: Translation, side: Side, position: int) -> NormPart | None:
     """The LayerNorm at the end of a pre-norm stack; None for post-norm, which has none there."""
     norm = model.stack(side).final_norm
     if not isinstance(norm, nn.LayerNorm):
@@ -184,7 +182,7 @@ def proved_norm(part: NormPart, norm: nn.LayerNorm) -> NormPart:
 
 
 def feed_forward_part(
-    model: Transformer, translation: Translation, side: Side, layer: int, position: int
+    model: Network, translation: Translation, side: Side, layer: int, position: int
 ) -> FeedForwardPart:
     """The feed-forward network of a layer (from 0) at a token, unit by unit."""
     sublayer = Sublayer(side, layer, "feed_forward")
@@ -202,7 +200,7 @@ def feed_forward_part(
 
 
 def addition_check(
-    model: Transformer, translation: Translation, sublayer: Sublayer, position: int, total: Array
+    model: Network, translation: Translation, sublayer: Sublayer, position: int, total: Array
 ) -> tuple[Check, ...]:
     """Compares the sum of stream and update (d_model,) with the stream that left the sub-layer."""
     output = read_only(translation.stream(sublayer).output[position])
@@ -228,7 +226,7 @@ def stream_norms(
     return tuple(points), (_check("joints of the stream", joints, OUTPUT_LIMIT[torch.float32]),)
 
 
-def neighbours(model: Transformer, side: Side, token_id: int, count: int = 8) -> tuple[Neighbour, ...]:
+def neighbours(model: Network, side: Side, token_id: int, count: int = 8) -> tuple[Neighbour, ...]:
     """The rows of the embedding table with the largest cosine to a token's row, without that row."""
     table = embedding_table(model, side).float()
     with torch.inference_mode():
@@ -238,7 +236,7 @@ def neighbours(model: Transformer, side: Side, token_id: int, count: int = 8) ->
     return tuple(Neighbour(i, v) for i, v in zip(ids.tolist(), values.tolist(), strict=True))
 
 
-def embedding_table(model: Transformer, side: Side) -> Tensor:
+def embedding_table(model: Network, side: Side) -> Tensor:
     """The embedding table of one side (pieces, d_model)."""
     return model.table(side).weight.detach()
 

@@ -16,7 +16,23 @@ from transformer.model.watching.observer import UNWATCHED, AttentionInputs, Obse
 NO_MASK = AttentionMask()
 
 
-class MultiHeadAttention(nn.Module):
+class Attention(nn.Module):
+    """What every attention of a model has, whatever its scores.
+
+    Attributes:
+        kind: Which attention of the model it is.
+        layer: Index of its layer, from 0.
+        n_heads: Its heads.
+        out_proj: W^O, which maps the heads' outputs, side by side, back to d_model.
+    """
+
+    kind: AttentionKind
+    layer: int
+    n_heads: int
+    out_proj: nn.Linear
+
+
+class MultiHeadAttention(Attention):
     """MultiHead(Q, K, V) = Concat(head_1, …, head_h) W^O (section 3.2.2).
 
     Args:

@@ -109,3 +109,29 @@ class KVCache:
         if not same_source:
             for fixed in self.cross:
                 fixed.select(rows)
+
+
+class StateCache:
+    """The state of a recurrent decoder for one request, and the keys and values of its attention.
+
+    Attributes:
+        state: (batch, d_model) after the last position kept; None before the first.
+        cross: Keys and values of cross-attention.
+        length: Number of positions kept.
+    """
+
+    def __init__(self) -> None:
+        self.state: Tensor | None = None
+        self.cross = FixedCache()
+        self.length = 0
+
+    def advance(self, state: Tensor, steps: int) -> None:
+        """Keeps the state after some more positions."""
+        self.state, self.length = state, self.length + steps
+
+    def select(self, rows: Tensor, *, same_source: bool = False) -> None:
+        """Keeps, repeats or reorders rows of the batch; see ``KVCache.select``."""
+        if self.state is not None:
+            self.state = self.state.index_select(0, rows)
+        if not same_source:
+            self.cross.select(rows)

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
-from transformer.model.sites import AttentionKind, Side, Site, Stack, paper_sites, paper_stacks
+from transformer.model.sites import (
+    AttentionKind,
+    ScoreName,
+    Side,
+    Site,
+    Stack,
+    paper_sites,
+    paper_stacks,
+)
 
 Norm = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "silu"]
@@ -24,6 +32,7 @@ LIMITS = {
     "n_encoder_layers": 256,
     "n_decoder_layers": 256,
     "n_layers": 256,
+    "reach": 1_000,
     "max_positions": 1_000_000,
 }
 """Largest value accepted for each size; a config beyond these is a mistake or an attack."""
@@ -272,9 +281,79 @@ class LanguageModelConfig(ModelConfig):
         return {kind: Site(kind, "decoder", "decoder", "self_attention", self.n_layers, causal=True)}
 
 
+Score = Literal["additive", "bilinear", "dot", "local"]
+"""How a recurrent decoder compares its state with the memory."""
+SCORE_RULES: dict[Score, ScoreName] = {
+    "additive": "additive",
+    "bilinear": "dot",
+    "dot": "dot",
+    "local": "dot",
+}
+"""What is left of each once states and memory are projected."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig(ModelConfig):
+    """Sizes and choices of a recurrent encoder-decoder with attention (Bahdanau et al. 2015).
+
+    Half of ``d_model`` reads the source forwards, the other half backwards. ``d_ff``, ``norm`` and
+    ``activation`` have no meaning here.
+
+    Attributes:
+        architecture: Always "recurrent"; ``config.json`` says so.
+        cell: The recurrent cell.
+        score: How the decoder's state is compared with the memory; "local" is "bilinear" near a predicted
+            centre.
+        reach: How many positions a local query sees on either side of its centre.
+        n_heads: Always 1.
+        positions: Always "none": the order of the words is in the order of the steps.
+
+    Raises:
+        ValueError: As for ``ModelConfig``, or a choice is none of those above.
+    """
+
+    architecture: Literal["recurrent"] = "recurrent"
+    cell: Literal["gru"] = "gru"
+    score: Score = "additive"
+    reach: int = 4
+    n_heads: int = 1
+    positions: str = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("architecture", self.architecture, ("recurrent",))
+        check_choice("cell", self.cell, ("gru",))
+        check_choice("score", self.score, get_args(Score))
+        check_choice("positions", self.positions, ("none",))
+        if self.n_heads != 1 or self.d_model % 2:
+            raise ValueError(
+                f"n_heads is {self.n_heads} and d_model {self.d_model}; a recurrent model has one head "
+                "and an even width."
+            )
+
+    @property
+    def stacks(self) -> Mapping[Side, Stack]:
+        """Encoder and decoder, each without sub-layers."""
+        return {"encoder": Stack("encoder", 0, ()), "decoder": Stack("decoder", 0, ())}
+
+    @property
+    def sites(self) -> Mapping[AttentionKind, Site]:
+        """Cross-attention alone, in one layer."""
+        kind, rule = AttentionKind.CROSS, SCORE_RULES[self.score]
+        site = Site(kind, "decoder", "encoder", "cross_attention", 1, causal=False, score=rule)
+        return {kind: site}
+
+    @property
+    def products(self) -> Mapping[Side, int]:
+        """Three gates for input and state; in the encoder two GRUs of half the width."""
+        square = self.d_model**2
+        return {"encoder": 9 * square // 2, "decoder": 7 * square}
+
+
 ARCHITECTURES: dict[str, type[ModelConfig]] = {
     "transformer": TransformerConfig,
     "language_model": LanguageModelConfig,
+    "recurrent": RecurrentConfig,
 }
 """By the entry "architecture" of ``config.json``; a file without this entry describes a Transformer."""
 

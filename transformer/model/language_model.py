@@ -66,6 +66,8 @@ class LanguageModel(Network):
         """An empty cache for one request."""
         return KVCache(self.config.n_layers)
 
-    def through(self, entered: Mapping[Side, Tensor], observer: Observer) -> None:
+    def through(
+        self, entered: Mapping[Side, Tensor], observer: Observer, src_padding: Tensor | None = None
+    ) -> None:
         read = entered["decoder"].to(self.decoder.dtype)
         self.decoder(read, AttentionMask(causal=True), observer)

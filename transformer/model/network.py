@@ -8,10 +8,11 @@ from typing import Protocol
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer.model.attention import MultiHeadAttention
+from transformer.model.attention import Attention
 from transformer.model.config import ModelConfig
 from transformer.model.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, Residual
 from transformer.model.masks import padding_mask
+from transformer.model.packed import PackedLinear
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.model.watching.observer import UNWATCHED, Entered, Observer
 
@@ -50,12 +51,15 @@ class Network(nn.Module):
     dropout: nn.Dropout
     features: Callable[..., Tensor]
 
-    def through(self, entered: Mapping[Side, Tensor], observer: Observer) -> None:
+    def through(
+        self, entered: Mapping[Side, Tensor], observer: Observer, src_padding: Tensor | None = None
+    ) -> None:
         """Passes inputs of the stacks (1, length, d_model), as recorded, through the stacks once more.
 
         Args:
             entered: The inputs by side.
             observer: Is asked at every place.
+            src_padding: (1, source) bool, True for tokens; None if nothing is padded.
         """
         raise NotImplementedError
 
@@ -93,11 +97,11 @@ class Network(nn.Module):
         assert isinstance(found, EncoderLayer | DecoderLayer)
         return found
 
-    def attention(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
+    def attention(self, kind: AttentionKind, layer: int) -> Attention:
         """An attention sub-layer of a layer, from 0."""
         sublayer = self.config.sites[kind].sublayer(layer)
         found = getattr(self.layer(sublayer.side, layer), sublayer.name)
-        assert isinstance(found, MultiHeadAttention)
+        assert isinstance(found, Attention)
         return found
 
     def residual(self, sublayer: Sublayer) -> Residual:
@@ -110,6 +114,10 @@ class Network(nn.Module):
         """The embedding table that a side looks its tokens up in (section 3.4)."""
         own = self.target_embedding if side == "decoder" else None
         return self.embedding if own is None else own
+
+    def pack(self) -> None:
+        """Packs the matrices that every decoding step reads, in bfloat16: at least that of the output."""
+        self.output = PackedLinear(self.projection[0])
 
     def initialise(self) -> None:
         """Draws the initial weights: Xavier for matrices, 1/√d_model as the spread of embeddings."""

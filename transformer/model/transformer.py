@@ -75,10 +75,22 @@ class Transformer(EncoderDecoder):
         """An empty cache for one request."""
         return KVCache(self.config.n_decoder_layers)
 
-    def through(self, entered: Mapping[Side, Tensor], observer: Observer) -> None:
+    def through(
+        self, entered: Mapping[Side, Tensor], observer: Observer, src_padding: Tensor | None = None
+    ) -> None:
         memory = self.encoder(entered["encoder"].to(self.encoder.dtype), AttentionMask(), observer)
         read, memory = (each.to(self.decoder.dtype) for each in (entered["decoder"], memory))
         self.decoder(read, memory, AttentionMask(causal=True), AttentionMask(), None, observer)
+
+    def pack(self) -> None:
+        for layer in self.decoder.layers:
+            assert isinstance(layer, DecoderLayer)
+            own = layer.self_attention
+            own.joined = joined(own.q_proj, own.k_proj, own.v_proj)
+            own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
+            pack(layer.cross_attention)
+            pack(layer.feed_forward)
+        super().pack()
 
     def _initialise_positions(self) -> None:
         """Restores the random state after drawing tables, so that encodings share a seed's other draws."""
@@ -96,8 +108,8 @@ def input_major(tensor: Tensor) -> Tensor:
 
 
 def convert(
-    model: Transformer, device: torch.device | str, dtype: torch.dtype = torch.float32
-) -> Transformer:
+    model: EncoderDecoder, device: torch.device | str, dtype: torch.dtype = torch.float32
+) -> EncoderDecoder:
     """Moves a model to a device, changes its computing type, and lays out its matrices for few rows.
 
     On a CPU the encoder still computes in float32, from embeddings of the new type. The encoder reads its
@@ -119,17 +131,5 @@ def convert(
     if dtype == torch.bfloat16 and not encoder_too:
         check_bfloat16()
         if can_pack():
-            _pack(model)
+            model.pack()
     return model
-
-
-def _pack(model: Transformer) -> None:
-    """Packs the matrices that every decoding step reads."""
-    for layer in model.decoder.layers:
-        assert isinstance(layer, DecoderLayer)
-        own = layer.self_attention
-        own.joined = joined(own.q_proj, own.k_proj, own.v_proj)
-        own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
-        pack(layer.cross_attention)
-        pack(layer.feed_forward)
-    model.output = PackedLinear(model.projection[0])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import cast
 
 import yaml  # type: ignore[import-untyped]
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import ModelConfig, RecurrentConfig, TransformerConfig
 from transformer.model.language_model import LanguageModel
-from transformer.model.network import count_parameters
-from transformer.model.transformer import Transformer
+from transformer.model.network import Network, count_parameters
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def paragraph(card: str, heading: str) -> str:
 
 
 def training_card(
-    name: str, languages: Sequence[str], command: str, files: Sequence[str], model: Transformer
+    name: str, languages: Sequence[str], command: str, files: Sequence[str], model: Network
 ) -> str:
     """A card with what is known before the model has been scored.
 
@@ -151,7 +151,7 @@ def training_card(
         "pipeline_tag: translation",
         "tags:",
         "- translation",
-        "- transformer",
+        f"- {'transformer' if isinstance(model.config, TransformerConfig) else 'recurrent'}",
         "metrics:",
         "- bleu",
         "- chrf",
@@ -194,10 +194,28 @@ def language_model_card(
     )
 
 
-def _shape(config: TransformerConfig) -> str:
+@singledispatch
+def _shape(config: ModelConfig) -> str:
+    """What a model is, in one sentence."""
+    raise NotImplementedError
+
+
+@_shape.register
+def _(config: TransformerConfig) -> str:
     norms = {"pre": "pre-norm (LayerNorm before each sub-layer)", "post": "post-norm, as in the paper"}
     return (
         f"An encoder-decoder Transformer: {config.n_encoder_layers} + {config.n_decoder_layers} layers, "
         f"d_model {config.d_model}, {config.n_heads} heads, d_ff {config.d_ff}, {norms[config.norm]}, "
         f"{config.positions} positions, joint vocabulary of {config.vocab_size:,} pieces."
+    )
+
+
+@_shape.register
+def _(config: RecurrentConfig) -> str:
+    reach = f" within {config.reach} positions of a predicted centre" if config.score == "local" else ""
+    return (
+        "A recurrent encoder-decoder with attention: one layer of GRUs on either side, in both directions "
+        "in the encoder, "
+        f"{config.score} scores{reach}, d_model {config.d_model}, "
+        f"joint vocabulary of {config.vocab_size:,} pieces."
     )

@@ -14,10 +14,11 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from transformer.decode.rules import FREE, SearchRules
-from transformer.model.config import LanguageModelConfig, ModelConfig, TransformerConfig
+from transformer.model.config import LanguageModelConfig, ModelConfig, RecurrentConfig, TransformerConfig
 from transformer.model.interventions.means import HeadMeans
 from transformer.model.language_model import LanguageModel
-from transformer.model.network import Network
+from transformer.model.network import EncoderDecoder, Network
+from transformer.model.recurrent import Recurrent
 from transformer.model.transformer import Transformer
 from transformer.storage.description import (
     CARD_FILE,
@@ -41,6 +42,7 @@ MAX_TOKENIZER_BYTES = 16 * 2**20
 NETWORKS: dict[type[ModelConfig], Callable[..., Network]] = {
     TransformerConfig: Transformer,
     LanguageModelConfig: LanguageModel,
+    RecurrentConfig: Recurrent,
 }
 """What a config builds."""
 
@@ -70,13 +72,13 @@ class Checkpoint:
     means: HeadMeans | None = None
 
     @property
-    def translating(self) -> Transformer:
+    def translating(self) -> EncoderDecoder:
         """The model, if it translates.
 
         Raises:
             CheckpointError: It is a model of another sort.
         """
-        if isinstance(self.model, Transformer):
+        if isinstance(self.model, EncoderDecoder):
             return self.model
         raise CheckpointError("This is a language model, which cannot translate; continue a text with it.")
 

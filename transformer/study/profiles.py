@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from transformer.model.encodings.positions import Learned
+from transformer.model.network import EncoderDecoder
 from transformer.model.sites import AttentionKind
-from transformer.model.transformer import Transformer
 from transformer.study.bootstrap import Floats, compare, ratio, rounded
 from transformer.study.cost import measuring
 from transformer.text.pairs import SentencePair
@@ -192,7 +192,7 @@ def costs(twins: dict[str, Translator]) -> Json:
     return {"lengths": list(COST_LENGTHS), "repeats": REPEATS, "threads": threads, "models": models}
 
 
-def _cost(model: Transformer, times: list[float], length: int) -> Json:
+def _cost(model: EncoderDecoder, times: list[float], length: int) -> Json:
     quartiles = statistics.quantiles(times, n=4, method="inclusive")
     low, middle, high = (rounded(1000 * each, 3) for each in quartiles)
     peak = rounded(peak_bytes(model, length) / 1e6, 3)
@@ -200,7 +200,7 @@ def _cost(model: Transformer, times: list[float], length: int) -> Json:
 
 
 @torch.inference_mode()
-def _times(models: dict[str, Transformer], length: int) -> dict[str, list[float]]:
+def _times(models: dict[str, EncoderDecoder], length: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in models}
     for _ in range(1 + REPEATS):
         for name, model in models.items():
@@ -210,12 +210,12 @@ def _times(models: dict[str, Transformer], length: int) -> dict[str, list[float]
     return {name: each[1:] for name, each in times.items()}
 
 
-def peak_bytes(model: Transformer, length: int) -> int:
+def peak_bytes(model: EncoderDecoder, length: int) -> int:
     """Peak memory of tensors while the encoder runs, without the weights (CPU)."""
     return measuring.peak_bytes(lambda: model.encode(_ids(model, length)))
 
 
-def _ids(model: Transformer, length: int) -> torch.Tensor:
+def _ids(model: EncoderDecoder, length: int) -> torch.Tensor:
     return torch.arange(length)[None] % (model.config.vocab_size - 4) + 4
 
 

@@ -32,15 +32,24 @@ def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Ch
         limit: Largest difference, as a share of the largest number.
 
     Returns:
-        One check; none if the residual stream was changed, which the audit of the stream proves.
+        One check; none if the residual stream was changed, which the audit of the stream proves. A model
+        without sub-layers has no stream, and its changed inputs and memory are answers like all others.
     """
-    if any(value.needs_stream for value in trace.interventions):
+    stream = any(stack.passed() for stack in model.config.stacks.values())
+    if stream and any(value.needs_stream for value in trace.interventions):
         return []
     answers = _Answers(trace)
     device = model.embedding.weight.device
     entered = {side: each.input[None].to(device) for side, each in trace.embeddings.items()}
-    model.through(entered, answers)
+    padding = _source_padding(trace, model)
+    model.through(entered, answers, None if padding is None else padding[None].to(device))
     return [Check(PLACES, answers.worst, limit)]
+
+
+def _source_padding(trace: AttentionTrace, model: Network) -> Tensor | None:
+    """(source,) bool, True for tokens; None if nothing is padded."""
+    sites = (site for site in model.config.sites.values() if site.key_side == "encoder")
+    return next((trace.layer(site.kind, 0).key_padding for site in sites), None)
 
 
 class _Answers(Bystander):
@@ -58,9 +67,20 @@ class _Answers(Bystander):
         """The recorded output."""
         record = self._trace.layer(asked.kind, asked.layer)
         for now, then in _pairs(asked, record):
-            difference = _difference(now.float().cpu(), then)
-            self.worst = difference if difference != difference else max(self.worst, difference)
+            self._compare(now, then)
         return Attended(record.output[None].to(asked.query))
+
+    def memory(self, own: Tensor) -> Tensor:
+        """The memory that was used, if it was recorded."""
+        record = self._trace.memory
+        if record is None:
+            return own
+        self._compare(own[0], record.used if record.own is None else record.own)
+        return record.used[None].to(own)
+
+    def _compare(self, now: Tensor, then: Tensor) -> None:
+        difference = _difference(now.float().cpu(), then)
+        self.worst = difference if difference != difference else max(self.worst, difference)
 
 
 def _pairs(asked: AttentionInputs, record: LayerTrace) -> Iterator[tuple[Tensor, Tensor]]:

@@ -173,6 +173,7 @@ class Recorder:
         if not self._capture.attention:
             return None
         types = {record.queries[0].dtype for record in self._layers.values()}
+        types |= {entered.tokens.dtype for parts in self._embeddings.values() for entered, _ in parts}
         dtype = max(types, key=lambda dtype: torch.finfo(dtype).eps)
         trace = AttentionTrace(
             layers={kind: self._kind(kind, row) for kind in dict.fromkeys(kind for kind, _ in self._layers)},

@@ -46,7 +46,8 @@ def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: flo
         One check; none if the stream was not recorded, and nothing was changed that it must show.
     """
     stacks = (basis.config if isinstance(basis, Network) else basis).stacks
-    if not trace.residuals or (trace.memory is None and "encoder" in stacks):
+    unrecorded = not trace.residuals and any(stack.passed() for stack in stacks.values())
+    if unrecorded or (trace.memory is None and "encoder" in stacks):
         needed = any(value.needs_stream for value in trace.interventions) or _marked(trace)
         return [Check(STREAM, math.inf, limit)] if needed else []
     worst = [_difference(*pair) for pair in _Stream(trace, basis).pairs()]
@@ -124,12 +125,17 @@ class _Stream:
 
     def _memory(self, memory: MemoryTrace, last: Tensor) -> Iterator[Pair]:
         own = memory.used if memory.own is None else memory.own
+        if self.config.stacks["encoder"].passed():  # a recurrent memory is no stream: see `audit_places`
+            yield from self._left(own, last)
+        yield from self._patched(do.EncoderOutput(), memory.own, memory.used)
+
+    def _left(self, own: Tensor, last: Tensor) -> Iterator[Pair]:
+        """What left the encoder, computed from its last stream."""
         if self.config.norm == "pre":
             norm = None if self.model is None else self.model.stack("encoder").final_norm
             yield from self._normed("encoder", norm, last, own)
         else:
             yield own, last
-        yield from self._patched(do.EncoderOutput(), memory.own, memory.used)
 
     def _normed(
         self, place: Sublayer | Side, norm: nn.Module | None, before: Tensor, after: Tensor

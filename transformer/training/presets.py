@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
+from transformer.model.config import Score
 from transformer.model.encodings.positions import REGISTRY
 
 TWIN_STEPS = 3000
@@ -55,6 +56,15 @@ POST_NORM_TWIN = Preset(
     options=_TWIN_OPTIONS | {"learning_rate": 2e-3, "warmup": 800},
 )
 
+RECURRENT = {
+    f"recurrent-{score}": Preset(
+        sizes={"architecture": "recurrent", "vocab_size": 4000, "d_model": 168, "score": score},
+        options=_TWIN_OPTIONS,
+    )
+    for score in get_args(Score)
+}
+"""The recurrent twins: one per score. Smaller than the positional twins, trained as these are."""
+
 
 def preset_name(name: str | None, toy: str | None) -> str:
     """The preset of a command that may leave it out, or name a toy task instead."""
@@ -103,6 +113,7 @@ LANGUAGE_MODELS: dict[str, Preset] = {
 PRESETS: dict[str, Preset] = {
     **TWINS,
     "positions-postnorm": POST_NORM_TWIN,
+    **RECURRENT,
     "en-de": Preset(
         sizes={
             "vocab_size": 8000,

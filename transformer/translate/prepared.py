@@ -28,7 +28,7 @@ from transformer.model.interventions.acting import Change, Changes
 from transformer.model.interventions.checking import check, edited
 from transformer.model.interventions.means import HeadMeans
 from transformer.model.interventions.patching import PatchPlace
-from transformer.model.transformer import Transformer
+from transformer.model.network import EncoderDecoder
 from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import AuditReport
@@ -52,7 +52,7 @@ class Equipment:
         means: Mean outputs of its heads, or None.
     """
 
-    model: Transformer
+    model: EncoderDecoder
     wording: Wording
     name: str
     notes: tuple[str, ...] = ()

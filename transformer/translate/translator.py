@@ -22,7 +22,8 @@ from transformer.model.config import ModelConfig
 from transformer.model.interventions import Choose, Forbid, Intervention, InterventionError, Prefix
 from transformer.model.interventions.checking import as_interventions
 from transformer.model.interventions.means import HeadMeans
-from transformer.model.transformer import Transformer, convert
+from transformer.model.network import EncoderDecoder
+from transformer.model.transformer import convert
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.text.vocabulary import Vocabulary
 from transformer.trace.equations import audited_tokens
@@ -55,7 +56,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Transformer,
+        model: EncoderDecoder,
         tokenizer: Vocabulary,
         *,
         name: str = "model",

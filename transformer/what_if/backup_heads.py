@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from transformer.model.interventions import HeadOutput, InterventionError, ablate
+from transformer.model.interventions.base import SITES
 from transformer.model.interventions.heads import OUTPUTS
 from transformer.model.sites import AttentionKind
 from transformer.translate.prepared import NO_MEANS
@@ -154,6 +155,8 @@ def _nothing(translator: Translator, kind: AttentionKind | str, head: Head | Non
     layer, number = head or (0, 0)
     kind = ablate(kind, layer, number).kind
     config = translator.config
+    if kind not in config.sites:
+        raise InterventionError(f"This model has no {SITES[kind]}.")
     heads = tuple((at, each) for at in range(config.sites[kind].n_layers) for each in range(config.n_heads))
     if head is not None and head not in heads:
         raise InterventionError(f"There is no layer {layer + 1} with a head {number + 1} in this model.")

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from transformer.model.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
 from transformer.model.interventions.patching import PatchPlace
+from transformer.model.network import EncoderDecoder
 from transformer.model.sites import Place
-from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander, Entered, Passed
 
 MOST_TOKENS = 4096
@@ -101,7 +101,7 @@ class Passes:
         target_ids: The output.
     """
 
-    def __init__(self, model: Transformer, src_ids: Sequence[int], target_ids: Sequence[int]) -> None:
+    def __init__(self, model: EncoderDecoder, src_ids: Sequence[int], target_ids: Sequence[int]) -> None:
         self._model, device = model, model.embedding.weight.device
         self._source = torch.tensor([src_ids], device=device)
         self._read = torch.tensor([[model.config.bos_id, *target_ids[:-1]]], device=device)

@@ -112,9 +112,12 @@ def causal_trace(
         target: The output that is scored, as in ``Translator.force``; None for the base's own translation.
 
     Raises:
-        InputError: A text is empty or too long, or the sentences do not differ in one word of equal length.
+        InputError: A text is empty or too long, the sentences do not differ in one word of equal length, or
+            the model is a recurrent one, which has no residual stream.
         InterventionError: The target names an unknown token.
     """
+    if not translator.config.stacks["encoder"].passed():
+        raise InputError("This model has no residual stream that could be traced from layer to layer.")
     differing = changed_positions(translator, base_text, changed_text)
     if target is None:
         target = translator.translate(base_text, capture=False).target_ids

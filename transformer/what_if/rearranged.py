@@ -61,10 +61,11 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
     """
     model, recorder = translator.model, Recorder(Capture())
     ids = [*translator.ids(text), translator.config.eos_id]
-    positions = Moved(model.encoder.positions, offset)
+    encoder = model.stack("encoder")
+    positions = Moved(encoder.positions, offset)
     try:
         x = model.embed(torch.tensor([ids], device=translator.device), "encoder", offset, recorder)
-        for layer in model.encoder.layers:
+        for layer in encoder.layers:
             x = layer(x, AttentionMask(), positions, recorder)
     except ValueError as error:
         last, most = offset + len(ids), translator.config.max_positions

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from transformer.model.config import ModelConfig, TransformerConfig
+from transformer.model.config import ModelConfig
+from transformer.model.network import EncoderDecoder
 from transformer.model.seeded import seeded
-from transformer.model.transformer import Transformer
+from transformer.storage.directory import NETWORKS
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
 
 
-def fresh_model(config: ModelConfig, seed: int) -> Transformer:
+def fresh_model(config: ModelConfig, seed: int) -> EncoderDecoder:
     """A model with the weights from which training with this seed would start."""
-    assert isinstance(config, TransformerConfig)
     with seeded(seed):
-        return Transformer(config)
+        model = NETWORKS[type(config)](config)
+    assert isinstance(model, EncoderDecoder)
+    return model
 
 
 def untrained_twin(translator: Translator, seed: int) -> Translator:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from figures.base.style import SCALES
-from transformer.model.config import ENCODINGS
+from transformer.model.config import ENCODINGS, SCORE_RULES
 from transformer.model.interventions import Intervention, read_text, write_text
 from ui.address.listed import Off, read_off, write_off
 from ui.address.values import (
@@ -30,6 +30,7 @@ from ui.address.values import (
     SNAPSHOTS,
     STATISTICS,
     TEMPERATURES,
+    TEXT_LENGTHS,
     TOP_KS,
     TOP_PS,
     UPDATES,
@@ -55,6 +56,7 @@ from ui.address.values import (
     read_position,
     read_rule,
     read_what_if,
+    read_word,
     whole,
     write_against,
     write_head,
@@ -142,7 +144,10 @@ class State:
         snapshot: the training step of the snapshot shown; None for the last one.
         born: the head of that run.
         play: whether its snapshots are shown one after the other.
-        prompt: the text on the page Language model.
+        prompt: the text on the page Language model; there, the first sentence of a pair (`other` the second).
+        word: the word in space that the page Language model looks at.
+        tokens: the length of text at which that page measures attention.
+        score: the score of the recurrent twin on the page Recurrent; None lets the app choose.
     """
 
     text: str | None = None
@@ -214,6 +219,9 @@ class State:
     born: Head | None = None
     play: bool = False
     prompt: str | None = None
+    word: str | None = None
+    tokens: int = 2048
+    score: str | None = None
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other", "prompt")
@@ -261,6 +269,9 @@ PAGE_OWN = (
     "born",
     "play",
     "prompt",
+    "word",
+    "tokens",
+    "score",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 PLACE = ("model", "step", "source", "encoder", "decoder", "cross", "changes", "off", "target", "prompt")
@@ -350,13 +361,16 @@ PARAMETERS: dict[str, Parameter] = {
     "born": _HEAD,
     "play": _YES,
     "prompt": Parameter(),
+    "word": Parameter(read_word),
+    "tokens": Parameter(whole(*TEXT_LENGTHS), str),
+    "score": Parameter(one_of(*SCORE_RULES)),
 }
 
 
 _NUMBERS = (
     *("d_model", "base", "positions", "offset"),
     *("temperature", "top_k", "top_p", "penalty", "draws", "seed"),
-    *("smoothing", "width", "warmup", "update", "snapshot"),
+    *("smoothing", "width", "warmup", "update", "snapshot", "tokens"),
 )
 """Values that are clamped to a range; if that changes a value, the page says so."""
 

@@ -44,10 +44,11 @@ VIEWS = (
     *("experiments", "causal", "backup"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
-    *("surprisal", "lengths"),
+    *("surprisal", "lengths", "induction", "agreement", "space"),
+    *("long", "path", "speed", "hard"),
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
-and of Language model."""
+of Language model, and of Recurrent."""
 
 WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
 """Smallest and largest d_model, base, number of positions and offset on the page Positions."""
@@ -60,6 +61,9 @@ DEPTHS = (3, 6, 12)
 """Choices for the layers of the untrained models on the page Training."""
 SMOOTHINGS, WARMUPS, MODEL_WIDTHS = (0.0, 0.5), (100, 20_000), (32, 2048)
 """Smallest and largest label smoothing, warm-up steps and d_model of the schedule on the page Training."""
+LONGEST_WORD = 40
+TEXT_LENGTHS = (64, 4096)
+"""Smallest and largest number of tokens at which the page Language model measures attention."""
 SNAPSHOTS = (0, 1_000_000_000)
 """Smallest and largest training step whose snapshot that page shows."""
 TEMPERATURES, TOP_KS, TOP_PS = (0.1, 3.0), (1, 1_000), (0.05, 1.0)
@@ -251,6 +255,13 @@ def read_hide(value: str) -> tuple[str, ...]:
 
 def read_language(value: str) -> str:
     if not _LANGUAGE.fullmatch(value):
+        raise _UnreadableError
+    return value
+
+
+def read_word(value: str) -> str:
+    """One word of letters, of a length that a vocabulary has."""
+    if not (value.isalpha() and len(value) <= LONGEST_WORD):
         raise _UnreadableError
     return value
 

@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -27,6 +27,9 @@ from ui.maps.explorer import Scene
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue
 from ui.shell import waiting
+
+if TYPE_CHECKING:
+    from transformer.model.network import Network
 
 KEY = "export.run"
 _SEEN, PAPER = "the view as seen", "a figure for a paper"
@@ -155,9 +158,7 @@ def _selection(now: State, looks: Looks) -> Selection:
     return Selection(now.step or 0, now.source, {kind: look.head for kind, look in looks.items()})
 
 
-def view_file(
-    run: Translation, view: HeadMap, selection: Selection, model: transformer.Transformer | None = None
-) -> bytes:
+def view_file(run: Translation, view: HeadMap, selection: Selection, model: Network | None = None) -> bytes:
     """The content of the JSON file; it includes the digest of the model, if a model is given."""
     if model is not None:
         from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
@@ -168,7 +169,7 @@ def view_file(
     return file.getvalue()
 
 
-def trace_file(run: Translation, model: transformer.Transformer | None) -> bytes:
+def trace_file(run: Translation, model: Network | None) -> bytes:
     """The content of the NPZ file."""
     file = io.BytesIO()
     transformer.save_trace(run, file, model)

@@ -21,6 +21,9 @@ LOOKS = {
     "parallel": (style.POSITIVE, "solid", "circle"),
     "cached": (style.NEGATIVE, "solid", "square"),
     "again": (style.NEGATIVE, "dot", "square-open"),
+    "whole": (style.POSITIVE, "solid", "circle"),
+    "masked": (style.POSITIVE, "dot", "circle-open"),
+    "local": ("#CC79A7", "dashdot", "triangle-up"),
 }
 """Colour, dash and mark of each kind of layer, and of each way to compute a target."""
 _MEASURED, _COUNTED = ",~g", "~s"

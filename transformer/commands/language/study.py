@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from transformer.commands.arguments import command_line, shown
@@ -26,6 +25,7 @@ from transformer.study.cost import local, writing
 from transformer.study.cost.measuring import machine
 from transformer.study.language import inducing, words
 from transformer.study.language.agreement import CASES, AgreementPair, agreement, drawn, read_agreement
+from transformer.study.language.embeddings import unit_rows
 from transformer.study.language.kneser_ney import KneserNey, train
 from transformer.study.language.perplexity import per_piece, per_word, perplexities
 from transformer.text.pairs import DataError, read_texts
@@ -36,6 +36,8 @@ ORDER = 5
 PAIRS = 2_000
 ABLATED_ON = 500
 REPEATS = 5
+SAME = 0.95
+"""Mean cosine of the embeddings of a model and of the last snapshot of its run, at least."""
 MOST_BYTES = 10**6
 Json = dict[str, Any]
 
@@ -177,10 +179,22 @@ def _words(study: _Study) -> Json:
     if not steps:
         raise DataError(f"{directory} has no snapshots; train with --snapshots.")
     tables = [(step, _table(load_snapshot(directory, step).model)) for step in steps]
-    last = _table(study.generator.model)
-    if not np.allclose(tables[-1][1], last, atol=1e-3):
-        raise DataError(f"The last snapshot of {directory}, of step {steps[-1]:,}, is not this model.")
+    tables[-1] = (steps[-1], _own(study, *tables[-1]))
     return words.measure_words(study.generator.tokenizer, tables, study.counted, study.arguments.least)
+
+
+def _own(study: _Study, step: int, last: Floats) -> Floats:
+    """The model's own table, which stands for the last snapshot: its weights may be averages of last steps.
+
+    Raises:
+        DataError: It is not near the last snapshot, so the run is not that of the model.
+    """
+    own = _table(study.generator.model)
+    if own.shape != last.shape or (unit_rows(own) * unit_rows(last)).sum(1).mean() < SAME:
+        raise DataError(
+            f"The last snapshot of {study.arguments.snapshots}, of step {step:,}, is not this model."
+        )
+    return own
 
 
 def _table(model: torch.nn.Module) -> Floats:

@@ -65,6 +65,8 @@ class DropNorm(InStack):
     def check(self, setting: Setting) -> None:
         if isinstance(self.place, Sublayer):
             setting.check_sublayer(self.place)
+        elif self.place not in setting.config.stacks or not setting.config.stacks[self.place].passed():
+            raise InterventionError(f"This model has no LayerNorm in the {self.place}.")
         elif setting.config.norm != "pre":
             raise InterventionError(
                 f"The {self.place} of this model ends without a LayerNorm of its own (post-norm)."

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer.model.cache import KVCache
-from transformer.model.transformer import Transformer
+from transformer.model.network import EncoderDecoder
 from transformer.study.bootstrap import rounded
 from transformer.study.cost.fitting import exponent
 from transformer.study.cost.measuring import least_and_median
@@ -20,7 +19,7 @@ SOURCE = 20
 """Tokens of the source."""
 
 
-def measure_decoding(model: Transformer, lengths: Sequence[int], repeats: int) -> Json:
+def measure_decoding(model: EncoderDecoder, lengths: Sequence[int], repeats: int) -> Json:
     """Processor time of a decoder, without the encoder, by target length and way; dropout is off.
 
     Args:
@@ -35,7 +34,7 @@ def measure_decoding(model: Transformer, lengths: Sequence[int], repeats: int) -
     lengths = [length for length in lengths if length <= model.config.max_positions]
     with torch.inference_mode():
         memory = model.encode(_ids(model, SOURCE))
-    ways: dict[str, Callable[[Transformer, Tensor, Tensor], Tensor]] = {
+    ways: dict[str, Callable[[EncoderDecoder, Tensor, Tensor], Tensor]] = {
         "parallel": parallel,
         "cached": cached,
         "again": again,
@@ -54,7 +53,10 @@ def measure_decoding(model: Transformer, lengths: Sequence[int], repeats: int) -
 
 
 def _work(
-    way: Callable[[Transformer, Tensor, Tensor], Tensor], model: Transformer, ids: Tensor, memory: Tensor
+    way: Callable[[EncoderDecoder, Tensor, Tensor], Tensor],
+    model: EncoderDecoder,
+    ids: Tensor,
+    memory: Tensor,
 ) -> Callable[[], Tensor]:
     return lambda: way(model, ids, memory)
 
@@ -65,24 +67,24 @@ def _costs(lengths: Sequence[int], times: Sequence[tuple[float, float]]) -> Json
     return {"milliseconds": least, "medians": medians, "time": exponent(lengths, least)}
 
 
-def parallel(model: Transformer, ids: Tensor, memory: Tensor) -> Tensor:
+def parallel(model: EncoderDecoder, ids: Tensor, memory: Tensor) -> Tensor:
     """(1, target) ids → (target,) most probable next tokens, all from one pass (teacher forcing)."""
     return model.logits(model.decode(ids, memory))[0].argmax(-1)
 
 
-def cached(model: Transformer, ids: Tensor, memory: Tensor) -> Tensor:
+def cached(model: EncoderDecoder, ids: Tensor, memory: Tensor) -> Tensor:
     """The same, one token after the other; keys and values of earlier tokens are kept."""
-    cache = KVCache(model.config.n_decoder_layers)
+    cache = model.new_cache()
     rows = [model.decode(ids[:, i : i + 1], memory, cache=cache)[0, -1] for i in range(ids.shape[1])]
     return torch.stack([model.logits(row).argmax(-1) for row in rows])
 
 
-def again(model: Transformer, ids: Tensor, memory: Tensor) -> Tensor:
+def again(model: EncoderDecoder, ids: Tensor, memory: Tensor) -> Tensor:
     """The same, one token after the other; every step computes all tokens before it again."""
     rows = [model.decode(ids[:, : i + 1], memory)[0, -1] for i in range(ids.shape[1])]
     return torch.stack([model.logits(row).argmax(-1) for row in rows])
 
 
-def _ids(model: Transformer, length: int) -> Tensor:
+def _ids(model: EncoderDecoder, length: int) -> Tensor:
     """(1, length) ordinary pieces; how long a pass takes does not depend on which."""
     return torch.arange(length)[None] % (model.config.vocab_size - 4) + 4

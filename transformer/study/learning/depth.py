@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from transformer.model.config import Norm as Placement
 from transformer.model.config import TransformerConfig
 from transformer.model.masks import padding_mask
+from transformer.model.network import EncoderDecoder
 from transformer.model.sites import Side, Sublayer
-from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import UNWATCHED, Bystander, Norm, Observer, Passed
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Vocabulary
@@ -81,7 +81,7 @@ class Gradients:
 class _Without(Bystander):
     """Takes residual connections and LayerNorms out of a pass; the model keeps them."""
 
-    def __init__(self, model: Transformer, variant: Variant) -> None:
+    def __init__(self, model: EncoderDecoder, variant: Variant) -> None:
         self._model, self._variant = model, variant
 
     def norm(self, place: Sublayer | Side, own: Norm) -> Norm:
@@ -134,12 +134,12 @@ def _of_variant(batch: Batch, vocab_size: int, depth: int, variant: Variant) -> 
     return gradients(model, batch, _Without(model, variant))
 
 
-def of_model(model: Transformer, batch: Batch) -> Gradients:
+def of_model(model: EncoderDecoder, batch: Batch) -> Gradients:
     """The gradients of a model that others may use at the same time: of a copy of it."""
     return gradients(copy.deepcopy(model).eval().requires_grad_(True), batch)
 
 
-def gradients(model: Transformer, batch: Batch, observer: Observer = UNWATCHED) -> Gradients:
+def gradients(model: EncoderDecoder, batch: Batch, observer: Observer = UNWATCHED) -> Gradients:
     """The norm of the gradient of every layer: of the weights and biases of its attention and feed-forward.
 
     The parameters of LayerNorms do not count, so that models with and without them are compared alike. The
@@ -157,7 +157,7 @@ def gradients(model: Transformer, batch: Batch, observer: Observer = UNWATCHED) 
     loss = _loss(model, batch, memory, padding, observer)
     found = iter(torch.autograd.grad(loss, [weight for layer in layers for weight in layer]))
     norms = [_norm([next(found) for _ in layer]) for layer in layers]
-    middle = len(model.encoder.layers)
+    middle = len(model.stack("encoder").layers)
     return Gradients(
         tuple(norms[:middle]),
         tuple(norms[middle:]),
@@ -172,7 +172,7 @@ def _weights(layer: nn.Module) -> list[Tensor]:
 
 
 def _loss(
-    model: Transformer, batch: Batch, memory: Tensor, padding: Tensor | None, observer: Observer
+    model: EncoderDecoder, batch: Batch, memory: Tensor, padding: Tensor | None, observer: Observer
 ) -> Tensor:
     features = model.decode(batch.tgt_input_ids, memory, padding, observer=observer)
     counted = batch.tgt_ids != model.config.pad_id

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from transformer.model.network import EncoderDecoder
 from transformer.model.seeded import seeded
 from transformer.model.sites import AttentionKind
-from transformer.model.transformer import Transformer
 from transformer.model.watching.explicit import explicit_attention
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
 from transformer.trace.view import Window
@@ -96,7 +96,7 @@ def flicker(
 
 
 def _run(
-    model: Transformer, source: Sequence[int], target: Sequence[int], watching: _Weights, seed: int
+    model: EncoderDecoder, source: Sequence[int], target: Sequence[int], watching: _Weights, seed: int
 ) -> Floats:
     """(layers, heads, queries, keys) weights of one run."""
     device = model.embedding.weight.device

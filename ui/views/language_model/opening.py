@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import streamlit as st
 
@@ -61,7 +61,24 @@ class Section:
         return Asked(model, clean(text), now.decode, None, now.changes, drawing)
 
 
-def open_page(sections: Mapping[str, Section]) -> None:
+@dataclass(frozen=True)
+class Study:
+    """A section about what the model has learned; the page opens no text for it.
+
+    Attributes:
+        label: its name in the switch.
+        told: what it shows, in a sentence.
+        show: draws it for a model.
+        examples: texts that are not the visitor's own.
+    """
+
+    label: str
+    told: str
+    show: Callable[[str, State], None]
+    examples: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_page(sections: Mapping[str, Section | Study]) -> None:
     """Draws the page.
 
     Args:
@@ -78,6 +95,9 @@ def open_page(sections: Mapping[str, Section]) -> None:
         frame.show_notices(session.current())
         st.info(_MISSING, icon=":material/info:")
         return
+    if isinstance(section, Study):
+        _study(section, model)
+        return
     text = section.text(now)
     _box(section, text, now)
     run = _run(section.asked(now, model, text))
@@ -89,6 +109,13 @@ def open_page(sections: Mapping[str, Section]) -> None:
     changed.tell(now, opened)
     if run is not None and opened is not None:
         section.show(opened, run)
+
+
+def _study(section: Study, model: str) -> None:
+    """Draws a section that opens no text."""
+    now = session.resolve(model=model)
+    frame.show_notices(now, ())
+    section.show(model, now)
 
 
 def _pick(now: State) -> str | None:
@@ -118,7 +145,7 @@ def _take_model(name: str) -> None:
     session.change(model=name, decoder=None, **session.RUN)
 
 
-def _switch(sections: Mapping[str, Section], section: Section, now: State) -> None:
+def _switch(sections: Mapping[str, Section | Study], section: Section | Study, now: State) -> None:
     """The switch between the sections; a text of one's own stays, an example does not."""
     own = now.prompt is not None and now.prompt not in section.examples.values()
     pickers.variants(

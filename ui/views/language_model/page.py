@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ui.views.language_model import generation, lengths, surprisal
-from ui.views.language_model.opening import Section, open_page
+from ui.views.language_model.opening import Section, Study, open_page
+from ui.views.language_model.study import agreement, cost, induction, space
 
-SECTIONS = {
+SECTIONS: dict[str, Section | Study] = {
     "generation": Section(
         "generation",
         "The model goes on with your text, one token after the other.",
@@ -29,6 +30,27 @@ SECTIONS = {
         whole=True,
         first=lengths.first,
         show=lengths.show,
+    ),
+    "induction": Study(
+        "induction",
+        "Heads that find what followed the same token before, and what the model loses without them.",
+        induction.show,
+    ),
+    "agreement": Study(
+        "agreement",
+        "Which of two sentences is more probable: the one in which subject and verb agree?",
+        agreement.show,
+        agreement.FIRSTS,
+    ),
+    "space": Study(
+        "words in space",
+        "Words that share contexts move together while the model learns.",
+        space.show,
+    ),
+    "cost": Study(
+        "cost",
+        "What attention costs against the length of a text, and writing against reading.",
+        cost.show,
     ),
 }
 """The sections by the value of `view` in the address; the first one opens first."""

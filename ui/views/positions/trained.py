@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import streamlit as st
 
 from figures.base import labels
 from figures.pages.positions import lines, seen_norms, table_map
-from transformer import Transformer
 from ui.address import session
 from ui.address.parameters import State
 from ui.controls import pickers
 from ui.server import catalogue
 from ui.views.positions.encodings import draw, fitted_head, stack_of, stack_switch
+
+if TYPE_CHECKING:
+    from transformer.model.network import Network
 
 REACH = 40
 """Largest distance at which a bias is drawn."""
@@ -34,7 +38,7 @@ def distances(side: str) -> np.ndarray:
     return np.arange(-REACH, (REACH if side == "encoder" else 0) + 1)
 
 
-def _twin(name: str) -> Transformer | None:
+def _twin(name: str) -> Network | None:
     """The network of a twin; if the twin is not here, the page says so and the result is None."""
     full = f"{catalogue.TWINS}/{name}"
     if full not in catalogue.twins():
@@ -47,9 +51,9 @@ def _twin(name: str) -> Transformer | None:
     return catalogue.translator(full).model
 
 
-def _parameter(network: Transformer, side: str) -> np.ndarray:
+def _parameter(network: Network, side: str) -> np.ndarray:
     """The one trained table of a stack's encoding."""
-    stack = network.encoder if side == "encoder" else network.decoder
+    stack = network.stack("encoder" if side == "encoder" else "decoder")
     table: np.ndarray = next(stack.positions.parameters()).numpy()
     return table
 
@@ -144,7 +148,7 @@ def t5(now: State) -> None:
     if network is None:
         return
     for column, side in zip(st.columns(2), ("encoder", "decoder"), strict=True):
-        stack = network.encoder if side == "encoder" else network.decoder
+        stack = network.stack("encoder" if side == "encoder" else "decoder")
         rule = stack.positions.bias(0)
         assert rule is not None
         places = distances(side) + rule.table.shape[1] // 2

@@ -8,7 +8,7 @@ from random_models import random_ids, random_language_model, random_model
 
 from transformer.model.masks import AttentionMask
 from transformer.model.watching.observer import UNWATCHED
-from transformer.training.pretrained import take_encoder
+from transformer.training.runs.pretrained import take_encoder
 
 SAME = {"norm": "pre", "positions": "rotary", "n_encoder_layers": 2}
 

@@ -1,0 +1,112 @@
+"""Values with intervals as dots and whiskers, several in a row: one row for each case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from figures.base import labels, style
+from figures.base.cells import axis, hover
+from figures.pages.training.curves import titled_axis, upright
+
+_ROW = 46
+_APART = 0.3
+"""How far the dots of one row stand from one another, in rows."""
+
+
+@dataclass(frozen=True)
+class Dots:
+    """One dot with its whiskers in each row.
+
+    Attributes:
+        name: what the legend calls them.
+        cells: ``value``, ``low`` and ``high`` for each row; None for a row without a dot.
+        notes: hover texts.
+        color: of dots and whiskers.
+        symbol: of the dots, as Plotly names it.
+        single: single measurements behind each dot, drawn as faint ticks.
+    """
+
+    name: str
+    cells: Sequence[Mapping[str, float] | None]
+    notes: Sequence[str]
+    color: str
+    symbol: str = "circle"
+    single: Sequence[Sequence[float]] = ()
+
+
+def dots(
+    rows: Sequence[str], found: Sequence[Dots], title: str, mark: float | None, percent: bool, room: int = 210
+) -> go.Figure:
+    """Draws the rows from the top down.
+
+    Args:
+        rows: their names.
+        found: the dots.
+        title: the measured quantity.
+        mark: where a thin vertical line stands, such as chance; None for none.
+        percent: whether the values are shares.
+        room: px for the names of the rows.
+    """
+    data = [trace for at, each in enumerate(found) for trace in _traces(each, _shift(at, len(found)))]
+    names = [labels.escape(labels.fitted(row, room / 6.2)) for row in rows]
+    across = titled_axis(title) | {"tickformat": ".0%" if percent else "~g"}
+    across |= {"range": [-0.02, 1.03]} if percent else {"rangemode": "tozero"}
+    layout = {
+        "height": 92 + _ROW * len(rows),
+        "margin": {"l": room, "r": 16, "t": 36, "b": 48},
+        "xaxis": across,
+        "yaxis": axis(names, "left", 11),
+        "shapes": [] if mark is None else [upright(mark)],
+        "dragmode": False,
+        "hovermode": "closest",
+        **style.LEGEND,
+    }
+    return style.figure(style.spec(data, layout))
+
+
+def _shift(at: int, count: int) -> float:
+    return _APART * (at - (count - 1) / 2)
+
+
+def _traces(each: Dots, shift: float) -> list[dict[str, Any]]:
+    places = [row + shift for row in range(len(each.cells))]
+    faint = [(value, place) for place, row in zip(places, each.single, strict=False) for value in row]
+    ticks = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [value for value, _ in faint],
+        "y": [place for _, place in faint],
+        "marker": {"symbol": "line-ns", "size": 9, "line": {"width": 1, "color": style.NEUTRAL}},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    return [*([ticks] if faint else []), _dots(each, places)]
+
+
+def _dots(each: Dots, places: Sequence[float]) -> dict[str, Any]:
+    shown = [(place, cell) for place, cell in zip(places, each.cells, strict=True) if cell is not None]
+    notes = [note for note, cell in zip(each.notes, each.cells, strict=True) if cell is not None]
+    reach = {
+        "type": "data",
+        "symmetric": False,
+        "array": [cell["high"] - cell["value"] for _, cell in shown],
+        "arrayminus": [cell["value"] - cell["low"] for _, cell in shown],
+        "thickness": 1.5,
+        "width": 4,
+        "color": each.color,
+    }
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": labels.escape(each.name),
+        "x": [cell["value"] for _, cell in shown],
+        "y": [place for place, _ in shown],
+        "error_x": reach,
+        "marker": {"color": each.color, "symbol": each.symbol, "size": 10},
+        "hovertext": [hover(note) for note in notes],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }

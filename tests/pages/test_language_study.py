@@ -1,0 +1,163 @@
+"""The study sections of the page Language model: what was measured and ships, and what is computed now."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from app_pages import run, said, words
+from streamlit.testing.v1 import AppTest
+
+from transformer.storage.description import LANGUAGE_FILE
+from transformer.storage.marks import measured
+from transformer.study.language.inducing import random_pieces
+from ui.server import catalogue
+from ui.server.language import live
+from ui.views.language_model.study import agreement, cost, induction, space
+
+PAGE = "pages/language_model.py"
+MODEL = "language/lm-en"
+
+
+@pytest.fixture
+def study() -> dict[str, Any]:
+    found = measured(catalogue.directory(MODEL), LANGUAGE_FILE)
+    assert found is not None
+    return found
+
+
+def opened(view: str, **params: str) -> AppTest:
+    at = run(PAGE, **{"model": MODEL, "view": view, **params})
+    assert not at.exception
+    return at
+
+
+def charts(at: AppTest) -> list[dict[str, Any]]:
+    return [json.loads(each.proto.spec) for each in at.get("plotly_chart")]
+
+
+@pytest.mark.parametrize("view", ["induction", "agreement", "space"])
+def test_a_model_without_measurements_says_how_to_make_them(view: str):
+    at = run(PAGE, model="language/writer", view=view)
+    assert not at.exception
+    assert "python -m transformer language" in said(at)
+
+
+def test_the_sentence_about_induction_has_the_numbers_of_the_file(study: dict[str, Any]):
+    found = study["induction"]
+    layer, head = found["ablations"][0]["heads"][0]
+    told = words(opened("induction"))
+    assert f"head {head + 1} of layer {layer + 1}" in told
+    assert f"{found['copying']['gain']['value']:.2f} nats" in told
+    assert f"{found['ablations'][0]['copies']['cost']['value']:+.2f} nats" in told
+
+
+def test_the_tiles_hold_the_scores_and_the_map_is_the_chosen_head_s(study: dict[str, Any]):
+    at = opened("induction", decoder="3.4", seed="5")
+    first = charts(at)[0]
+    assert first["layout"]["shapes"][0]["x0"] == 2.5
+    assert "head 4 of layer 3" in words(at)
+    scores = np.array(study["induction"]["scores"]["induction"])
+    assert len(first["data"][1]["customdata"]) == scores.size
+
+
+def test_a_head_that_the_model_lacks_moves_to_the_nearest():
+    assert "head 8 of layer 4" in words(opened("induction", decoder="9.9"))
+
+
+def test_other_pieces_are_another_sequence_in_the_address():
+    at = opened("induction", seed="3")
+    next(each for each in at.button if each.label == "Other pieces").click().run()
+    assert not at.exception
+    assert at.query_params["seed"] in ("4", ["4"])
+
+
+def test_the_framed_cells_are_right_after_the_same_token_s_earlier_place():
+    found = live.repetition(MODEL, 1)
+    rows, keys = np.nonzero(found.followers)
+    read = found.run.decoder_input_tokens
+    assert [read[key - 1] for key in keys] == [read[row] for row in rows]
+    assert found.again.sum() == live.LENGTH == len(rows)
+    sequence = random_pieces(catalogue.writer(MODEL).generator, live.LENGTH, 1, 1)
+    assert tuple(sequence.ids[0, 1:].tolist()) == found.run.target_ids[:-1]
+
+
+def test_accuracies_are_drawn_with_the_intervals_of_the_file(study: dict[str, Any]):
+    at = opened("agreement")
+    found = study["agreement"]
+    own = next(each for each in charts(at)[0]["data"] if each.get("name") == agreement.MODEL)
+    assert own["x"] == [each["accuracy"]["value"] for each in found["models"][agreement.MODEL].values()]
+    best = max(each["accuracy"]["value"] for each in found["models"][agreement.MODEL].values())
+    assert f"{100 * best:.0f}" in words(at)
+
+
+def test_a_pair_of_one_s_own_is_scored_and_in_the_address():
+    at = opened("agreement", prompt="The cats sleep.", other="The cats sleeps.")
+    first, second = (live.read(MODEL, text) for text in ("The cats sleep.", "The cats sleeps."))
+    assert f"{first.total:.1f} against {second.total:.1f} bits" in words(at)
+    run_ = catalogue.writer(MODEL).generator.force("The cats sleep.")
+    assert first.total == pytest.approx(-sum(run_.log_probs) / np.log(2), rel=1e-5)
+    at.text_input[1].set_value("The cat sleeps.").run()
+    assert not at.exception
+    assert at.query_params["other"] in ("The cat sleeps.", ["The cat sleeps."])
+    assert at.query_params["prompt"] in ("The cats sleep.", ["The cats sleep."])
+
+
+@pytest.mark.parametrize("text", ["", "word " * 400, "<b>*_$x$</b> \\"])
+def test_an_empty_a_long_or_an_odd_sentence_does_no_harm(text: str):
+    at = opened("agreement", prompt=text, other="The dog runs.")
+    assert "Traceback" not in said(at)
+
+
+def test_the_map_shows_the_step_and_the_word_of_the_address(study: dict[str, Any]):
+    found = study["words"]
+    word, step = found["words"][7], found["steps"][3]
+    told = words(opened("space", word=word, snapshot=str(step)))
+    assert f"step {step:,}" in told
+    assert all(found["names"][i] in told for i in found["company"][7])
+
+
+def test_neighbours_are_bold_if_they_are_near_in_both_ways(study: dict[str, Any]):
+    found = study["words"]
+    at, word = len(found["steps"]) - 1, 0
+    table = space.neighbours_table(found, at, word)
+    common = set(found["neighbours"][at][word]) & set(found["company"][word])
+    assert table.count("**") == 4 * len(common)
+
+
+@pytest.mark.parametrize("word", ["zebrafish", "<b>", "x" * 200])
+def test_an_unknown_word_opens_the_first_one(word: str, study: dict[str, Any]):
+    shown = next(each for each in opened("space", word=word).selectbox if each.label == "Word")
+    assert shown.value == study["words"]["words"][0]
+
+
+def test_times_are_those_of_the_file_and_of_now(study: dict[str, Any]):
+    at = opened("cost", tokens="128")
+    found = study["cost"]["attention"]
+    lines = charts(at)[0]["data"]
+    assert [each["y"] for each in lines] == [found["ways"][way]["milliseconds"] for way in cost.ATTENTION]
+    assert "From 64 to 128 tokens" in words(at)
+
+
+def test_a_length_out_of_range_is_clamped():
+    at = opened("cost", tokens="10")
+    assert at.slider[-1].value == 64
+
+
+def test_sentences_name_what_the_numbers_say():
+    even = live.Read(("a",), (3.0,))
+    assert "equally probable" in agreement.verdict(even, even)
+    assert "**second**" in agreement.verdict(even, live.Read(("a",), (1.0,)))
+    assert "4 times" in agreement.verdict(even, live.Read(("a",), (1.0,)))
+    assert "**4.0 times**" in cost.live_told(128, {"whole": 4, "local": 2}, {"whole": 1, "local": 1})
+
+
+def test_tables_for_csv_hold_every_number(study: dict[str, Any]):
+    found = study["induction"]
+    assert len(induction.scores_table(found)) == 1 + np.size(found["scores"]["induction"])
+    assert len(agreement.table(study["agreement"])) == 1 + 2 * len(study["agreement"]["told"])
+    assert len(space.points_table(study["words"])) == 1 + np.array(study["words"]["points"])[..., 0].size
+    rows = induction.costs_table(found, "copies")
+    assert len(rows) == 1 + sum(1 + len(each["copies"]["controls"]) for each in found["ablations"])

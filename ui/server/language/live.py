@@ -1,0 +1,98 @@
+"""What a language model computes for the study sections while a visitor waits: bounded, and then kept."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+
+from transformer.generate.generation import Generation
+from transformer.study.cost.local import REACH, ways
+from transformer.study.cost.measuring import least_and_median
+from transformer.study.language.inducing import random_pieces
+from transformer.study.language.induction import followers
+from ui.server import catalogue
+from ui.server.stores import kept
+
+LENGTH = 8
+"""Pieces of the sequence that is drawn."""
+REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Random pieces, said twice, as a model reads them.
+
+    Attributes:
+        run: the reading; its rows are the pieces and the start token.
+        followers: (rows, keys) whether a key is the token after an earlier place of the row's own token.
+        again: (rows,) which rows read the second copy.
+    """
+
+    run: Generation
+    followers: np.ndarray
+    again: np.ndarray
+
+
+def repetition(name: str, seed: int) -> Repetition:
+    """A sequence of ``LENGTH`` random pieces, said twice."""
+    writer = catalogue.writer(name)
+
+    def make() -> Repetition:
+        sequence = random_pieces(writer.generator, LENGTH, 1, seed)
+        ids = sequence.ids[0]
+        run = writer.generator.force(writer.generator.pieces((*ids[1:].tolist(), writer.config.eos_id)))
+        return Repetition(run, followers(ids) > 0, sequence.again)
+
+    found: Repetition = kept("repeated").get((name, seed, id(writer)), make)
+    return found
+
+
+@dataclass(frozen=True)
+class Read:
+    """A sentence as a model reads it.
+
+    Attributes:
+        tokens: its tokens, the end included.
+        bits: the surprisal of each.
+    """
+
+    tokens: tuple[str, ...]
+    bits: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        """−log₂ of the probability of the whole sentence."""
+        return math.fsum(self.bits)
+
+
+def read(name: str, text: str) -> Read:
+    """The surprisal of every token of a sentence.
+
+    Raises:
+        ValueError: the sentence is empty or too long.
+    """
+    writer = catalogue.writer(name)
+
+    def make() -> Read:
+        run = writer.force("", text, capture=False)
+        return Read(run.target_tokens, run.surprisals)
+
+    found: Read = kept("pairs of sentences").get((name, text, id(writer)), make)
+    return found
+
+
+def attention_times(name: str, length: int) -> dict[str, float]:
+    """Milliseconds of processor time of one causal attention of a model's sizes, measured now.
+
+    Returns:
+        By way: ``whole``, ``masked`` and ``local``; the least of a few runs.
+    """
+    config = catalogue.writer(name).config
+    shape = (3, 1, config.n_heads, length, config.d_model // config.n_heads)
+    drawn = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    works = {way: partial(compute, *drawn) for way, compute in ways(REACH).items()}
+    return {way: 1000 * least for way, (least, _) in least_and_median(works, REPEATS).items()}

@@ -1,0 +1,62 @@
+"""A picture of a study section, with its caption, its explanation and its export; and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from ui.controls import export, pickers
+from ui.controls.export import Table
+from ui.controls.text import plain
+from ui.server.language import shipped
+
+Json = dict[str, Any]
+
+
+def known(model: str, part: str) -> Json | None:
+    """One part of the measurements that came with a model; says so if there is none."""
+    try:
+        found = shipped.part(model, part)
+    except (KeyError, OSError, ValueError):
+        found = None
+    if found is None:
+        st.info(
+            "Nothing of this came with this model. `python -m transformer language` measures it and writes "
+            "language.json into its directory.",
+            icon=":material/info:",
+        )
+    return found
+
+
+def measured(model: str, found: Json) -> str:
+    """Of which model a measurement is, and when it was made."""
+    return f"{model.rpartition('/')[2]} · measured on {found['date']} with these weights"
+
+
+def draw(
+    name: str, make: Callable[[], go.Figure], caption: str, seeing: str, table: Callable[[], Table]
+) -> None:
+    """Draws a figure that takes no clicks.
+
+    Args:
+        name: unique on the page; also the name of the file.
+        make: draws the figure.
+        caption: what the figure shows.
+        seeing: the explanation, one click away.
+        table: makes the numbers, for CSV.
+    """
+    st.plotly_chart(make(), key=f"language.{name}", config={"displayModeBar": False}, alt=caption)
+    below(name, make, caption, seeing, table)
+
+
+def below(
+    name: str, make: Callable[[], go.Figure], caption: str, seeing: str, table: Callable[[], Table]
+) -> None:
+    """The caption, the explanation and the export of a figure; arguments as in ``draw``."""
+    st.caption(plain(caption))
+    with st.container(horizontal=True, gap="small"):
+        pickers.seen("What am I seeing?", seeing)
+        export.picture(name, make, caption, sentence=False, table=table)
