@@ -30,7 +30,9 @@ PAGE = page.KindPage(
 
 _VARIANTS = {"attention": "attention", "alignment": "word alignment"}
 
-opened = open_sentence_page("Cross-attention", lambda now: pickers.variants(_VARIANTS, now.view))
+opened = open_sentence_page(
+    "Cross-attention", lambda now: pickers.variants(_VARIANTS, now.view), kinds=("cross",)
+)
 if opened is not None and session.current().view == "alignment":
     alignment.show(opened)
 elif opened is not None:

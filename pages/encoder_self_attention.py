@@ -25,7 +25,9 @@ PAGE = page.KindPage(
 
 _VARIANTS = {"alone": "this sentence", "batch": "put it in a batch"}
 
-opened = open_sentence_page("Encoder self-attention", lambda now: pickers.variants(_VARIANTS, now.view))
+opened = open_sentence_page(
+    "Encoder self-attention", lambda now: pickers.variants(_VARIANTS, now.view), kinds=("encoder",)
+)
 if opened is not None and session.current().view == "batch":
     padded.show(opened)
 elif opened is not None:

@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     from transformer.commands.language import pretraining, study, text
     from transformer.commands.language import train as train_lm
     from transformer.commands.language import use as use_lm
+    from transformer.commands.recurrent import compare, hard_attention
     from transformer.commands.training import adam, birth, cost, history, links
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
@@ -83,6 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     showcase.add_commands(subparsers)
     remake.add_command(subparsers)
     positions.add_command(subparsers)
+    compare.add_command(subparsers)
+    hard_attention.add_command(subparsers)
     links.add_command(subparsers)
     text.add_command(subparsers)
     use_lm.add_commands(subparsers)

@@ -20,6 +20,11 @@ LOOKS = {
     "rotary": ("#56B4E9", "solid", "diamond"),
     "alibi": ("#56B4E9", "dash", "diamond-open"),
     "postnorm": ("#999999", "solid", "star"),
+    "additive": ("#56B4E9", "solid", "diamond"),
+    "bilinear": ("#CC79A7", "solid", "square"),
+    "dot": ("#56B4E9", "dash", "diamond-open"),
+    "local": ("#CC79A7", "dash", "square-open"),
+    "Transformer": ("#E69F00", "solid", "circle"),
 }
 """Colour, line and symbol of each twin: no attention kind's hue, and distinct even without colour."""
 NAMES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,11 @@ class CrossAlignments:
     def scores(self, rows: Rows) -> list[list[AlignmentScore]]:
         """One score per layer and head; `rows` as in `attention_links`."""
         return [[score(found, self._gold) for found in heads] for heads in self._heads(rows)]
+
+    @property
+    def alignments(self) -> Mapping[Aligner, Sequence[Links]]:
+        """The links of every pair, by aligner."""
+        return self._found
 
     def best(self) -> tuple[Aligner, float]:
         """The head or mean with the lowest error, and this error; of equal ones, the first."""

@@ -100,14 +100,14 @@ def target_lengths(translator: Translator, pairs: Sequence[SentencePair]) -> lis
     return [len(translator.tokenizer.encode_target(pair.target)) + 1 for pair in pairs]
 
 
-def by_length(scored: dict[str, Scored], lengths: Sequence[int]) -> Json:
+def by_length(scored: dict[str, Scored], lengths: Sequence[int], baseline: str = BASELINE) -> Json:
     """BLEU and loss of sentences grouped by source length; empty groups are left out."""
     stops = [*(edge - 1 for edge in LENGTH_EDGES[1:]), max(lengths)]
     groups = []
     for first, last in zip(LENGTH_EDGES, stops, strict=True):
         rows = [row for row, length in enumerate(lengths) if first <= length <= last]
         if rows:
-            models = summary({name: found.rows(rows) for name, found in scored.items()})
+            models = summary({name: found.rows(rows) for name, found in scored.items()}, baseline)
             groups.append({"first": first, "last": last, "sentences": len(rows), "models": models})
     return {"groups": groups}
 

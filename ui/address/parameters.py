@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from figures.base.style import SCALES
-from transformer.model.config import ENCODINGS
+from transformer.model.config import ENCODINGS, SCORE_RULES
 from transformer.model.interventions import Intervention, read_text, write_text
 from ui.address.listed import Off, read_off, write_off
 from ui.address.values import (
@@ -147,6 +147,7 @@ class State:
         prompt: the text on the page Language model; there, the first sentence of a pair (`other` the second).
         word: the word in space that the page Language model looks at.
         tokens: the length of text at which that page measures attention.
+        score: the score of the recurrent twin on the page Recurrent; None lets the app choose.
     """
 
     text: str | None = None
@@ -220,6 +221,7 @@ class State:
     prompt: str | None = None
     word: str | None = None
     tokens: int = 2048
+    score: str | None = None
 
 
 TEXTS = ("text", "target", "batch", "sentences", "other", "prompt")
@@ -269,6 +271,7 @@ PAGE_OWN = (
     "prompt",
     "word",
     "tokens",
+    "score",
 )
 """Values that only one page reads; the links of the menu leave them out."""
 PLACE = ("model", "step", "source", "encoder", "decoder", "cross", "changes", "off", "target", "prompt")
@@ -360,6 +363,7 @@ PARAMETERS: dict[str, Parameter] = {
     "prompt": Parameter(),
     "word": Parameter(read_word),
     "tokens": Parameter(whole(*TEXT_LENGTHS), str),
+    "score": Parameter(one_of(*SCORE_RULES)),
 }
 
 

@@ -45,9 +45,10 @@ VIEWS = (
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "agreement", "space"),
+    *("long", "path", "speed", "hard"),
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
-and of Language model."""
+of Language model, and of Recurrent."""
 
 WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
 """Smallest and largest d_model, base, number of positions and offset on the page Positions."""

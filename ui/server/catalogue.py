@@ -10,7 +10,7 @@ import streamlit as st
 
 import transformer
 from transformer.families.marian.config import is_marian
-from transformer.model.config import ENCODINGS, ModelConfig
+from transformer.model.config import ENCODINGS, SCORE_RULES, ModelConfig
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import Description, describe
 from transformer.storage.files import read_json
@@ -25,6 +25,8 @@ BUNDLED = ROOT / "assets" / "models"
 DEFAULT = "en-de"
 TWINS = "positions"
 """Folder of the models that differ only in their positional encoding."""
+RECURRENT = "recurrent"
+"""Folder of the recurrent models, which differ only in the score of their attention."""
 LANGUAGE = "language"
 """Folder of the language models."""
 KINDS = tuple(str(kind) for kind in AttentionKind)
@@ -92,7 +94,7 @@ def _on_disk() -> dict[str, Path]:
         if not _writes(path):
             found.setdefault(path.name, path)
     first = {DEFAULT: found[DEFAULT]} if DEFAULT in found else {}
-    return first | found | twins()
+    return first | found | twins() | recurrent()
 
 
 def _writes(path: Path) -> bool:
@@ -125,6 +127,16 @@ def twins() -> dict[str, Path]:
         *(name for name in found if name not in ENCODINGS),
     ]
     return {f"{TWINS}/{name}": found[name] for name in names}
+
+
+def recurrent() -> dict[str, Path]:
+    """The recurrent twins by name, such as `recurrent/additive`: in the usual order, then the others."""
+    found = _in_folder(RECURRENT)
+    names = [
+        *(name for name in SCORE_RULES if name in found),
+        *(name for name in found if name not in SCORE_RULES),
+    ]
+    return {f"{RECURRENT}/{name}": found[name] for name in names}
 
 
 def position_results() -> dict[str, Any] | None:
@@ -184,7 +196,7 @@ def directory(name: str) -> Path:
 
 
 def _home(name: str) -> Residents:
-    return _resident_twins() if name in twins() else _residents()
+    return _resident_twins() if name in twins() | recurrent() else _residents()
 
 
 def _key(name: str, path: Path) -> Key:

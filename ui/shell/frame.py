@@ -25,6 +25,7 @@ _STYLE = """
 .stMainBlockContainer hr { margin: .3rem 0; }
 .st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
 .st-key-masks-batch-long, .st-key-alignment-map, .st-key-search-tree { overflow-x: auto; }
+.st-key-recurrent-terms, .st-key-recurrent-table, [class*="st-key-recurrent-map"] { overflow-x: auto; }
 .st-key-masks-batch-long > * { min-width: 48rem; }
 [class*="st-key-anatomy-"]
   :is(.annotation-text, .textpoint text:not([style*="rgb(255, 255, 255)"])) { fill: currentColor !important; }

@@ -39,7 +39,10 @@ GROUPS: dict[str, tuple[Page, ...]] = {
         Page("pages/positions.py", "Positions", ":material/straighten:"),
         Page("pages/masks.py", "Masks", ":material/grid_off:"),
     ),
-    "Other models": (Page("pages/language_model.py", "Language model", ":material/notes:"),),
+    "Other models": (
+        Page("pages/language_model.py", "Language model", ":material/notes:"),
+        Page("pages/recurrent.py", "Recurrent", ":material/replay:"),
+    ),
     "Experiments": (
         Page("pages/what_if.py", "What if", ":material/science:"),
         Page("pages/compare.py", "Compare", ":material/difference:"),

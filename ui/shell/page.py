@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -10,7 +10,7 @@ from ui.address import session
 from ui.address.parameters import State
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import changed, frame, sentence, unfamiliar
+from ui.shell import changed, frame, needs, sentence, unfamiliar
 from ui.shell.model_picker import pick_model
 
 
@@ -19,6 +19,7 @@ def open_sentence_page(
     controls: Callable[[State], None] | None = None,
     changes: changed.Holds = changed.every,
     tell: changed.Tell = changed.tell,
+    kinds: Sequence[str] = (),
 ) -> Opened | None:
     """Draws the top of a page and translates its sentence.
 
@@ -27,6 +28,7 @@ def open_sentence_page(
         controls: draws the controls between the sentence box and the picture; gets the state.
         changes: which changes hold on the page.
         tell: draws what is said about changes.
+        kinds: the kinds of attention without which the page has nothing to show.
 
     Returns:
         The sentence, ready to be shown; None if something was refused, and the page has said why.
@@ -39,13 +41,22 @@ def open_sentence_page(
         sentence.sentence_box(now)
         if controls is not None:
             controls(now)
-        opened = sentence.open_sentence(model, changed.held(now, changes))
+        opened = _opened(model, changed.held(now, changes), kinds)
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)
     if opened is not None:
         unfamiliar.tell(opened)
     return opened
+
+
+def _opened(model: str, now: State, kinds: Sequence[str]) -> Opened | None:
+    try:
+        if needs.tell_lack(model, kinds):
+            return None
+    except (ValueError, OSError):  # a damaged model is reported when the sentence is opened
+        pass
+    return sentence.open_sentence(model, now)
 
 
 def with_model(opened: Opened, show: Callable[[Opened], None]) -> None:

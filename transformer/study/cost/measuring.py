@@ -77,6 +77,11 @@ def least_and_median(works: Mapping[Any, Work], repeats: int) -> dict[Any, tuple
 
     Unlike the clock, processor time does not count what other programs do meanwhile.
     """
+    return timed(works, repeats)
+
+
+def timed(works: Mapping[Any, Work], repeats: int) -> dict[Any, tuple[float, float]]:
+    """The same for work that needs gradients."""
     times: dict[Any, list[float]] = {key: [] for key in works}
     for _ in range(1 + repeats):
         for key, work in works.items():

@@ -17,7 +17,7 @@ from ui.controls.text import plain
 from ui.server import catalogue, runs
 from ui.server.background.run import Run
 from ui.server.background.surveys import run_of, shipped
-from ui.shell import fitting, frame
+from ui.shell import fitting, frame, needs
 from ui.shell.model_picker import pick_model
 from ui.views.heads import found, relations
 
@@ -32,7 +32,7 @@ def show() -> None:
     st.title("Heads over sentences")
     model = pick_model(now)
     now = session.current()
-    run = None if model is None else _open(model, now.language)
+    run = None if model is None or _lacks(model) else _open(model, now.language)
     if model is None or run is None:
         frame.show_notices(now)
         return
@@ -41,6 +41,14 @@ def show() -> None:
     frame.show_notices(now)
     waiting = _section(now) == "" and _asked(run) and run.wait(session.visitor())
     st.fragment(_body, run_every=_TICK if waiting else None)(model, run, waiting)
+
+
+def _lacks(model: str) -> bool:
+    """Whether a model lacks a kind of attention that the page counts; the page then says so."""
+    try:
+        return needs.tell_lack(model, catalogue.KINDS)
+    except (ValueError, OSError):  # a damaged model is reported when its sentences are read
+        return False
 
 
 def _body(model: str, run: Run[Survey], waited: bool) -> None:

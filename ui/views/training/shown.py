@@ -18,6 +18,7 @@ from ui.controls.export import Table
 from ui.controls.text import plain
 from ui.server import computed
 from ui.server.opened import Opened
+from ui.shell import needs
 from ui.views.training import parallel, told
 
 _MASKED = 32
@@ -48,7 +49,8 @@ def show(opened: Opened, now: State) -> None:
     st.markdown("##### The same target, and the model on its own")
     st.markdown(told.parted(lesson))
     _ways(lesson, columns, first, model)
-    _mask(opened)
+    if not needs.tell_lack(opened.asked.model, ("decoder",)):
+        _mask(opened)
     parallel.show()
 
 

@@ -38,7 +38,7 @@ def _own_changes(switch: Switch) -> None:
 
 
 def _causal_trace(switch: Switch) -> None:
-    opened = open_sentence_page(TITLE, switch, changes=of_tokens)
+    opened = open_sentence_page(TITLE, switch, changes=of_tokens, kinds=catalogue.KINDS)
     if opened is not None:
         with_model(opened, causal.show)
 

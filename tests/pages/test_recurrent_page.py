@@ -1,0 +1,142 @@
+"""The page Recurrent without a browser, and every other page with a recurrent model."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from app_pages import PAGES, run
+from recurrent_twins import write_recurrent
+
+from ui.server import catalogue
+from ui.views.recurrent.maps import counterpart
+
+PAGE = "pages/recurrent.py"
+TEXT = "one two three four five six"
+SCORES = ("additive", "bilinear", "dot", "local")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tokenizer):
+    return write_recurrent(tmp_path_factory.mktemp("bundled"), tokenizer)
+
+
+@pytest.fixture(autouse=True)
+def bundled(folder, monkeypatch):
+    monkeypatch.setattr(catalogue, "BUNDLED", folder)
+
+
+def words(at):
+    return " ".join(each.value for each in (*at.markdown, *at.caption, *at.info))
+
+
+def charts(at):
+    return {
+        each.proto.id.split("recurrent.")[-1]: json.loads(each.proto.spec) for each in at.get("plotly_chart")
+    }
+
+
+def show(**params):
+    at = run(PAGE, **{"text": TEXT, **params})
+    assert not at.exception
+    return at
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_both_maps_are_verified_and_the_score_adds_up(score):
+    at = show(score=score)
+    assert {"recurrent", "transformer"} <= set(charts(at))
+    captions = [each.value for each in at.caption if "Cross\\-attention" in each.value]
+    assert len(captions) == 2
+    assert all("✓ verified" in each for each in captions)
+    table = next(each.value for each in at.markdown if "sum = score" in each.value)
+    rows = [line.strip("| ").split("|")[-1].strip(" *").replace("−", "-") for line in table.splitlines()[2:]]
+    *terms, total = map(float, rows)
+    assert sum(terms) == pytest.approx(total, abs=0.01)
+    assert f"Score **{total:.2f}**".replace("-", "−") in words(at)
+
+
+def test_local_attention_draws_its_centres_and_the_others_have_none():
+    local, dot = (charts(show(score=score))["recurrent"]["data"] for score in ("local", "dot"))
+    assert len(local) > len(dot)
+    assert "predicted centre" in json.dumps(local)
+    assert "predicted centre" not in json.dumps(dot)
+
+
+def test_the_chosen_model_decides_the_score_until_one_is_chosen():
+    assert "recurrent/bilinear" in words(show(model="recurrent/bilinear")).replace("\\", "")
+    told = words(show(model="recurrent/bilinear", score="dot")).replace("\\", "")
+    assert "recurrent/dot" in told
+
+
+def test_the_steps_of_the_sentence_are_counted():
+    told = words(show(view="path"))
+    count = int(re.search(r"To read all (\d+) tokens", told)[1])
+    assert f"**{count - 1} steps**" in told
+    assert "**1 step**" in told
+    assert "**1 step**; in self" in words(show(view="path", source="2"))
+
+
+def test_the_results_are_told_with_intervals_and_sizes(folder):
+    told = words(show(view="long"))
+    results = json.loads((folder / "recurrent" / "results.json").read_text())
+    assert f"{results['scores']['dot']['bleu']['value']['value']:.1f}" in told
+    assert "One seed each" in told
+    assert "bfloat16" in told
+    drawn = charts(show(view="long"))
+    assert {"length-bleu", "length-loss"} <= set(drawn)
+    names = {trace["name"] for trace in drawn["length-bleu"]["data"]}
+    assert names == {*SCORES, "Transformer"}
+
+
+def test_the_speed_is_drawn_for_every_model():
+    drawn = charts(show(view="speed"))
+    for kind in ("training", "writing"):
+        assert {trace["name"] for trace in drawn[kind]["data"]} == {*SCORES, "Transformer"}
+    assert "as ratios" in words(show(view="speed"))
+
+
+def test_hard_attention_is_told_by_its_curves():
+    at = show(view="hard")
+    assert "hard attention" in charts(at)
+    assert "variance of the gradient" in words(at)
+
+
+@pytest.mark.parametrize("view", [None, "long", "path", "speed", "hard"])
+def test_without_models_and_measurements_the_page_says_what_is_missing(view, tmp_path, monkeypatch):
+    monkeypatch.setattr(catalogue, "BUNDLED", tmp_path)
+    at = run(PAGE, **({} if view is None else {"view": view}))
+    assert not at.exception
+    assert at.info
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != PAGE])
+def test_every_page_opens_a_recurrent_model_or_says_what_it_lacks(page):
+    at = run(page, model="recurrent/additive", text=TEXT)
+    assert not at.exception, page
+    lacking = {
+        "anatomy",
+        "masks",
+        "training",
+        "inside_a_head",
+        "heads",
+        "encoder_self_attention",
+        "decoder_self_attention",
+    }
+    said = any("its only attention is" in each.value for each in at.info)
+    assert said == any(name in page for name in lacking)
+
+
+@pytest.mark.parametrize(("page", "view"), [("pages/what_if.py", "causal"), ("pages/training.py", "shown")])
+def test_a_section_that_needs_another_attention_says_so(page, view):
+    at = run(page, model="recurrent/additive", text=TEXT, **({} if view == "shown" else {"view": view}))
+    assert not at.exception
+    assert any("its only attention is" in each.value for each in at.info)
+
+
+def test_a_counterpart_is_the_same_token_and_the_aligned_one_first():
+    assert counterpart(("a", "b", "a"), ("a", "x", "a"), 2) == 2
+    assert counterpart(("a", "b"), ("x", "a"), 0) == 1
+    assert counterpart(("a", "b"), ("a", "c"), 1) is None

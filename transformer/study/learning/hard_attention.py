@@ -1,0 +1,241 @@
+"""Soft attention, which mixes all positions, beside hard attention, which draws one, on a toy task.
+
+Hard attention learns by REINFORCE (Williams 1992), as in Xu et al. (2015, section 4.1): what it draws has no
+gradient, so the log-probability of a draw is pushed up if the token behind it became likelier than usual, and
+down if not. The estimate is right on average, and noisy. A model differs from its twin in nothing else.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from transformer.model.config import RecurrentConfig
+from transformer.model.recurrent import Recurrent
+from transformer.model.scores import attention_weights
+from transformer.model.watching.observer import UNWATCHED, Attended, AttentionInputs, Bystander
+from transformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from transformer.training.data import pad
+from transformer.training.toys.tasks import LETTERS, TOYS
+
+Method = Literal["soft", "hard"]
+FIRST_LETTER = 4
+WIDTH, BATCH, LONGEST = 32, 64, 8
+RATE, KEPT = 3e-3, 0.9
+"""Learning rate of Adam, and the share that the running mean of the rewards keeps at each step."""
+HELD_OUT, ESTIMATES = 256, 16
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Sequences of a toy task.
+
+    Attributes:
+        source: (batch, source) ids, ending in ``</s>``.
+        read: (batch, target) ids that the decoder reads.
+        wanted: (batch, target) ids that it should predict; padding where nothing is.
+    """
+
+    source: Tensor
+    read: Tensor
+    wanted: Tensor
+
+    @property
+    def counted(self) -> Tensor:
+        """(batch, target) bool: True where a token is wanted."""
+        return self.wanted != PAD_ID
+
+
+def texts(task: str, chance: random.Random, count: int = BATCH, longest: int = LONGEST) -> Texts:
+    """Freshly drawn sequences of a task that spells letters."""
+    pairs = [TOYS[task].draw(chance, longest) for _ in range(count)]
+    source, target = [_ids(pair.source) for pair in pairs], [_ids(pair.target) for pair in pairs]
+    ended, started = [[*row, EOS_ID] for row in target], [[BOS_ID, *row] for row in target]
+    return Texts(pad([[*row, EOS_ID] for row in source], PAD_ID), pad(started, PAD_ID), pad(ended, PAD_ID))
+
+
+def _ids(text: str) -> list[int]:
+    return [FIRST_LETTER + LETTERS.index(letter) for letter in text.split()]
+
+
+def small_model(seed: int) -> Recurrent:
+    """An untrained recurrent model with additive scores; the same for the same seed."""
+    torch.manual_seed(seed)
+    size = FIRST_LETTER + len(LETTERS)
+    return Recurrent(RecurrentConfig(vocab_size=size, d_model=WIDTH, dropout=0.0, score="additive"))
+
+
+class Choosing(Bystander):
+    """Hard attention: each query reads the memory at one position alone.
+
+    Args:
+        chance: Draws the position from the weights; None for the position with the largest weight.
+
+    Attributes:
+        log_probs: (batch, queries) log-probability of each drawn position, of the last pass.
+    """
+
+    log_probs: Tensor
+
+    def __init__(self, chance: torch.Generator | None = None) -> None:
+        self._chance = chance
+
+    def attention(self, asked: AttentionInputs) -> Attended:
+        weights = attention_weights(asked.scores(), asked.visible(), asked.focus)[:, 0]
+        rows = weights.detach().flatten(0, 1)
+        drawn = rows.argmax(-1) if self._chance is None else _drawn(rows, self._chance)
+        at = drawn.view(weights.shape[:2])[..., None]  # (batch, queries, 1)
+        self.log_probs = weights.gather(-1, at)[..., 0].clamp(min=1e-30).log()
+        value = asked.value[:, 0]
+        return Attended(value.gather(1, at.expand(-1, -1, value.shape[-1]))[:, None])
+
+
+def _drawn(rows: Tensor, chance: torch.Generator) -> Tensor:
+    """(rows,) one key for each row of weights (rows, keys)."""
+    return torch.multinomial(rows, 1, generator=chance)[:, 0]
+
+
+def token_losses(model: Recurrent, given: Texts, observer: Bystander = UNWATCHED) -> Tensor:
+    """(batch, target) negative log-probabilities in nats; 0 where nothing is wanted."""
+    logits = model.logits(model.features(given.source, given.read, observer))
+    losses = F.cross_entropy(logits.transpose(1, 2), given.wanted, reduction="none")
+    return losses * given.counted
+
+
+def soft_loss(model: Recurrent, given: Texts) -> Tensor:
+    """The mean loss of a token, whose gradient is exact."""
+    return token_losses(model, given).sum() / given.counted.sum()
+
+
+def reinforced(model: Recurrent, given: Texts, chance: torch.Generator, usual: float) -> tuple[Tensor, float]:
+    """What to differentiate for hard attention, and the mean reward.
+
+    The reward of a draw is the log-probability of its own token: without input feeding, a draw changes no
+    other token. The gradient of the result estimates that of the expected loss.
+
+    Args:
+        model: The model.
+        given: The sequences.
+        chance: Draws the positions.
+        usual: The reward to compare with, a baseline; 0 for none.
+    """
+    observer = Choosing(chance)
+    losses = token_losses(model, given, observer)
+    better = (-losses.detach() - usual) * given.counted
+    count = given.counted.sum()
+    surrogate = (losses - better * observer.log_probs).sum() / count
+    return surrogate, float(-losses.detach().sum() / count)
+
+
+@dataclass
+class Curves:
+    """What was measured while a model learned; one value for each measured step.
+
+    Attributes:
+        steps: How many steps the model had learned.
+        loss: Mean loss of a held-out token in nats; hard attention reads the position of largest weight.
+        exact: Share of the held-out sequences that greedy decoding gives back without a mistake.
+        variance: Variance of the estimated gradient over fresh batches, summed over all parameters.
+        without: The same without the baseline; empty for soft attention.
+        drawn: The part of the variance that is left if the batch stays the same: that of the draws.
+    """
+
+    steps: list[int] = field(default_factory=list)
+    loss: list[float] = field(default_factory=list)
+    exact: list[float] = field(default_factory=list)
+    variance: list[float] = field(default_factory=list)
+    without: list[float] = field(default_factory=list)
+    drawn: list[float] = field(default_factory=list)
+
+
+class Learner:
+    """A small model that learns a toy task with soft or with hard attention.
+
+    Args:
+        method: Which attention.
+        task: A key of ``TOYS`` that spells letters.
+        seed: Seed of the weights, of the sequences and of the draws.
+    """
+
+    def __init__(self, method: Method, task: str, seed: int) -> None:
+        self.method, self._task = method, task
+        self.model = small_model(seed)
+        self._optimizer = torch.optim.Adam(self.model.parameters(), RATE)
+        self._batches = random.Random(f"{task}/{seed}")
+        self._chance = torch.Generator().manual_seed(seed)
+        self._held = texts(task, random.Random(f"{task}/held out"), HELD_OUT)
+        self._usual: float | None = None
+
+    def learn(self, steps: int, every: int) -> Curves:
+        """Trains, and measures before the first step and after every few steps."""
+        found = Curves()
+        for step in range(steps + 1):
+            if step % every == 0 or step == steps:
+                self._measure(step, found)
+            if step < steps:
+                self._step()
+        return found
+
+    def _step(self) -> None:
+        given = texts(self._task, self._batches)
+        self._optimizer.zero_grad()
+        torch.autograd.backward(self._objective(given))
+        self._optimizer.step()
+
+    def _objective(self, given: Texts) -> Tensor:
+        if self.method == "soft":
+            return soft_loss(self.model, given)
+        surrogate, reward = reinforced(self.model, given, self._chance, self._usual or 0.0)
+        before = reward if self._usual is None else self._usual
+        self._usual = KEPT * before + (1 - KEPT) * reward
+        return surrogate
+
+    def _measure(self, step: int, found: Curves) -> None:
+        found.steps.append(step)
+        loss, exact = self._quality()
+        found.loss.append(loss)
+        found.exact.append(exact)
+        fresh = [texts(self._task, random.Random(f"{self._task}/{step}/{i}")) for i in range(ESTIMATES)]
+        same = fresh[:1] * ESTIMATES
+        chance = torch.Generator().manual_seed(step)
+        if self.method == "soft":
+            found.variance.append(self._spread(fresh, lambda given: soft_loss(self.model, given)))
+            found.drawn.append(self._spread(same, lambda given: soft_loss(self.model, given)))
+            return
+        usual = self._usual or 0.0
+        found.variance.append(self._spread(fresh, self._estimate(chance, usual)))
+        found.without.append(self._spread(fresh, self._estimate(chance, 0.0)))
+        found.drawn.append(self._spread(same, self._estimate(chance, usual)))
+
+    def _estimate(self, chance: torch.Generator, usual: float) -> Callable[[Texts], Tensor]:
+        return lambda given: reinforced(self.model, given, chance, usual)[0]
+
+    def _spread(self, batches: Sequence[Texts], objective: Callable[[Texts], Tensor]) -> float:
+        return variance(gradient(self.model, objective(given)) for given in batches)
+
+    @torch.no_grad()
+    def _quality(self) -> tuple[float, float]:
+        """Loss of a held-out token, and share of exact sequences: forced and greedy agree on these."""
+        observer = UNWATCHED if self.method == "soft" else Choosing()
+        given = self._held
+        logits = self.model.logits(self.model.features(given.source, given.read, observer))
+        right = (logits.argmax(-1) == given.wanted) | ~given.counted
+        loss = token_losses(self.model, given, observer).sum() / given.counted.sum()
+        return float(loss), float(right.all(-1).float().mean())
+
+
+def gradient(model: Recurrent, objective: Tensor) -> Tensor:
+    """(parameters,) the gradient by all parameters."""
+    found = torch.autograd.grad(objective, list(model.parameters()))
+    return torch.cat([each.flatten() for each in found])
+
+
+def variance(gradients: Iterator[Tensor]) -> float:
+    """The variances of all numbers of some gradients, added up."""
+    return float(torch.stack(list(gradients)).var(0).sum())

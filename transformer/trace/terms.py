@@ -1,0 +1,83 @@
+"""One score of a head, number by number: what each dimension of query and key adds to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from transformer.model.scores import Additive
+from transformer.model.sites import AttentionKind, ScoreName
+from transformer.trace.records import AttentionTrace
+from transformer.trace.view import Array, read_only
+
+
+@dataclass(frozen=True)
+class ScoreTerms:
+    """The sum behind one score, and what becomes of it.
+
+    Attributes:
+        rule: How the score comes from query and key.
+        query: (d_head,) q.
+        key: (d_head,) k.
+        vector: (d_head,) v of additive scores; otherwise None.
+        terms: (d_head,) what each dimension adds: q k, divided by √d_k if scaled; v tanh(q + k) if additive.
+        score: Their sum.
+        log_total: Logarithm of Σ exp(score) over the keys that the query sees.
+        factor: The Gaussian of local attention at this key, which multiplies the softmax; otherwise 1.
+        centre: Where the query looks in local attention, counted from 0; otherwise None.
+    """
+
+    rule: ScoreName
+    query: Array
+    key: Array
+    vector: Array | None
+    terms: Array
+    score: float
+    log_total: float
+    factor: float = 1.0
+    centre: float | None = None
+
+    @property
+    def weight(self) -> float:
+        """The weight that the score becomes, for a key that the query sees."""
+        return math.exp(self.score - self.log_total) * self.factor
+
+    @property
+    def order(self) -> list[int]:
+        """The dimensions, from 0: the one that adds or takes away most first."""
+        return [int(i) for i in np.argsort(-np.abs(self.terms), kind="stable")]
+
+
+def score_terms(
+    trace: AttentionTrace, place: tuple[AttentionKind, int, int], query: int, key: int
+) -> ScoreTerms:
+    """The terms of one score of a head to whose scores positions add nothing.
+
+    Args:
+        trace: What was recorded.
+        place: Kind, layer and head, from 0.
+        query: The row, from 0.
+        key: The column, from 0.
+    """
+    kind, number, head = place
+    layer = trace.layer(kind, number, head)
+    q, k = (read_only(each[head, at]) for each, at in ((layer.query, query), (layer.key, key)))
+    vector = read_only(layer.score.vector[head]) if isinstance(layer.score, Additive) else None
+    scores, seen = trace.scores(kind, number, head)[query], trace.mask(kind, number, head)[query]
+    top = float(scores[seen].max(initial=-math.inf))
+    log_total = top + math.log(float(np.exp(scores[seen] - top).sum())) if seen.any() else -math.inf
+    factor, centre = 1.0, None
+    if layer.focus is not None:
+        factor = float(layer.focus.factors(layer.shape[2])[query, key])
+        centre = float(layer.focus.centres[query])
+    terms = _terms(layer.score.name, q, k, vector)
+    return ScoreTerms(layer.score.name, q, k, vector, terms, float(terms.sum()), log_total, factor, centre)
+
+
+def _terms(rule: ScoreName, query: Array, key: Array, vector: Array | None) -> Array:
+    if vector is not None:
+        return vector * np.tanh(query + key)
+    divisor = math.sqrt(len(query)) if rule == "scaled_dot" else 1.0
+    return query * key / divisor

@@ -1,0 +1,60 @@
+"""Kinds of attention that a page needs, and what it says if the model lacks one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from figures.base.captions import KIND_NAMES
+from ui.controls.text import plain
+from ui.server import catalogue
+
+PAGES = {
+    "encoder": "pages/encoder_self_attention.py",
+    "decoder": "pages/decoder_self_attention.py",
+    "cross": "pages/cross_attention.py",
+}
+"""The page of each kind of attention."""
+
+
+def tell_lack(model: str, needs: Sequence[str]) -> bool:
+    """Says in a sentence that a model lacks what the page shows, and leads to what it has.
+
+    Args:
+        model: the name of the model.
+        needs: the kinds of attention without which the page has nothing to show.
+
+    Returns:
+        Whether the model lacks any of them.
+
+    Raises:
+        ValueError: the model's files are damaged.
+    """
+    has = catalogue.sizes(model)
+    lacking = [kind for kind in needs if kind not in has]
+    if not lacking:
+        return False
+    st.info(plain(sentence(model, lacking, list(has))), icon=":material/info:")
+    for kind in has:
+        st.page_link(PAGES[kind], label=KIND_NAMES[kind], icon=":material/arrow_forward:")
+    return True
+
+
+def sentence(model: str, lacking: Sequence[str], has: Sequence[str]) -> str:
+    """What a model lacks, what it has instead, and what to do.
+
+    Args:
+        model: the name of the model.
+        lacking: the kinds of attention that it lacks, at least one.
+        has: those that it has.
+    """
+    return (
+        f"This part shows {_names(lacking)}, which {model} does not have: its only attention is "
+        f"{_names(has)}. Choose another model on the left."
+    )
+
+
+def _names(kinds: Sequence[str]) -> str:
+    names = [KIND_NAMES[kind].lower() for kind in kinds]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,1 @@
+"""The page Recurrent: translation by recurrent networks with attention, beside a Transformer."""

@@ -1,0 +1,95 @@
+"""Path length: how many steps lie between two tokens, through a recurrent network and through attention."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures.base.captions import quote
+from figures.pages.recurrent import paths
+from transformer.model.config import TransformerConfig
+from ui.address import session
+from ui.address.parameters import State
+from ui.controls import export, options, pickers
+from ui.controls.text import plain
+from ui.server import catalogue
+from ui.views.recurrent import twins
+
+_SEEING = (
+    "Each circle is what a layer holds at one token. A recurrent layer computes it from the one before, so "
+    "what it knows of a token has passed every state between. Self-attention reads any token directly. Table "
+    "1 of Vaswani et al. (2017) calls this the maximum path length: O(n) against O(1)."
+)
+
+
+def show(now: State) -> None:
+    """Draws the section."""
+    model = twins.REFERENCE if twins.REFERENCE in catalogue.available() else None
+    score = twins.score_of(now)
+    if model is None and score is None:
+        twins.missing()
+        return
+    _part(model or f"{catalogue.RECURRENT}/{score}")
+
+
+@st.fragment
+def _part(model: str) -> None:
+    now = session.current()
+    run = twins.opened(now, model).translation
+    tokens = run.source_tokens
+    stop = len(tokens) - 1 if now.source is None else min(now.source, len(tokens) - 1)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(width=280):
+            _place(tokens, stop)
+        pickers.seen("What am I seeing?", _SEEING)
+    layers = run.config.n_encoder_layers if isinstance(run.config, TransformerConfig) else None
+    st.markdown(sentence(tokens, stop, layers))
+    caption = (
+        f"A picture of the computation inside one layer, not of weights: the way from “{quote(tokens[0])}” "
+        f"to “{quote(tokens[stop])}”, {len(tokens)} tokens as {run.model} splits the sentence"
+    )
+    config = {"displayModeBar": False}
+    st.plotly_chart(paths(tokens, (0, stop)), key="recurrent.path", config=config, alt=caption)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(plain(caption), width="stretch")
+        export.picture("path length", lambda: paths(tokens, (0, stop)), caption)
+
+
+def _place(tokens: tuple[str, ...], stop: int) -> None:
+    names = options.rows("from the first token to", tokens)
+    st.selectbox(
+        "To",
+        list(names),
+        index=stop,
+        format_func=names.__getitem__,
+        label_visibility="collapsed",
+        **pickers.control("recurrent.path", stop, lambda i: session.change(source=i), names.values()),
+    )
+
+
+def sentence(tokens: tuple[str, ...], stop: int, layers: int | None) -> str:
+    """The steps of this sentence, counted.
+
+    Args:
+        tokens: the pieces of the sentence.
+        stop: the place where the first token is needed, from 0.
+        layers: layers of the Transformer's encoder; None if it is not here.
+    """
+    ends = (plain(quote(tokens[0])), plain(quote(tokens[stop])))
+    steps = f"**{stop} step{'s' * (stop != 1)}**"
+    told = (
+        f"What the forward GRU knows of **{ends[0]}** when it reads **{ends[1]}** has passed through "
+        f"{steps}; in self-attention it is **1 step** away, however long the sentence."
+    )
+    if stop == 0:
+        told = "The first token is here already: choose a later one."
+    count = len(tokens)
+    whole = (
+        f" To read all {count} tokens, a GRU takes {count} steps, one after the other: O(n). Both directions "
+        "may run at the same time."
+    )
+    if layers is None:
+        return told + whole
+    plural = "s" * (layers != 1)
+    return (
+        f"{told}{whole} The Transformer's encoder takes {layers} layer{plural}, each for all tokens at once."
+    )

@@ -1,0 +1,107 @@
+"""The two models of the page: a recurrent twin, and the Transformer beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import streamlit as st
+
+from transformer.translate.translation import Translation
+from ui.address import session
+from ui.address.parameters import State
+from ui.controls import pickers
+from ui.linked_view import Head
+from ui.server import catalogue, examples, runs
+from ui.server.opened import Opened
+from ui.server.runs import Asked
+from ui.shell import fitting, waiting
+
+REFERENCE = f"{catalogue.TWINS}/sinusoidal"
+"""The Transformer that shares data, pieces and training steps with the recurrent twins."""
+NAMES = {"additive": "additive", "bilinear": "bilinear", "dot": "dot product", "local": "local (local-p)"}
+"""The scores for the visitor."""
+_MISSING = (
+    "There is no recurrent model here yet. `python -m transformer train --preset recurrent-additive …` "
+    "trains one; assets/models/README.md has the whole command."
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two models with its run.
+
+    Attributes:
+        opened: the sentence and its translation.
+        head: layer and head of cross-attention, from 0.
+    """
+
+    opened: Opened
+    head: Head
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.opened.asked.model
+
+    @property
+    def run(self) -> Translation:
+        """The translation, with its trace."""
+        return self.opened.translation
+
+
+def here() -> dict[str, Path]:
+    """The recurrent twins that are here, by score."""
+    return {name.rpartition("/")[2]: path for name, path in catalogue.recurrent().items()}
+
+
+def score_of(now: State) -> str | None:
+    """The score to show: the chosen one, that of the chosen model, or the first; None if no twin is here."""
+    known = list(here())
+    own = (now.model or "").removeprefix(f"{catalogue.RECURRENT}/")
+    return next((score for score in (now.score, own) if score in known), known[0] if known else None)
+
+
+def missing() -> None:
+    """Says that no recurrent model is here."""
+    st.info(_MISSING, icon=":material/info:")
+
+
+def pick(score: str) -> None:
+    """Draws the switch between the scores."""
+    st.segmented_control(
+        "Score",
+        list(here()),
+        default=score,
+        format_func=lambda each: NAMES.get(each, each),
+        required=True,
+        label_visibility="collapsed",
+        width="content",
+        **pickers.control("recurrent.score", score, lambda each: session.change(score=each, step=None)),
+    )
+
+
+def text_of(now: State) -> str:
+    """The visitor's sentence, or the example that opens first."""
+    return examples.examples()[0].text if now.text is None else now.text
+
+
+def opened(now: State, model: str) -> Opened:
+    """The visitor's sentence through a model, without changes: both models run as they are.
+
+    Raises:
+        ValueError: the sentence cannot be translated; the message says why.
+    """
+    asked: Asked = runs.request(replace(now, changes=()), model, text_of(now))
+    teller = waiting.Teller(model, "Translating")
+    translation = runs.traced(asked, teller)
+    teller.end()
+    return Opened(asked, translation, None)
+
+
+def side(now: State, model: str) -> Side:
+    """A model's run, with the head of cross-attention that the visitor chose, as far as it has one."""
+    found = opened(now, model)
+    size, first = catalogue.sizes(model)["cross"], runs.default_head(model, "cross")
+    head, _ = fitting.fit_head("cross", now.cross if size != (1, 1) else None, size, first)
+    return Side(found, head)
