@@ -12,8 +12,10 @@ from figures.base import labels, style
 from figures.base.cells import axis, hover
 from figures.pages.training.curves import titled_axis, upright
 
-_ROW = 46
-_APART = 0.3
+_ROW = 58
+_APART = 0.24
+_NAME = 0.36
+"""How far the name of a row stands above its middle, in rows."""
 """How far the dots of one row stand from one another, in rows."""
 
 
@@ -39,9 +41,9 @@ class Dots:
 
 
 def dots(
-    rows: Sequence[str], found: Sequence[Dots], title: str, mark: float | None, percent: bool, room: int = 210
+    rows: Sequence[str], found: Sequence[Dots], title: str, mark: float | None, percent: bool
 ) -> go.Figure:
-    """Draws the rows from the top down.
+    """Draws the rows from the top down; the name of each stands above its dots, which leaves phones room.
 
     Args:
         rows: their names.
@@ -49,23 +51,35 @@ def dots(
         title: the measured quantity.
         mark: where a thin vertical line stands, such as chance; None for none.
         percent: whether the values are shares.
-        room: px for the names of the rows.
     """
     data = [trace for at, each in enumerate(found) for trace in _traces(each, _shift(at, len(found)))]
-    names = [labels.escape(labels.fitted(row, room / 6.2)) for row in rows]
     across = titled_axis(title) | {"tickformat": ".0%" if percent else "~g"}
     across |= {"range": [-0.02, 1.03]} if percent else {"rangemode": "tozero"}
     layout = {
         "height": 92 + _ROW * len(rows),
-        "margin": {"l": room, "r": 16, "t": 36, "b": 48},
+        "margin": {"l": 16, "r": 16, "t": 40, "b": 48},
         "xaxis": across,
-        "yaxis": axis(names, "left", 11),
+        "yaxis": axis([""] * len(rows), "left") | {"range": [len(rows) - 0.5, -0.6]},
+        "annotations": [_name(row, at) for at, row in enumerate(rows)],
         "shapes": [] if mark is None else [upright(mark)],
         "dragmode": False,
         "hovermode": "closest",
         **style.LEGEND,
     }
     return style.figure(style.spec(data, layout))
+
+
+def _name(row: str, at: int) -> dict[str, Any]:
+    return {
+        "text": labels.escape(row),
+        "x": 0,
+        "xref": "paper",
+        "xanchor": "left",
+        "y": at - _NAME,
+        "yanchor": "middle",
+        "showarrow": False,
+        "font": {"size": 12},
+    }
 
 
 def _shift(at: int, count: int) -> float:

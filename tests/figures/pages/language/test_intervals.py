@@ -38,4 +38,4 @@ def test_a_mark_is_a_line_and_shares_have_a_whole_axis() -> None:
     figure = dots(["one", "two", "three"], FOUND, "accuracy", 0.5, percent=True)
     assert figure.layout.shapes[0].x0 == 0.5
     assert figure.layout.xaxis.range[1] > 1
-    assert figure.layout.yaxis.ticktext == ("one", "two", "three")
+    assert [each.text for each in figure.layout.annotations] == ["one", "two", "three"]

@@ -81,9 +81,9 @@ def _counted(count: int, whole: int) -> str:
 
 def _figure(found: Json) -> go.Figure:
     cases = list(found["models"][MODEL])
-    rows = [f"{found['told'][case]} ({found['models'][MODEL][case]['pairs']:,})" for case in cases]
+    rows = [f"{found['told'][case]} · {found['models'][MODEL][case]['pairs']:,} pairs" for case in cases]
     lines = [_dots(found, name, cases) for name in LOOKS]
-    return dots(rows, lines, "accuracy", _CHANCE, percent=True, room=290)
+    return dots(rows, lines, "accuracy", _CHANCE, percent=True)
 
 
 def _dots(found: Json, name: str, cases: list[str]) -> Dots:

@@ -211,15 +211,14 @@ def _costs(model: str, found: Json, data: str) -> None:
 
     def make() -> go.Figure:
         rows = [_named(each["heads"]) for each in found["ablations"]]
-        return dots(rows, cost_dots(found, data), "loss added, nats per piece", 0.0, percent=False, room=150)
+        return dots(rows, cost_dots(found, data), "loss added, nats per piece", 0.0, percent=False)
 
     drawn.draw(f"induction cost {data}", make, caption, _COSTING, lambda: costs_table(found, data))
 
 
 def _named(heads: list[list[int]]) -> str:
-    if len(heads) == 1:
-        return f"best: {labels.head_name(*heads[0])}"
-    return f"best {len(heads)}: +{', '.join(labels.head_name(*head) for head in heads[len(heads) // 2 :])}"
+    names = ", ".join(labels.head_name(*head) for head in heads)
+    return f"without {names}" if len(heads) == 1 else f"without these {len(heads)}: {names}"
 
 
 def cost_dots(found: Json, data: str) -> list[Dots]:

@@ -34,6 +34,11 @@ _HYPOTHESIS = (
     "Words in similar contexts have similar meanings: that is the *distributional hypothesis* (Harris 1954; "
     "Firth 1957). The model has seen nothing but contexts."
 )
+_FRAME = (
+    "<style>.st-key-language-space { overflow-x: auto; } .st-key-language-space-map { min-width: 480px; }"
+    "</style>"
+)
+"""On a phone, the map keeps its width and scrolls inside its own frame."""
 
 
 def show(model: str, now: State) -> None:
@@ -128,7 +133,9 @@ def _map(model: str, found: Json, at: int, word: int) -> None:
     def make() -> go.Figure:
         return word_map(drawn_plane)
 
-    pickers.clickable(make(), "language.space", lambda picked: _pick(found, picked), caption)
+    st.html(_FRAME)
+    with st.container(key="language-space"), st.container(key="language-space-map"):
+        pickers.clickable(make(), "language.space", lambda picked: _pick(found, picked), caption)
     drawn.below("words in space", make, caption, _SEEING, lambda: points_table(found))
 
 

@@ -1,0 +1,62 @@
+"""The study sections of the page Language model in Chromium: clicks choose, a pair is scored."""
+
+from __future__ import annotations
+
+from .conftest import PATIENCE, Visitor
+
+CELL = """([layer, head]) => {
+  const chart = document.querySelector(".st-key-language-induction-induction .js-plotly-plot");
+  const layout = chart._fullLayout, box = chart.getBoundingClientRect();
+  return [box.left + layout._size.l + layout.xaxis.l2p(head),
+    box.top + layout._size.t + layout.yaxis.l2p(layer)];
+}"""
+"""The middle of a head's cell, in px of the page."""
+DOT = """word => {
+  const chart = document.querySelector(".st-key-language-space .js-plotly-plot"), layout = chart._fullLayout;
+  chart.scrollIntoView({ block: "center" });
+  const traces = chart._fullData.filter((each) => each.mode === "markers+text");
+  const trace = traces.find((each) => Array.from(each.customdata).includes(word));
+  const at = Array.from(trace.customdata).indexOf(word), box = chart.getBoundingClientRect();
+  return [box.left + layout._size.l + layout.xaxis.l2p(trace.x[at]),
+    box.top + layout._size.t + layout.yaxis.l2p(trace.y[at])];
+}"""
+"""The dot of a word, in px of the page."""
+SAID = "told => document.querySelector('.stMain').innerText.includes(told)"
+
+
+def opened(visitor: Visitor, view: str, **params: str) -> None:
+    shown = {"model": "language/lm-en", "view": view, **params}
+    visitor.page.goto(f"{visitor.base}/language_model?" + "&".join(f"{k}={v}" for k, v in shown.items()))
+    visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
+
+
+def test_a_click_on_a_tile_chooses_its_head_and_back_returns(visitor: Visitor) -> None:
+    opened(visitor, "induction", decoder="1.1")
+    visitor.until(SAID, "head 1 of layer 1 on 8 random pieces")
+    visitor.page.mouse.click(*visitor.page.evaluate(CELL, [3, 6]))
+    visitor.until("location.search.includes('decoder=4.7')")
+    visitor.until(SAID, "head 7 of layer 4 on 8 random pieces")
+    visitor.page.go_back()
+    visitor.until(SAID, "head 1 of layer 1 on 8 random pieces")
+
+
+def test_a_click_on_a_dot_chooses_its_word(visitor: Visitor) -> None:
+    opened(visitor, "space")
+    visitor.page.mouse.click(*visitor.page.evaluate(DOT, 11))
+    visitor.until("location.search.includes('word=')")
+
+
+def test_a_pair_that_a_visitor_types_is_scored(visitor: Visitor) -> None:
+    opened(visitor, "agreement")
+    box = visitor.page.get_by_label("Second sentence")
+    box.fill("The dogs runs.")
+    box.press("Enter")
+    visitor.until("location.search.includes('other=The+dogs+runs.')")
+    visitor.until(SAID, "times as probable")
+
+
+def test_on_a_phone_no_section_is_wider_than_the_page(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    for view in ("induction", "agreement", "space"):
+        opened(visitor, view)
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
