@@ -113,14 +113,13 @@ def _errors(name: str, found: Json, results: Json) -> None:
     drawn.draw(
         f"alignment {name}",
         lambda: dots(cells, "alignment error rate, %", 1, " %"),
-        f"Alignment error against links made by hand, {name}: each model's better row, 95 % intervals; below "
-        "is better. A model with several heads has the advantage of a choice",
+        f"Alignment error against links made by hand, {name}: each model's better row, 95 % intervals; "
+        "lower is better. A model with several heads has the advantage of a choice",
         "; ".join(f"{twin_name(model)}: {cell.value:.1f} %" for model, cell in cells.items()),
     )
 
 
 def _best(found: Json, model: str) -> Interval:
     """The lower of the two errors of a model, in per cent."""
-    rows = [found[row][model]["error"]["value"] for row in ("predicted", "read")]
-    best = min(rows, key=lambda cell: float(cell["value"]))
+    best = found[told.better(found, model)][model]["error"]["value"]
     return Interval(*(100 * best[end] for end in ("value", "low", "high")))

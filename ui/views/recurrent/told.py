@@ -175,18 +175,28 @@ def falls(results: Json) -> str:
 
 
 def aligns(found: Json, results: Json) -> str:
-    """Alignment errors on one file of hand-made links."""
-    parts = []
+    """Alignment errors on one file of hand-made links, by the better row of each model."""
+    parts, rows, heads = [], set(), 1
     for each in found["predicted"]:
-        rows = {row: found[row][each]["error"]["value"]["value"] for row in ("predicted", "read")}
-        best = min(rows, key=rows.__getitem__)
-        heads = found[best][each]["heads"]
-        chosen = f", best of {heads} heads" if heads > 1 else ""
-        parts.append(f"{shown(each, results)} {percent(rows[best])} (row that {_ROWS[best]}{chosen})")
-    return f"{'; '.join(parts)}. The diagonal alone has {percent(found['diagonal'])}."
+        row = better(found, each)
+        parts.append(f"{shown(each, results)} {percent(found[row][each]['error']['value']['value'])}")
+        rows.add(row)
+        heads = max(heads, found[row][each]["heads"])
+    which = _ROWS[rows.pop()] if len(rows) == 1 else "better of its two rows"
+    chosen = f", the Transformer by the best of its {heads} heads" if heads > 1 else ""
+    return (
+        f"{', '.join(parts)}: each by the {which}{chosen}. The diagonal alone has "
+        f"{percent(found['diagonal'])}."
+    )
 
 
-_ROWS = {"predicted": "predicts the word", "read": "reads the word"}
+def better(found: Json, model: str) -> str:
+    """The kind of row by which a model aligns better."""
+    rows = {row: float(found[row][model]["error"]["value"]["value"]) for row in _ROWS}
+    return min(rows, key=rows.__getitem__)
+
+
+_ROWS = {"predicted": "row that predicts the word", "read": "row that reads the word"}
 
 
 def ratios(speed: Json, reference: str) -> str:
@@ -214,7 +224,7 @@ def within(results: Json) -> str:
         trained = 1000 / speed["training"][each]["best"][at]
         told.append(f"{shown(each, results)} {speed['writing'][each]['best'][at] / trained:.1f}")
     return (
-        f"How many times the time of a trained token (forward and backward) a written one takes, at "
+        f"Writing a token takes this many times as long as training on one (forward and backward), at "
         f"{speed['lengths'][at]} tokens: {', '.join(told)}."
     )
 
