@@ -7,12 +7,23 @@ const TOUCHES = ["pointerover", "pointerdown", "focusin", "contextmenu"];
 
 let own = []; // parameters that one page alone reads
 let query = {}; // what the server sent with every link
+let place = []; // parameters that belong to models of one sort
+let sorts = {}; // the sort of models by page, for pages that show another sort than most
 
 // The parameters that another page keeps.
 export function carried(search, left) {
   const kept = new URLSearchParams(search);
   for (const name of left) kept.delete(name);
   return kept.toString();
+}
+
+// The sort of models that a page shows.
+export const sortOf = (path, known) => known[path.split("/").pop()] ?? "";
+
+// The parameters that a link to another page leaves out.
+function leftOut(link) {
+  const elsewhere = sortOf(link.pathname, sorts) !== sortOf(location.pathname, sorts);
+  return [...own, ...(elsewhere ? place : []), ...Object.keys(query)];
 }
 
 // Whether the address only passes the state on; the server's answer replaces it.
@@ -26,7 +37,7 @@ function passing() {
 function touched(event) {
   const link = event.target.closest?.(LINKS);
   if (!link) return null;
-  const kept = carried(location.search, [...own, ...Object.keys(query)]);
+  const kept = carried(location.search, leftOut(link));
   link.setAttribute("href", link.getAttribute("href").split("?")[0] + (kept && `?${kept}`));
   return link;
 }
@@ -59,5 +70,5 @@ document.addEventListener("click", clicked, true);
 replacePassing();
 
 export function keep({ data }) {
-  ({ own, query } = data);
+  ({ own, query, place, sorts } = data);
 }

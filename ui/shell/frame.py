@@ -16,7 +16,10 @@ _STYLE = """
 .stMainBlockContainer { padding: 1.1rem 2rem 2rem; max-width: 1500px; }
 .stMainBlockContainer > .stVerticalBlock, .st-key-linked .stVerticalBlock { gap: .55rem; }
 .stAppHeader { height: 1.6rem; min-height: 1.6rem; background: transparent; }
-.stSidebarHeader { height: 1.2rem; min-height: 1.2rem; padding-bottom: 0; }
+.stSidebar [data-testid="stSidebarHeader"] {
+  position: absolute; right: .6rem; top: .4rem; z-index: 2; height: auto; min-height: 0; margin: 0;
+}
+.stSidebar [data-testid="stSidebarUserContent"] { padding-top: .8rem; }
 .stSidebar .stVerticalBlock { gap: .35rem; }
 .stSidebar .st-key-menu { gap: .16rem; }
 .st-key-menu [data-testid="stCaptionContainer"] { padding-top: .25rem; font-size: .8rem; }

@@ -9,19 +9,29 @@ copies.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 
-from ui.address.parameters import KEEP, PAGE_OWN
+from ui.address import session
+from ui.address.parameters import KEEP, PAGE_OWN, PLACE
 
 
 @dataclass(frozen=True)
 class Page:
-    """One entry: the script, the name in the menu, and the icon."""
+    """One entry.
+
+    Attributes:
+        path: the script.
+        label: the name in the menu.
+        icon: the icon.
+        sort: the sort of models that the page shows; each sort has a place of its own.
+    """
 
     path: str
     label: str
     icon: str
+    sort: str = session.TRANSLATE
 
 
 GROUPS: dict[str, tuple[Page, ...]] = {
@@ -40,7 +50,7 @@ GROUPS: dict[str, tuple[Page, ...]] = {
         Page("pages/masks.py", "Masks", ":material/grid_off:"),
     ),
     "Other models": (
-        Page("pages/language_model.py", "Language model", ":material/notes:"),
+        Page("pages/language_model.py", "Language model", ":material/notes:", "language"),
         Page("pages/recurrent.py", "Recurrent", ":material/replay:"),
     ),
     "Experiments": (
@@ -71,4 +81,6 @@ def draw() -> None:
                 st.caption(heading)
             for page in pages:
                 st.page_link(page.path, label=page.label, icon=page.icon, query_params=KEEP, width="stretch")
-        _addresses(key="menu-addresses", data=[{"query": KEEP, "own": PAGE_OWN}])
+        sorts = {Path(page.path).stem: page.sort for page in PAGES if page.sort != session.TRANSLATE}
+        told = {"query": KEEP, "own": PAGE_OWN, "place": PLACE, "sorts": sorts}
+        _addresses(key="menu-addresses", data=[told])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from transformer.storage.description import LANGUAGE_FILE, WEIGHTS_FILE
+from transformer.storage.files import read_json
 from transformer.storage.marks import DIGESTS, measured
 from ui.server import catalogue
 from ui.server.stores import kept
 
+PRETRAINING_FILE = "pretraining.json"
 Json = dict[str, Any]
 
 
@@ -27,3 +29,17 @@ def part(name: str, which: str) -> Json | None:
     if found is None or which not in found:
         return None
     return found[which] | {"weights": found[DIGESTS][WEIGHTS_FILE][:12]}
+
+
+def pretraining() -> Json | None:
+    """What `python -m transformer pretraining` measured; None if it did not come with the app.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    path = catalogue.BUNDLED / catalogue.LANGUAGE / PRETRAINING_FILE
+    if not path.is_file():
+        return None
+    key = (PRETRAINING_FILE, str(path), path.stat().st_mtime_ns)
+    found: Json = kept("shipped").get(key, lambda: read_json(path))
+    return found

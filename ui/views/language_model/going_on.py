@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from typing import Any
 
@@ -11,6 +12,7 @@ from ui.address import session
 from ui.server import catalogue
 from ui.server.opened import Opened
 
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 _SPLIT = "With this token, the text is split into other pieces, which the model now reads."
 
 
@@ -37,16 +39,22 @@ def take(opened: Opened, step: int, token_id: int) -> dict[str, Any]:
 def offered(opened: Opened) -> tuple[list[list[int | None]], list[list[int]]]:
     """The ids of the candidates of each step, and of those that the visitor has tried.
 
-    A mark such as `</s>` cannot stand in a prompt, so it is not offered: None stands for its id.
+    A token that nobody can type is not offered: None stands for its id.
     """
     run, tried = opened.translation, session.tried()
     rows = [shown_candidates(step) for step in run.steps]
-    ids = [[None if labels.is_special(each.token) else each.token_id for each in row] for row in rows]
+    ids = [[each.token_id if _typed(each.token) else None for each in row] for row in rows]
     found = [
         [each.token_id for each in row if (_place(opened, i), each.token_id) in tried]
         for i, row in enumerate(rows)
     ]
     return ids, found
+
+
+def _typed(token: str) -> bool:
+    """Whether a text can end with a token: not with a mark, with one byte of a character, or with a blank."""
+    text = token.strip(labels.WORD_START)
+    return bool(text) and not labels.is_special(text) and not _BYTE.fullmatch(text)
 
 
 def _place(opened: Opened, step: int) -> tuple[Hashable, ...]:

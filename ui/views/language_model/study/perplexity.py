@@ -46,12 +46,17 @@ def told(found: Json) -> str:
 def _told(path: str, file: Json) -> str:
     own, other = (file["per_word"][name]["value"]["value"] for name in LOOKS)
     gap = file["per_word"][MODEL]["difference"]
-    sure = "lower" if gap["high"] < 0 else "higher" if gap["low"] > 0 else "not clearly lower or higher"
+    chance = ", which may be chance" if gap["low"] <= 0 <= gap["high"] else ""
     return (
-        f"On {file['texts']:,} sentences of {plain(name_of(path))}, the perplexity per word is "
-        f"**{own:.1f}**, and {other:.1f} for the n-gram model: {sure} by {abs(gap['value']):.1f} "
-        f"({gap['low']:+.1f} to {gap['high']:+.1f})."
+        f"On the {file['texts']:,} sentences of “{plain(name_of(path))}”, the perplexity per word is "
+        f"**{own:.1f}**, and {other:.1f} for the n-gram model: a difference of {signed(gap['value'])} "
+        f"({signed(gap['low'])} to {signed(gap['high'])}){chance}."
     )
+
+
+def signed(value: float) -> str:
+    """A difference with its sign."""
+    return f"{value:+.1f}".replace("-", "−")
 
 
 def name_of(path: str) -> str:
