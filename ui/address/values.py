@@ -44,7 +44,7 @@ VIEWS = (
     *("experiments", "causal", "backup"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
-    *("surprisal", "lengths", "induction", "agreement", "space"),
+    *("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),
     *("long", "path", "speed", "hard"),
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,

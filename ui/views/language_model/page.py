@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ui.views.language_model import generation, lengths, surprisal
 from ui.views.language_model.opening import Section, Study, open_page
-from ui.views.language_model.study import agreement, cost, induction, space
+from ui.views.language_model.study import agreement, cost, induction, pretraining, space
 
 SECTIONS: dict[str, Section | Study] = {
     "generation": Section(
@@ -48,6 +48,11 @@ SECTIONS: dict[str, Section | Study] = {
         "words in space",
         "Words that share contexts move together while the model learns.",
         space.show,
+    ),
+    "pretraining": Study(
+        "pretraining",
+        "A translator whose encoder has read English before it saw a pair.",
+        pretraining.show,
     ),
     "cost": Study(
         "cost",

@@ -1,0 +1,115 @@
+"""Pretraining: translators whose encoder began as a language model, against others from scratch."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures.base import labels, style
+from figures.pages.training.curves import Curve
+from figures.pages.training.panels import Panel, panels
+from transformer.study.language.pretraining import PRETRAINED, SCRATCH
+from ui.address.parameters import State
+from ui.controls.export import Table
+from ui.server.language import shipped
+from ui.views.language_model.study import drawn
+from ui.views.language_model.study.drawn import Json
+
+BEGUN = {SCRATCH: "from scratch", PRETRAINED: "begun as a language model"}
+_COLORS = {SCRATCH: style.NEGATIVE, PRETRAINED: style.POSITIVE}
+_DASHES = ("solid", "dot", "dash")
+_SEEING = (
+    "Each panel trains the same small translator on a part of the sentence pairs. One encoder begins with "
+    "random weights. The other begins with those of a language model that has read English text only, as Dai "
+    "and Le (2015) proposed, long before BERT. The lines are the loss on the validation pairs; lines of one "
+    "colour are different seeds. One thing is mixed in: the language model saw only what came before a word, "
+    "the encoder sees both sides, so it must also learn to use what follows."
+)
+
+
+def show(_model: str, _now: State) -> None:
+    """Draws the section, which is about translators and not about the chosen model."""
+    found = shipped.pretraining()
+    if found is None:
+        st.info(
+            "Nothing of this came with this installation. `python -m transformer pretraining` measures it.",
+            icon=":material/info:",
+        )
+        return
+    st.markdown(told(found))
+    st.markdown(rows(found))
+    caption = (
+        "Loss on the validation pairs in nats per token, against the step · "
+        f"{drawn_runs(found)} · measured on {found['date']}"
+    )
+    drawn.draw("pretraining", lambda: panels(parts(found), "step"), caption, _SEEING, lambda: table(found))
+
+
+def told(found: Json) -> str:
+    """What pretraining gained with few pairs and with more."""
+    gains = []
+    for percent in percents(found):
+        cells = [each["models"][PRETRAINED]["bleu"]["difference"] for each in of(found, percent)]
+        mean = sum(cell["value"] for cell in cells) / len(cells)
+        gains.append(f"**{labels.number(mean, '+.1f')} BLEU** with {percent} % of the pairs")
+    listed = " and ".join(filter(None, [", ".join(gains[:-1]), gains[-1]]))
+    return f"Against an encoder from scratch, one that began as a language model gives {listed}."
+
+
+def rows(found: Json) -> str:
+    """BLEU of every two runs, as a table."""
+    head = "| pairs | seed | BLEU from scratch | begun as a language model | difference |"
+    lines = [head, "| --- | --- | --- | --- | --- |"]
+    for each in found["compared"]:
+        models = each["models"]
+        scores = [f"{models[how]['bleu']['value']['value']:.1f}" for how in BEGUN]
+        gap = models[PRETRAINED]["bleu"]["difference"]
+        shown = f"{gap['value']:+.1f} ({gap['low']:+.1f} to {gap['high']:+.1f})".replace("-", "−")
+        lines.append(f"| {each['percent']} % | {each['seed']} | {scores[0]} | {scores[1]} | {shown} |")
+    return "\n".join(lines)
+
+
+def drawn_runs(found: Json) -> str:
+    """How many runs, and what their BLEU was measured on."""
+    return f"{2 * len(found['compared'])} runs; BLEU of {found['sentences']:,} test sentences, greedy"
+
+
+def percents(found: Json) -> list[int]:
+    """The shares of the pairs that were tried, in per cent."""
+    return sorted({each["percent"] for each in found["compared"]})
+
+
+def of(found: Json, percent: int) -> list[Json]:
+    """The comparisons of one share, one for each seed."""
+    return [each for each in found["compared"] if each["percent"] == percent]
+
+
+def parts(found: Json) -> list[Panel]:
+    """A panel for each share of the pairs."""
+    return [
+        Panel(f"{percent} % of the pairs", curves(of(found, percent)), 150, from_zero=False)
+        for percent in percents(found)
+    ]
+
+
+def curves(compared: list[Json]) -> list[Curve]:
+    """The validation losses of the runs of one share."""
+    return [
+        _curve(name, each["curves"][how], _COLORS[how], dash)
+        for each, dash in zip(compared, _DASHES, strict=False)
+        for how, name in BEGUN.items()
+    ]
+
+
+def _curve(name: str, points: list[tuple[int, float]], color: str, dash: str) -> Curve:
+    return Curve(name, [step for step, _ in points], [loss for _, loss in points], color, dash)
+
+
+def table(found: Json) -> Table:
+    """Every point that is drawn, for CSV."""
+    points = [
+        (each["percent"], each["seed"], name, *point)
+        for each in found["compared"]
+        for how, name in BEGUN.items()
+        for point in each["curves"][how]
+    ]
+    return [("% of the pairs", "seed", "encoder", "step", "validation loss"), *points]
