@@ -15,7 +15,7 @@ from transformer.storage.marks import measured
 from transformer.study.language.inducing import random_pieces
 from ui.server import catalogue
 from ui.server.language import live
-from ui.views.language_model.study import agreement, cost, induction, space
+from ui.views.language_model.study import agreement, cost, induction, perplexity, space
 
 PAGE = "pages/language_model.py"
 MODEL = "language/lm-en"
@@ -87,9 +87,9 @@ def test_the_framed_cells_are_right_after_the_same_token_s_earlier_place():
 def test_accuracies_are_drawn_with_the_intervals_of_the_file(study: dict[str, Any]):
     at = opened("agreement")
     found = study["agreement"]
-    own = next(each for each in charts(at)[0]["data"] if each.get("name") == agreement.MODEL)
-    assert own["x"] == [each["accuracy"]["value"] for each in found["models"][agreement.MODEL].values()]
-    best = max(each["accuracy"]["value"] for each in found["models"][agreement.MODEL].values())
+    own = next(each for each in charts(at)[0]["data"] if each.get("name") == perplexity.MODEL)
+    assert own["x"] == [each["accuracy"]["value"] for each in found["models"][perplexity.MODEL].values()]
+    best = max(each["accuracy"]["value"] for each in found["models"][perplexity.MODEL].values())
     assert f"{100 * best:.0f}" in words(at)
 
 
@@ -109,6 +109,14 @@ def test_a_pair_of_one_s_own_is_scored_and_in_the_address():
 def test_an_empty_a_long_or_an_odd_sentence_does_no_harm(text: str):
     at = opened("agreement", prompt=text, other="The dog runs.")
     assert "Traceback" not in said(at)
+
+
+def test_perplexities_stand_beside_those_of_the_n_gram_model(study: dict[str, Any]):
+    told = words(opened("agreement"))
+    for each in study["perplexity"]["files"].values():
+        for name in (perplexity.MODEL, perplexity.NGRAM):
+            assert f"{each['per_word'][name]['value']['value']:.1f}" in told
+    assert study["digests"]["model.safetensors"][:12] in told
 
 
 def test_the_map_shows_the_step_and_the_word_of_the_address(study: dict[str, Any]):

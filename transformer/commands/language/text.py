@@ -10,8 +10,8 @@ from typing import Any
 
 from transformer.commands.arguments import command_line, shown
 from transformer.storage.files import write_atomically, write_json
-from transformer.study.language.joined import joined
-from transformer.study.language.plain_text import Parts, distinct, parts, shuffled
+from transformer.study.language.texts.joined import joined
+from transformer.study.language.texts.plain_text import Parts, distinct, parts, shuffled
 from transformer.text.pairs import read_pairs
 
 REPORT_FILE = "text.json"

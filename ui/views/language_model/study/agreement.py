@@ -5,7 +5,6 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import streamlit as st
 
-from figures.base import style
 from figures.base.bars import percent
 from figures.pages.language.intervals import Dots, dots
 from figures.pages.language.pair import Read, surprisals
@@ -17,11 +16,10 @@ from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.text import plain
 from ui.server.language import live
-from ui.views.language_model.study import drawn
+from ui.views.language_model.study import drawn, perplexity
 from ui.views.language_model.study.drawn import Json
+from ui.views.language_model.study.perplexity import LOOKS, MODEL, NGRAM
 
-MODEL, NGRAM = "language model", "n-gram"
-LOOKS = {MODEL: (style.POSITIVE, "circle"), NGRAM: (style.NEGATIVE, "square")}
 EXAMPLES = {
     "next to it": ("The dog runs.", "The dog run."),
     "a noun between": ("The keys to the cabinet are here.", "The keys to the cabinet is here."),
@@ -32,10 +30,10 @@ EXAMPLES = {
 FIRSTS = {topic: pair[0] for topic, pair in EXAMPLES.items()}
 _CHANCE = 0.5
 _SEEING = (
-    "A pair is two sentences that differ in one word, of which one is grammatical (CLAMS, Mueller et al. "
-    "2020). A model is right if it finds the grammatical one more probable; guessing is right half the time "
-    "(dotted line). An n-gram model sees four pieces back, so it cannot know a subject that is further away. "
-    "Whiskers are 95 % intervals over subjects, since pairs with one subject are much alike."
+    "Two sentences differ in one word; one is grammatical (CLAMS, Mueller et al. 2020). A model is right if "
+    "it finds that one more probable; guessing is right half the time (dotted line). An n-gram model sees "
+    "four pieces back and no subject further away. Whiskers: 95 % intervals over subjects, since pairs with "
+    "one subject are much alike."
 )
 _SCORING = (
     "The model reads both sentences as they stand, with their ends. The surprisal of a token is minus the "
@@ -53,6 +51,8 @@ def show(model: str, now: State) -> None:
         drawn.draw("agreement", lambda: _figure(found), caption, _SEEING, lambda: table(found))
     st.markdown("##### A pair of your own")
     _pair(model, now)
+    st.markdown("##### Text that neither model has read")
+    perplexity.show(model)
 
 
 def told(found: Json) -> str:
@@ -94,8 +94,7 @@ def _dots(found: Json, name: str, cases: list[str]) -> Dots:
         f"{as_written(found['examples'][case][1])}"
         for case, each in zip(cases, cells, strict=True)
     ]
-    color, symbol = LOOKS[name]
-    return Dots(name, cells, notes, color, symbol)
+    return Dots(name, cells, notes, *LOOKS[name])
 
 
 def table(found: Json) -> Table:

@@ -32,8 +32,8 @@ def known(model: str, part: str) -> Json | None:
 
 
 def measured(model: str, found: Json) -> str:
-    """Of which model a measurement is, and when it was made."""
-    return f"{model.rpartition('/')[2]} · measured on {found['date']} with these weights"
+    """Of which model a measurement is, with the hash of its weights, and when it was made."""
+    return f"{model.rpartition('/')[2]} (weights {found['weights']}) · measured on {found['date']}"
 
 
 def draw(

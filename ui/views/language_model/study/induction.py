@@ -25,15 +25,15 @@ KIND = "decoder"
 _MAP = 470
 _PATTERNS = {"induction": "induction", "previous": "previous token"}
 _SEEING = (
-    "Random pieces have no meaning and no grammar, so nothing but the repetition tells which piece comes "
-    "next. An induction head looks from a piece back to the piece that followed it the first time (framed "
-    "in the map), and can copy it (Olsson et al. 2022). It needs a head in an earlier layer that looks at "
-    "the previous token: without one, no key knows what stands before it."
+    "Random pieces have no grammar, so only the repetition tells which comes next. An induction head looks "
+    "from a piece back to what followed it the first time (framed in the map) and can copy that (Olsson et "
+    "al. 2022). It needs a head in an earlier layer that looks at the previous token: otherwise no key "
+    "knows what stands before it."
 )
 _COSTING = (
     "A head that is switched off gives zeros. Any head may cost something, so the same number of random "
     "other heads of the same layers is switched off too; each draw is a tick, their mean a square. Whiskers "
-    "are 95 % intervals over sequences, and over texts. Copies: the second half of the repeated pieces."
+    "are 95 % intervals, over sequences on the left and over texts on the right."
 )
 _SETS = {"copies": "on the second copy of random pieces", "text": "on held-out text"}
 
@@ -96,8 +96,19 @@ def costing(found: Json) -> str:
     )
     return (
         f"Without {name}, the second copy costs **{copies['cost']['value']:+.2f} nats** per piece{share}; "
-        f"{_against(copies)}. {verdict}. On held-out text it costs {text['cost']['value']:+.3f}; "
-        f"{_against(text, 3)}."
+        f"{_against(copies)}. {verdict}.{_together(found)} On held-out text, losing {name} costs "
+        f"{text['cost']['value']:+.3f}; {_against(text, 3)}."
+    )
+
+
+def _together(found: Json) -> str:
+    """What the next larger set of heads costs, as a share of what the repetition saves."""
+    gain, more = found["copying"]["gain"]["value"], found["ablations"][1]
+    if gain <= 0:
+        return ""
+    cost, count = more["copies"]["cost"]["value"], len(more["heads"])
+    return (
+        f" Without the {count} best heads, it costs {cost:+.2f} nats, {percent(cost / gain)} of that saving."
     )
 
 

@@ -19,11 +19,10 @@ from ui.views.language_model.study import drawn
 from ui.views.language_model.study.drawn import Json
 
 _SEEING = (
-    "Each word has a row in the table of embeddings, scaled here to length 1. The axes are the two "
-    "directions in which the drawn words differ most at the end of training; every step is projected onto "
-    "the same axes, so a word that moves on the map has moved. Two axes keep only a part of all differences; "
-    "the neighbours beside the map are counted in all dimensions. A click on a dot chooses its word, whose "
-    "way is dotted."
+    "Embeddings, scaled to length 1. The axes are the two directions in which the drawn words differ most at "
+    "the end of training, the same at every step, so a word that moves here has moved. Two axes keep only "
+    "part of all differences; the neighbours beside the map use all dimensions. A click on a dot chooses its "
+    "word, whose way is dotted."
 )
 _AGREEING = (
     "For each word, the share of its nearest neighbours by embedding that are also among its nearest by "
@@ -133,9 +132,10 @@ def _map(model: str, found: Json, at: int, word: int) -> None:
     def make() -> go.Figure:
         return word_map(drawn_plane)
 
+    alt = f"{caption}. {spoken(found, at, word)}"
     st.html(_FRAME)
     with st.container(key="language-space"), st.container(key="language-space-map"):
-        pickers.clickable(make(), "language.space", lambda picked: _pick(found, picked), caption)
+        pickers.clickable(make(), "language.space", lambda picked: _pick(found, picked), alt)
     drawn.below("words in space", make, caption, _SEEING, lambda: points_table(found))
 
 
@@ -212,7 +212,7 @@ def points_table(found: Json) -> Table:
     return [("step", "word", "group", "x", "y"), *rows]
 
 
-def spoken(found: Json, word: int) -> str:
-    """The neighbours of a word at the end, for people who do not see the map."""
-    near = [found["names"][i] for i in found["neighbours"][-1][word]]
-    return f"{labels.shorten(found['words'][word])}: {', '.join(near)}"
+def spoken(found: Json, at: int, word: int) -> str:
+    """The neighbours of a word at a snapshot, for people who do not see the map."""
+    near = [found["names"][i] for i in found["neighbours"][at][word]]
+    return f"Near {labels.shorten(found['words'][word])}: {', '.join(near)}"

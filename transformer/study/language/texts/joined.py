@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from transformer.study.language.plain_text import shuffled
+from transformer.study.language.texts.plain_text import shuffled
 
 MOST_SENTENCES = 5
 MOST_WORDS = 45

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from transformer.study.language.near_duplicates import NearDuplicates
+from transformer.study.language.texts.near_duplicates import NearDuplicates
 
 Sources = Mapping[str, Sequence[str]]
 """Sentences by the name of the file that they stand in."""

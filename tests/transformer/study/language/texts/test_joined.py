@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from transformer.study.language.joined import MOST_SENTENCES, joined
+from transformer.study.language.texts.joined import MOST_SENTENCES, joined
 
 RARE = [f"The zebra number {i} sleeps here." for i in "ABC"] + [f"My tuba {i} is loud today." for i in "ABC"]
 COMMON = ["He sleeps.", "It is loud.", "She waits."]

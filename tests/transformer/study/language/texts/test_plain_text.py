@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from transformer.study.language.near_duplicates import NearDuplicates
-from transformer.study.language.plain_text import distinct, parts, shuffled
+from transformer.study.language.texts.near_duplicates import NearDuplicates
+from transformer.study.language.texts.plain_text import distinct, parts, shuffled
 
 NOUNS = ["cat", "dog", "house", "river", "tree", "stone", "boat", "child", "king", "queen"]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.study.language.near_duplicates import NearDuplicates, grams, words
+from transformer.study.language.texts.near_duplicates import NearDuplicates, grams, words
 
 HELD = "The old house stands on a hill above the quiet river."
 

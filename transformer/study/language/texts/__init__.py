@@ -1,0 +1,1 @@
+"""Making plain texts to learn from: parts held out, near duplicates left out, sentences joined."""

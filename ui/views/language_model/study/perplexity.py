@@ -1,0 +1,88 @@
+"""Perplexity on text that the model has not read, beside that of an n-gram model of the same pieces."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base import style
+from figures.pages.language.intervals import Dots, dots
+from ui.controls.export import Table
+from ui.controls.text import command, plain
+from ui.views.language_model.study import drawn
+from ui.views.language_model.study.drawn import Json
+
+MODEL, NGRAM = "language model", "n-gram"
+LOOKS = {MODEL: (style.POSITIVE, "circle"), NGRAM: (style.NEGATIVE, "square")}
+UNITS = {"per_word": "per word", "per_piece": "per piece"}
+_SEEING = (
+    "Perplexity is e to the mean surprisal in nats: among how many equally probable words the model seems to "
+    "choose. Words are what white space parts, with one end for each sentence, so models with other pieces "
+    "can be compared. Lower is better. Whiskers are 95 % intervals over sentences; the difference is paired, "
+    "so it is surer than the whiskers say."
+)
+
+
+def show(model: str) -> None:
+    """Draws the figure, with the command that counts its numbers."""
+    found = drawn.known(model, "perplexity")
+    if found is None:
+        return
+    st.markdown(told(found))
+    caption = (
+        f"Perplexity per word · modified Kneser–Ney model of order {found['order']}, same pieces, counted on "
+        f"{found['counted']['sentences']:,} sentences of the training text · {drawn.measured(model, found)}"
+    )
+    drawn.draw("perplexity", lambda: _figure(found), caption, _SEEING, lambda: table(found))
+    with st.popover("Which command counts this?", type="tertiary", icon=":material/terminal:"):
+        st.code(command(found["command"]), language="sh", wrap_lines=True)
+
+
+def told(found: Json) -> str:
+    """The perplexity of both models on each text, and their difference."""
+    return " ".join(_told(path, each) for path, each in found["files"].items())
+
+
+def _told(path: str, file: Json) -> str:
+    own, other = (file["per_word"][name]["value"]["value"] for name in LOOKS)
+    gap = file["per_word"][MODEL]["difference"]
+    chance = ", which may be chance" if gap["low"] <= 0 <= gap["high"] else ""
+    return (
+        f"On the {file['texts']:,} sentences of “{plain(name_of(path))}”, the perplexity per word is "
+        f"**{own:.1f}**, and {other:.1f} for the n-gram model: a difference of {signed(gap['value'])} "
+        f"({signed(gap['low'])} to {signed(gap['high'])}){chance}."
+    )
+
+
+def signed(value: float) -> str:
+    """A difference with its sign."""
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def name_of(path: str) -> str:
+    """A file of texts as visitors read it: `text/heldout.txt.gz` is "heldout"."""
+    return path.rpartition("/")[2].partition(".")[0]
+
+
+def _figure(found: Json) -> go.Figure:
+    files = found["files"]
+    rows = [f"{name_of(path)} · {each['words']:,} words" for path, each in files.items()]
+    lines = [_dots(name, list(files.values())) for name in LOOKS]
+    return dots(rows, lines, "perplexity per word", None, percent=False)
+
+
+def _dots(name: str, files: list[Json]) -> Dots:
+    cells = [each["per_word"][name]["value"] for each in files]
+    notes = [f"{name}: {each['value']:.1f} ({each['low']:.1f} to {each['high']:.1f})" for each in cells]
+    return Dots(name, cells, notes, *LOOKS[name])
+
+
+def table(found: Json) -> Table:
+    """Both perplexities of both models with their intervals, for CSV."""
+    rows = [
+        (name_of(path), name, unit, *each[key][name]["value"].values())
+        for path, each in found["files"].items()
+        for key, unit in UNITS.items()
+        for name in LOOKS
+    ]
+    return [("text", "model", "unit", "perplexity", "low", "high"), *rows]
