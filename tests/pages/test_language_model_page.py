@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from figures.base.labels import is_special
 from transformer import TextGenerator, load_language_model
+from ui.maps.take_home import KEY
 from ui.server import catalogue
 from ui.server.language.writer import LONGEST, MORE
 from ui.views.language_model import generation, lengths, surprisal
@@ -228,3 +229,13 @@ def test_without_a_language_model_the_page_says_how_to_get_one(monkeypatch: pyte
 def test_the_examples_of_a_section_have_different_texts(section):
     texts = list(section.EXAMPLES.values())
     assert len(set(texts)) == len(texts) > 1
+
+
+def test_no_file_of_a_run_is_offered_that_could_not_be_opened_again():
+    at = opened()
+    at.session_state[KEY] = True
+    at.run()
+    assert not at.exception
+    told = [each.proto.json for each in at.get("bidi_component") if '"figure"' in each.proto.json]
+    assert any("prompt=one+two+three" in each and "one-two-three" in each for each in told)
+    assert not [each for each in at.get("download_button") if each.proto.label in {"JSON", "NPZ"}]

@@ -54,7 +54,8 @@ def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] |
             else:
                 own = {} if more is None else more(now, looks)
                 offer("run", {**own, **_maps(scene, now, looks), **_bars(scene, now, looks)}, now)
-            _run(looks[scene.kinds[-1]], _selection(now, looks))
+            if scene.opened.translation.source_tokens:  # the files hold a source and a target
+                _run(looks[scene.kinds[-1]], _selection(now, looks))
 
 
 def _for_paper() -> bool:

@@ -40,6 +40,7 @@ _STYLE = """
 .stSidebar a[href^="encoder_self"] span[data-testid="stIconMaterial"] { color: #0072B2; }
 .stSidebar a[href^="decoder_self"] span[data-testid="stIconMaterial"] { color: #009E73; }
 .stSidebar a[href^="cross_"] span[data-testid="stIconMaterial"] { color: #D55E00; }
+.st-key-lm-title h1 { padding-top: .3rem; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
 :is(.st-key-unfamiliar, [class*="st-key-change"]) { row-gap: 0; }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from transformer.generate.generation import Generation
 from ui.address.values import SAMPLE
 from ui.maps.explorer import Strips
@@ -36,6 +34,5 @@ def told(run: Generation) -> str:
 
 def show(opened: Opened, run: Generation) -> None:
     """Draws the section."""
-    st.caption(told(run))
     way = f"{run.method}, {opened.asked.drawing}" if run.method.startswith(SAMPLE) else run.method
     view.show(opened, f"decoding: {way}", Strips(given=run.given))

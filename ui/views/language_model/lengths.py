@@ -60,7 +60,6 @@ def told(run: Generation) -> str:
 
 def show(opened: Opened, run: Generation) -> None:
     """Draws the section."""
-    st.caption(told(run))
 
     def above(now: State, looks: Looks) -> None:
         with st.container(width=260):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from transformer.generate.generation import Generation
 from transformer.text.vocabulary import clean
@@ -40,6 +41,7 @@ class Section:
         whole: whether the model reads a whole text and writes nothing.
         first: the step (from 0) at which a run opens.
         show: draws it.
+        note: a sentence about the run, which stands behind the examples.
     """
 
     label: str
@@ -48,6 +50,7 @@ class Section:
     whole: bool
     first: Callable[[Generation], int]
     show: Callable[[Opened, Generation], None]
+    note: Callable[[Generation], str] | None = None
 
     def text(self, now: State) -> str:
         """The text that a state asks for."""
@@ -87,7 +90,7 @@ def open_page(sections: Mapping[str, Section | Study]) -> None:
     now = frame.open_page(TITLE, SORT)
     section = sections.get(now.view or "", next(iter(sections.values())))
     model = _pick(now)
-    with st.container(horizontal=True, vertical_alignment="center", key="lm-title"):
+    with st.container(horizontal=True, key="lm-title"):
         st.title(TITLE, width="content")
         if model is not None:
             _switch(sections, section, now)
@@ -99,10 +102,12 @@ def open_page(sections: Mapping[str, Section | Study]) -> None:
         _study(section, model)
         return
     text = section.text(now)
-    _box(section, text, now)
+    place = _box(section, text, now)
     run = _run(section.asked(now, model, text))
     if run is not None:
         _fit(section, model, text, run)
+        if section.note is not None:
+            place.caption(section.note(run))
     now = session.current()
     frame.show_notices(now, () if run is None else run.notes)
     opened = None if run is None else Opened(section.asked(now, model, text), run, None)
@@ -160,8 +165,8 @@ def _take_text(text: str) -> None:
     session.change(prompt=text, **session.FRESH)
 
 
-def _box(section: Section, text: str, now: State) -> None:
-    """The text, the way of decoding if the model writes, and the examples."""
+def _box(section: Section, text: str, now: State) -> DeltaGenerator:
+    """The text, the way of decoding if the model writes, and the examples; returns the place behind them."""
     box, *way, button = st.columns([8.8, 1] if section.whole else [6.2, 2.6, 1], vertical_alignment="bottom")
     with box:
         st.text_input(
@@ -190,6 +195,7 @@ def _box(section: Section, text: str, now: State) -> None:
             )
         if not section.whole:
             sentence.draw_again(now)
+        return st.container(width="stretch")
 
 
 def _run(asked: Asked) -> Generation | None:

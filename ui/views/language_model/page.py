@@ -14,6 +14,7 @@ SECTIONS: dict[str, Section | Study] = {
         whole=False,
         first=generation.first,
         show=generation.show,
+        note=generation.told,
     ),
     "surprisal": Section(
         "surprisal",
@@ -30,6 +31,7 @@ SECTIONS: dict[str, Section | Study] = {
         whole=True,
         first=lengths.first,
         show=lengths.show,
+        note=lengths.told,
     ),
     "induction": Study(
         "induction",
