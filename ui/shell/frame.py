@@ -40,6 +40,7 @@ _STYLE = """
 .stSidebar a[href^="encoder_self"] span[data-testid="stIconMaterial"] { color: #0072B2; }
 .stSidebar a[href^="decoder_self"] span[data-testid="stIconMaterial"] { color: #009E73; }
 .stSidebar a[href^="cross_"] span[data-testid="stIconMaterial"] { color: #D55E00; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-lm-note) { flex: 1 1 min(100%, 26rem) !important; }
 .st-key-lm-title h1 { padding-top: .3rem; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
@@ -84,7 +85,8 @@ _STYLE = """
 .headline p { margin: 0; opacity: .72; }
 @media (max-width: 640px) {
   .stMainBlockContainer { padding: 1.6rem .9rem 2rem; }
-  .st-key-lm-title { flex-direction: column; align-items: stretch !important; }
+  .st-key-lm-title { flex-direction: column; align-items: stretch !important; row-gap: .3rem; }
+  .st-key-lm-title > *, .st-key-lm-title [data-testid="stHorizontalBlock"] > * { flex: none !important; }
 }
 </style>
 """

@@ -195,7 +195,7 @@ def _box(section: Section, text: str, now: State) -> DeltaGenerator:
             )
         if not section.whole:
             sentence.draw_again(now)
-        return st.container(width="stretch")
+        return st.container(width="stretch", key="lm-note")
 
 
 def _run(asked: Asked) -> Generation | None:
