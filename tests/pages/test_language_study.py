@@ -154,6 +154,16 @@ def test_a_length_out_of_range_is_clamped():
     assert at.slider[-1].value == 64
 
 
+def test_a_model_without_induction_heads_is_said_to_have_none(study: dict[str, Any]):
+    found = study["induction"]
+    assert "no induction heads" not in induction.told(found)
+    scores = found["scores"] | {"induction": np.zeros((4, 8)).tolist()}
+    gain = {"gain": {"value": 0.0, "low": -0.1, "high": 0.1}}
+    told = induction.told(found | {"scores": scores, "copying": gain})
+    assert "no induction heads" in told
+    assert "no less than the first time" in told
+
+
 def test_sentences_name_what_the_numbers_say():
     even = live.Read(("a",), (3.0,))
     assert "equally probable" in agreement.verdict(even, even)

@@ -57,7 +57,9 @@ def add_command(commands: Any) -> None:
         "--lengths", nargs="+", type=int, default=LENGTHS, metavar="N", help="lengths at which speed is timed"
     )
     parser.add_argument("--repeats", type=int, default=REPEATS, metavar="N", help="runs of each timing")
-    parser.add_argument("--only", choices=PARTS, help="measure this part again and keep the rest")
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, help="measure these parts and keep the rest of the result file"
+    )
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help=f"result file; by default {RESULTS_FILE} in --models"
     )
@@ -77,19 +79,23 @@ def run(arguments: argparse.Namespace) -> int:
         "alignments": lambda: _alignments(arguments, twins),
         "speed": lambda: _speed(arguments, twins),
     }
-    if arguments.only is None:
-        values = _about(arguments, twins)
-        for name, measure in parts.items():
-            values |= measure()
-            report(f"measured {name}")
-    else:
-        known = read_json(output)
-        again = known.get("again", {}) | {arguments.only: _when()}
-        values = known | parts[arguments.only]() | {"again": again}
+    values = _kept(output, arguments.only) or _about(arguments, twins)
+    for name in arguments.only or PARTS:
+        values |= parts[name]()
+        report(f"measured {name}")
     write_json(output, values)
-    _print_ratios(values["speed"])
+    if "speed" in values:
+        _print_ratios(values["speed"])
     print(f"Wrote {output} in {time.perf_counter() - started:.0f} s.", file=sys.stderr)
     return 0
+
+
+def _kept(output: Path, only: Sequence[str] | None) -> Json:
+    """What stays of the result file if only some parts are measured; `again` says when and how these were."""
+    if only is None or not output.exists():
+        return {}
+    known = read_json(output)
+    return known | {"again": known.get("again", {}) | dict.fromkeys(only, _when())}
 
 
 def _opened(arguments: argparse.Namespace) -> Twins:

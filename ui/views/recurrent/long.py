@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from figures.base import labels
 from figures.pages.positions import Interval, dots, measured_groups, twin_name
 from ui.address.parameters import State
 from ui.controls import pickers
@@ -16,13 +17,14 @@ from ui.views.recurrent import drawn, told
 
 Json = dict[str, Any]
 _SEEING = (
-    "A recurrent decoder hands on one state from word to word. Attention lets it look back at the source, "
-    "but what it has written so far is in this state alone. If much is lost on the way, long sentences "
-    "suffer more than short ones. Bars are 95 % intervals of the paired bootstrap."
+    "A recurrent decoder hands on one state from word to word. Before attention, this state carried the "
+    "whole source too, and long sentences suffered (Cho et al. 2014). With attention, it may look back at "
+    "each word; only what it has written is in the state alone. If that were too little, the twins would "
+    "fall behind as sentences grow."
 )
 _TABLE = (
-    "Differences from the Transformer in BLEU, on all sentences, on the shortest and on the longest, with 95 "
-    "% intervals of the paired bootstrap; an interval that holds 0 claims nothing."
+    f"Differences in BLEU from the Transformer, on all sentences, on the shortest and on the longest, with "
+    f"95{labels.PER_CENT} intervals of the paired bootstrap; an interval that holds 0 claims nothing."
 )
 _FILES = {"alignments.tsv": "the own sample", "europarl-en-de.tsv.gz": "Europarl"}
 
@@ -45,7 +47,7 @@ def show(_now: State) -> None:
         st.markdown("##### Loss by length of the sentence")
         what = "Loss of the reference, difference from the Transformer (below 0 is better)"
         _lengths(results, "loss", "difference", "nats per token, difference", what)
-    st.markdown(told.falls(results))
+    st.markdown(f"{told.grows(results)} {told.falls(results)}")
     _alignments(results)
     st.caption(plain(told.sizes(results)))
     with st.container(horizontal=True, gap="small"):
@@ -111,14 +113,13 @@ def _errors(name: str, found: Json, results: Json) -> None:
     drawn.draw(
         f"alignment {name}",
         lambda: dots(cells, "alignment error rate, %", 1, " %"),
-        f"Alignment error against links made by hand, {name}: each model's better row, 95 % intervals; below "
-        "is better. A model with several heads has the advantage of a choice",
+        f"Alignment error against links made by hand, {name}: each model's better row, 95 % intervals; "
+        "lower is better. A model with several heads has the advantage of a choice",
         "; ".join(f"{twin_name(model)}: {cell.value:.1f} %" for model, cell in cells.items()),
     )
 
 
 def _best(found: Json, model: str) -> Interval:
     """The lower of the two errors of a model, in per cent."""
-    rows = [found[row][model]["error"]["value"] for row in ("predicted", "read")]
-    best = min(rows, key=lambda cell: float(cell["value"]))
+    best = found[told.better(found, model)][model]["error"]["value"]
     return Interval(*(100 * best[end] for end in ("value", "low", "high")))

@@ -56,7 +56,7 @@ def _part(score: str) -> None:
     other = twins.side(now, twins.REFERENCE) if twins.REFERENCE in catalogue.available() else None
     row = _row(now, one)
     sides = [one] if other is None else [one, other]
-    st.markdown("  \n".join(f"{told.name(each)}: **{plain(each.run.text)}**" for each in sides))
+    st.markdown("  \n".join(f"{told.title(each)}: **{plain(each.run.text)}**" for each in sides))
     rows: list[int | None] = [row]
     rows += [] if other is None else [counterpart(one.run.target_tokens, other.run.target_tokens, row)]
     st.markdown(told.looks([(each, at) for each, at in zip(sides, rows, strict=False)]))
@@ -89,7 +89,7 @@ def _elsewhere(now: State, score: str) -> None:
 def _control(each: Side, row: int | None, moves: bool) -> None:
     """The name of a side beside its control: the row of the cursor, or the head."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{plain(told.name(each))}**", width="stretch")
+        st.markdown(f"**{plain(told.title(each))}**", width="stretch")
         with st.container(width=220):
             if moves:
                 pickers.row_picker(each.opened, "cross", row or 0)

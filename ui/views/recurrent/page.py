@@ -43,7 +43,7 @@ _SECTIONS = {
     ),
     "long": _Section(
         "long sentences",
-        "A state that carries everything: how well each model translates short and long sentences.",
+        "A state that carries what was written: how each model translates short and long sentences.",
         long.show,
     ),
     "path": _Section(

@@ -28,6 +28,12 @@ def name(each: Side) -> str:
     return f"Transformer ({labels.head_phrase(*each.head)})"
 
 
+def title(each: Side) -> str:
+    """The same as a title; which head of the Transformer is shown stands beside it."""
+    config = each.run.config
+    return f"Recurrent twin ({NAMES[config.score]})" if isinstance(config, RecurrentConfig) else "Transformer"
+
+
 def looks(sides: Sequence[tuple[Side, int | None]]) -> str:
     """Where each model looks for the token of the cursor."""
     (one, row), *others = sides
@@ -121,6 +127,37 @@ def table(results: Json) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def grows(results: Json) -> str:
+    """Which twins lose ground to the Transformer as sentences grow, in loss, and which gain it."""
+    reference, groups = results["reference"], results["lengths"]["groups"]
+    found: dict[str, list[str]] = {"behind": [], "gains": [], "": []}
+    for each in groups[0]["models"]:
+        if each != reference and each in groups[-1]["models"]:
+            ends = (group["models"][each]["loss"]["difference"] for group in (groups[0], groups[-1]))
+            found[_trend(*ends)].append(each)
+    start = "From the shortest sentences to the longest, the loss of"
+    told = []
+    if found["behind"]:
+        told.append(f"{start} **{_listed(found['behind'])}** falls behind the Transformer's.")
+    if found["gains"]:
+        told.append(f"{start} **{_listed(found['gains'])}** gains on the Transformer's.")
+    if found[""]:
+        told.append(f"For {_listed(found[''])}, the two intervals overlap, so nothing is claimed.")
+    return " ".join(told)
+
+
+def _trend(first: Json, last: Json) -> str:
+    """Whether a difference in loss is larger at the end (behind) or smaller; empty if the intervals "
+    "overlap."""
+    if last["low"] > first["high"]:
+        return "behind"
+    return "gains" if last["high"] < first["low"] else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def falls(results: Json) -> str:
     """What becomes of the difference in loss from short sentences to long ones: its intervals are narrow."""
     reference, groups = results["reference"], results["lengths"]["groups"]
@@ -138,18 +175,28 @@ def falls(results: Json) -> str:
 
 
 def aligns(found: Json, results: Json) -> str:
-    """Alignment errors on one file of hand-made links."""
-    parts = []
+    """Alignment errors on one file of hand-made links, by the better row of each model."""
+    parts, rows, heads = [], set(), 1
     for each in found["predicted"]:
-        rows = {row: found[row][each]["error"]["value"]["value"] for row in ("predicted", "read")}
-        best = min(rows, key=rows.__getitem__)
-        heads = found[best][each]["heads"]
-        chosen = f", best of {heads} heads" if heads > 1 else ""
-        parts.append(f"{shown(each, results)} {percent(rows[best])} (row that {_ROWS[best]}{chosen})")
-    return f"{'; '.join(parts)}. The diagonal alone has {percent(found['diagonal'])}."
+        row = better(found, each)
+        parts.append(f"{shown(each, results)} {percent(found[row][each]['error']['value']['value'])}")
+        rows.add(row)
+        heads = max(heads, found[row][each]["heads"])
+    which = _ROWS[rows.pop()] if len(rows) == 1 else "better of its two rows"
+    chosen = f", the Transformer by the best of its {heads} heads" if heads > 1 else ""
+    return (
+        f"{', '.join(parts)}: each by the {which}{chosen}. The diagonal alone has "
+        f"{percent(found['diagonal'])}."
+    )
 
 
-_ROWS = {"predicted": "predicts the word", "read": "reads the word"}
+def better(found: Json, model: str) -> str:
+    """The kind of row by which a model aligns better."""
+    rows = {row: float(found[row][model]["error"]["value"]["value"]) for row in _ROWS}
+    return min(rows, key=rows.__getitem__)
+
+
+_ROWS = {"predicted": "row that predicts the word", "read": "row that reads the word"}
 
 
 def ratios(speed: Json, reference: str) -> str:
@@ -177,7 +224,7 @@ def within(results: Json) -> str:
         trained = 1000 / speed["training"][each]["best"][at]
         told.append(f"{shown(each, results)} {speed['writing'][each]['best'][at] / trained:.1f}")
     return (
-        f"How many times the time of a trained token (forward and backward) a written one takes, at "
+        f"Writing a token takes this many times as long as training on one (forward and backward), at "
         f"{speed['lengths'][at]} tokens: {', '.join(told)}."
     )
 

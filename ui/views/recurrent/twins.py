@@ -19,7 +19,7 @@ from ui.shell import fitting, waiting
 
 REFERENCE = f"{catalogue.TWINS}/sinusoidal"
 """The Transformer that shares data, pieces and training steps with the recurrent twins."""
-NAMES = {"additive": "additive", "bilinear": "bilinear", "dot": "dot product", "local": "local (local-p)"}
+NAMES = {"additive": "additive", "bilinear": "bilinear", "dot": "dot product", "local": "local-p"}
 """The scores for the visitor."""
 _MISSING = (
     "There is no recurrent model here yet. `python -m transformer train --preset recurrent-additive …` "

@@ -69,6 +69,7 @@ def told(found: Json) -> str:
     layer, head = found["ablations"][0]["heads"][0]
     share, even = found["scores"]["induction"][layer][head], found["scores"]["even_induction"]
     gain = found["copying"]["gain"]
+    none = "" if share > even else "So this model has no induction heads. "
     helps = (
         f"The second time, a piece costs {gain['value']:.2f} nats less than the first time "
         f"({gain['low']:.2f} to {gain['high']:.2f})."
@@ -78,7 +79,7 @@ def told(found: Json) -> str:
     return (
         f"On {found['sequences']} sequences of {found['length']} random pieces, said twice, "
         f"**{labels.head_phrase(layer, head)}** gives {percent(share)} of its weight to the piece that "
-        f"followed the same piece before; weight spread evenly would give {percent(even)}. {helps}"
+        f"followed the same piece before; weight spread evenly would give {percent(even)}. {none}{helps}"
     )
 
 
