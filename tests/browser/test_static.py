@@ -11,8 +11,8 @@ import pytest
 
 from figures.base import labels
 from ui.linked_view import Shade
-from ui.linked_view.feeds import chips as chips_of
-from ui.linked_view.feeds import shaded
+from ui.linked_view.strips import chips as chips_of
+from ui.linked_view.strips import shaded
 
 from .conftest import ROOT, STATIC, Visitor
 
