@@ -20,13 +20,16 @@ LOOKS = {
     "rotary": ("#56B4E9", "solid", "diamond"),
     "alibi": ("#56B4E9", "dash", "diamond-open"),
     "postnorm": ("#999999", "solid", "star"),
+}
+"""Colour, line and symbol of each twin: no attention kind's hue, and distinct even without colour."""
+RECURRENT_LOOKS = {
     "additive": ("#56B4E9", "solid", "diamond"),
     "bilinear": ("#CC79A7", "solid", "square"),
     "dot": ("#56B4E9", "dash", "diamond-open"),
     "local": ("#CC79A7", "dash", "square-open"),
     "Transformer": ("#E69F00", "solid", "circle"),
 }
-"""Colour, line and symbol of each twin: no attention kind's hue, and distinct even without colour."""
+"""The same for the recurrent twins and their reference, which are never drawn with the others."""
 NAMES = {
     "shaw": "relative keys",
     "t5": "T5 buckets",
@@ -49,7 +52,7 @@ _POWERS = {"dtick": 1, "exponentformat": "none", "separatethousands": True}
 
 def look(name: str) -> tuple[str, str, str]:
     """Colour, line and symbol of a twin; a twin with another seed looks the same."""
-    return LOOKS.get(name.partition("-seed")[0], _OTHER)
+    return (LOOKS | RECURRENT_LOOKS).get(name.partition("-seed")[0], _OTHER)
 
 
 def twin_name(name: str) -> str:

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from figures.base import labels
+from ui.linked_view import Shade
+from ui.linked_view.strips import chips as chips_of
+from ui.linked_view.strips import shaded
 
 from .conftest import ROOT, STATIC, Visitor
 
@@ -306,7 +309,7 @@ def test_a_view_that_is_built_anew_takes_the_focus_that_the_old_one_had(
 
 STRIP = """({ script, direction, chips, hovered }) => import(script).then(({ Strips }) => {
   const strips = new Strips({ spec: { strips: ["source"] }, at: { step: 0 }, position: () => 2 });
-  strips.draw({ direction: { source: direction }, source: chips });
+  strips.draw({ direction: { source: direction }, sides: { source: "source" }, source: chips });
   strips.follow();
   strips.hover({ source: hovered });
   const found = (name) => [...strips.root.querySelectorAll(name)].map(node => node.textContent);
@@ -332,12 +335,36 @@ def test_a_gloss_says_where_it_comes_from(scripts_alone: Any) -> None:
     chips = [{"text": "Mäuse", "first": i, "last": i, "gloss": gloss} for i, gloss in enumerate(glosses)]
     script = """({ script, chips }) => import(script).then(({ Strips }) => {
       const strips = new Strips({ spec: { strips: ["target"] } });
-      strips.draw({ direction: { target: "ltr" }, target: chips });
+      strips.draw({ direction: { target: "ltr" }, sides: { target: "target" }, given: 0, target: chips });
       return [...strips.root.querySelectorAll(".lv-gloss")].map((e) => [e.textContent, e.title, e.className]);
     })"""
     own, guessed = scripts_alone.evaluate(script, {"script": f"/{SCRIPTS}/strips.js", "chips": chips})
     assert own == ["mice", "", "lv-gloss"]
     assert guessed == ["mice", "from the alignment head", "lv-gloss lv-guessed"]
+
+
+GIVEN = """({ script, chips }) => import(script).then(({ Strips }) => {
+  const strips = new Strips({ spec: { strips: ["target"] } });
+  strips.draw({ direction: { target: "ltr" }, sides: { target: "text" }, given: 2, target: chips });
+  const shown = [...strips.root.querySelectorAll(".lv-chip")];
+  const look = (e) => [e.classList.contains("lv-given"), e.style.getPropertyValue("--share"), e.title];
+  return [strips.root.querySelector(".lv-side").textContent, shown.map(look)];
+})"""
+
+
+def test_given_tokens_are_marked_and_a_shade_says_what_stands_behind_it(scripts_alone: object) -> None:
+    shades = [Shade(share=share, text=f"{share} of it") for share in (0.0, 0.25, 1.0, 0.5)]
+    chips = shaded(chips_of(["▁one", "▁two", "▁three", "</s>"]), shades)
+    name, looks = scripts_alone.evaluate(GIVEN, {"script": f"/{SCRIPTS}/strips.js", "chips": chips})
+    assert name == "text"
+    assert [given for given, *_ in looks] == [True, True, False, False]
+    assert [share for _, share, _ in looks] == ["0%", "25%", "100%", "50%"]
+    assert [title for *_, title in looks[2:]] == ["1.0 of it", "0.5 of it"]
+
+
+def test_a_page_shows_the_models_of_most_pages_unless_it_is_named(call: Callable[..., Any]) -> None:
+    assert call("menu.sortOf", "/app/language_model", {"language_model": "language"}) == "language"
+    assert call("menu.sortOf", "/masks", {"language_model": "language"}) == ""
 
 
 # --- in the app ---------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from app_pages import PAGES, run, said
-from random_models import random_config
+from random_models import random_config, random_language_model
 
 from transformer.decode.request import OverflowedError
 from transformer.model.transformer import Transformer
@@ -18,7 +18,8 @@ from transformer.translate.translator import load_translator
 LARGEST = float(torch.finfo(torch.float16).max)
 NAME = "largest"
 ELSEWHERE = {"pages/positions.py", "pages/open_file.py", "pages/heads.py"}
-"""Pages that open without a translation."""
+ELSEWHERE |= {"pages/language_model.py", "pages/recurrent.py"}
+"""Pages that open without a translation, or with models of another sort."""
 VIEWS = (
     *((page, {}) for page in PAGES),
     ("app.py", {"decode": "beam-4"}),
@@ -52,6 +53,18 @@ def test_every_page_says_in_one_sentence_that_the_numbers_overflow(
         "This model cannot be shown: its weights are so large that its numbers overflow, "
         "and no probability comes out."
     ]
+
+
+@pytest.mark.parametrize("view", ["generation", "surprisal", "lengths", "agreement"])
+def test_a_language_model_says_in_one_sentence_that_its_numbers_overflow(
+    own_models: Path, tokenizer: Tokenizer, view: str
+):
+    model = random_language_model(vocab_size=tokenizer.vocab_size, d_model=256, d_ff=1024)
+    state = {name: torch.full_like(each, LARGEST) for name, each in model.state_dict().items()}
+    save_checkpoint(own_models / NAME, model.config, state, tokenizer)
+    at = run("pages/language_model.py", model=NAME, prompt="one two", view=view)
+    assert not at.exception
+    assert "its numbers overflow" in said(at)
 
 
 def test_the_survey_stops_with_the_sentence(largest: str):

@@ -9,14 +9,12 @@ from __future__ import annotations
 from ui.linked_view.component import Layout, feed, mount
 from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
 from ui.linked_view.feeds import (
-    SIDES,
     bars_feed,
     choice,
     colour_note,
     lines_feed,
     map_feed,
     overview_feed,
-    strips_feed,
     strongest_feed,
     whole_feed,
     window_around,
@@ -32,6 +30,7 @@ from ui.linked_view.payloads import (
     StripsFeed,
     TilesFeed,
 )
+from ui.linked_view.strips import SIDES, strips_feed
 
 __all__ = [
     "EXAMPLE",

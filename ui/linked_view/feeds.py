@@ -1,9 +1,8 @@
-"""Makes the feeds of the linked view: token chips of the strips, maps, bars."""
+"""Makes the feeds of the linked view: maps, lines, lists, tiles, bars."""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,24 +14,21 @@ from figures.maps.lines import Link, looks
 from figures.maps.pooled import pooled_note
 from figures.maps.strongest import SHOWN
 from transformer.lenses.reading import Axis, ReadView
-from transformer.text import words
 from transformer.text.words import Group
 from ui.linked_view.payloads import (
     BarsFeed,
     Choice,
     Draw,
-    Gloss,
     HeadFeed,
     LinesFeed,
     MapFeed,
-    Shade,
     Sides,
     Spans,
-    StripsFeed,
     StrongestFeed,
     TilesFeed,
     WholeFeed,
 )
+from ui.linked_view.strips import direction
 
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
 ABOUT = {
@@ -41,101 +37,6 @@ ABOUT = {
     "cross": "predicts “{predicts}”, reads “{reads}”",
 }
 SHORT_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross"}
-
-
-def direction(tokens: Sequence[str]) -> str:
-    """`rtl` if most letters run from right to left, otherwise `ltr`."""
-    classes = [unicodedata.bidirectional(character) for token in tokens for character in token]
-    right = sum(each in {"R", "AL"} for each in classes)
-    return "rtl" if right > sum(each == "L" for each in classes) else "ltr"
-
-
-def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> list[dict[str, Any]]:
-    """Turns tokens into chips: text, positions, gap before a word, index of a repeated token, gloss."""
-    groups = words.character_groups(tokens)
-    texts = [tokens[group.start] if len(group.indices) == 1 else group.text for group in groups]
-    numbers = labels.occurrences(texts)
-    return [
-        {
-            "text": labels.shorten(labels.display(text), 24),
-            "first": group.start,
-            "last": group.stop - 1,
-            "gap": words.starts_word(tokens[group.start]) or words.is_special(tokens[group.start]),
-            "special": words.is_special(tokens[group.start]),
-            "index": number,
-            "gloss": (glosses or {}).get(group.start),
-        }
-        for group, text, number in zip(groups, texts, numbers, strict=True)
-    ]
-
-
-SIDES = {"source": "source", "target": "target"}
-"""The usual names of the strips."""
-
-
-def shaded(shown: Sequence[dict[str, Any]], shades: Sequence[Shade]) -> list[dict[str, Any]]:
-    """Chips with the shade of their darkest token.
-
-    Args:
-        shown: the chips.
-        shades: one for each token; none leaves the chips as they are.
-    """
-    if not shades:
-        return list(shown)
-    found = [shades[chip["first"] : chip["last"] + 1] for chip in shown]
-    return [
-        {
-            **chip,
-            "shade": max(each["share"] for each in own),
-            "title": " + ".join(each["text"] for each in own),
-        }
-        for chip, own in zip(shown, found, strict=True)
-    ]
-
-
-def strips_feed(
-    trace: str,
-    source: Sequence[str],
-    reads: Sequence[str],
-    predicts: Sequence[str],
-    follow: Sequence[int] = (),
-    glosses: Mapping[int, Gloss] | None = None,
-    tour: Sequence[Mapping[str, Any]] = (),
-    claim: Mapping[str, Any] | None = None,
-    sides: Mapping[str, str] = SIDES,
-    given: int = 0,
-    shades: Sequence[Shade] = (),
-) -> StripsFeed:
-    """The strips: source and target chips, and the token names used in titles.
-
-    Args:
-        trace: the name of the translation.
-        source: source tokens.
-        reads: decoder input tokens.
-        predicts: target tokens.
-        follow: for each step, the source token that the step attends to most, from 0.
-        glosses: source words under target words, by the position of the target word's first piece.
-        tour: stops of the tour: `{"plot", "text", "step"}`.
-        claim: what an example shows, and at which step: `{"step", "text"}`.
-        sides: names of the strips.
-        given: how many of the target tokens were given to the model, and not written by it.
-        shades: how dark each target token is; none if the strip is not shaded.
-    """
-    shown = {"source": source, "reads": reads, "predicts": predicts}
-    return {
-        "draw": "strips",
-        "trace": trace,
-        "steps": len(predicts),
-        "source": chips(source),
-        "target": shaded(chips(predicts, glosses), shades),
-        "sides": dict(sides),
-        "given": given,
-        "direction": {"source": direction(source), "target": direction(predicts)},
-        "names": {name: [captions.quote(token) for token in tokens] for name, tokens in shown.items()},
-        "follow": list(follow),
-        "tour": list(tour),
-        "claim": claim,
-    }
 
 
 def head_feed(

@@ -4,6 +4,7 @@ import numpy as np
 
 from figures.pages.positions import (
     LOOKS,
+    RECURRENT_LOOKS,
     Interval,
     dots,
     lines,
@@ -51,8 +52,9 @@ def test_curves_keep_their_names_and_values():
 
 
 def test_no_two_twins_look_alike_and_none_wears_the_hue_of_a_kind():
-    assert len(set(LOOKS.values())) == len(LOOKS)
-    assert not {colour for colour, *_ in LOOKS.values()} & {"#0072B2", "#009E73", "#D55E00"}
+    for looks in (LOOKS, RECURRENT_LOOKS):
+        assert len(set(looks.values())) == len(looks)
+        assert not {colour for colour, *_ in looks.values()} & {"#0072B2", "#009E73", "#D55E00"}
     assert look("rotary-seed2") == look("rotary")
     drawn = twin_lines([0, 1], {"alibi": [0, 1]}, ("x", "y"))
     assert drawn.data[0].line.dash == LOOKS["alibi"][1]

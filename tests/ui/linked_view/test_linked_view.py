@@ -14,7 +14,7 @@ from ui.linked_view import (
     reduce,
     window_around,
 )
-from ui.linked_view.feeds import chips, direction
+from ui.linked_view.strips import chips, direction
 
 LIMITS = Limits("abc", steps=5, sources=4)
 EVENT = {"trace": "abc", "step": 2, "source": None, "seq": 7}
