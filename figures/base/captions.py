@@ -76,8 +76,9 @@ def sentence(view: HeadLike, row: int) -> list[str]:
     on = quote(view.key_tokens[best])
     aside = float(hidden(view)[row])
     outside = 1 - float(weights.sum()) - aside
-    places = ((aside, "on hidden tokens"), (outside, "outside this window"))
-    told = [f"{percent(share)} lies {where}" for share, where in places if share > OUTSIDE_FROM]
+    left = "lies outside this window" if not getattr(view, "reach", 0) else "is taken by the Gaussian"
+    places = ((aside, "lies on hidden tokens"), (outside, left))
+    told = [f"{percent(share)} {where}" for share, where in places if share > OUTSIDE_FROM]
     rest = f" ({', '.join(told)})." if told else "."
     return [*opening, f", {name} puts {percent(float(weights[best]))} of its weight on ", on, rest]
 
@@ -109,8 +110,8 @@ def rests(view: HeadLike) -> dict[int, str]:
 
 
 def norm_name(norm: str) -> str:
-    """`pre` or `post` in words."""
-    return f"{norm}-norm"
+    """`pre`, `post` or `none` in words."""
+    return "no LayerNorm" if norm == "none" else f"{norm}-norm"
 
 
 def place(view: HeadLike) -> str:

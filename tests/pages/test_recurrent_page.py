@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from app_pages import PAGES, run
+from app_pages import PAGES, feeds, run, view
 from recurrent_twins import write_recurrent
 
 from ui.server import catalogue
@@ -140,3 +140,21 @@ def test_a_counterpart_is_the_same_token_and_the_aligned_one_first():
     assert counterpart(("a", "b", "a"), ("a", "x", "a"), 2) == 2
     assert counterpart(("a", "b"), ("x", "a"), 0) == 1
     assert counterpart(("a", "b"), ("a", "c"), 1) is None
+
+
+def test_the_pages_of_attention_write_the_score_that_the_model_has_and_no_layer_norm():
+    at = run("pages/cross_attention.py", model="recurrent/additive", text=TEXT)
+    assert any("tanh" in each.value for each in at.latex)
+    assert not any("sqrt" in each.value for each in at.latex)
+    assert "no LayerNorm" in json.dumps(feeds(at))
+
+
+def test_what_the_gaussian_takes_is_not_said_to_lie_outside_the_window():
+    told = json.dumps(feeds(run("app.py", model="recurrent/local", text=TEXT)))
+    assert "is taken by the Gaussian" in told
+    assert "outside this window" not in told
+
+
+def test_the_home_page_lays_out_only_the_maps_that_a_model_has():
+    layout = view(run("app.py", model="recurrent/dot", text=TEXT))
+    assert "encoder" not in json.dumps(layout["plots"])

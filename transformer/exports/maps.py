@@ -65,7 +65,7 @@ class MappedRun(Translation):
             layer=layer,
             head=head,
             model=self.model,
-            norm=self.config.norm,
+            norm=self.config.placement,
             query_tokens=labels.queries[window.queries],
             predicted_tokens=None if labels.predicted is None else labels.predicted[window.queries],
             key_tokens=labels.keys[window.keys],

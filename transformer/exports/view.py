@@ -197,7 +197,7 @@ def _head(values: Any, run: Translation) -> HeadMap:
         layer=layer,
         head=head,
         model=run.model,
-        norm=run.config.norm,
+        norm=run.config.placement,
         query_tokens=labels.queries[window.queries],
         predicted_tokens=None if labels.predicted is None else labels.predicted[window.queries],
         key_tokens=labels.keys[window.keys],

@@ -76,7 +76,7 @@ class ReadView:
         layer: Layer, from 0.
         head: Head, from 0.
         model: Name of the model.
-        norm: "pre" or "post".
+        norm: Where LayerNorm stands, "pre" or "post"; "none" without any.
         query_tokens: Names of the rows by the token that each row reads.
         predicted_tokens: Names of the rows by the token that each row predicts; None in the encoder.
         key_tokens: Names of the columns.
@@ -90,6 +90,7 @@ class ReadView:
         named: Whether decoder rows are named by the token they read or by the token they predict.
         derived: Whether these arrays are derived from the model's own arrays instead of equal to them.
         audit: Audit of the trace and of the arrays before merging.
+        reach: As in ``HeadMap``: above 0 in local attention, whose rows sum to less than 1.
     """
 
     kind: AttentionKind
@@ -110,6 +111,7 @@ class ReadView:
     named: Rows
     derived: bool
     audit: AuditReport
+    reach: int = 0
 
 
 def read_view(view: HeadMap, reading: Reading) -> ReadView:
@@ -137,6 +139,7 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         named=named,
         derived=reading.words or not (rows.shown.all() and columns.shown.all()),
         audit=view.audit,
+        reach=view.reach,
     )
 
 

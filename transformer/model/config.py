@@ -120,6 +120,11 @@ class ModelConfig:
         return self.d_model // self.n_heads
 
     @property
+    def placement(self) -> str:
+        """Where LayerNorm stands: "pre" or "post"; "none" for a model without sub-layers, which has none."""
+        return self.norm if any(stack.sublayers for stack in self.stacks.values()) else "none"
+
+    @property
     def embedding_scale(self) -> float:
         """Factor on the token embeddings, sqrt(d_model) (section 3.4), or 1."""
         return math.sqrt(self.d_model) if self.scaled_embeddings else 1.0

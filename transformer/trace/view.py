@@ -71,7 +71,7 @@ class HeadMap:
         layer: Layer, from 0.
         head: Head, from 0.
         model: Name of the model.
-        norm: "pre" or "post".
+        norm: Where LayerNorm stands, "pre" or "post"; "none" without any.
         query_tokens: Tokens of the rows; in decoder and cross-attention, the token that each row reads.
         predicted_tokens: In decoder and cross-attention, the token that each row predicts; else None.
         key_tokens: Tokens of the columns.

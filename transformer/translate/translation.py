@@ -126,7 +126,7 @@ class Translation:
         from transformer.trace.heads import head_view
 
         kind = AttentionKind(kind)
-        provenance = self.model, self.config.norm
+        provenance = self.model, self.config.placement
         return head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
 
     def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:

@@ -7,13 +7,20 @@ BIASED = ("shaw", "t5", "alibi")
 _SIDES = {"encoder": ("", ""), "decoder": ("", ""), "cross": (r"_{\text{decoder}}", r"_{\text{encoder}}")}
 
 
-def attention(kind: str, positions: str, masked: bool) -> str:
+_SAID = {
+    "dot": "Queries and keys are multiplied as they are, without division by √d_k.",
+    "additive": "Every query q is added to every key k: its score is vᵀ tanh(q + k).",
+}
+
+
+def attention(kind: str, positions: str, masked: bool, score: str = "scaled_dot") -> str:
     r"""LaTeX of softmax(QKᵀ/√d_k) V, with everything that this model adds to it.
 
     Args:
         kind: encoder, decoder or cross.
         positions: the model's encoding; in cross-attention no encoding acts.
         masked: whether M is written; without a mask that hides something, M is 0.
+        score: how scores come from queries and keys, as ``config.sites`` names it.
     """
     queries, keys = _SIDES[kind]
     own = kind != "cross"
@@ -21,14 +28,20 @@ def attention(kind: str, positions: str, masked: bool) -> str:
     added = (" + B" if own and positions in BIASED else "") + (" + M" if masked else "")
     above = r"^{\prime\top}" if turned else r"^{\top}"
     transposed = keys + above
-    scores = rf"\frac{{Q{turned}{queries}K{transposed}}}{{\sqrt{{d_k}}}}{added}"
+    product = rf"Q{turned}{queries}K{transposed}"
+    written = {
+        "scaled_dot": rf"\frac{{{product}}}{{\sqrt{{d_k}}}}",
+        "dot": product,
+        "additive": rf"v^{{\top}} \tanh(Q{queries} \oplus K{keys})",
+    }
+    scores = f"{written[score]}{added}"
     return rf"\mathrm{{softmax}}\!\left({scores}\right)V{keys}"
 
 
-def explained(kind: str, positions: str) -> str:
-    """A sentence on B, or on Q' and K', if the formula has them; empty otherwise."""
+def explained(kind: str, positions: str, score: str = "scaled_dot") -> str:
+    """A sentence on B, on Q' and K', or on another score, if the formula has them; empty otherwise."""
     if kind == "cross":
-        return ""
+        return _SAID.get(score, "")
     if positions == "rotary":
         return "Q′ and K′ are the queries and keys, turned by their positions."
     if positions in BIASED:

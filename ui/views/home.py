@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from figures import next_token_spec
 from ui import linked_view
 from ui.address.parameters import State
 from ui.address.values import SAMPLE
-from ui.controls import pickers
+from ui.controls import formula, pickers
 from ui.linked_view import BarsFeed, Layout
 from ui.maps import display, going_on
 from ui.maps.explorer import Scene, explorer
@@ -46,12 +48,13 @@ _TOUR = (
     ),
     ("next", "The model then computes a probability for every token. The chosen token is bold."),
 )
-_SEEING = (
-    "Three attention maps of one translation. A row is a query, a column is a key. The fuller the colour, "
+_READING = (
+    "A row is a query, a column is a key. The fuller the colour, "
     "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: a "
     "ring marks its row, and the lines between the tokens show that row of the large map. Later rows are "
     "faded."
 )
+_SEEING = f"Three attention maps of one translation. {_READING}"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
 
 
@@ -67,20 +70,29 @@ def show(opened: Opened) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             display.popover(opened.kinds, now)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
-            pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+            pickers.seen("What am I seeing?", *_explained(opened))
             take_home(scene)
             st.caption("A weight says how much was read, not how much it mattered.", width="content")
 
+    shown = {*opened.kinds, "controls", "next"}
     scene = Scene(
-        LAYOUT,
+        replace(LAYOUT, plots=tuple(name for name in LAYOUT.plots if name in shown)),
         opened,
         opened.kinds,
         lambda now, looks: {"next": _next(opened)},
         below,
-        _TOUR,
+        tuple(stop for stop in _TOUR if stop[0] in shown),
         largest=_LARGEST,
     )
     explorer(scene)
+
+
+def _explained(opened: Opened) -> tuple[str, str]:
+    """What is seen, and the formula: that of the paper, or that of the only attention that a model has."""
+    first, *others = opened.translation.config.sites.values()
+    if others:
+        return _SEEING, _FORMULA
+    return f"One attention map. {_READING}", formula.attention(first.kind, "none", first.causal, first.score)
 
 
 def _next(opened: Opened) -> BarsFeed:

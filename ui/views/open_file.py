@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from figures import heatmap, next_token
-from figures.base.captions import badge, caption
+from figures.base.captions import badge, caption, norm_name
 from transformer.exports.npz import model_digest
 from transformer.exports.record import TraceFileError
 from transformer.exports.view import SavedView
@@ -82,7 +82,7 @@ def _opened(file: Imported) -> None:
     st.caption(
         plain(
             f"{len(run.source_tokens)} → {len(run.target_tokens)} tokens · {run.method} · model {run.model} "
-            f"({run.config.norm}-norm)"
+            f"({norm_name(run.config.placement)})"
         )
     )
     if file.view is None:

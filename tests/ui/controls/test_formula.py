@@ -22,3 +22,11 @@ def test_self_attention_has_what_its_positions_add(kind: str, positions: str) ->
     assert ("prime" in written) == (positions == "rotary")
     assert ("+ M" in written) == (kind == "decoder")
     assert bool(formula.explained(kind, positions)) == ("+ B" in written or "prime" in written)
+
+
+@pytest.mark.parametrize(("score", "has"), [("scaled_dot", "sqrt"), ("dot", "Q"), ("additive", "tanh")])
+def test_another_score_is_written_and_explained_as_it_is(score: str, has: str) -> None:
+    written = formula.attention("cross", "none", False, score)
+    assert has in written
+    assert ("sqrt" in written) == (score == "scaled_dot")
+    assert bool(formula.explained("cross", "none", score)) == (score != "scaled_dot")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from transformer.model.sites import AttentionKind
 from ui.address.parameters import State
 from ui.controls import formula, pickers
 from ui.linked_view import Layout
@@ -15,6 +16,11 @@ from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
 from ui.server.opened import Opened
+
+_LOCAL = (
+    " Local attention multiplies these weights by a Gaussian around a predicted centre, so a row sums to "
+    "less than 1, and keys outside its window are hatched."
+)
 
 
 @dataclass(frozen=True)
@@ -57,9 +63,11 @@ def show(
         with right, st.container(horizontal=True):
             display.tables(lambda: [look.read()])
             positions = opened.translation.config.positions
-            told = f"{page.seeing} {formula.explained(page.kind, positions)}"
-            masked = page.kind == "decoder"
-            pickers.seen("What am I seeing?", told, formula.attention(page.kind, positions, masked))
+            site = opened.translation.config.sites[AttentionKind(page.kind)]
+            told = f"{page.seeing} {formula.explained(page.kind, positions, site.score)}"
+            told += _LOCAL * bool(look.read().reach)
+            written = formula.attention(page.kind, positions, site.causal, site.score)
+            pickers.seen("What am I seeing?", told, written)
             take_home(scene, lambda now, looks: one_head.printed(looks[page.kind], now))
         st.markdown(page.note)
         if controls is not None:
