@@ -9,10 +9,10 @@ from ui.server.opened import Opened
 from ui.views.language_model import view
 
 EXAMPLES = {
+    "agreement": "The books on the table",
     "a story": "When I was a child, I",
-    "agreement": "The keys to the cabinet",
-    "a place": "Yesterday I went to the",
-    "copying": "red blue green, red blue",
+    "a condition": "If it rains tomorrow,",
+    "repetition": "Tom likes Mary. Mary likes",
     "from nothing": "",
 }
 

@@ -23,8 +23,8 @@ from ui.server.opened import Opened
 from ui.views.language_model import view
 
 EXAMPLES = {
-    "an odd word": "She drinks her coffee with milk and thunder.",
-    "agreement": "The keys to the cabinet is on the table.",
+    "an odd word": "The man opened the door with a cloud.",
+    "agreement": "The books on the table is old.",
     "a garden path": "The cat chased by the dog slept.",
     "word order": "I have never such a thing seen.",
     "the second time": "The zebra saw the lake, and the lake saw the zebra.",
