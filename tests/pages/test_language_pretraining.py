@@ -21,7 +21,10 @@ def cell(value: float) -> dict[str, float]:
 def compared(percent: int, seed: int, gain: float) -> dict[str, Any]:
     models = {
         "scratch": {"bleu": {"value": cell(10.0)}},
-        "pretrained": {"bleu": {"value": cell(10.0 + gain), "difference": cell(gain)}},
+        "pretrained": {
+            "bleu": {"value": cell(10.0 + gain), "difference": cell(gain)},
+            "loss": {"value": cell(3.0), "difference": cell(-gain / 10)},
+        },
     }
     curves = {how: [[100, 4.0], [200, 3.0 + number]] for number, how in enumerate(models)}
     return {"percent": percent, "seed": seed, "models": models, "curves": curves}
@@ -43,12 +46,14 @@ def opened(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_sentence_has_the_mean_gain_of_each_share(opened):
-    assert "+2.0 BLEU** with 1 % of the pairs and **−0.5 BLEU** with 10 %" in words(opened)
+    assert "**+2.0 BLEU** with 1 % of the pairs (loss −0.20 nats) and **−0.5 BLEU** with 10 %" in words(
+        opened
+    )
 
 
 def test_the_table_has_a_row_for_each_two_runs(opened):
-    assert "| 1 % | 2 | 10.0 | 13.0 | +3.0 (+2.0 to +4.0) |" in words(opened)
-    assert "| 10 % | 1 | 10.0 | 9.5 | −0.5 (−1.5 to +0.5) |" in words(opened)
+    assert "| 1 % | 2 | 10.0 | 13.0 | +3.0 (+2.0 to +4.0) | −0.30 (−1.30 to +0.70) |" in words(opened)
+    assert "| 10 % | 1 | 10.0 | 9.5 | −0.5 (−1.5 to +0.5) | +0.05 (−0.95 to +1.05) |" in words(opened)
 
 
 def test_every_run_is_a_line_in_the_panel_of_its_share(opened):
@@ -63,3 +68,15 @@ def test_without_results_the_section_says_how_to_get_them(monkeypatch: pytest.Mo
     at = run(PAGE, view="pretraining")
     assert not at.exception
     assert any("python -m transformer pretraining" in each.value for each in at.info)
+
+
+def test_the_shipped_runs_come_in_pairs_with_two_seeds():
+    found = shipped.pretraining()
+    assert found is not None
+    assert {(each["percent"], each["seed"]) for each in found["compared"]} == {
+        (1, 1),
+        (1, 2),
+        (10, 1),
+        (10, 2),
+    }
+    assert "BLEU" in pretraining.told(found)

@@ -46,26 +46,38 @@ def show(_model: str, _now: State) -> None:
 
 def told(found: Json) -> str:
     """What pretraining gained with few pairs and with more."""
-    gains = []
-    for percent in percents(found):
-        cells = [each["models"][PRETRAINED]["bleu"]["difference"] for each in of(found, percent)]
-        mean = sum(cell["value"] for cell in cells) / len(cells)
-        gains.append(f"**{labels.number(mean, '+.1f')} BLEU** with {percent} % of the pairs")
+    gains = [
+        f"**{_mean(found, percent, 'bleu', '+.1f')} BLEU** with {percent} % of the pairs "
+        f"(loss {_mean(found, percent, 'loss', '+.2f')} nats)"
+        for percent in percents(found)
+    ]
     listed = " and ".join(filter(None, [", ".join(gains[:-1]), gains[-1]]))
     return f"Against an encoder from scratch, one that began as a language model gives {listed}."
 
 
+def _mean(found: Json, percent: int, what: str, form: str) -> str:
+    """The mean difference over the seeds of one share."""
+    values = [each["models"][PRETRAINED][what]["difference"]["value"] for each in of(found, percent)]
+    return labels.number(sum(values) / len(values), form)
+
+
 def rows(found: Json) -> str:
-    """BLEU of every two runs, as a table."""
-    head = "| pairs | seed | BLEU from scratch | begun as a language model | difference |"
-    lines = [head, "| --- | --- | --- | --- | --- |"]
+    """BLEU and loss of every two runs, as a table."""
+    head = "| pairs | seed | BLEU from scratch | begun as a language model | difference | loss, difference |"
+    lines = [head, "| --- | --- | --- | --- | --- | --- |"]
     for each in found["compared"]:
         models = each["models"]
         scores = [f"{models[how]['bleu']['value']['value']:.1f}" for how in BEGUN]
-        gap = models[PRETRAINED]["bleu"]["difference"]
-        shown = f"{gap['value']:+.1f} ({gap['low']:+.1f} to {gap['high']:+.1f})".replace("-", "−")
-        lines.append(f"| {each['percent']} % | {each['seed']} | {scores[0]} | {scores[1]} | {shown} |")
+        gaps = _gap(models, "bleu", "+.1f"), _gap(models, "loss", "+.2f")
+        lines.append(f"| {each['percent']} % | {each['seed']} | {' | '.join((*scores, *gaps))} |")
     return "\n".join(lines)
+
+
+def _gap(models: Json, what: str, form: str) -> str:
+    """What beginning as a language model changed, with its interval."""
+    gap = models[PRETRAINED][what]["difference"]
+    value, low, high = (labels.number(gap[end], form) for end in ("value", "low", "high"))
+    return f"{value} ({low} to {high})"
 
 
 def drawn_runs(found: Json) -> str:
