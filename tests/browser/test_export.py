@@ -121,7 +121,7 @@ def test_a_figure_for_a_paper_is_shown_and_arrives_under_the_name_of_the_sentenc
     box = popover(visitor)
     box.get_by_text("a figure for a paper").click()
     for file, begin in (("PDF", b"%PDF"), ("SVG", b"<?xml"), ("PNG", b"\x89PNG")):
-        box.get_by_text(file, exact=True).click()
+        box.get_by_role("radio", name=file, exact=True).click()
         box.get_by_role("button", name=f"Save {file}", exact=True).wait_for(timeout=PATIENCE)
         saved = download(visitor, box, f"Save {file}", tmp_path)
         assert saved.read_bytes().startswith(begin)

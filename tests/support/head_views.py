@@ -35,6 +35,7 @@ class View:
     head: int = 4
     model: str = "en-de"
     norm: str = "pre"
+    reach: int = 0
     window: Window = field(default_factory=lambda: Window(0, 1, 0, 1))
     audit: Audit = field(default_factory=Audit)
 
