@@ -32,6 +32,8 @@ PAGES = {
     "training": "training?text=The+house+is+old.&target=Dieses+Haus+ist+alt.",
     "positions": "positions",
     "masks": "masks",
+    "language_model": "language_model?prompt=The+old+man+told",
+    "recurrent": "recurrent",
     "what_if": "what_if?text=The+cat+is+sleeping+in+the+garden.&changes=hide_2",
     "compare": "compare",
     "heads": "heads",
@@ -49,6 +51,7 @@ LINKED = (
     "inside_a_head",
     "anatomy",
     "search",
+    "language_model",
 )
 """Pages with a linked view."""
 RESTS = """linked => {
