@@ -21,7 +21,8 @@ from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.records import AttentionTrace
 from transformer.trace.report import AuditReport
 from transformer.trace.view import BoolArray, HeadLabels, HeadView, Window, read_only, site_labels
-from transformer.translate.translator import Translator, padded
+from transformer.training.data import pad
+from transformer.translate.translator import Translator
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +74,14 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry,
     """
     config = translator.config
     sources = [(*translator.ids(text), config.eos_id) for text in texts]
-    src_ids = padded(sources, config.pad_id, translator.device)
+    src_ids = pad(sources, config.pad_id).to(translator.device)
     recorder = Recorder(Capture())
     request = TranslationRequest(translator.model, src_ids, recorder)
     limits = [translator.limit(len(row)) for row in sources]
     hypotheses = finish(decode(request, limits, rules=translator.rules))
-    written = padded([each.token_ids for each in hypotheses], config.pad_id, translator.device)
+    written = pad([each.token_ids for each in hypotheses], config.pad_id).to(translator.device)
     inputs = [(config.bos_id, *each.token_ids[:-1]) for each in hypotheses]
-    read = padded(inputs, config.pad_id, translator.device)
+    read = pad(inputs, config.pad_id).to(translator.device)
     replayed = _replay(translator, request, read, written, recorder)
     return tuple(
         _entry(translator, recorder, row, (src_ids[row], read[row], written[row]), hypothesis, log_probs)

@@ -9,8 +9,9 @@ from transformer.decode.request import TranslationRequest
 from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.text.pairs import SentencePair
+from transformer.training.data import pad
 from transformer.training.distributed import ALONE, Workers
-from transformer.translate.translator import Translator, padded
+from transformer.translate.translator import Translator
 
 Json = dict[str, Any]
 
@@ -63,7 +64,7 @@ def greedy_log_probs(translator: Translator, texts: Sequence[str]) -> list[tuple
     found: list[tuple[float, ...]] = [()] * len(texts)
     rows = [(*translator.ids(text), translator.config.eos_id) for text in texts]
     for places in _batches([len(row) for row in rows], 1):
-        batch = padded([rows[place] for place in places], translator.config.pad_id, translator.device)
+        batch = pad([rows[place] for place in places], translator.config.pad_id).to(translator.device)
         limits = [translator.limit(len(rows[place])) for place in places]
         done = finish(decode(TranslationRequest(translator.model, batch), limits, rules=translator.rules))
         for place, hypothesis in zip(places, done, strict=True):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from transformer.decode.replay import replay, reread
 from transformer.decode.request import TranslationRequest
@@ -28,6 +27,7 @@ from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.text.vocabulary import Vocabulary
 from transformer.trace.equations import audited_tokens
 from transformer.trace.recorder import Capture
+from transformer.training.data import pad
 from transformer.translate.prepared import Equipment
 from transformer.translate.run import Run, chosen
 from transformer.translate.search import Search, with_penalty
@@ -215,7 +215,7 @@ class Translator:
         if not texts:
             return []
         rows = [(*self.ids(text), self.config.eos_id) for text in texts]
-        request = TranslationRequest(self.model, padded(rows, self.config.pad_id, self.device))
+        request = TranslationRequest(self.model, pad(rows, self.config.pad_id).to(self.device))
         limits = [self.limit(len(row), max_length) for row in rows]
         search = Search(self._beam_size(beam_size), None, self.rules, tree=False)
         hypotheses = finish(search.decoding(request, limits))
@@ -316,9 +316,3 @@ def load_translator(
         notes=checkpoint.notes,
         means=checkpoint.means,
     )
-
-
-def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> Tensor:
-    """(batch, longest) ids."""
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
