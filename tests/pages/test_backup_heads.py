@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from app_pages import array, run, said, words
+from fragments import listening
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
@@ -59,6 +60,23 @@ def test_a_measurement_made_here_draws_its_triangle_and_says_who_takes_over():
     lower = np.tri(len(found.heads), dtype=bool)
     assert cells(at)[lower] == pytest.approx(drawn(found).values[lower], abs=1e-5)
     assert sentence(found, found.take_overs()) in words(at)
+
+
+def test_while_it_measures_no_fragment_lies_inside_the_part_with_a_clock(monkeypatch: pytest.MonkeyPatch):
+    at = opened(kind="decoder")
+    at.button("backup.ask").click().run()
+    done = backups.run_of("random", "decoder", None)
+    until(lambda: not done.wait("anyone"))
+    monkeypatch.setattr(type(done), "wait", lambda *_: True)
+    with listening() as sent:
+        at.run()
+    assert at.get("plotly_chart")
+    assert sent.timed
+    assert not sent.nested
+    monkeypatch.undo()
+    with listening() as sent:
+        at.run()
+    assert not sent.timed
 
 
 def test_who_stops_keeps_the_sentences_so_far_and_can_go_on():

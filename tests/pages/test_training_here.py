@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from app_pages import run, said, words
 from corpus import number_pairs
+from fragments import listening
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
@@ -75,7 +76,10 @@ def test_a_run_is_started_watched_stopped_and_kept(shop: Workshop, own_models: P
     other = opened()
     assert {"Pause", "Stop", "Train"} & labels(other) == set()
     assert "Another visitor began this run" in words(other)
-    at.run()
+    with listening() as sent:
+        at.run()
+    assert sent.timed
+    assert not sent.nested
     assert "of the held-out pairs exactly" in words(at)
     assert "which is not in its training" in words(at)
     lines = {each.get("name"): each for chart in charts(at) for each in chart["data"]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import labels
@@ -67,7 +66,7 @@ def _body(model: str, kind: str, run: Run[PairEffects], waited: bool) -> None:
         st.error(plain(run.failed), icon=":material/error:")
     elif run.read < run.total:
         _stopped(run)
-    _found(run.result(), model)
+    _found(run.result(), model, going=waiting)
 
 
 def _unasked(model: str, kind: str, run: Run[PairEffects]) -> None:
@@ -112,8 +111,12 @@ def _stopped(run: Run[PairEffects]) -> None:
         st.button("Go on", key="backup.on", on_click=go_on)
 
 
-def _found(found: PairEffects | None, model: str) -> None:
-    """Draws the findings; nothing before the first sentence."""
+def _found(found: PairEffects | None, model: str, going: bool = False) -> None:
+    """Draws the findings, nothing before the first sentence.
+
+    What has ended can be exported; the button is a fragment, which a part with a clock must not hold (see
+    ``ui.views.training.here.live.saving``).
+    """
     if found is None:
         return
     taken = found.take_overs()
@@ -123,7 +126,10 @@ def _found(found: PairEffects | None, model: str) -> None:
         _map(found, model)
     with right:
         _table(taken[:_SHOWN], found)
-    pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+    with st.container(horizontal=True, gap="small"):
+        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+        if not going:
+            _export(found, model)
 
 
 def sentence(found: PairEffects, taken: tuple[TakeOver, ...]) -> str:
@@ -142,20 +148,27 @@ def sentence(found: PairEffects, taken: tuple[TakeOver, ...]) -> str:
 
 
 def _map(found: PairEffects, model: str) -> None:
+    caption = _caption(found, model)
+    pickers.clickable(
+        pairs_map(drawn(found)), f"backup.map.{found.kind}", lambda cell: _take(found, cell), caption
+    )
+    st.caption(plain(f"{caption} · choose a cell to switch these heads off in your sentence"))
+
+
+def _export(found: PairEffects, model: str) -> None:
+    caption = _caption(found, model)
+    export.picture(
+        "backup heads", lambda: pairs_map(drawn(found)), caption, sentence=False, table=lambda: table(found)
+    )
+
+
+def _caption(found: PairEffects, model: str) -> str:
     pairs = len(found.heads)
-    caption = (
+    return (
         f"{KIND_NAMES[str(found.kind)]} · framed: what one head costs; below: what a pair costs beyond both "
         f"alone · Δ log p per token of the model's own translation, nats · instead of a head's output: "
         f"{_INSTEAD[found.by]} · {found.sentences} sentences of Tatoeba, {comb(pairs, 2)} pairs · {model}"
     )
-
-    def draw() -> go.Figure:
-        return pairs_map(drawn(found))
-
-    key = f"backup.map.{found.kind}"
-    pickers.clickable(draw(), key, lambda cell: _take(found, cell), caption)
-    st.caption(plain(f"{caption} · choose a cell to switch these heads off in your sentence"))
-    export.picture("backup heads", draw, caption, sentence=False, table=lambda: table(found))
 
 
 def drawn(found: PairEffects) -> Pairs:

@@ -69,18 +69,52 @@ def _curve(name: str, points: tuple[tuple[int, float], ...], color: str, width: 
     return Curve(name, [step for step, _ in points], [value for _, value in points], color, width=width)
 
 
+def _about(run: Run) -> str:
+    return f"Loss per token and share of exact matches against the step · {told.plan(run.asked.plan)}"
+
+
+def _drawn(curves: Curves) -> go.Figure:
+    return panels(parts(curves), "step")
+
+
 def _curves(run: Run, curves: Curves) -> None:
     st.markdown(told.exact(curves))
-    caption = f"Loss per token and share of exact matches against the step · {told.plan(run.asked.plan)}"
-
-    def draw() -> go.Figure:
-        return panels(parts(curves), "step")
-
-    st.plotly_chart(draw(), key="training.here", config={"displayModeBar": False}, alt=caption)
+    caption = _about(run)
+    st.plotly_chart(_drawn(curves), key="training.here", config={"displayModeBar": False}, alt=caption)
     st.caption(plain(caption))
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING)
-        export.picture("training run", draw, caption, sentence=False, table=lambda: table(curves))
+    pickers.seen("What am I seeing?", _SEEING)
+
+
+@st.fragment
+def saving(run: Run) -> None:
+    """Draws the export button for the curves and the map.
+
+    It stands outside the part that draws itself again every second: Streamlit sends the parts of a fragment
+    inside another one even if it has dropped what comes before them, and the browser then refuses them.
+    """
+    with export.popover("export.training run", 260) as opened:
+        if opened:
+            export.offer("training run", _pictures(run), session.current())
+
+
+def _pictures(run: Run) -> dict[str, Picture]:
+    """What can be saved, by the names of the choice."""
+    curves = run.curves()
+    found = {
+        "curves": Picture(
+            lambda: _drawn(curves),
+            _about(run),
+            sentence=False,
+            name="training run",
+            table=lambda: table(curves),
+        )
+    }
+    if (seen := look(run)) is not None:
+        view = _view(seen)
+        found["map"] = Picture(
+            lambda: heatmap(view, _MAP), _caption(view), view.audit, table=lambda: cells(view)
+        )
+    return found
 
 
 def table(curves: Curves) -> Table:
@@ -92,10 +126,7 @@ def table(curves: Curves) -> Table:
 
 def _maps(run: Run, found: Look) -> None:
     st.markdown(told.written(run, found))
-    head = head_of(found)
-    rows, columns = (min(LARGEST, len(t)) for t in (found.forced.target_tokens, found.forced.source_tokens))
-    view = found.forced.head(KIND, *head, Window(0, rows, 0, columns))
-    caption = captions.caption(view).replace("{step}", "")
+    view = _view(found)
     with st.container(key="training-here-map"):
         st.plotly_chart(
             heatmap(view, _MAP),
@@ -105,10 +136,18 @@ def _maps(run: Run, found: Look) -> None:
             alt=captions.summary(view),
         )
     why = "" if session.current().born else " · the head whose rows differ most"
-    st.caption(plain(f"{caption}{why} · {captions.badge(view.audit)['text']}"))
-    _tiles(found.forced, head)
-    picture = Picture(lambda: heatmap(view, _MAP), caption, view.audit, table=lambda: cells(view))
-    export.pictures("training run map", {"training run map": picture})
+    st.caption(plain(f"{_caption(view)}{why} · {captions.badge(view.audit)['text']}"))
+    _tiles(found.forced, head_of(found))
+
+
+def _view(found: Look) -> HeadView:
+    """As much of the head's map as one figure holds."""
+    rows, columns = (min(LARGEST, len(t)) for t in (found.forced.target_tokens, found.forced.source_tokens))
+    return found.forced.head(KIND, *head_of(found), Window(0, rows, 0, columns))
+
+
+def _caption(view: HeadView) -> str:
+    return captions.caption(view).replace("{step}", "")
 
 
 def head_of(found: Look) -> Head:

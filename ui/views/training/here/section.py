@@ -21,14 +21,15 @@ def show(_opened: Opened, _now: State) -> None:
     """Draws the section."""
     run = workshop().run
     going = run is not None and not run.told
-    st.fragment(_body, run_every=_TICK if going else None)(run, going)
-
-
-def _body(run: Run | None, going: bool) -> None:
-    """Draws a run that is going on, again every second, or what the last one left."""
     if run is None or not going:
-        _ended(run)
+        st.fragment(_ended)(run)
         return
+    st.fragment(_going, run_every=_TICK)(run)
+    live.saving(run)
+
+
+def _going(run: Run) -> None:
+    """Draws a run that is going on; the end of the run draws the whole page again."""
     if run.told or workshop().run is not run:
         st.rerun()
     live.progress(run)
@@ -56,6 +57,7 @@ def _ended(run: Run | None) -> None:
         if run.has_model:
             keeping.show(run)
             live.show(run)
+            live.saving(run)
             st.divider()
     if (why := closed()) is not None:
         st.info(plain(why), icon=":material/info:")
