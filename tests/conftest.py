@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +18,8 @@ from hub_server import HubServer, running_hub
 from huggingface_hub import constants
 from marian_models import write_marian
 from random_models import random_model
+from streamlit.components.v2 import manifest_scanner
+from streamlit.testing.v1 import local_script_runner
 
 from transformer.hub.settings import Hub
 from transformer.text.vocabulary import Tokenizer
@@ -44,6 +48,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
             if skipped:
                 item.add_marker(pytest.mark.skip(reason="Chromium is not on the PATH"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_pages() -> Iterator[None]:
+    """Spares what takes nearly half of the time of a page in `AppTest`.
+
+    It looks for components in all installed packages whenever a page is opened, and asks every millisecond
+    whether the page has run. Here it looks once, and waits.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        found = cache(manifest_scanner.scan_component_manifests)
+        patch.setattr(manifest_scanner, "scan_component_manifests", found)
+        asks = local_script_runner.require_widgets_deltas
+        patch.setattr(local_script_runner, "require_widgets_deltas", partial(_waited, asks))
+        yield
+
+
+def _waited(asks: Callable[..., None], runner: Any, timeout: float) -> None:
+    """Waits until the page has run; then there is one question left to ask."""
+    runner._script_thread.join(timeout)
+    asks(runner, timeout)
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,10 @@ def adopt(sort: str = TRANSLATE) -> None:
         sort: the sort of models that the page shows.
     """
     params, place = _address(), _place(sort)
+    unwritten = st.session_state.pop("unwritten", False)
     if params == st.session_state.get("written") and place is None:
+        if unwritten:
+            _write(current())
         return
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
     if by_menu and "state" in st.session_state:
@@ -94,6 +97,25 @@ def keep() -> None:
     written = st.session_state.get("written")
     if written not in (None, _address()):
         st.query_params.from_dict(written)
+
+
+def rerun(**values: Any) -> None:
+    """Runs the page again from its first line, unless the visitor has asked for something else meanwhile.
+
+    `st.rerun` asks for the page on the screen, and this replaces a request that waits: a click in the menu
+    would be lost. Every look at the session lets a request that waits come first. A click between this run
+    and the next one would be lost as well, so whoever waits for the new address must not see it too early:
+    the next run writes it.
+
+    Args:
+        values: changes of the state.
+    """
+    if values:
+        keep()
+        st.session_state["state"] = replace(current(), **values)
+        st.session_state["unwritten"] = True
+    current()
+    st.rerun()
 
 
 def _write(state: State) -> State:

@@ -141,7 +141,7 @@ def _moved(scene: Scene, layout: Layout) -> None:
     sizes = catalogue.sizes(opened.asked.model)
     take = partial(scene.go_on, opened)
     if session.on_linked_view(layout.view, scene.limits, sizes, take):
-        st.rerun()
+        session.rerun()
     if _drawn(scene) != before:
         st.rerun(_KEY)
 

@@ -29,6 +29,9 @@ RECURRENT = "recurrent"
 """Folder of the recurrent models, which differ only in the score of their attention."""
 LANGUAGE = "language"
 """Folder of the language models."""
+FOLDERS = ("", TWINS, RECURRENT, LANGUAGE)
+"""Where models lie, within the bundled ones and within those trained here; part of their names."""
+_NO_NAMES = ("", ".", "..")
 KINDS = tuple(str(kind) for kind in AttentionKind)
 NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
 MOST_MODELS = 4
@@ -79,7 +82,10 @@ def _checkpoints(folder: Path) -> list[Path]:
 def _is_model(path: Path) -> bool:
     """Whether a directory holds a model under a name that an address can carry and no opened file has."""
     usable = path.name.isprintable() and not imported.is_imported(path.name)
-    return usable and (path / "config.json").is_file()
+    try:
+        return usable and (path / "config.json").is_file()
+    except OSError:  # longer than the name of a file may be
+        return False
 
 
 def available() -> dict[str, Path]:
@@ -192,11 +198,25 @@ def directory(name: str) -> Path:
     Raises:
         KeyError: there is no model of that name; a path is no name.
     """
-    return _on_disk().get(name) or language_models().get(name) or hub_models.cached_model(name)
+    folder, _, own = name.rpartition("/")
+    if folder in FOLDERS and own not in _NO_NAMES:
+        for place in (BUNDLED, own_models()):
+            if _is_model(path := place / folder / own):
+                return path
+    return hub_models.cached_model(name)
+
+
+def exists(name: str) -> bool:
+    """Whether there is a model of that name."""
+    try:
+        directory(name)
+    except KeyError:
+        return False
+    return True
 
 
 def _home(name: str) -> Residents:
-    return _resident_twins() if name in twins() | recurrent() else _residents()
+    return _resident_twins() if name.startswith((f"{TWINS}/", f"{RECURRENT}/")) else _residents()
 
 
 def _key(name: str, path: Path) -> Key:

@@ -24,10 +24,9 @@ from ui.linked_view import Head
 from ui.server import catalogue, examples, first, imported
 from ui.server.catalogue import (
     addressed,
-    available,
+    exists,
     facts,
     has_model,
-    language_models,
     languages,
     sizes,
     translator,
@@ -216,7 +215,7 @@ def forced(asked: Asked, base: Translation) -> Translation | None:
 def default_head(name: str, kind: str) -> Head:
     """The head that opens first: from `heads.json`, otherwise measured on a few sentences."""
     known = name if has_model(name) else imported.find(name).translation.model
-    chosen = first_choice(known).get(kind) if known in available() | language_models() else None
+    chosen = first_choice(known).get(kind) if exists(known) else None
     layers, heads = sizes(name)[kind]
     if chosen is None:
         return layers - 1, 0

@@ -37,7 +37,7 @@ def _fetching() -> bool:
 def _panel(fetching: bool, take: Take) -> None:
     """Runs twice a second while a download runs; full runs of the page start and end this."""
     if _fetching() != fetching:
-        st.rerun()
+        session.rerun()
     question = desk().question(session.visitor())
     if question is not None and question.download is not None:
         _progress(question, question.download, take)
@@ -116,10 +116,10 @@ def _progress(question: Question, download: Download, take: Take) -> None:
     if download.complete:
         desk().ask(session.visitor(), "")
         take(question.name)
-        st.rerun()
+        session.rerun()
     if download.failed:
         question.problem, question.download = download.failed, None
-        st.rerun()
+        session.rerun()
     there, total = size(download.done), size(download.offer.nbytes)
     st.progress(download.share, f"Downloading {plain(question.name)}: {there} of {total}")
     st.button("Cancel", on_click=_cancel, key="hub.cancel")

@@ -49,7 +49,7 @@ def for_pytorch(title: str, sort: str = session.TRANSLATE) -> Iterator[None]:
         frame.open_page(title, sort)
         with while_loading():
             catalogue.loading().wait()
-        st.rerun()
+        session.rerun()
     yield
 
 

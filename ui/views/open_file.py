@@ -65,8 +65,8 @@ def _upload() -> None:
         st.error(plain(str(error)), icon=":material/error:")
         return
     if opened.view is None:
-        session.change(model=opened.name, changes=(), off=(), **_nowhere(), **opened.selection)
-    st.rerun()
+        session.rerun(model=opened.name, changes=(), off=(), **_nowhere(), **opened.selection)
+    session.rerun()
 
 
 def _nowhere() -> dict[str, None]:

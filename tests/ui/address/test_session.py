@@ -41,3 +41,47 @@ def test_an_event_of_another_translation_is_heard_and_changes_nothing(more: dict
 
 def test_a_chosen_candidate_changes_what_goes_on_with_it():
     assert after("here", candidate=[1, 3])[0] == "True 2 beam-4 1"
+
+
+def _page_that_runs_again() -> None:
+    import streamlit as st
+    from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+    from streamlit.runtime.scriptrunner_utils.script_run_context import get_script_run_ctx
+
+    from ui.address import session
+
+    if "asked" not in st.session_state:
+        st.session_state["asked"] = True
+        requests = get_script_run_ctx().script_requests
+        requests.request_rerun(RerunData(query_string="keep=session"))
+        session.rerun()
+    st.text(st.query_params.get("keep", "lost"))
+
+
+def test_a_request_of_the_visitor_that_waits_is_not_replaced_by_the_page_running_again():
+    at = AppTest.from_function(_page_that_runs_again).run()
+    assert not at.exception
+    assert at.text[0].value == "session"
+
+
+def _page_that_changes_something() -> None:
+    import streamlit as st
+
+    from ui.address import session
+
+    session.adopt()
+    if "changed" not in st.session_state:
+        st.session_state["changed"] = True
+        try:
+            session.rerun(view="here")
+        finally:
+            st.session_state["then"] = st.query_params.get("view", "nothing")
+    st.text(f"{st.session_state['then']} {st.query_params['view']} {session.current().view}")
+
+
+def test_the_next_run_writes_the_address_of_a_change_that_runs_the_page_again():
+    at = AppTest.from_function(_page_that_changes_something)
+    at.query_params["step"] = "2"
+    assert at.run().text[0].value == "nothing here here"
+    assert dict(at.query_params) == {"view": "here", "step": "2"}
+    assert at.run().text[0].value == "nothing here here"

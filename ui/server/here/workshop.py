@@ -157,7 +157,7 @@ class Workshop:
                 "A name has 1 to 40 letters (a to z), digits, - and _, and begins and ends with a letter or "
                 "digit."
             )
-        taken = {each.lower() for each in catalogue.available()} | {catalogue.TWINS}
+        taken = {each.lower() for each in catalogue.available()} | {*catalogue.FOLDERS}
         if self._models.is_dir():
             taken |= {path.name.lower() for path in self._models.iterdir()}
         if name.lower() in taken:

@@ -49,7 +49,7 @@ def trained() -> dict[str, tuple[Gradients, Gradients]]:
     Raises:
         ValueError: the sample is missing or damaged, or a model is.
     """
-    return {name: _of(name) for name in MODELS if name in catalogue.available()}
+    return {name: _of(name) for name in MODELS if catalogue.exists(name)}
 
 
 def _of(name: str) -> tuple[Gradients, Gradients]:

@@ -62,7 +62,7 @@ def _body(model: str, run: Run[Survey], waited: bool) -> None:
         return
     waiting = run.wait(session.visitor())
     if waiting != waited:
-        st.rerun()
+        session.rerun()
     if waiting:
         _progress(run, now)
     else:

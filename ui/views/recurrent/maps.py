@@ -53,7 +53,7 @@ def _part(score: str) -> None:
         pickers.seen("What am I seeing?", _SEEING)
         _elsewhere(now, score)
     one = twins.side(now, f"{catalogue.RECURRENT}/{score}")
-    other = twins.side(now, twins.REFERENCE) if twins.REFERENCE in catalogue.available() else None
+    other = twins.side(now, twins.REFERENCE) if catalogue.exists(twins.REFERENCE) else None
     row = _row(now, one)
     sides = [one] if other is None else [one, other]
     st.markdown("  \n".join(f"{told.title(each)}: **{plain(each.run.text)}**" for each in sides))

@@ -23,7 +23,7 @@ _SEEING = (
 
 def show(now: State) -> None:
     """Draws the section."""
-    model = twins.REFERENCE if twins.REFERENCE in catalogue.available() else None
+    model = twins.REFERENCE if catalogue.exists(twins.REFERENCE) else None
     score = twins.score_of(now)
     if model is None and score is None:
         twins.missing()

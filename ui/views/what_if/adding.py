@@ -101,7 +101,7 @@ def _one(opened: Opened, sorts: tuple[fields.Sort, ...]) -> None:
         st.caption(_FORCED if new else sort.says)
     if wanted and change is not None:
         changed.add(change, target=_target(opened, change))
-        st.rerun()
+        session.rerun()
 
 
 def _with(opened: Opened, change: do.Intervention) -> runs.Asked:

@@ -59,7 +59,7 @@ def _body(model: str, kind: str, run: Run[PairEffects], waited: bool) -> None:
         return
     waiting = run.wait(session.visitor())
     if waiting != waited:
-        st.rerun()
+        session.rerun()
     if waiting:
         _progress(run)
     elif run.failed:

@@ -49,7 +49,7 @@ def show(model: str) -> None:
 def answered(model: str) -> tuple[str, Answers]:
     """The model whose answers are shown, and these: those of the model, else those of the first one."""
     for name in dict.fromkeys((model, catalogue.DEFAULT)):
-        if name in catalogue.available() and (found := _answers(name)):
+        if catalogue.exists(name) and (found := _answers(name)):
             return name, found
     return model, {}
 

@@ -53,8 +53,8 @@ class Seen:
 
 def show(seen: Seen) -> None:
     """Draws the snapshot of the state, or the one after it while the visitor plays."""
-    if session.current().play and _next(seen):
-        st.rerun()
+    if session.current().play:
+        _next(seen)
     now = session.current()
     chosen = place(seen.steps, now.snapshot)
     frame, kind = seen.frames[chosen], now.kind or "cross"
@@ -70,14 +70,12 @@ def show(seen: Seen) -> None:
     _every(seen)
 
 
-def _next(seen: Seen) -> bool:
-    """Goes on to the next snapshot, after the last one to the first; returns whether this was the last."""
+def _next(seen: Seen) -> None:
+    """Goes on to the next snapshot, after the last one to the first; the last one ends the play."""
     chosen = (place(seen.steps, session.current().snapshot) + 1) % len(seen.frames)
-    if chosen < len(seen.frames) - 1:
-        session.resolve(snapshot=seen.steps[chosen])
-        return False
-    session.change(snapshot=None, play=False)
-    return True
+    if chosen == len(seen.frames) - 1:
+        session.rerun(snapshot=None, play=False)
+    session.resolve(snapshot=seen.steps[chosen])
 
 
 def place(steps: list[int], step: int | None) -> int:

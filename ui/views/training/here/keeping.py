@@ -38,7 +38,7 @@ def show(run: Run) -> None:
     session.notice(
         f"{name} is kept. It is now the chosen model: every page in the menu opens it with this sentence."
     )
-    session.change(
+    session.rerun(
         model=name,
         text=source,
         target=None,
@@ -48,4 +48,3 @@ def show(run: Run) -> None:
         born=None,
         **session.FRESH,
     )
-    st.rerun()

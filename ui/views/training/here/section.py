@@ -31,7 +31,7 @@ def show(_opened: Opened, _now: State) -> None:
 def _going(run: Run) -> None:
     """Draws a run that is going on; the end of the run draws the whole page again."""
     if run.told or workshop().run is not run:
-        st.rerun()
+        session.rerun()
     live.progress(run)
     if workshop().controls(session.browser()):
         _controls(run)

@@ -91,8 +91,7 @@ def _start(task: str, sizes: dict[str, int], file: Any) -> None:
     except ValueError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return
-    session.change(born=None)
-    st.rerun()
+    session.rerun(born=None)
 
 
 def _allowed() -> str:
