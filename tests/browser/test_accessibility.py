@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from ui.shell import menu
 
-from .conftest import PATIENCE, Visitor, case_link
+from .conftest import PATIENCE, VIEWPORT, Visitor, case_link
 
 RULES = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
@@ -17,6 +18,8 @@ RULES = {
     "resultTypes": ["violations"],
 }
 """Contrast, labels, names, the rest of WCAG 2.1 AA; browsers themselves let the focus into scroll areas."""
+CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
+"""What depends on the colour scheme."""
 CHROME = [[".stAppHeader"], [".stSidebarHeader"]]
 """Streamlit's own, which no page can change."""
 VIEWS = (
@@ -55,13 +58,18 @@ def drawn(visitor: Visitor) -> None:
     visitor.until("document.getAnimations().every((each) => each.playState !== 'running')")
 
 
-def found(visitor: Visitor, scheme: str) -> list[str]:
+def objections(visitor: Visitor) -> list[str]:
+    """What axe-core objects to in both colour schemes."""
+    return [*found(visitor, "light", RULES), *found(visitor, "dark", CONTRAST)]
+
+
+def found(visitor: Visitor, scheme: str, rules: dict[str, object]) -> list[str]:
     """What axe-core objects to in a colour scheme: the rule, the place, and what is wrong there."""
     visitor.page.emulate_media(color_scheme=scheme)
     ground = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
     visitor.until(f"{ground} === '{GROUNDS[scheme]}'")
     drawn(visitor)
-    result = Axe().run(visitor.page, {"exclude": CHROME}, RULES).response
+    result = Axe().run(visitor.page, {"exclude": CHROME}, rules).response
     return [
         f"{scheme} {broken['id']} {node['target']} {node['failureSummary']}"
         for broken in result["violations"]
@@ -69,23 +77,35 @@ def found(visitor: Visitor, scheme: str) -> list[str]:
     ]
 
 
+@pytest.fixture(scope="module")
+def pages(app: str, chromium: object) -> Iterator[Visitor]:
+    """A visitor who turns the pages one after the other."""
+    context = chromium.new_context(viewport=VIEWPORT)  # type: ignore[attr-defined]
+    visitor = Visitor(context.new_page(), app)
+    visitor.open(**case_link("copy", step="2"))
+    drawn(visitor)
+    yield visitor
+    context.close()
+    assert visitor.errors == []
+
+
 @pytest.mark.parametrize("view", VIEWS, ids=name_of)
 def test_every_page_has_contrast_and_names_in_light_and_dark(
-    visitor: Visitor, view: tuple[str, dict[str, str]]
+    pages: Visitor, view: tuple[str, dict[str, str]]
 ) -> None:
     path, more = view
     address = "" if path == "app.py" else Path(path).stem
     query = "&".join(f"{name}={value}" for name, value in (case_link("copy", step="2") | more).items())
-    visitor.page.goto(f"{visitor.base}/{address}?{query}")
-    drawn(visitor)
-    assert [*found(visitor, "light"), *found(visitor, "dark")] == []
+    pages.turn(f"{address}?{query}")
+    drawn(pages)
+    assert objections(pages) == []
 
 
 def test_the_snapshots_of_a_run_have_contrast_and_names(visitor: Visitor, grown: str) -> None:
     link = case_link("copy") | {"view": "birth", "run": grown}
     visitor.page.goto(f"{visitor.base}/training?" + "&".join(f"{k}={v}" for k, v in link.items()))
     drawn(visitor)
-    assert [*found(visitor, "light"), *found(visitor, "dark")] == []
+    assert objections(visitor) == []
 
 
 @pytest.mark.parametrize("paper", [False, True])
@@ -96,4 +116,4 @@ def test_the_opened_export_has_contrast_and_names(visitor: Visitor, paper: bool)
     if paper:
         visitor.page.get_by_text("a figure for a paper").click()
         visitor.page.wait_for_selector("[data-testid=stPopoverBody] img", timeout=PATIENCE)
-    assert [*found(visitor, "light"), *found(visitor, "dark")] == []
+    assert objections(visitor) == []
