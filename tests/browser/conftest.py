@@ -86,24 +86,6 @@ class Visitor:
         self.page.goto(f"{self.base}/{path}?{urlencode(params)}")  # type: ignore[attr-defined]
         self.ready()
 
-    def turn(self, address: str) -> None:
-        """Goes to another address without loading the app again, as Back does; the session stays.
-
-        Args:
-            address: the page and its parameters, `masks?view=batch`; the page must show the app already.
-        """
-        script = """address => new Promise(done => {
-          const app = document.querySelector(".stApp");
-          let runs = false;
-          new MutationObserver((_, observer) => {
-            if (app.dataset.testScriptState !== "notRunning") runs = true;
-            else if (runs) { observer.disconnect(); done() }
-          }).observe(app, { attributes: true });
-          history.pushState(null, "", address);
-          dispatchEvent(new PopStateEvent("popstate"));
-        })"""
-        self.page.evaluate(script, f"/{address}")  # type: ignore[attr-defined]
-
     def ready(self) -> None:
         """Waits until every figure of the linked view is drawn."""
         self.page.wait_for_selector('.lv[data-ready="true"]', timeout=PATIENCE)  # type: ignore[attr-defined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from ui.shell import menu
 
-from .conftest import PATIENCE, VIEWPORT, Visitor, case_link
+from .conftest import PATIENCE, Visitor, case_link
 
 RULES = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
@@ -77,28 +76,16 @@ def found(visitor: Visitor, scheme: str, rules: dict[str, object]) -> list[str]:
     ]
 
 
-@pytest.fixture(scope="module")
-def pages(app: str, chromium: object) -> Iterator[Visitor]:
-    """A visitor who turns the pages one after the other."""
-    context = chromium.new_context(viewport=VIEWPORT)  # type: ignore[attr-defined]
-    visitor = Visitor(context.new_page(), app)
-    visitor.open(**case_link("copy", step="2"))
-    drawn(visitor)
-    yield visitor
-    context.close()
-    assert visitor.errors == []
-
-
 @pytest.mark.parametrize("view", VIEWS, ids=name_of)
 def test_every_page_has_contrast_and_names_in_light_and_dark(
-    pages: Visitor, view: tuple[str, dict[str, str]]
+    visitor: Visitor, view: tuple[str, dict[str, str]]
 ) -> None:
     path, more = view
     address = "" if path == "app.py" else Path(path).stem
     query = "&".join(f"{name}={value}" for name, value in (case_link("copy", step="2") | more).items())
-    pages.turn(f"{address}?{query}")
-    drawn(pages)
-    assert objections(pages) == []
+    visitor.page.goto(f"{visitor.base}/{address}?{query}")
+    drawn(visitor)
+    assert objections(visitor) == []
 
 
 def test_the_snapshots_of_a_run_have_contrast_and_names(visitor: Visitor, grown: str) -> None:

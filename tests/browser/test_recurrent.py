@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .conftest import Visitor
 
 PLOTS = "document.querySelectorAll('.stMain .js-plotly-plot .main-svg').length > 1"
@@ -29,12 +31,11 @@ def test_local_attention_marks_its_centres_on_the_map(visitor: Visitor) -> None:
     visitor.until("document.body.innerText.includes('its centre is position')")
 
 
-def test_the_sections_fit_a_phone(visitor: Visitor) -> None:
+def test_the_sections_fit_a_phone(newcomer: Callable[..., Visitor]) -> None:
+    visitor = newcomer()
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.page.goto(f"{visitor.base}/recurrent")
-    visitor.until("document.querySelectorAll('.stMain .js-plotly-plot .main-svg').length > 0")
     for view in ("", "view=long", "view=path", "view=speed", "view=hard"):
-        visitor.turn(f"recurrent?{view}")
+        visitor.page.goto(f"{visitor.base}/recurrent?{view}")
         visitor.until("document.querySelectorAll('.stMain .js-plotly-plot .main-svg').length > 0")
         visitor.until(QUIET)
         assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390, view
