@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from app_pages import array, run, said, words
 from corpus import number_pairs, write_pairs
+from fragments import listening
 from snapshot_runs import STEPS, write_run
 from streamlit.testing.v1 import AppTest
 
@@ -114,6 +115,13 @@ def test_playing_goes_on_by_one_snapshot_and_stops_at_the_last(grown: Path):
     assert not at.select_slider[0].disabled
     assert not {"play", "snapshot"} & set(at.query_params)
     assert not at.exception
+
+
+def test_while_it_plays_no_fragment_lies_inside_the_part_with_a_clock(grown: Path):
+    with listening() as sent:
+        opened(snapshot="0", play="yes")
+    assert sent.timed
+    assert not sent.nested
 
 
 def test_playing_from_the_last_snapshot_begins_at_the_first(grown: Path):

@@ -123,9 +123,10 @@ def _map(view: HeadView) -> None:
     st.caption(plain(f"{caption} · {captions.badge(view.audit)['text']}"))
     with st.container(horizontal=True, gap="small"):
         pickers.seen("What am I seeing?", _SEEING)
-        picture = Picture(lambda: heatmap(view, _MAP), caption, view.audit, table=lambda: cells(view))
-        name = f"birth {view.kind}"
-        export.pictures(name, {name: picture})
+        if not session.current().play:  # an export is a fragment, which a part with a clock must not hold
+            picture = Picture(lambda: heatmap(view, _MAP), caption, view.audit, table=lambda: cells(view))
+            name = f"birth {view.kind}"
+            export.pictures(name, {name: picture})
 
 
 def _tiles(shown: Translation, kind: str, head: Head) -> None:
@@ -162,7 +163,8 @@ def _losses(seen: Seen, chosen: int) -> None:
 
     pickers.clickable(draw(), key, choose, caption)
     st.caption(plain(caption))
-    export.picture("birth loss", draw, caption, table=lambda: table(seen))
+    if not session.current().play:
+        export.picture("birth loss", draw, caption, table=lambda: table(seen))
 
 
 def _every(seen: Seen) -> None:

@@ -20,8 +20,7 @@ _TICK = 1.0
 def show(_opened: Opened, _now: State) -> None:
     """Draws the section."""
     run = workshop().run
-    going = run is not None and not run.told
-    if run is None or not going:
+    if run is None or run.told:
         st.fragment(_ended)(run)
         return
     st.fragment(_going, run_every=_TICK)(run)
