@@ -1,6 +1,6 @@
 """What the visitor sees, kept in the session and written to the address. No other file uses session keys.
 
-The session holds the state; `ui/address/parameters.py` defines it. The first line of a page's full run reads
+The session holds the state; `ui/address/state.py` defines it. The first line of a page's full run reads
 the address (after a link, the menu, Back); every change writes it once.
 """
 
@@ -14,7 +14,8 @@ from uuid import uuid4
 
 import streamlit as st
 
-from ui.address.parameters import KEEP, PLACE, TEXTS, State, as_params, carried, elsewhere, parse
+from ui.address.parameters import KEEP, as_params, carried, parse
+from ui.address.state import PLACE, TEXTS, State, elsewhere
 from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
 
 RUN: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None, "node": None}

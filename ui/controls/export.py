@@ -22,7 +22,8 @@ from figures.base.captions import AuditLike, badge
 from figures.maps.export import printed
 from transformer import __version__
 from ui.address import session
-from ui.address.parameters import State, as_params, carried
+from ui.address.parameters import as_params, carried
+from ui.address.state import State
 from ui.controls.file_names import file_name
 from ui.server import catalogue, examples
 

@@ -13,7 +13,7 @@ from figures.maps.overview import Measure
 from transformer.study.measures import STATISTICS
 from ui import linked_view
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import ORDERS
 from ui.controls import options
 from ui.controls.pickers import control

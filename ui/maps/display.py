@@ -11,7 +11,7 @@ from figures.base import labels
 from figures.base.captions import KIND_NAMES, summary
 from transformer.lenses.reading import ReadView
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import HIDEABLE, WINDOWS
 from ui.controls.pickers import control
 from ui.controls.text import plain

@@ -17,7 +17,7 @@ import streamlit as st
 from transformer.lenses.reading import Reading, read_view
 from ui import linked_view
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.linked_view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
 from ui.maps import going_on
 from ui.maps.looking import Looking, Looks, looks_of

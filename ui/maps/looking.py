@@ -15,7 +15,7 @@ from transformer.lenses.reading import Axis, Reading, ReadView, read_axis, read_
 from transformer.model.sites import AttentionKind, Site
 from transformer.trace.view import HeadMap, Window
 from transformer.translate.translation import Translation
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.linked_view import Cursor, Head, window_around
 from ui.server import catalogue, runs
 from ui.server.opened import Opened

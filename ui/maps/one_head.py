@@ -9,7 +9,7 @@ from figures.base import labels
 from figures.maps.lines import links
 from transformer.lenses.reading import ReadView
 from ui import linked_view
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Picture
 from ui.linked_view import Feed, LinesFeed

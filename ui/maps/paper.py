@@ -15,7 +15,7 @@ from figures.paper.form import FILES, INCH, LETTERS, MOST_HEADS, WIDTHS, Form, P
 from figures.paper.sheet import sheet
 from transformer.lenses.reading import ReadView
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls.export import provenance, sentence_of
 from ui.controls.file_names import file_name
 from ui.controls.text import plain

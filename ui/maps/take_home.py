@@ -19,7 +19,7 @@ from transformer.lenses.reading import ReadView
 from transformer.trace.view import HeadMap
 from transformer.translate.translation import Translation
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls.export import Picture, offer, popover
 from ui.controls.file_names import file_name
 from ui.maps import paper

@@ -18,7 +18,7 @@ from transformer.model.interventions import Intervention, InterventionError, wri
 from transformer.model.sites import AttentionKind
 from transformer.text.vocabulary import clean
 from transformer.translate.translation import Translation
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import BEAM, SAMPLE
 from ui.linked_view import Head
 from ui.server import catalogue, examples, first, imported

@@ -21,7 +21,7 @@ from transformer.model.interventions import (
 from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.listed import Listed, listed, parted
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls.text import plain
 from ui.server import runs
 from ui.server.opened import Opened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from figures.base import labels
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.linked_view import Head
 from ui.server.imported import is_imported
 

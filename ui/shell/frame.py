@@ -7,7 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import State, carried
+from ui.address.parameters import carried
+from ui.address.state import State
 from ui.controls.text import plain
 
 _ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.png"

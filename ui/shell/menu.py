@@ -14,7 +14,8 @@ from pathlib import Path
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import KEEP, PAGE_OWN, PLACE
+from ui.address.parameters import KEEP
+from ui.address.state import PAGE_OWN, PLACE
 
 
 @dataclass(frozen=True)

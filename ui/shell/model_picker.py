@@ -8,7 +8,7 @@ from transformer.hub.cache import hub_title
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls.pickers import control
 from ui.linked_view import Head
 from ui.server import catalogue, imported, memory, runs

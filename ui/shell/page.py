@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import changed, frame, needs, sentence, unfamiliar

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import TEMPERATURES, TOP_PS
 from ui.controls.pickers import control
 from ui.server import runs

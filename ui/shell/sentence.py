@@ -6,7 +6,7 @@ import streamlit as st
 
 from transformer.translate.translation import Translation
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import SAMPLE
 from ui.controls import options
 from ui.controls.pickers import control

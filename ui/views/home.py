@@ -8,7 +8,7 @@ import streamlit as st
 
 from figures import next_token_spec
 from ui import linked_view
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import SAMPLE
 from ui.controls import formula, pickers
 from ui.linked_view import BarsFeed, Layout

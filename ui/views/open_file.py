@@ -14,7 +14,8 @@ from transformer.exports.record import TraceFileError
 from transformer.exports.view import SavedView
 from transformer.trace.report import AS_RECORDED, Check
 from ui.address import session
-from ui.address.parameters import State, as_params
+from ui.address.parameters import as_params
+from ui.address.state import State
 from ui.controls import export
 from ui.controls.text import plain
 from ui.server import catalogue, imported

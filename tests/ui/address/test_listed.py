@@ -6,7 +6,8 @@ import pytest
 
 from transformer import interventions as do
 from ui.address.listed import Listed, listed, parted
-from ui.address.parameters import State, as_params, parse
+from ui.address.parameters import as_params, parse
+from ui.address.state import State
 
 HIDE, CHOOSE, DROP = do.hide(1), do.choose(0, "▁a~b_c"), do.drop_source(2)
 ITEMS = (Listed(HIDE, False), Listed(CHOOSE, True), Listed(DROP, False))

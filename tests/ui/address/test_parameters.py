@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ui.address.parameters import PARAMETERS, State, as_params, carried, parse
+from ui.address.parameters import PARAMETERS, as_params, carried, parse
+from ui.address.state import State
 
 FULL = State(
     text="Tom sleeps.",

@@ -6,7 +6,7 @@ import csv
 
 import plotly.graph_objects as go
 
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls.export import Picture
 
 

@@ -7,7 +7,7 @@ from random_models import random_language_model
 
 from transformer import TextGenerator, Translator
 from transformer.text.vocabulary import Tokenizer
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.linked_view import Cursor
 from ui.maps.looking import Looking, cells_of, looks_of, reading_of
 from ui.server import runs

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from transformer import Sampling
-from ui.address.parameters import State, as_params, parse
+from ui.address.parameters import as_params, parse
+from ui.address.state import State
 from ui.server.runs import USUAL, Drawing, drawing_of, request
 
 SAMPLED = State(text="one two", decode="sample-3", temperature=1.2, top_k=5, top_p=0.9)

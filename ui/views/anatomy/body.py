@@ -15,7 +15,7 @@ from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.trace.audit import merged
 from transformer.trace.report import AuditReport, Check
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export
 from ui.controls.text import plain
 from ui.maps.looking import cells_of

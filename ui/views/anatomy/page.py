@@ -16,7 +16,7 @@ from transformer.lenses.logit_lens import LensRow
 from transformer.lenses.parts import stream_norms
 from transformer.model.sites import Sublayer
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import PARTS
 from ui.controls import export, options, pickers
 from ui.controls.text import plain

@@ -11,7 +11,7 @@ from figures.base import labels
 from transformer.lenses.alignment import AlignmentScore, Rule, link_words, score, text_words, word_weights
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, reading_groups, word_groups
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import ABOVE, OWN, HandLinks
 from ui.linked_view import Head
 from ui.server import catalogue, runs

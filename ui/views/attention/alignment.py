@@ -15,7 +15,7 @@ from transformer.lenses.alignment import AlignmentScore, Rule, score
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import ABOVE
 from ui.controls import export, pickers
 from ui.controls.text import data, plain

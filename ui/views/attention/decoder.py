@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.server.opened import Opened
 from ui.shell import sentence

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from transformer.model.sites import AttentionKind
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import formula, pickers
 from ui.linked_view import Layout
 from ui.maps import all_heads, display, one_head

@@ -16,7 +16,7 @@ from figures.maps.heatmap import axis_titles
 from transformer import Window
 from transformer.what_if.difference import Difference, Pair, difference
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import MOST_SEED, Against
 from ui.controls import export, options, pickers
 from ui.controls.text import plain

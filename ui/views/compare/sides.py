@@ -10,7 +10,7 @@ from figures.base import captions, labels
 from transformer import AttentionKind, Translation, Window
 from transformer.text.vocabulary import clean
 from transformer.what_if.difference import Map, uniform_weights
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import Against
 from ui.linked_view import Head
 from ui.server import catalogue, computed, runs

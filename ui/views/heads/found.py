@@ -19,7 +19,8 @@ from transformer.study.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, T
 from transformer.study.shipped import Surveyed
 from transformer.study.survey import Example
 from ui.address import session
-from ui.address.parameters import State, link
+from ui.address.parameters import link
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.linked_view import Head

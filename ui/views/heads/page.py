@@ -11,7 +11,7 @@ from transformer.study.shipped import Surveyed
 from transformer.study.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
 from transformer.text.pairs import DataError
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server import catalogue, runs

@@ -13,7 +13,7 @@ from transformer.model.interventions import HeadOutput, Intervention, Patch
 from transformer.model.interventions.heads import InHeads
 from transformer.model.sites import AttentionKind
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import options, pickers
 from ui.controls.slots import Content, feed
 from ui.linked_view import Head, Layout, window_around

@@ -12,7 +12,7 @@ import streamlit as st
 from figures.base import labels
 from figures.base.bars import percent
 from transformer.generate.generation import Generation
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.linked_view import Layout, window_around

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from transformer.generate.generation import Generation
 from transformer.text.vocabulary import clean
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import SAMPLE
 from ui.controls import pickers
 from ui.controls.pickers import control

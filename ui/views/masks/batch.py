@@ -10,7 +10,7 @@ from figures.base.bars import percent
 from figures.pages.masks import padding_grid
 from transformer.translate.batch import BatchEntry
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, options, pickers
 from ui.controls.text import plain
 from ui.server import computed

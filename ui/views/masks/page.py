@@ -20,7 +20,7 @@ from transformer.trace.view import HeadView
 from transformer.translate.batch import BatchEntry
 from transformer.what_if.masking import Leak, Masking, leak, masked_weights
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, formula, pickers
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around

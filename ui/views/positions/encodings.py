@@ -13,7 +13,7 @@ from figures.base.captions import AuditLike
 from figures.pages.positions import twin_name
 from transformer.model.sites import Side
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.server import catalogue
 

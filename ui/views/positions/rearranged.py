@@ -16,7 +16,7 @@ from figures.pages.positions import Interval, dots, twin_name
 from transformer.trace.records import AttentionTrace
 from transformer.what_if.rearranged import Swapped, encode_moved, swap_words, words_of
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import options, pickers
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around

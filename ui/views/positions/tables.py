@@ -14,7 +14,7 @@ from figures.pages.positions import lines, margin, table_map, twin_name
 from transformer.model.encodings.biases import alibi_slopes
 from transformer.model.encodings.positions import rotary_angles, shift_matrix, sinusoidal_table
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import COUNTS, WIDTHS
 from ui.controls import pickers
 from ui.server import catalogue

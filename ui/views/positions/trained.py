@@ -10,7 +10,7 @@ import streamlit as st
 from figures.base import labels
 from figures.pages.positions import lines, seen_norms, table_map
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.server import catalogue
 from ui.views.positions.encodings import draw, fitted_head, stack_of, stack_switch

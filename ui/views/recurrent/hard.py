@@ -8,7 +8,7 @@ import streamlit as st
 
 from figures.pages.recurrent import soft_and_hard
 from transformer.training.toys.tasks import TOYS
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.server.recurrent.results import hard_attention

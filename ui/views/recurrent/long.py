@@ -8,7 +8,7 @@ import streamlit as st
 
 from figures.base import labels
 from figures.pages.positions import Interval, dots, measured_groups, twin_name
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.text import plain

@@ -16,7 +16,8 @@ from transformer import Window
 from transformer.trace.view import HeadView
 from transformer.what_if.difference import align_tokens
 from ui.address import session
-from ui.address.parameters import State, link
+from ui.address.parameters import link
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.linked_view import window_around

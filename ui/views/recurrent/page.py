@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.shell import frame

@@ -8,7 +8,7 @@ from figures.base.captions import quote
 from figures.pages.recurrent import paths
 from transformer.model.config import TransformerConfig
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, options, pickers
 from ui.controls.text import plain
 from ui.server import catalogue

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.pages.positions import Interval, measured_lines, twin_name
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.text import plain

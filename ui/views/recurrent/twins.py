@@ -9,7 +9,7 @@ import streamlit as st
 
 from transformer.translate.translation import Translation
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.linked_view import Head
 from ui.server import catalogue, examples, runs

@@ -12,7 +12,7 @@ from transformer.decode.rules import SearchRules
 from transformer.decode.tree import SearchTree
 from transformer.translate.translation import Translation
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import BEAM, LARGEST_BEAM, PENALTIES
 from ui.controls import pickers
 from ui.maps import going_on

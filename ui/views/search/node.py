@@ -11,7 +11,7 @@ import streamlit as st
 from figures import next_token_spec
 from ui import linked_view
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.linked_view import BarsFeed, Layout
 from ui.maps import display, going_on

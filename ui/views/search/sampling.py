@@ -16,7 +16,7 @@ from transformer.lenses.filtered import FilteredStep
 from transformer.translate.draws import Draws
 from transformer.translate.translation import Translation
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import DRAWS, SAMPLE
 from ui.controls import export, pickers
 from ui.controls.export import Table

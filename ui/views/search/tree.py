@@ -14,7 +14,7 @@ from figures.pages.search import KEPT, LOST, STEPS, WON, Beside, Branch, search_
 from transformer.decode.tree import NodeState, SearchTree, TreeNode
 from transformer.translate.translation import Translation
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.export import Table
 from ui.controls.text import plain

@@ -11,7 +11,7 @@ import streamlit as st
 from figures.pages.training.cost import Cost, costs
 from transformer.study.cost.table import LAYERS, NEIGHBOURHOOD
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import MODEL_WIDTHS
 from ui.controls import pickers
 from ui.controls.export import Table

@@ -12,7 +12,7 @@ from figures.pages.training.smoothing import Piece, against_target, gradient_bar
 from transformer.lenses.shown import Lesson
 from transformer.lenses.smoothing import Entry, SmoothedPosition
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import SMOOTHINGS
 from ui.controls import export, pickers
 from ui.controls.export import Table

@@ -9,7 +9,7 @@ from figures.pages.training.curves import Curve, curves
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.runs.stated import stated_options
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import MODEL_WIDTHS, WARMUPS
 from ui.controls import pickers
 from ui.controls.export import Table

@@ -12,7 +12,7 @@ from figures.pages.training.shown import COLUMNS, Column, shifted_right, two_way
 from transformer.lenses.shown import Lesson
 from transformer.trace.view import Window
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.export import Table
 from ui.controls.text import plain

@@ -9,7 +9,7 @@ import streamlit as st
 from transformer.model.interventions import Intervention, Mask
 from transformer.model.sites import AttentionKind
 from ui.address.listed import Listed
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened

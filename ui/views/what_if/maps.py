@@ -17,7 +17,7 @@ from figures.pages.what_if import clickable
 from transformer import interventions as do
 from transformer.what_if.two_runs import Both, RunDifference
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.linked_view import Head

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.server import catalogue
 from ui.shell import frame

@@ -11,7 +11,7 @@ from figures.pages.language.pair import Read, surprisals
 from transformer.study.language.agreement import as_written
 from transformer.text.vocabulary import clean
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.text import plain

@@ -7,7 +7,7 @@ import streamlit as st
 
 from figures.pages.training.cost import Cost, costs
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import TEXT_LENGTHS
 from ui.controls import pickers
 from ui.controls.export import Table

@@ -12,7 +12,7 @@ from figures.base.bars import percent
 from figures.pages.heads import Cell, head_grid
 from figures.pages.language.intervals import Dots, dots
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.export import Picture, Table
 from ui.controls.text import plain

@@ -8,7 +8,7 @@ from figures.base import labels, style
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import Panel, panels
 from transformer.study.language.pretraining import PRETRAINED, SCRATCH
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls.export import Table
 from ui.server.language import shipped
 from ui.views.language_model.study import drawn

@@ -11,7 +11,7 @@ from figures.base.bars import percent
 from figures.pages.language.words import Plane, word_map
 from figures.pages.training.birth import Trend, over_snapshots
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.text import plain

@@ -12,7 +12,7 @@ from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
 from transformer.study.learning.moments import Moment, Recording, moments
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.export import Table
 from ui.controls.text import plain

@@ -14,7 +14,7 @@ from transformer.study.birth.sentence import Frame
 from transformer.trace.view import HeadView
 from transformer.translate.translation import Translation
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.export import Picture, Table
 from ui.controls.text import plain

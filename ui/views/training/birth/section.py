@@ -8,7 +8,7 @@ from figures.base import labels
 from transformer.study.birth.sentence import Frame
 from transformer.text.vocabulary import clean
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened

@@ -18,7 +18,7 @@ from transformer import Window
 from transformer.study.learning.flicker import SHOWN, Flicker
 from transformer.trace.view import HeadView
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.export import Picture, Table
 from ui.controls.text import plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls.text import plain
 from ui.server.here.limits import closed
 from ui.server.here.run import Run

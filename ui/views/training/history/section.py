@@ -8,7 +8,7 @@ from figures.base import style
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
 from transformer.training.runs.history import History
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.server import catalogue, computed

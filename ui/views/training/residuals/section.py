@@ -10,7 +10,7 @@ from figures.base import style
 from figures.pages.training.depth import Layers, by_layer
 from transformer.study.learning.depth import PAIRS, Gradients, Variant
 from ui.address import session
-from ui.address.parameters import State
+from ui.address.state import State
 from ui.address.values import DEPTHS
 from ui.controls import pickers
 from ui.controls.export import Table
