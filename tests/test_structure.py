@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -208,6 +209,14 @@ def test_only_the_server_keeps_what_visitors_share():
     kept = mentions({"cache_resource", "cache_data"}, ("ui", "pages", "app.py"))
     assert kept
     assert not {path for path in kept if not path.startswith("ui/server/")}
+
+
+def test_a_part_that_has_a_clock_always_has_it():
+    # A late tick would else draw it without a clock, and Streamlit would send the fragments in it too early.
+    pattern = re.compile(r"run_every=(.*)")
+    given = [rest for path in files("ui") for rest in pattern.findall(path.read_text(encoding="utf-8"))]
+    assert given
+    assert not [rest for rest in given if " if " in rest or "None" in rest]
 
 
 def test_only_one_file_knows_the_session():

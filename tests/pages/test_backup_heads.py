@@ -68,15 +68,16 @@ def test_while_it_measures_no_fragment_lies_inside_the_part_with_a_clock(monkeyp
     done = backups.run_of("random", "decoder", None)
     until(lambda: not done.wait("anyone"))
     monkeypatch.setattr(type(done), "wait", lambda *_: True)
-    with listening() as sent:
+    with listening() as going:
         at.run()
     assert at.get("plotly_chart")
-    assert sent.timed
-    assert not sent.nested
+    assert going.timed
+    assert not going.nested
     monkeypatch.undo()
-    with listening() as sent:
+    with listening() as ended:
         at.run()
-    assert not sent.timed
+    assert not ended.timed
+    assert not going.timed & ended.places.keys()
 
 
 def test_who_stops_keeps_the_sentences_so_far_and_can_go_on():

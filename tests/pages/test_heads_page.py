@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from app_pages import array, run
 from closed_form import CASES
+from fragments import listening
 from streamlit.testing.v1 import AppTest
 
 from figures.base.bars import percent
@@ -164,6 +165,25 @@ def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPat
     next(each for each in at.button if each.label == "Continue").click().run()
     until(at, lambda at: any("Over 30 sentences" in each.value for each in at.markdown))
     assert "Stopped" not in told(at)
+
+
+def test_the_part_with_a_clock_never_draws_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveys, "sample", lambda: LINES * 5)
+    turns = background.turns()
+    for _ in range(background.AT_ONCE):
+        turns.acquire()
+    try:
+        at = ask(run(PAGE, model="copy", kind="encoder"))
+        with listening() as going:
+            at.run()
+    finally:
+        turns.release(background.AT_ONCE)
+    assert going.timed
+    assert not going.nested
+    until(at, lambda at: any("The roles" in each.value for each in at.markdown))
+    with listening() as ended:
+        at.run()
+    assert not going.timed & ended.places.keys()
 
 
 def test_a_visitors_own_file_is_read() -> None:

@@ -118,10 +118,14 @@ def test_playing_goes_on_by_one_snapshot_and_stops_at_the_last(grown: Path):
 
 
 def test_while_it_plays_no_fragment_lies_inside_the_part_with_a_clock(grown: Path):
-    with listening() as sent:
-        opened(snapshot="0", play="yes")
-    assert sent.timed
-    assert not sent.nested
+    with listening() as going:
+        at = opened(snapshot="0", play="yes")
+    assert going.timed
+    assert not going.nested
+    with listening() as ended:
+        at.toggle[0].set_value(False).run()
+    assert not ended.timed
+    assert not going.timed & ended.places.keys()
 
 
 def test_playing_from_the_last_snapshot_begins_at_the_first(grown: Path):

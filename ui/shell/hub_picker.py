@@ -25,25 +25,32 @@ Take = Callable[[str], object]
 
 def draw(take: Take) -> None:
     """Draws the form, or the progress of a download; opens the model when the download ends."""
-    fetching = _fetching()
-    st.fragment(_panel, run_every=_EVERY if fetching else None)(fetching, take)
+    if _fetching() is None:
+        st.fragment(_panel)()
+    else:
+        st.fragment(_fetched, run_every=_EVERY)(take)
 
 
-def _fetching() -> bool:
+def _fetching() -> Download | None:
     question = desk().question(session.visitor())
-    return question is not None and question.download is not None
+    return None if question is None else question.download
 
 
-def _panel(fetching: bool, take: Take) -> None:
-    """Runs twice a second while a download runs; full runs of the page start and end this."""
-    if _fetching() != fetching:
+def _fetched(take: Take) -> None:
+    """Draws the progress of a download, twice a second; its end draws the whole page again."""
+    question = desk().question(session.visitor())
+    if question is None or question.download is None:
         session.rerun()
-    question = desk().question(session.visitor())
-    if question is not None and question.download is not None:
+    else:
         _progress(question, question.download, take)
-        return
+
+
+def _panel() -> None:
+    """Draws the form; the begin of a download draws the whole page again."""
+    if _fetching() is not None:
+        session.rerun()
     with st.popover("Models on the Hub", icon=":material/cloud_download:", type="tertiary"):
-        _form(question)
+        _form(desk().question(session.visitor()))
 
 
 def _form(question: Question | None) -> None:

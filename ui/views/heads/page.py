@@ -39,8 +39,10 @@ def show() -> None:
     now = _fitted(model, now)
     _controls(model, now)
     frame.show_notices(now)
-    waiting = _section(now) == "" and _asked(run) and run.wait(session.visitor())
-    st.fragment(_body, run_every=_TICK if waiting else None)(model, run, waiting)
+    if _reads(run, now):
+        st.fragment(_reading, run_every=_TICK)(run)
+    else:
+        st.fragment(_body)(model, run)
 
 
 def _lacks(model: str) -> bool:
@@ -51,20 +53,31 @@ def _lacks(model: str) -> bool:
         return False
 
 
-def _body(model: str, run: Run[Survey], waited: bool) -> None:
-    """Draws what depends on the controls; it runs twice a second while the app reads sentences."""
+def _reads(run: Run[Survey], now: State) -> bool:
+    """Whether the page shows how far the app has read for this visitor."""
+    return _section(now) == "" and _asked(run) and run.wait(session.visitor())
+
+
+def _reading(run: Run[Survey]) -> None:
+    """Draws the progress, twice a second; the end of it draws the whole page again.
+
+    Findings hold fragments, so no part with a clock draws them (see ``ui.views.training.here.live.saving``).
+    """
+    now = session.current()
+    if not _reads(run, now):
+        session.rerun()
+    _progress(run, now)
+
+
+def _body(model: str, run: Run[Survey]) -> None:
+    """Draws what depends on the controls."""
     now = session.current()
     if _section(now) == "relations":
         relations.show(model, _kind(now))
-        return
-    if not _asked(run):
+    elif not _asked(run):
         _unasked(model, run, now)
-        return
-    waiting = run.wait(session.visitor())
-    if waiting != waited:
+    elif run.wait(session.visitor()):
         session.rerun()
-    if waiting:
-        _progress(run, now)
     else:
         _found(model, run, now)
 

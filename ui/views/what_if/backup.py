@@ -44,29 +44,41 @@ def show(model: str) -> None:
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return
-    waiting = _asked(run) and run.wait(session.visitor())
-    st.fragment(_body, run_every=_TICK if waiting else None)(model, kind, run, waiting)
+    if _measures(run):
+        st.fragment(_measuring, run_every=_TICK)(model, run)
+    else:
+        st.fragment(_body)(model, kind, run)
 
 
-def _asked(run: Run[PairEffects]) -> bool:
-    return run.asked(session.visitor())
+def _measures(run: Run[PairEffects]) -> bool:
+    """Whether the app measures for this visitor."""
+    return run.asked(session.visitor()) and run.wait(session.visitor())
 
 
-def _body(model: str, kind: str, run: Run[PairEffects], waited: bool) -> None:
-    """Draws what the measurement says; it runs twice a second while the app measures."""
-    if not _asked(run):
+def _measuring(model: str, run: Run[PairEffects]) -> None:
+    """Draws the progress and the findings so far, twice a second; the end draws the whole page again.
+
+    What has ended can be exported; the button is a fragment, which a part with a clock must not hold (see
+    ``ui.views.training.here.live.saving``).
+    """
+    if not _measures(run):
+        session.rerun()
+    _progress(run)
+    _found(run.result(), model, going=True)
+
+
+def _body(model: str, kind: str, run: Run[PairEffects]) -> None:
+    """Draws what the measurement says."""
+    if not run.asked(session.visitor()):
         _unasked(model, kind, run)
         return
-    waiting = run.wait(session.visitor())
-    if waiting != waited:
+    if run.wait(session.visitor()):
         session.rerun()
-    if waiting:
-        _progress(run)
-    elif run.failed:
+    if run.failed:
         st.error(plain(run.failed), icon=":material/error:")
     elif run.read < run.total:
         _stopped(run)
-    _found(run.result(), model, going=waiting)
+    _found(run.result(), model)
 
 
 def _unasked(model: str, kind: str, run: Run[PairEffects]) -> None:
@@ -112,11 +124,7 @@ def _stopped(run: Run[PairEffects]) -> None:
 
 
 def _found(found: PairEffects | None, model: str, going: bool = False) -> None:
-    """Draws the findings, nothing before the first sentence.
-
-    What has ended can be exported; the button is a fragment, which a part with a clock must not hold (see
-    ``ui.views.training.here.live.saving``).
-    """
+    """Draws the findings, nothing before the first sentence."""
     if found is None:
         return
     taken = found.take_overs()

@@ -51,10 +51,14 @@ class Seen:
         return [each.step for each in self.frames]
 
 
+def play(seen: Seen) -> None:
+    """Draws the snapshot after that of the state."""
+    _next(seen)
+    show(seen)
+
+
 def show(seen: Seen) -> None:
-    """Draws the snapshot of the state, or the one after it while the visitor plays."""
-    if session.current().play:
-        _next(seen)
+    """Draws the snapshot of the state."""
     now = session.current()
     chosen = place(seen.steps, now.snapshot)
     frame, kind = seen.frames[chosen], now.kind or "cross"

@@ -34,7 +34,11 @@ def show(opened: Opened, now: State) -> None:
     frames = _through(name, text, target, len(runs[name]))
     _controls(name, list(runs), now)
     given = opened.asked.model if now.target is None else None
-    st.fragment(lapse.show, run_every=_TICK if now.play else None)(lapse.Seen(name, frames, given))
+    seen = lapse.Seen(name, frames, given)
+    if now.play:
+        st.fragment(lapse.play, run_every=_TICK)(seen)
+    else:
+        st.fragment(lapse.show)(seen)
     appearing.show(births.born(name), name)
 
 
