@@ -159,14 +159,15 @@ def test_keys_work_without_a_click_into_the_view(visitor: Visitor) -> None:
 
 def test_keys_stay_with_what_is_typed_or_chosen(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="2"))
+    visitor.page.get_by_label("Head of encoder self-attention").focus()
+    for key in ("p", "?"):
+        visitor.page.keyboard.press(key)
+    # The box comes last: whoever leaves it gets a translation of what was typed.
     box = visitor.page.get_by_label("Sentence to translate")
     box.focus()
     for key in ("ArrowLeft", "Home", "?", "p", " "):
         box.press(key)
     assert box.input_value() == f"?p {CASES['copy'].sentence}"
-    visitor.page.get_by_label("Head of encoder self-attention").focus()
-    for key in ("p", "?"):
-        visitor.page.keyboard.press(key)
     assert visitor.count() == "step 2 of 5"
     assert visitor.page.locator(".lv-present").count() == 0
     assert visitor.page.locator(".lv-keys").is_hidden()

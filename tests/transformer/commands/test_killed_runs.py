@@ -26,7 +26,9 @@ from transformer.training.runs.files import STATE_FILE, Exported, load_exported
 from transformer.training.trainer import Trainer
 
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "8", "--n-heads", "2", "--d-ff", "8"]
+SIZES += ["--n-encoder-layers", "1", "--n-decoder-layers", "1"]
 STEPS = ["--steps", "2", "--checkpoint-every", "1", "--evaluate-every", "2", "--warmup", "1"]
+STEPS += ["--bleu-sentences", "1"]
 FILES = ("README.md", "config.json", "model.safetensors", "tokenizer.model", STATE_FILE)
 
 

@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+import one_after_another
 import pytest
 import torch
 import worker
@@ -15,12 +17,30 @@ from corpus import number_pairs, write_pairs
 from safetensors.torch import load_file
 
 from transformer.__main__ import main
+from transformer.storage.description import HEADS_FILE
 from transformer.training.runs.files import STATE_FILE
 
 ROOT = Path(__file__).parents[3]
 SIZES = ["--preset", "tiny", "--vocab-size", "300", "--d-model", "16", "--n-heads", "2", "--d-ff", "16"]
 STEPS = ["--steps", "6", "--checkpoint-every", "2", "--evaluate-every", "3", "--warmup", "2"]
 ALIKE = [*SIZES, *STEPS, "--dropout", "0", "--batch-positions", "60", "--device", "cpu"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Three commands of two processes.
+
+    Attributes:
+        scores: The command that scores a file.
+        heads: The command that measures heads.
+        found: The file that the latter wrote.
+        done: The job that ran both, and then a command with an error.
+    """
+
+    scores: list[str]
+    heads: list[str]
+    found: bytes
+    done: subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module")
@@ -83,37 +103,40 @@ def test_a_job_whose_process_was_killed_is_repeated_from_its_last_checkpoint(
     assert_alike(output, alone)
 
 
+@pytest.fixture(scope="module")
+def measured(pairs: list[str], alone: Path, tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """What two processes measure, one command after the other; the last one has an error."""
+    folder = tmp_path_factory.mktemp("gold")
+    gold, broken = folder / "gold.tsv", folder / "broken.tsv"
+    gold.write_text("one two\teins zwei\t0-0 1-1\n" * 3, encoding="utf-8")
+    broken.write_text("one\teins\t0-0\n" + f"{'one ' * 2000}\teins\t0-0\n", encoding="utf-8")
+    scores = ["evaluate", "--model", str(alone), "--data", pairs[-1], "--json"]
+    heads = ["heads", "--model", str(alone), "--data", pairs[-1], "--alignments", str(gold)]
+    align = ["align", "--model", str(alone), "--data", str(broken)]
+    done = torchrun(one_after_another.__file__, json.dumps([scores, heads, align]))
+    written = alone / HEADS_FILE
+    assert written.exists(), done.stderr
+    found = written.read_bytes()
+    written.unlink()
+    return Measured(scores, heads, found, done)
+
+
 def test_two_processes_score_a_file_as_one_does(
-    pairs: list[str], alone: Path, capfd: pytest.CaptureFixture[str]
+    measured: Measured, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["evaluate", "--model", str(alone), "--data", pairs[-1], "--json"]
-    assert main(command) == 0
+    assert main(measured.scores) == 0
     one = json.loads(capfd.readouterr().out)
-    done = torchrun("-m", "transformer", *command)
-    assert done.returncode == 0, done.stderr
-    (two,) = map(json.loads, done.stdout.splitlines())
+    (two,) = (json.loads(line) for line in measured.done.stdout.splitlines() if line.startswith("{"))
     assert one.keys() == two.keys()
     assert {name for name in one if one[name] != two[name]} <= {"tokens_per_second"}
 
 
-def test_two_processes_measure_heads_as_one_does(pairs: list[str], alone: Path, tmp_path: Path) -> None:
-    gold = tmp_path / "gold.tsv"
-    gold.write_text("one two\teins zwei\t0-0 1-1\n" * 3, encoding="utf-8")
-    command = ["heads", "--model", str(alone), "--data", pairs[-1], "--alignments", str(gold)]
-    assert main(command) == 0
-    one = (alone / "heads.json").read_bytes()
-    (alone / "heads.json").unlink()
-    done = torchrun("-m", "transformer", *command)
-    assert done.returncode == 0, done.stderr
-    assert (alone / "heads.json").read_bytes() == one
+def test_two_processes_measure_heads_as_one_does(measured: Measured, alone: Path) -> None:
+    assert main(measured.heads) == 0
+    assert (alone / HEADS_FILE).read_bytes() == measured.found
 
 
-def test_an_error_of_one_process_ends_the_job_with_its_sentence(
-    alone: Path, pairs: list[str], tmp_path: Path
-) -> None:
-    gold = tmp_path / "gold.tsv"
-    gold.write_text("one\teins\t0-0\n" + f"{'one ' * 2000}\teins\t0-0\n", encoding="utf-8")
-    done = torchrun("-m", "transformer", "align", "--model", str(alone), "--data", str(gold))
-    assert done.returncode != 0
-    assert "shorten it to at most" in done.stderr
-    assert 'Traceback (most recent call last):\n  File "/root' not in done.stderr
+def test_an_error_of_one_process_ends_the_job_with_its_sentence(measured: Measured) -> None:
+    assert measured.done.returncode != 0
+    assert "shorten it to at most" in measured.done.stderr
+    assert 'Traceback (most recent call last):\n  File "/root' not in measured.done.stderr
