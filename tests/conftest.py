@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -48,6 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
             if skipped:
                 item.add_marker(pytest.mark.skip(reason="Chromium is not on the PATH"))
+
+
+def pytest_collection_finish() -> None:
+    """Keeps what is loaded by now out of garbage collection: Streamlit collects after every run of a page."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,6 +7,7 @@ somebody waits, and nobody imports these libraries before `Loading.wait` has ret
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -59,6 +60,17 @@ class Loading:
                 import_module(name)
             with suppress(Exception):
                 self._load()
+            keep()
             self._done.set_result(None)
         except BaseException as error:
             self._done.set_exception(error)
+
+
+def keep() -> None:
+    """Keeps what is loaded by now out of garbage collection.
+
+    Streamlit collects after every run of a page. Among all the objects of PyTorch, that takes longer than the
+    run itself, and every visitor waits for it.
+    """
+    gc.collect()
+    gc.freeze()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import pytest
@@ -46,6 +47,12 @@ def test_the_thread_has_no_page():
     contexts: list[object] = []
     Loading(lambda: contexts.append(get_script_run_ctx(suppress_warning=True))).wait()
     assert contexts == [None]
+
+
+def test_what_is_loaded_is_kept_out_of_garbage_collection():
+    model: list[object] = []
+    Loading(lambda: model.append(object())).wait()
+    assert not any(each is model for each in gc.get_objects())
 
 
 def test_a_model_that_cannot_be_loaded_is_left_to_whoever_asks_for_it():
