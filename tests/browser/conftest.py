@@ -74,7 +74,8 @@ class Visitor:
         """Leaves the page empty and as it was, for the next visitor."""
         page = self.page
         page.unroute_all()  # type: ignore[attr-defined]
-        page.evaluate("sessionStorage.clear()")  # type: ignore[attr-defined]
+        page.context.set_offline(False)  # type: ignore[attr-defined]
+        page.evaluate("sessionStorage.clear(), localStorage.clear()")  # type: ignore[attr-defined]
         page.goto("about:blank")  # type: ignore[attr-defined]
         page.set_viewport_size(VIEWPORT)  # type: ignore[attr-defined]
         page.emulate_media(color_scheme="null", reduced_motion="null", media="null")  # type: ignore[attr-defined]
@@ -312,20 +313,40 @@ def call(scripts_alone: object, request: pytest.FixtureRequest) -> Callable[...,
     return called
 
 
+@pytest.fixture(scope="session")
+def strangers() -> list[object]:
+    """Pages of profiles that no visitor uses now."""
+    return []
+
+
 @pytest.fixture
-def newcomer(app: str, chromium: object) -> Iterator[Callable[..., Visitor]]:
-    """Makes visitors, each with a profile of their own; any error in the page fails the test."""
-    contexts, visitors = [], []
+def newcomer(app: str, chromium: object, strangers: list[object]) -> Iterator[Callable[..., Visitor]]:
+    """Makes visitors, each with a profile of their own; any error in the page fails the test.
+
+    Profiles without options are used again by later tests, empty: a new one would first compile the app.
+    """
+    taken, own = [], []
 
     def make(**options: object) -> Visitor:
-        contexts.append(chromium.new_context(**{"viewport": VIEWPORT, **options}))  # type: ignore[attr-defined]
-        visitors.append(Visitor(contexts[-1].new_page(), app))
-        return visitors[-1]
+        if options:
+            own.append(Visitor(_page(chromium, **options), app))
+            return own[-1]
+        taken.append(Visitor(strangers.pop() if strangers else _page(chromium), app))
+        return taken[-1]
 
     yield make
-    for context in contexts:
-        context.close()
-    assert [error for visitor in visitors for error in visitor.errors] == []
+    for visitor in own:
+        visitor.page.context.close()  # type: ignore[attr-defined]
+    for visitor in taken:
+        visitor.leave()
+        visitor.page.context.clear_cookies()  # type: ignore[attr-defined]
+        strangers.append(visitor.page)
+    assert [error for visitor in (*own, *taken) for error in visitor.errors] == []
+
+
+def _page(chromium: object, **options: object) -> object:
+    """An empty page of a new profile."""
+    return chromium.new_context(**{"viewport": VIEWPORT, **options}).new_page()  # type: ignore[attr-defined]
 
 
 @pytest.fixture

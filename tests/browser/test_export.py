@@ -114,9 +114,9 @@ def test_hostile_tokens_stay_text_in_a_file(visitor: Visitor, tmp_path: Path, la
 
 
 def test_a_figure_for_a_paper_is_shown_and_arrives_under_the_name_of_the_sentence(
-    newcomer: Callable[..., Visitor], tmp_path: Path
+    visitor: Visitor, tmp_path: Path
 ) -> None:
-    visitor, case = newcomer(), CASES["reverse"]
+    case = CASES["reverse"]
     visitor.open("cross_attention", **case_link("reverse", step="2", cross="1.1"))
     box = popover(visitor)
     box.get_by_text("a figure for a paper").click()

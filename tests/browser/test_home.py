@@ -17,7 +17,7 @@ from gated_app import HELD
 
 from ui.server.examples import examples
 
-from .conftest import PATIENCE, Visitor, case_link
+from .conftest import PATIENCE, VIEWPORT, Visitor, case_link
 
 RANDOM = {"model": "random", "text": "one two three four five six eight nine ten stop one two three"}
 
@@ -107,7 +107,8 @@ def test_thirty_quick_clicks_all_count(visitor: Visitor) -> None:
 
 
 def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Visitor]) -> None:
-    visitor, lost, lose = newcomer(), [], threading.Event()
+    # A page keeps a route of its socket, so no other test may use this one.
+    visitor, lost, lose = newcomer(viewport=VIEWPORT), [], threading.Event()
 
     def pass_on(route: Any) -> None:
         server = route.connect_to_server()
@@ -341,10 +342,10 @@ def test_without_plotly_the_strips_and_the_cursor_still_work(visitor: Visitor) -
     visitor.until("document.querySelector('.lv-count').textContent.startsWith('step 1 of')")
 
 
-def test_both_themes_draw_readable_labels(newcomer: Callable[..., Visitor]) -> None:
+def test_both_themes_draw_readable_labels(visitor: Visitor) -> None:
     inks = set()
     for scheme in ("light", "dark"):
-        visitor = newcomer(color_scheme=scheme)
+        visitor.page.emulate_media(color_scheme=scheme)
         visitor.open(**case_link("copy"))
         label = "document.querySelector('[data-plot=cross] .xtick text')"
         inks.add(visitor.page.evaluate(f"getComputedStyle({label}).fill"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -117,8 +116,7 @@ def test_other_arithmetic_is_called_what_if_and_comes_back_from_its_link(visitor
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
-def test_the_page_does_not_scroll_sideways_on_a_phone(newcomer: Callable[..., Visitor], kind: str) -> None:
-    visitor = newcomer()
+def test_the_page_does_not_scroll_sideways_on_a_phone(visitor: Visitor, kind: str) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     opened(visitor, **case_link("copy", kind=kind, what_if="no-scale"))
     for box in ("document.documentElement", "document.querySelector('.stMain')"):
@@ -127,8 +125,7 @@ def test_the_page_does_not_scroll_sideways_on_a_phone(newcomer: Callable[..., Vi
     visitor.until(f"({STUCK})()")
 
 
-def test_an_export_holds_the_step_of_the_moment(newcomer: Callable[..., Visitor], tmp_path: Path) -> None:
-    visitor = newcomer()
+def test_an_export_holds_the_step_of_the_moment(visitor: Visitor, tmp_path: Path) -> None:
     opened(visitor, **case_link("copy", step="1"))
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")

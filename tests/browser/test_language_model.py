@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from ui.shell import menu
@@ -108,8 +106,8 @@ def test_a_link_of_the_menu_to_other_models_leaves_the_place_in_this_text_out(vi
     assert "step" not in link("Language model")
 
 
-def test_the_page_fits_a_phone(newcomer: Callable[..., Visitor]) -> None:
-    visitor = newcomer(viewport={"width": 390, "height": 844})
+def test_the_page_fits_a_phone(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
     for view in ("", "surprisal", "lengths"):
         visitor.open(PAGE, **LINK, **({"view": view} if view else {}))
         assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390

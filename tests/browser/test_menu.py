@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,16 +84,16 @@ def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(vi
         assert "step=2" in link.get_attribute("href")
 
 
-def test_the_menu_fits_a_small_screen(newcomer: Callable[..., Visitor]) -> None:
-    visitor = newcomer(viewport=SMALL)
+def test_the_menu_fits_a_small_screen(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size(SMALL)
     visitor.open(**case_link("copy"))
     box = entry(visitor, menu.PAGES[-1].label).bounding_box()
     room_for_four_more = 4 * box["height"]
     assert box["y"] + box["height"] + room_for_four_more < SMALL["height"]
 
 
-def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most(newcomer: Callable[..., Visitor]) -> None:
-    visitor, received = newcomer(), []
+def test_a_step_of_a_long_sentence_receives_three_kilobytes_at_most(visitor: Visitor) -> None:
+    received: list[int] = []
     visitor.page.on(
         "websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data)))
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from .conftest import Visitor, case_link
 
 PLOTS = "document.querySelectorAll('.stMain .js-plotly-plot .main-svg').length > 0"
@@ -25,10 +23,7 @@ def test_choosing_another_encoding_is_in_the_address_and_back_undoes_it(visitor:
     assert "encoding" not in visitor.params()
 
 
-def test_a_sentence_of_a_known_model_shows_its_norms_and_fits_a_phone(
-    newcomer: Callable[..., Visitor],
-) -> None:
-    visitor = newcomer()
+def test_a_sentence_of_a_known_model_shows_its_norms_and_fits_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     link = "&".join(f"{name}={value.replace(' ', '+')}" for name, value in case_link("copy").items())
     go(visitor, f"view=sentence&{link}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from .conftest import Visitor
 
 PLOTS = "document.querySelectorAll('.stMain .js-plotly-plot .main-svg').length > 1"
@@ -31,8 +29,7 @@ def test_local_attention_marks_its_centres_on_the_map(visitor: Visitor) -> None:
     visitor.until("document.body.innerText.includes('its centre is position')")
 
 
-def test_the_sections_fit_a_phone(newcomer: Callable[..., Visitor]) -> None:
-    visitor = newcomer()
+def test_the_sections_fit_a_phone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     for view in ("", "view=long", "view=path", "view=speed", "view=hard"):
         visitor.page.goto(f"{visitor.base}/recurrent?{view}")
