@@ -132,13 +132,6 @@ def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> dict[str
     return cells | {"colorscale": scale, "showscale": False} | shared
 
 
-def ledger(
-    kind: str, tokens: Sequence[str], mask: np.ndarray, rows: Sequence[LedgerRow], selected: int | None = None
-) -> go.Figure:
-    """`ledger_spec` as a figure."""
-    return style.figure(ledger_spec(kind, tokens, mask, rows, selected))
-
-
 # --- the matrix form ----------------------------------------------------------------------------------------
 
 

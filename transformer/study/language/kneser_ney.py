@@ -110,27 +110,6 @@ class KneserNey:
         """(sentences,) natural logs of the probabilities of whole sentences, their ends included."""
         return np.array([float(logs.sum()) for logs in self.piece_log_probs(sentences)])
 
-    def next_piece(self, history: Sequence[int]) -> Floats:
-        """(vocabulary,) probability of each next piece after ids, of which the first may be ``<s>``."""
-        words, probabilities = np.arange(self.vocab_size), self._even
-        for order, histories in zip(self.orders, self._suffixes(history), strict=False):
-            here = np.full(self.vocab_size, histories)
-            keys = np.where(here == NONE, NONE, here * self.vocab_size + words)
-            probabilities = order.mixed(probabilities, here, order.numbers(keys))
-        return probabilities
-
-    def _suffixes(self, history: Sequence[int]) -> list[int]:
-        """Numbers of the last 0, 1, … pieces of a history; the empty one has the number 0."""
-        longest = min(len(history), len(self.orders) - 1)
-        return [self._number(history[len(history) - size :]) for size in range(longest + 1)]
-
-    def _number(self, pieces: Sequence[int]) -> int:
-        number = 0
-        for order, piece in zip(self.orders, pieces, strict=False):
-            key = NONE if number == NONE else number * self.vocab_size + piece
-            number = int(order.numbers(np.array(key)))
-        return number
-
     def _probabilities(self, stream: Stream) -> Floats:
         """(positions,) probability of each piece of a stream after those before it in its sentence."""
         found = self._even[stream.ids]
