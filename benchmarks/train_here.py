@@ -97,7 +97,7 @@ def visitors(samples: int, folder: Path) -> None:
         owner.get_by_text(re.compile(r"step \d")).first.wait_for(timeout=300_000)
         seconds: dict[str, list[float]] = {"with a run": [], "without": []}
         for number in range(-BLOCK, samples, BLOCK):
-            for name, button in (("without", "Pause"), ("with a run", "Go on")):
+            for name, button in (("without", "Pause"), ("with a run", "Continue")):
                 _press(owner, button)
                 settle(owner)
                 taken = [_enter(page, i) for i in range(BLOCK)]

@@ -16,7 +16,7 @@ _SIZE = 560
 """Px of the map's width and height, labels included."""
 _LABELS = 44
 _ROOM = 30
-"""Most heads of which each has a label; of more, every other one, and so on."""
+"""Up to this many heads, each has a label; with more, only every second, third, … head has one."""
 
 
 @dataclass(frozen=True)

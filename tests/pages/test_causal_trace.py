@@ -131,7 +131,7 @@ def test_a_long_translation_is_refused_with_the_limit():
 
 
 def test_changes_of_source_tokens_are_refused():
-    assert "take out the changes of source tokens" in said(
+    assert "remove the changes of source tokens" in said(
         opened(changes=do.write_text([do.drop_source(1)]), target="eins")
     )
 

@@ -87,7 +87,7 @@ def test_a_run_is_started_watched_stopped_and_kept(shop: Workshop, own_models: P
     button(at, "Pause").click().run()
     assert shop.run.paused
     assert "paused at step" in at.get("progress")[0].proto.text
-    button(at, "Go on").click().run()
+    button(at, "Continue").click().run()
     assert not shop.run.paused
     button(at, "Stop").click().run()
     assert shop.run.wait(60)

@@ -139,7 +139,7 @@ def test_the_slider_of_smoothing_writes_the_address():
 
 
 def test_without_smoothing_only_certainty_is_enough():
-    assert "only 100\u00a0% would be enough" in words(opened(view="loss", smoothing="0", step="1"))
+    assert "it would be 0 only at 100\u00a0%" in words(opened(view="loss", smoothing="0", step="1"))
 
 
 def test_the_bars_of_the_gradient_are_p_minus_q():

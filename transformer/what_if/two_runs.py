@@ -3,7 +3,7 @@
 Two runs can be compared step by step as long as both have written the same tokens: then their next-token
 distributions answer the same question. At the step where they part this still holds; after it, each run
 has a context of its own, and no number here compares them. In a forced pair (``Translator.force`` with one
-target) every step compares.
+target), all steps can be compared.
 """
 
 from __future__ import annotations

@@ -103,10 +103,10 @@ def keep() -> None:
 def rerun(**values: Any) -> None:
     """Runs the page again from its first line, unless the visitor has asked for something else meanwhile.
 
-    `st.rerun` asks for the page on the screen, and this replaces a request that waits: a click in the menu
-    would be lost. Every look at the session lets a request that waits come first. A click between this run
-    and the next one would be lost as well, so whoever waits for the new address must not see it too early:
-    the next run writes it.
+    `st.rerun` would replace a request that already waits, such as a click in the menu, and that click would
+    be lost. Every access to the session lets a waiting request run first, hence the call of `current`. A
+    click between this run and the next one would be lost too. So the new address, which tells whoever waits
+    for it that they may click, is written only by the next run.
 
     Args:
         values: changes of the state.

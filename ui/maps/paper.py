@@ -90,7 +90,7 @@ def _save(views: Sequence[ReadView], form: Form, texts: Sequence[str], name: str
 
 
 def _show(views: Sequence[ReadView], form: Form, texts: Sequence[str]) -> None:
-    """The figure in the size that it has on paper, its caption, and what is to know about it."""
+    """The figure in the size that it has on paper, its caption, and notes that the visitor should know."""
     with st.spinner("Drawing the figure"):
         paper = _draft(views, form, texts)
     if paper is None:

@@ -285,7 +285,7 @@ def told(asked: Asked, translation: Translation) -> Told:
 
 
 def unfamiliar(asked: Asked, translation: Translation) -> Unfamiliar | None:
-    """What speaks against a text; None if nothing does, or if nothing says what the model knows best.
+    """How a text differs from what the model knows best; None if it does not, or if that was not recorded.
 
     Raises:
         ValueError: the model's file is damaged.

@@ -145,12 +145,12 @@ def keep_first(count: int) -> None:
 
 
 def _one(number: int, change: Intervention, opened: Opened | None) -> None:
-    """One change; a click takes it out."""
+    """One change; a click removes it."""
     st.button(
         said(change, None if opened is None else opened.translation),
         type="tertiary",
         icon=":material/close:",
-        help="Take this change out",
+        help="Remove this change",
         on_click=remove,
         args=(change,),
         key=f"changed.{number}",
@@ -158,7 +158,7 @@ def _one(number: int, change: Intervention, opened: Opened | None) -> None:
 
 
 def _back(now: State, opened: Opened) -> None:
-    """The way taken before the last change, which a click takes again."""
+    """A button with the translation before the last change; a click goes back to it."""
     fewer = now.changes[:-1]
     try:
         before = runs.translate(replace(opened.asked, changes=fewer), runs.Untold())

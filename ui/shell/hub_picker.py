@@ -46,7 +46,7 @@ def _fetched(take: Take) -> None:
 
 
 def _panel() -> None:
-    """Draws the form; the begin of a download draws the whole page again."""
+    """Draws the form; the start of a download draws the whole page again."""
     if _fetching() is not None:
         session.rerun()
     with st.popover("Models on the Hub", icon=":material/cloud_download:", type="tertiary"):

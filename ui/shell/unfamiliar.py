@@ -35,9 +35,9 @@ def tell(opened: Opened) -> None:
 
 
 def sentence(found: Unfamiliar) -> str:
-    """What speaks against the text, with its numbers."""
+    """How the text differs from what the model knows best, with its numbers."""
     return (
-        f"Unlike what this model knows best: {_reason(found)}. Expect mistakes: ✓ verified speaks of the "
+        f"Unlike what this model knows best: {_reason(found)}. Expect mistakes: ✓ verified is about the "
         "pictures, not of the translation."
     )
 

@@ -15,7 +15,7 @@ from figures.pages.training.curves import titled_axis, upright
 _CLICK = 26
 """Px of the side of the square that answers a click on a point."""
 _EVERY = 7
-"""About so many snapshots have a label where the picture is narrow."""
+"""About this many snapshots have a label, so that the labels fit into a narrow picture."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from figures.base import labels, style
 from figures.pages.training.curves import titled_axis
 
 FLOOR = 1e-10
-"""Below it, rounding decides; the axis ends here."""
+"""The lower end of the axis: below this value, rounding errors decide."""
 
 
 @dataclass(frozen=True)

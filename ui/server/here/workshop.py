@@ -194,7 +194,7 @@ def _size(folder: Path) -> int:
     for path in folder.rglob("*"):
         try:
             total += path.stat().st_size if path.is_file() else 0
-        except OSError:  # a file of a moment
+        except OSError:  # the file was deleted meanwhile
             continue
     return total
 

@@ -81,7 +81,8 @@ def _of_position(body: Body, added: bool) -> str:
         without = (
             "the encoder could not tell word orders apart"
             if body.side == "encoder"
-            else "the decoder would know the order from its mask alone, which shows every row one token more"
+            else "the decoder would know the order from its mask alone, which lets each row see one token "
+            "more than the row before"
         )
         return (
             f"The encoding of its position is added: for token {labels.count(body.position)}, the formula "

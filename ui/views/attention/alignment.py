@@ -41,7 +41,7 @@ _SEEING = (
     "Cross-attention between words: summed over the pieces of a source word, averaged over the pieces of a "
     "target word, without `</s>`. Dots are links that the rule makes, squares are links made by hand "
     "(dotted: possible only). Click cells to draw links. AER is 0 if the rule finds all sure links and, "
-    "otherwise only possible ones."
+    "beyond those, only possible ones."
 )
 _FORMULA = (
     r"\mathrm{AER} = 1 - \frac{|A\cap S| + |A\cap P|}{|A| + |S|},\quad "

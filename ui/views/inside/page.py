@@ -91,7 +91,7 @@ def show(opened: Opened) -> None:
     pickers.head_picker(kind, head, opened.asked.model)
     st.info(
         f"This head is itself changed: {'; '.join(map(said, acting))}. So the arithmetic of this page is not "
-        "all that happens in it. Choose another head, or take the change out.",
+        "all that happens in it. Choose another head, or remove the change.",
         icon=":material/edit:",
     )
 

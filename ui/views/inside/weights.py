@@ -50,7 +50,7 @@ def _told(look: Look) -> str:
     share, total = view.weights[0, look.key], view.weights[0].sum()
     return (
         f"For {look.key_name}: {product} ÷ √{look.sizes[1]} = {scaled}{bias_here(look)}.{hidden} The softmax "
-        "makes the weight of every visible key positive and lets them sum to 1. This key gets "
+        "makes the weights of all visible keys positive and scales them to sum to 1. This key gets "
         f"**{share:.2f}**, and the whole row {total:.2f}. Because every visible key gets a share, this is "
         "*soft* attention, and *global*: it reads everything that it may see."
     )

@@ -144,9 +144,9 @@ def _table(look: Look, name: str, found: Outcome) -> str:
     return (
         "| | the model | what if |\n|--|--|--|\n"
         f"| largest weight | {own.largest:.2f} | {other.largest:.2f} |\n"
-        f"| entropy, share of equal weights' | {own.entropy:.2f} | {entropy} |\n"
+        f"| entropy, as a share of that of equal weights | {own.entropy:.2f} | {entropy} |\n"
         f"| gradient of the softmax, ‖∂{weight}/∂{score}‖ | {own.gradient:.3f} | {gradient} |\n"
-        f"| {letter} moves by, in lengths of {letter} | – | {moved} |"
+        f"| {letter} moves by, as a multiple of its length | – | {moved} |"
     )
 
 

@@ -180,7 +180,7 @@ def _box(section: Section, text: str, now: State) -> DeltaGenerator:
         with place:
             sentence.decoding(now)
     with button:
-        label = "Read" if section.whole else "Go on"
+        label = "Read" if section.whole else "Continue"
         st.button(label, type="primary", width="stretch", on_click=session.keep)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         st.caption("Try:", width="content")

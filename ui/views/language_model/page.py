@@ -9,7 +9,7 @@ from ui.views.language_model.study import agreement, cost, induction, pretrainin
 SECTIONS: dict[str, Section | Study] = {
     "generation": Section(
         "generation",
-        "The model goes on with your text, one token after the other.",
+        "The model continues your text, one token at a time.",
         generation.EXAMPLES,
         whole=False,
         first=generation.first,
@@ -51,12 +51,12 @@ SECTIONS: dict[str, Section | Study] = {
     ),
     "pretraining": Study(
         "pretraining",
-        "A translator whose encoder has read English before it saw a pair.",
+        "A translator whose encoder read English text before it saw any sentence pairs.",
         pretraining.show,
     ),
     "cost": Study(
         "cost",
-        "What attention costs against the length of a text, and writing against reading.",
+        "What attention costs as texts get longer, and what writing costs compared with reading.",
         cost.show,
     ),
 }

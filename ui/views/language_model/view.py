@@ -39,7 +39,7 @@ def show(
 
     Args:
         opened: the text.
-        caption: what is to be known about the candidates.
+        caption: what a reader should know about the candidates.
         strips: what the strip shows beside the tokens.
         more: further figures by name, in the place of all heads and of the row of the cursor.
     """
@@ -93,7 +93,7 @@ def _next(opened: Opened, caption: str) -> BarsFeed:
         "step",
         "Next token",
         "after reading “{reads}”",
-        f"click another to go on with it · the token of the text in bold · {caption}",
+        f"click another to continue with it · the token of the text in bold · {caption}",
         draw="race",
     )
     feed["ids"], feed["tried"] = going_on.offered(opened)

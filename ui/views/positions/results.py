@@ -113,7 +113,7 @@ def against_baseline(part: Json, measure: str, baseline: str, digits: int) -> st
     rest = [told[name] for name in order if doubtful(found[name])]
     sentences = [
         f"Against {twin_name(baseline)}, {_PAIRED}: {', '.join(sure)}." if sure else "",
-        f"The interval holds 0, so nothing is claimed, for {', '.join(rest)}." if rest else "",
+        f"For {', '.join(rest)}, the interval includes 0, so nothing is claimed." if rest else "",
     ]
     return " ".join(filter(None, sentences))
 

@@ -17,9 +17,9 @@ from ui.views.recurrent import drawn, told
 Json = dict[str, Any]
 _SEEING = (
     "Soft attention reads a mixture of all positions, and its gradient is exact. Hard attention draws one "
-    "position, so nothing can be differentiated through the draw: REINFORCE makes draws likelier that did "
-    "better than a baseline, here the running mean of rewards. That is right on average and noisy, which the "
-    "variance of the gradient shows."
+    "position, so nothing can be differentiated through the draw: REINFORCE makes a draw more likely if it "
+    "did better than a baseline, here the running mean of rewards. That is right on average and noisy, which "
+    "the variance of the gradient shows."
 )
 _FORMULA = (
     r"\frac{\partial L}{\partial W} \approx \sum_t \frac{\partial \log p(y_t \mid s_t)}{\partial W} "

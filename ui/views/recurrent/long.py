@@ -18,15 +18,15 @@ from ui.views.recurrent import drawn, told
 Json = dict[str, Any]
 _SEEING = (
     "A recurrent decoder hands on one state from word to word. Before attention, this state carried the "
-    "whole source too, and long sentences suffered (Cho et al. 2014). With attention, it may look back at "
-    "each word; only what it has written is in the state alone. If that were too little, the twins would "
-    "fall behind as sentences grow."
+    "whole source too, and long sentences suffered (Cho et al. 2014). With attention, the decoder may look "
+    "back at each source word; only what it has written is in the state alone. If the state were too small "
+    "for that, the twins would fall behind as sentences grow."
 )
 _TABLE = (
     f"Differences in BLEU from the Transformer, on all sentences, on the shortest and on the longest, with "
-    f"95{labels.PER_CENT} intervals of the paired bootstrap; an interval that holds 0 claims nothing."
+    f"95{labels.PER_CENT} intervals of the paired bootstrap; if an interval includes 0, nothing is claimed."
 )
-_FILES = {"alignments.tsv": "the own sample", "europarl-en-de.tsv.gz": "Europarl"}
+_FILES = {"alignments.tsv": "the bundled sample", "europarl-en-de.tsv.gz": "Europarl"}
 
 
 def show(_now: State) -> None:

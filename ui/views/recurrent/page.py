@@ -43,7 +43,7 @@ _SECTIONS = {
     ),
     "long": _Section(
         "long sentences",
-        "A state that carries what was written: how each model translates short and long sentences.",
+        "How each model does on short and long sentences; a recurrent decoder keeps its output in one state.",
         long.show,
     ),
     "path": _Section(
@@ -54,12 +54,12 @@ _SECTIONS = {
     ),
     "speed": _Section(
         "speed",
-        "Training reads a target at once, translating writes it token by token: measured on one core.",
+        "Training reads a whole target at once; translation writes it token by token. Timed on one core.",
         speed.show,
     ),
     "hard": _Section(
         "hard attention",
-        "Attention that looks at one place alone, and learns by trial: what its noise costs.",
+        "Hard attention looks at one place only and learns by trial and error. What does its noise cost?",
         hard.show,
     ),
 }

@@ -102,7 +102,7 @@ def scores(results: Json) -> str:
         f"{gap(cells[best])}."
     )
     unsure = [twin_name(each) for each, cell in cells.items() if holds_zero(cell)]
-    return told + (f" The interval holds 0 for {', '.join(unsure)}." if unsure else "")
+    return told + (f" The interval includes 0 for {', '.join(unsure)}." if unsure else "")
 
 
 def table(results: Json) -> str:
@@ -275,7 +275,8 @@ def baseline(found: Json) -> str:
     at = min(range(len(shares)), key=shares.__getitem__)
     helps = sum(share < 1 for share in shares)
     return (
-        f"The baseline helps most at step {hard['steps'][at]:,}, where it takes the variance from "
-        f"{means[1][at]:.2f} to {means[0][at]:.2f}; it lowers it at {helps} of {len(shares)} measured steps. "
+        f"The baseline helps most at step {hard['steps'][at]:,}: there it takes the variance from "
+        f"{means[1][at]:.2f} to {means[0][at]:.2f}. It lowers the variance at {helps} of {len(shares)} "
+        "measured steps. "
         "Once the model is mostly right, most rewards are near 0, and little is left to take away."
     )

@@ -84,7 +84,7 @@ def _settings(now: State) -> None:
             "Draw others",
             key="search.again",
             icon=":material/casino:",
-            help="Takes the next seeds; the same seed always draws the same",
+            help="Takes the next seeds; a seed always draws the same sample",
             on_click=_again,
         )
 
@@ -276,4 +276,4 @@ def _left(step: FilteredStep) -> str:
     if step.mass > _ALL:
         return "every token can be drawn"
     kept = "1 token" if step.left == 1 else f"{step.left:,} tokens"
-    return f"{kept} can be drawn, which had {percent(step.mass)} of the probability"
+    return f"{kept} can be drawn, with {percent(step.mass)} of the model's probability"

@@ -21,8 +21,8 @@ _WAYS = {
 _SEEING = (
     "The decoder predicts targets of several lengths in three ways. In training, one pass computes all "
     "positions. Inference needs a pass per token: with a cache, a pass computes one position; without one, "
-    "all positions so far. The first two do almost the same arithmetic. One pass saves reading the weights, "
-    "and starting every operation, anew for each token."
+    "all positions so far. The first two do almost the same arithmetic. One pass reads the weights and "
+    "starts every operation only once, not again for each token."
 )
 
 

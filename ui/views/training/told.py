@@ -85,7 +85,7 @@ def smoothed(each: Position, place: int, found: SmoothedPosition) -> str:
         f"**{share(each.loss)}**: −log p is {labels.number(found.bare_loss)} nats. "
     )
     if not found.epsilon:
-        return f"{lines}Without smoothing, that is the loss, and only {percent(1)} would be enough."
+        return f"{lines}Without smoothing, that is the loss; it would be 0 only at {percent(1)}."
     other = small(found.epsilon / found.pieces)
     return (
         f"{lines}The smoothed target wants {percent(target)} there and {other} for each of the other "

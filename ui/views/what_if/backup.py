@@ -21,10 +21,10 @@ from ui.server.background.backups import run_of, shipped
 from ui.server.background.run import Run
 
 _SEEING = (
-    "First each head is switched off alone, then every pair of heads. The model must write the translation "
-    "that it writes as it is. If a pair costs more than the sum of the two, each stands in for the other: "
-    "one alone is hardly missed as long as the other works. If a pair costs less, both do their work "
-    "together. So a small effect of one head does not prove that what it does is not needed."
+    "First each head is switched off alone, then every pair of heads. Each time, the model must write the "
+    "translation that it writes with all heads on. If a pair costs more than the sum of the two, each stands "
+    "in for the other: one alone is hardly missed as long as the other works. If a pair costs less, both do "
+    "their work together. So a small effect of one head does not prove that what it does is not needed."
 )
 _FORMULA = (
     r"\Delta_{ij} - \Delta_i - \Delta_j, \qquad \Delta = \text{mean change of } \log p \text{ per token}"
@@ -120,7 +120,7 @@ def _stopped(run: Run[PairEffects]) -> None:
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"Stopped after {run.read} of {run.total} sentences.", width="content")
-        st.button("Go on", key="backup.on", on_click=go_on)
+        st.button("Continue", key="backup.on", on_click=go_on)
 
 
 def _found(found: PairEffects | None, model: str, going: bool = False) -> None:

@@ -55,8 +55,8 @@ def show(opened: Opened) -> None:
     other = _second_sentence(opened, base, scored)
     if not other:
         st.info(
-            "Type the same sentence again with one other word, as many tokens long: the maps then show where "
-            "the difference passes through the model.",
+            "Type the same sentence again with one other word that has the same number of tokens: the maps "
+            "then show where the difference passes through the model.",
             icon=":material/info:",
         )
         return
@@ -69,8 +69,8 @@ def show(opened: Opened) -> None:
 def _show(found: Traced, asked: Asked, other: str) -> None:
     if abs(found.gap) < SMALLEST_GAP:
         st.info(
-            f"The other word moves the log-probability by {abs(found.gap):.4f} nats only, too little to ask "
-            "what comes back. Choose another word, or score another token.",
+            f"The other word moves the log-probability by only {abs(found.gap):.4f} nats, too little to "
+            "measure what comes back. Choose another word, or score another token.",
             icon=":material/info:",
         )
         return
@@ -87,7 +87,7 @@ def _first(asked: Asked, shown: Translation) -> Translation:
         ValueError: source tokens are changed, or there are too many tokens.
     """
     if any(isinstance(each, EditSource | DropSource) for each in shown.interventions):
-        raise ValueError("A causal trace reads the sentence as typed; take out the changes of source tokens.")
+        raise ValueError("A causal trace reads the sentence as typed; remove the changes of source tokens.")
     lengths = len(shown.source_tokens), len(shown.target_tokens)
     if max(lengths) <= MOST_TOKENS:
         base = runs.translate(asked, runs.Untold())

@@ -44,7 +44,7 @@ def _given(target: str, items: tuple[Listed, ...]) -> None:
         st.button(
             "Translate again",
             type="tertiary",
-            help="Changes that hold for a given translation only are taken out.",
+            help="Removes the changes that hold only for a given translation.",
             on_click=partial(changed.take, decodable, target=None),
             key="what-if.decode",
         )
@@ -67,7 +67,7 @@ def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: Opened | 
             "",
             type="tertiary",
             icon=":material/close:",
-            help="Take this change out",
+            help="Remove this change",
             on_click=changed.take,
             args=(_with(items, number),),
             key=f"changed.{number}",

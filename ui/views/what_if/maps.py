@@ -1,4 +1,4 @@
-"""What every head attends to otherwise: all heads as tiles, one head as a map, and changes by a click."""
+"""How the attention of every head changes: all heads as tiles, one head as a map, and changes by a click."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def draw(found: RunDifference) -> None:
     """Draws the largest difference of every head, and the map of differences of one."""
     now = session.current()
     kind = now.kind or "cross"
-    st.markdown("##### What every head attends to otherwise")
+    st.markdown("##### How the attention of every head changes")
     pickers.kind_picker(kind, lambda name: session.change(kind=name))
     head = getattr(now, kind)
     tiles, large = st.columns([1, 1], gap="large")

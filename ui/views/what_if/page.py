@@ -95,7 +95,7 @@ def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
 def _steps(found: RunDifference, forced: bool) -> None:
     moved = [_moved(i, step) for i, step in enumerate(found.steps)]
     way = (
-        "the changed model reads the unchanged translation, so every step compares"
+        "the changed model reads the unchanged translation, so all steps can be compared"
         if forced
         else "up to the step at which the runs part, because a change contradicts the unchanged translation"
     )

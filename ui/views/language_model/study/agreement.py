@@ -32,8 +32,8 @@ _CHANCE = 0.5
 _SEEING = (
     "Two sentences differ in one word; one is grammatical (CLAMS, Mueller et al. 2020). A model is right if "
     "it finds that one more probable; guessing is right half the time (dotted line). An n-gram model sees "
-    "four pieces back and no subject further away. Whiskers: 95 % intervals over subjects, since pairs with "
-    "one subject are much alike."
+    "only the last four pieces, so it misses a subject further back. Whiskers: 95 % intervals over subjects, "
+    "since pairs with one subject are much alike."
 )
 _SCORING = (
     "The model reads both sentences as they stand, with their ends. The surprisal of a token is minus the "
@@ -68,7 +68,7 @@ def told(found: Json) -> str:
         else "In every case it does better or worse than guessing."
     )
     return (
-        f"If {names[best]}, the model prefers the grammatical sentence in "
+        f"The model does best in the case “{names[best]}”: it prefers the grammatical sentence in "
         f"**{percent(cells[best]['value'])}** of the pairs, the n-gram model in "
         f"{percent(models[NGRAM][best]['accuracy']['value'])}. {guesses} It is clearly ahead of the n-gram "
         f"model, with intervals apart, in {_counted(len(better), len(cells))}."

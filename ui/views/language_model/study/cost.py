@@ -25,12 +25,12 @@ WRITING = {
 _SEEING = (
     "One causal attention on random numbers, with this model's heads. Whole attention compares every token "
     "with all before it: n². A local mask throws most of that away after computing it, so it saves nothing. "
-    "Cut into blocks, only near tokens are compared at all, with the same result. On logarithmic axes a "
+    "In blocks, attention compares only nearby tokens at all, with the same result. On logarithmic axes a "
     "power of n is a straight line."
 )
 _WRITING = (
     "Training knows the whole text, so all its positions are computed in one pass. Generation cannot begin a "
-    "token before the one before it is chosen. If the keys and values of earlier tokens are kept (the KV "
+    "token before the previous one is chosen. If the keys and values of earlier tokens are kept (the KV "
     "cache), a step computes one new row; without them, it computes the whole text again. Fixed costs "
     "flatten the left end, so the exponents over all lengths are lower than those of long texts."
 )

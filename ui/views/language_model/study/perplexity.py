@@ -16,10 +16,10 @@ MODEL, NGRAM = "language model", "n-gram"
 LOOKS = {MODEL: (style.POSITIVE, "circle"), NGRAM: (style.NEGATIVE, "square")}
 UNITS = {"per_word": "per word", "per_piece": "per piece"}
 _SEEING = (
-    "Perplexity is e to the mean surprisal in nats: among how many equally probable words the model seems to "
-    "choose. Words are what white space parts, with one end for each sentence, so models with other pieces "
-    "can be compared. Lower is better. Whiskers are 95 % intervals over sentences; the difference is paired, "
-    "so it is surer than the whiskers say."
+    "Perplexity is e to the mean surprisal in nats: the number of equally probable words among which the "
+    "model seems to choose. White space separates words, and the end of each sentence counts as one more, so "
+    "models with other pieces can be compared. Lower is better. Whiskers are 95 % intervals over sentences; "
+    "the difference is paired, so it is more certain than the whiskers suggest."
 )
 
 

@@ -21,8 +21,8 @@ _SEEING = (
     "Each panel trains the same small translator on a part of the sentence pairs. One encoder begins with "
     "random weights. The other begins with those of a language model that has read English text only, as Dai "
     "and Le (2015) proposed, long before BERT. The lines are the loss on the validation pairs; lines of one "
-    "colour are different seeds. One thing is mixed in: the language model saw only what came before a word, "
-    "the encoder sees both sides, so it must also learn to use what follows."
+    "colour are different seeds. The comparison has one catch: the language model saw only what came before "
+    "a word; the encoder sees both sides, so it must also learn to use what follows."
 )
 
 
@@ -31,7 +31,7 @@ def show(_model: str, _now: State) -> None:
     found = shipped.pretraining()
     if found is None:
         st.info(
-            "Nothing of this came with this installation. `python -m transformer pretraining` measures it.",
+            "No such measurement came with this installation. `python -m transformer pretraining` makes it.",
             icon=":material/info:",
         )
         return

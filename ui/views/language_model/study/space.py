@@ -20,9 +20,9 @@ from ui.views.language_model.study.drawn import Json
 
 _SEEING = (
     "Embeddings, scaled to length 1. The axes are the two directions in which the drawn words differ most at "
-    "the end of training, the same at every step, so a word that moves here has moved. Two axes keep only "
-    "part of all differences; the neighbours beside the map use all dimensions. A click on a dot chooses its "
-    "word, whose way is dotted."
+    "the end of training, the same at every step, so a word that moves on the map has really moved. Two axes "
+    "keep only part of all differences; the neighbours beside the map use all dimensions. Click a dot to "
+    "choose its word; the dotted line is that word's path so far."
 )
 _AGREEING = (
     "For each word, the share of its nearest neighbours by embedding that are also among its nearest by "

@@ -35,7 +35,7 @@ def step(each: Moment) -> str:
     why = (
         "at the first step there is nothing to average, so only the sign of the gradient counts"
         if each.step == 1
-        else "that is its running mean against its usual size"
+        else "that is the gradient's running mean divided by its usual size"
     )
     return (
         f"At step {each.step:,}, the gradient is {labels.number(ratio, '.2g')} times its usual size. Adam "

@@ -23,8 +23,8 @@ _PREVIOUS = (
 )
 _ALIGNER = (
     "Cross-attention as a word aligner, against links made by hand: 0 % is perfect. The line is the best "
-    "head at each snapshot, by the better of its two rows. The dotted line links words by their place alone; "
-    "only below it has a head learned more than word order."
+    "head at each snapshot, by the better of its two rows. The dotted line is the error of linking words by "
+    "their place alone; only below it has a head learned more than word order."
 )
 _LATER = (
     "How much of a row's weight would lie on later tokens if no mask hid any. The encoder has no mask, so "

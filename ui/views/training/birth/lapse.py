@@ -27,7 +27,7 @@ _MAP, _TILES = 400, 400
 _SEEING = (
     "While this model was trained, its weights were kept after the steps on the slider; step 0 is the "
     "untrained model. Every snapshot reads your sentence and the same translation, so only the weights "
-    "change. A click on a tile opens that head, a click on a point of the loss its snapshot."
+    "change. Click a tile to open its head, or a point of the loss to open its snapshot."
 )
 
 

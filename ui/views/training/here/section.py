@@ -43,7 +43,9 @@ def _controls(run: Run) -> None:
     shop, who = workshop(), session.browser()
     with st.container(horizontal=True, gap="small"):
         if run.paused:
-            st.button("Go on", icon=":material/play_arrow:", key="here.go", on_click=shop.go_on, args=(who,))
+            st.button(
+                "Continue", icon=":material/play_arrow:", key="here.go", on_click=shop.go_on, args=(who,)
+            )
         else:
             st.button("Pause", icon=":material/pause:", key="here.pause", on_click=shop.pause, args=(who,))
         st.button("Stop", icon=":material/stop:", key="here.stop", on_click=shop.stop, args=(who,))

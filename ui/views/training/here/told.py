@@ -55,10 +55,10 @@ def exact(curves: Curves) -> str:
 def written(run: Run, look: Look) -> str:
     """What the checkpoint makes of the pair on the screen."""
     pair = run.asked.shown
-    read = f"After step {look.step:,}, it reads “{plain(pair.source)}”, which is not in its training"
-    start = f"{read}, and writes "
+    read = f"After step {look.step:,}, the model reads “{plain(pair.source)}”"
+    start = f"{read}, which is not in its training data, and writes "
     if not look.written:
-        return f"{start}nothing; right would be “{plain(pair.target)}”."
+        return f"{start}nothing; the right output is “{plain(pair.target)}”."
     right = look.written == pair.target
-    verdict = "which is right." if right else f"but right would be “{plain(pair.target)}”."
+    verdict = "which is right." if right else f"but the right output is “{plain(pair.target)}”."
     return f"{start}“{plain(look.written)}”, {verdict}"

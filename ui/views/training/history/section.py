@@ -17,9 +17,10 @@ from ui.views.training import drawn
 from ui.views.training.history import told
 
 _SEEING = (
-    "Grey: single steps, which differ because their batches do. Purple: their mean over the steps around. "
-    "The training loss counts label smoothing and dropout, the validation loss neither, so it lies lower. "
-    "The average is a running mean of the weights. The norm of the gradient is measured before clipping."
+    "Grey: single steps, which differ because their batches do. Purple: their mean over neighbouring steps. "
+    "The training loss includes label smoothing and dropout; the validation loss includes neither, so it is "
+    "lower. The average is a running mean of the weights. The norm of the gradient is measured before "
+    "clipping."
 )
 _NONE = "This model comes without a log of its training, so there is no history to draw."
 
@@ -45,7 +46,7 @@ def show(opened: Opened, _now: State) -> None:
 def parts(found: History) -> list[Panel]:
     """The panels of a history; what the run did not measure has none."""
     steps, of = found.training["step"], found.training
-    smoothed = "mean of the steps around"
+    smoothed = "mean over neighbouring steps"
     losses = [
         Curve("single steps", steps, of["loss"], FAINT, width=1),
         Curve(smoothed, steps, of["smoothed_loss"], style.POSITIVE),

@@ -41,9 +41,9 @@ def _scale(opened: Opened) -> do.Intervention:
 SORTS = (
     Sort(
         "switch off a head",
-        "Zero takes its output away. The mean keeps what it gives to any sentence and takes away what it "
-        "says about this one.",
+        "Zero removes the head's output. The mean keeps what the head gives for any sentence and removes "
+        "what it says about this one.",
         _switch_off,
     ),
-    Sort("scale a head", "The head's output is multiplied: 0 switches it off, −1 turns it round.", _scale),
+    Sort("scale a head", "The head's output is multiplied: 0 switches it off, −1 reverses it.", _scale),
 )

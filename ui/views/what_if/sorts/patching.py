@@ -106,7 +106,7 @@ def _aligned(way: str, tokens: list[tuple[str, ...]], pairs: list[tuple[int, int
         raise InterventionError(
             {
                 SHARED: "The two sentences share no word.",
-                OTHERS: "No word of one stands in the place of another.",
+                OTHERS: "No word of one sentence stands where the other has a different word.",
             }[way]
         )
     return found
