@@ -316,23 +316,26 @@ class View {
     this.moveTo(position);
   }
 
-  // Sends after the paint: the server's answer must not delay the picture, and quick steps become one message.
+  // Sends after the paint: the server's answer must not delay the picture, and quick steps become one message. A move
+  // waits while the answer to the one before is on its way: if two runs of the server follow each other closely,
+  // Streamlit takes the view off the page for a moment, and keys are lost.
   tellSoon() {
     clearTimeout(this.telling);
-    this.telling = setTimeout(() => this.guard(() => this.tell()), TELL_AFTER);
+    this.telling = setTimeout(() => this.guard(() => this.repeating ?? this.tell()), TELL_AFTER);
   }
 
   // Drops a move that was not sent yet, and stops repeating messages.
   forget() {
     clearTimeout(this.telling);
     clearTimeout(this.repeating);
-    this.telling = null;
+    Object.assign(this, { telling: null, repeating: null });
   }
 
-  // The server has heard the last message.
+  // The server has heard the last message; a move that waited for this is sent.
   heard() {
     clearTimeout(this.repeating);
-    this.patience = HEARD_WITHIN;
+    Object.assign(this, { repeating: null, patience: HEARD_WITHIN });
+    if (this.telling) this.tellSoon();
   }
 
   // A message may get lost on the way to the callback, so an unanswered one is repeated, at ever longer intervals.

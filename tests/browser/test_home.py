@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -130,6 +131,44 @@ def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Vis
     visitor.until("location.search.includes('step=2')")
     assert len(lost) == 1
     assert visitor.count() == "step 2 of 5"
+
+
+def test_a_move_waits_for_the_answer_to_the_one_before(newcomer: Callable[..., Visitor]) -> None:
+    # A page keeps a route of its socket, so no other test may use this one.
+    visitor, seen, answers, hold = newcomer(viewport=VIEWPORT), [], [], threading.Event()
+
+    def pass_on(route: Any) -> None:
+        server = route.connect_to_server()
+
+        def send(message: bytes) -> None:
+            seen.append("move")
+            server.send(message)
+
+        def answer(message: bytes) -> None:
+            if hold.is_set():
+                answers.append(partial(route.send, message))
+            else:
+                seen.append("answer")
+                route.send(message)
+
+        route.on_message(send)
+        server.on_message(answer)
+
+    visitor.page.route_web_socket("**/_stcore/stream", pass_on)
+    visitor.open(**case_link("copy", step="1"))
+    visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
+    seen.clear()
+    hold.set()
+    for step in (2, 3):
+        visitor.page.get_by_label("One forward").click()
+        assert visitor.count() == f"step {step} of 5"
+        visitor.page.evaluate("new Promise((done) => setTimeout(done, 300))")
+    assert seen == ["move"]
+    hold.clear()
+    for held in answers:
+        held()
+    visitor.until("location.search.includes('step=3')")
+    assert seen.count("move") == 2
 
 
 def test_a_click_on_a_candidate_goes_on_with_it_and_back_undoes_it(visitor: Visitor) -> None:
