@@ -73,7 +73,7 @@ def _quick_pages() -> Iterator[None]:
 
 
 def _waited(asks: Callable[..., None], runner: Any, timeout: float) -> None:
-    """Waits until the page has run; then there is one question left to ask."""
+    """Waits until the page has run, so that ``asks`` needs to look only once."""
     runner._script_thread.join(timeout)
     asks(runner, timeout)
 
@@ -121,7 +121,7 @@ def server(original: Path) -> Iterator[HubServer]:
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that the client wanted to wait; it does not."""
+    """The seconds that the client asks to sleep; it does not sleep."""
     wanted: list[float] = []
     monkeypatch.setattr(time, "sleep", wanted.append)
     return wanted

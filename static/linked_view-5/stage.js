@@ -5,7 +5,7 @@ import { place } from "./dom.js";
 import { FONTS, spread } from "./fit.js";
 
 // Px: between cells; titles and colours over and under a picture; width of the longest title with its controls; least
-// width and height of the bars with all about them; what lies under the view. In large type, all of them are larger.
+// width and height of the bars with everything around them; what lies under the view. In large type, all are larger.
 const USUAL = { gap: 18, around: 70, head: 204, least: [180, 216], below: 74 };
 const LARGE = { gap: 26, around: 100, head: 300, least: [280, 320], below: 20 };
 const LARGER = 1.5;

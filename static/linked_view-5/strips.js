@@ -62,7 +62,7 @@ export class Strips {
     }
   }
 
-  // Marks the tokens under the pointer: one span in each strip, or none. Any of its tokens marks a chip of several.
+  // Marks the tokens under the pointer: one span in each strip, or none. Any token of a chip marks the whole chip.
   hover(spans) {
     for (const side of this.view.spec.strips) {
       const chips = this.chips[side];

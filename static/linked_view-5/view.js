@@ -29,7 +29,7 @@ const LABEL =
 const NO_PLOTLY =
   "The maps could not be drawn, because plotly.js is missing. " +
   "The strips and the cursor still work; reload the page to try again.";
-const FAILED = "A part of this view could not be drawn. Reload the page; the address keeps where you were.";
+const FAILED = "A part of this view could not be drawn. Reload the page; the address keeps your place.";
 const CLASSES = {
   map: MapCell,
   lines: LinesCell,

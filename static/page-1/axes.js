@@ -86,7 +86,7 @@ function makeSquare(x, y) {
   [x.length, y.length] = spans.map((span) => unit * span);
 }
 
-// All axes of a figure by their names, `x`, `y`, `x2` …; `all` holds them together, and `said` what they depend on.
+// All axes of a figure by their names, `x`, `y`, `x2` …; `all` is a table of them, and `said` changes if they do.
 export function axesOf(traces, layout) {
   const all = {};
   for (const [key, axis] of Object.entries(layout)) {

@@ -6,7 +6,7 @@ const INLINE = /\\(.)|\*\*((?:\\.|[^*\\])+)\*\*|\*((?:\\.|[^*\\])+)\*/gs;
 const TAG = /<(\/?)(b|i|sub|sup|br)>/g;
 const SIGNS = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&#35;": "#" };
 
-// Nodes for Markdown with **bold**, *emphasis* and a backslash before a sign that means itself.
+// Nodes for Markdown with **bold**, *emphasis* and a backslash before a character to be taken literally.
 export function inline(text) {
   const nodes = [];
   let at = 0;

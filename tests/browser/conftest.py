@@ -71,7 +71,7 @@ class Visitor:
         dialog.dismiss()  # type: ignore[attr-defined]
 
     def leave(self) -> None:
-        """Leaves the page empty and as it was, for the next visitor."""
+        """Empties the page and restores its settings, for the next visitor."""
         page = self.page
         page.unroute_all()  # type: ignore[attr-defined]
         page.context.set_offline(False)  # type: ignore[attr-defined]

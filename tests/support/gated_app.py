@@ -19,7 +19,7 @@ from typing import Any
 HELD = "nine nine nine"
 """How a text begins that is held; no other test uses it."""
 SLOW_TOKENS, PACE = 20, 0.1
-"""So many tokens wait for the gate so many seconds each."""
+"""Number of tokens that wait at the gate, and the most seconds that each waits."""
 PATIENCE = 90.0
 SAMPLE = 40
 

@@ -5,4 +5,4 @@ from __future__ import annotations
 import shutil
 
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-"""The path of the browser, None if there is none. The shell without windows works less for a page."""
+"""The path of the browser, None if there is none. The headless shell does less work for a page."""

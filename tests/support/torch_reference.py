@@ -32,7 +32,7 @@ def copy_layer(own: EncoderLayer | DecoderLayer, reference: nn.Module) -> None:
 
 
 def as_nn_transformer(model: Transformer) -> nn.Transformer:
-    """torch's stacks with our weights; nn.Transformer ends both with a LayerNorm, which post-norm has not."""
+    """torch's stacks with our weights; nn.Transformer ends both with a LayerNorm, which post-norm lacks."""
     config = model.config
     reference = nn.Transformer(
         config.d_model,

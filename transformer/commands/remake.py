@@ -1,4 +1,4 @@
-"""`python -m transformer remake`: measures a model again, and makes every file anew that speaks of it.
+"""`python -m transformer remake`: measures a model again and rewrites every file that describes it.
 
 Each part is a command of its own, run with the paths that the project uses, so a file says how it was made.
 """
@@ -53,7 +53,7 @@ class Part:
 
 def add_command(commands: Any) -> None:
     """Declares the command on an argparse sub-parser collection."""
-    text = "measure a model again and make every file anew that speaks of it"
+    text = "measure a model again and rewrite every file that describes it"
     parser: argparse.ArgumentParser = commands.add_parser("remake", help=text, description=text)
     parser.add_argument("--model", required=True, type=Path, metavar="DIR", help="model directory")
     scores.add_folders(parser)
@@ -65,7 +65,7 @@ def add_command(commands: Any) -> None:
 
 
 def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]:
-    """Everything that speaks of a model, in the order in which it is made."""
+    """Everything that describes a model, in the order in which it is made."""
     tatoeba, news = corpora / "tatoeba-en-de", "news.en-de.tsv.gz"
     valid, test, train = (tatoeba / f"{name}.tsv.gz" for name in ("valid", "test", "train"))
     europarl, own = corpora / scores.GOLD["Europarl"], sample / scores.OWN_GOLD_FILE

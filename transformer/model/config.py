@@ -294,7 +294,7 @@ SCORE_RULES: dict[Score, ScoreName] = {
     "dot": "dot",
     "local": "dot",
 }
-"""What is left of each once states and memory are projected."""
+"""The rule that is left of each score once states and memory are projected."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -189,7 +189,7 @@ def language_model_card(
         f"vocabulary of {config.vocab_size:,} pieces, "
         f"embeddings tied with the output. {count_parameters(model):,} parameters, weights in float16.\n\n"
         f"Training texts:\n\n{data}\n\nCommand:\n\n```sh\n{command}\n```\n\n"
-        "Scores: run `python -m transformer perplexity --model DIR --text FILE` and write them here. "
+        "Scores: run `python -m transformer perplexity --model DIR --data FILE` and write them here. "
         "No licence has been chosen for the weights yet; it depends on the data.\n"
     )
 

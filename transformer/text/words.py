@@ -70,7 +70,7 @@ def byte_of(piece: str) -> int | None:
 
 
 def readable(piece: str) -> str:
-    """One piece without its `▁`; a lone space is `␣`, a lone byte is its character or such as `0xE2`."""
+    """One piece without its `▁`; a lone space is `␣`, a lone byte its character or its code, as `0xE2`."""
     byte = byte_of(piece)
     if byte is None:
         return piece if is_special(piece) else piece.replace(SPACE, " ").strip() or VISIBLE_SPACE

@@ -174,7 +174,7 @@ def textbook_norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
 
 
 def _present(there: bool) -> Tensor | None:
-    """Stands for something that is there, or not."""
+    """A tensor if something is there, else None, so that presence can be compared."""
     return torch.zeros(1) if there else None
 
 

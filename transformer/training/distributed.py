@@ -34,7 +34,7 @@ class JobError(ConnectionError):
 
 @dataclass(frozen=True)
 class Workers:
-    """One process that works alone, and what a process of a group does in another way.
+    """One process that works alone; `Group` does the same work as one of several processes.
 
     Attributes:
         rank: Number of this process, from 0; process 0 writes the files.

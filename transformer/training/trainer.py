@@ -41,7 +41,7 @@ class TrainingStep:
         flops: Operations of the matrix products of all processes, see `cost.step_flops`.
         valid_loss: Cross-entropy per token on the validation pairs, if this step measured it.
         valid_loss_average: The same for the averaged weights.
-        bleu: BLEU of those weights of the two that have the lower loss, if this step measured it.
+        bleu: BLEU of the weights or of their average, whichever has the lower loss, if this step measured it.
         bleu_sentences: On how many validation sentences.
         exact: Share of these that greedy search writes exactly as their reference.
     """

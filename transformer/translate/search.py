@@ -35,7 +35,7 @@ class Search:
         if sample is not None and beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         if sample is not None and tree:
-            raise ValueError("Sampling searches no tree; use tree=True without a sample.")
+            raise ValueError("Sampling builds no tree; leave out tree=True or the sample.")
         self.beam_size, self.sample, self.rules, self._keeps = beam_size, sample, rules, tree
         self._watchers: tuple[Growing, ...] = ()
 

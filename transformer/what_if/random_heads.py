@@ -22,7 +22,7 @@ from transformer.translate.translator import Translator
 
 Doubles = NDArray[np.float64]
 COUNT = 20
-"""Controls that are drawn if there are more."""
+"""Most controls: if there are more, this many are drawn."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""`python -m transformer pretraining`: what an encoder gains that began as a language model."""
+"""`python -m transformer pretraining`: what an encoder gains from beginning as a language model."""
 
 from __future__ import annotations
 

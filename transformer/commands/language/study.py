@@ -67,7 +67,7 @@ def add_command(commands: Any) -> None:
         type=int,
         default=words.LEAST,
         metavar="N",
-        help="occurrences that a word of the map needs (default: %(default)s)",
+        help="how often a word must occur to be on the map (default: %(default)s)",
     )
     parser.add_argument(
         "--only", nargs="+", choices=list(PARTS), help="measure these again and keep the rest of the file"

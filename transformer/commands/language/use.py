@@ -46,7 +46,7 @@ def _add_generate(commands: Any) -> None:
     parser.add_argument("--sample", action="store_true", help="draw each token instead of taking the best")
     parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="with --sample")
     parser.add_argument("--top-k", type=int, metavar="K", help="with --sample: from the K best tokens")
-    parser.add_argument("--top-p", type=float, metavar="P", help="with --sample: from the best of mass P")
+    parser.add_argument("--top-p", type=float, metavar="P", help="with --sample: from the best, up to mass P")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="with --sample")
     parser.set_defaults(run=generate)
 

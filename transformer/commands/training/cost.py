@@ -71,7 +71,7 @@ def _check(arguments: argparse.Namespace) -> None:
         if min(numbers) < 1:
             raise ValueError(f"{name} needs numbers of at least 1.")
     if wrong := [width for width in arguments.widths if width % (2 * HEADS)]:
-        raise ValueError(f"--widths {wrong[0]} is no multiple of {2 * HEADS}.")
+        raise ValueError(f"--widths {wrong[0]} is not a multiple of {2 * HEADS}.")
 
 
 def _measured(arguments: argparse.Namespace) -> Json:

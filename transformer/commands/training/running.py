@@ -90,7 +90,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, sizes: Sizes) -> None:
     parser.add_argument(
         "--obey-input",
         action="store_true",
-        help="obey lines on standard input (pause, go on, stop), and stop when it ends",
+        help="obey the lines pause, go on and stop on standard input; stop when that input ends",
     )
     parser.add_argument(
         "--snapshots",

@@ -1,6 +1,6 @@
 """Interventions at work: an observer that answers the model with changed values.
 
-``Changes`` belongs to one pass over one request. It holds no state, so a pass can be repeated with another.
+``Changes`` belongs to one pass over one request. It holds no state, so a new one can repeat the pass.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def _translator(found: Checkpoint, title: str, step: int) -> Translator:
 
 
 def hashes(directory: Path) -> dict[str, str]:
-    """The first digits of each snapshot's SHA-256, by its step: they say what statistics were measured on."""
+    """The first digits of each snapshot's SHA-256, by step: they say which weights were measured."""
     return {
         str(step): hashlib.sha256(snapshot_file(directory, step).read_bytes()).hexdigest()[:16]
         for step in snapshot_steps(directory)

@@ -48,4 +48,4 @@ LAYERS = {
 }
 """The rows of Table 1, by the names that `cost.json` uses."""
 WRITTEN = "written"
-"""Self-attention once more, with its n × n weights in memory instead of fused; measured besides."""
+"""Self-attention once more, with its n × n weights in memory instead of fused; measured as well."""

@@ -58,9 +58,9 @@ class AgreementPair:
 
     @property
     def subject(self) -> str:
-        """The noun with which the word agrees in which the sentences differ.
+        """The noun with which the differing word agrees.
 
-        It stands right before that word inside a relative clause, and after the article at the start else.
+        Inside a relative clause, it stands right before that word; otherwise it follows the first article.
         """
         words = self.right.split()
         differ = [one != other for one, other in zip(words, self.wrong.split(), strict=False)]

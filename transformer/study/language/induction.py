@@ -65,7 +65,7 @@ class Repeated:
         """
         if copies < 2 or not 2 <= length <= len(set(pieces)):
             raise ValueError(
-                f"{length} different pieces of {len(set(pieces))}, {copies} times, are no repetition."
+                f"Give at least 2 copies, of 2 to {len(set(pieces))} pieces each; not {copies} of {length}."
             )
         random = np.random.default_rng(seed)
         rows = [random.choice(sorted(set(pieces)), length, replace=False) for _ in range(count)]

@@ -1,7 +1,7 @@
 """Perplexity per word and per piece, with bootstrap intervals over sentences.
 
-Perplexity per word is exp(−Σ ln p(sentence) / (words + sentences)). Words are what white space parts in the
-raw text; each sentence has one end more, which is predicted too. So models with different pieces can be
+Perplexity per word is exp(−Σ ln p(sentence) / (words + sentences)). White space separates the words of the
+raw text; each sentence also has an end, which is predicted too. So models with different pieces can be
 compared. p(sentence) is the probability of the one way in which the vocabulary splits the sentence; the other
 ways would add to it, so the figure is an upper bound. Perplexity per piece divides by pieces + sentences.
 """

@@ -52,7 +52,7 @@ VARIANTS = (
     Variant("post", layer_norm=False),
     Variant("post", residual=False, layer_norm=False),
 )
-"""All that differ: without LayerNorm, it does not matter where it would stand."""
+"""All variants that differ: without LayerNorm, its place makes no difference."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _of_variant(batch: Batch, vocab_size: int, depth: int, variant: Variant) -> 
 
 
 def of_model(model: EncoderDecoder, batch: Batch) -> Gradients:
-    """The gradients of a model that others may use at the same time: of a copy of it."""
+    """The gradients of a copy of a model, since others may use the model at the same time."""
     return gradients(copy.deepcopy(model).eval().requires_grad_(True), batch)
 
 

@@ -134,7 +134,7 @@ def _short(value: Any) -> Any:
 def write_history(directory: Path, log: Path, command: str, date: str) -> History:
     """Writes `history.json` beside the model that a run made.
 
-    Steps after that of the weights are left out: another model came of them.
+    Leaves out the steps after that of the weights, which do not belong to this model.
 
     Args:
         directory: The model.

@@ -1,4 +1,4 @@
-"""Lets the program that began a run hold it, let it go on and end it, and ends it with that program."""
+"""Lets the program that started a run pause, continue and end it; the run ends when that program ends."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import suppress
 
 STANDARD_INPUT = 0
 PAUSE, GO_ON, STOP = b"pause", b"go on", b"stop"
-"""The lines that are understood."""
+"""The lines that a run obeys."""
 _LOOK = 0.2
-"""Seconds after which a run that is held looks whether it was stopped by a signal."""
+"""Seconds between two checks of a paused run for a signal that stops it."""
 
 
 class Leash:

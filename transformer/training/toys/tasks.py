@@ -92,7 +92,7 @@ def toy_data(name: str, length: int = LENGTH, seed: int = 1) -> ToyData:
         ValueError: There is no such task, or the length is out of bounds.
     """
     if name not in TOYS:
-        raise ValueError(f"{name!r:.40} is no toy task; choose {', '.join(TOYS)}.")
+        raise ValueError(f"{name!r:.40} is not a toy task; choose {', '.join(TOYS)}.")
     if not LENGTHS[0] <= length <= LENGTHS[1]:
         raise ValueError(f"The length of a toy task is {length}; choose {LENGTHS[0]} to {LENGTHS[1]}.")
     toy, chance = TOYS[name], random.Random(f"{name}/{length}/{seed}")

@@ -97,7 +97,7 @@ EXPERIMENTS = (
         variants=lambda on: {
             "mean": tuple(do.ablate("cross", layer, head, by="mean") for layer, head in on.aligner)
         },
-        not_proved="A translation that stays does not show that this head did nothing: others can do the "
+        not_proved="An unchanged translation does not show that this head did nothing: others can do the "
         "same work. Backup heads measures this.",
     ),
     Experiment(
@@ -126,7 +126,7 @@ EXPERIMENTS = (
         text=BITES,
         variants=lambda on: {side: (do.no_positions(side),) for side in ("encoder", "decoder")},
         not_proved="The causal mask still tells the decoder how many words it has written. And a model "
-        "trained without positions learns to do with less: see Positions.",
+        "trained without positions learns to make do with less: see Positions.",
     ),
     Experiment(
         name="gender",
@@ -155,7 +155,7 @@ EXPERIMENTS = (
             for by in ("zero", "mean")
         },
         not_proved="Neither is the only right way. Zero takes away what a head gives to every sentence; the "
-        "mean leaves that in place, and is foreign to this one.",
+        "mean leaves that in place, but comes from other sentences.",
     ),
     Experiment(
         name="network",

@@ -105,5 +105,5 @@ def test_heads_are_ranked_by_their_scores():
 
 @pytest.mark.parametrize("sizes", [{"length": 9}, {"copies": 1}, {"length": 1}])
 def test_what_is_no_repetition_is_refused(sizes):
-    with pytest.raises(ValueError, match="are no repetition"):
+    with pytest.raises(ValueError, match="at least 2 copies"):
         Repeated.drawn(range(4, 10), BOS, **{"length": 3, **sizes})

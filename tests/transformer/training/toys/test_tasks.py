@@ -76,7 +76,11 @@ def test_every_month_is_one_piece_and_every_digit_too() -> None:
 
 @pytest.mark.parametrize(
     ("name", "length", "message"),
-    [("shuffle", 5, "no toy task; choose copy"), ("copy", 2, "choose 3 to 12"), ("copy", 13, "choose 3 to")],
+    [
+        ("shuffle", 5, "not a toy task; choose copy"),
+        ("copy", 2, "choose 3 to 12"),
+        ("copy", 13, "choose 3 to"),
+    ],
 )
 def test_a_task_that_does_not_exist_is_refused(name: str, length: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
