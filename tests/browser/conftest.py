@@ -74,7 +74,6 @@ class Visitor:
         """Empties the page and restores its settings, for the next visitor."""
         page = self.page
         page.unroute_all()  # type: ignore[attr-defined]
-        page.context.set_offline(False)  # type: ignore[attr-defined]
         page.evaluate("sessionStorage.clear(), localStorage.clear()")  # type: ignore[attr-defined]
         page.goto("about:blank")  # type: ignore[attr-defined]
         page.set_viewport_size(VIEWPORT)  # type: ignore[attr-defined]
@@ -323,7 +322,8 @@ def strangers() -> list[object]:
 def newcomer(app: str, chromium: object, strangers: list[object]) -> Iterator[Callable[..., Visitor]]:
     """Makes visitors, each with a profile of their own; any error in the page fails the test.
 
-    Profiles without options are used again by later tests, empty: a new one would first compile the app.
+    Profiles without options are used again by later tests, empty: a new one would first compile the app. Those
+    with an option serve one test; so a test that changes more than cookies and storage gives one.
     """
     taken, own = [], []
 

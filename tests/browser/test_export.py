@@ -39,7 +39,7 @@ def download(visitor: Visitor, box: object, label: str, path: Path) -> Path:
 def test_every_format_arrives_with_tokens_and_caption_inside(
     newcomer: Callable[..., Visitor], tmp_path: Path
 ) -> None:
-    visitor = newcomer()
+    visitor = newcomer(offline=False)  # goes offline at the end
     case = CASES["reverse"]
     visitor.open("cross_attention", **case_link("reverse", step="2", cross="1.1"))
     assert visitor.page.locator(".export-row").count() == 0

@@ -108,7 +108,6 @@ def test_thirty_quick_clicks_all_count(visitor: Visitor) -> None:
 
 
 def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Visitor]) -> None:
-    # A page keeps a route of its socket, so no other test may use this one.
     visitor, lost, lose = newcomer(viewport=VIEWPORT), [], threading.Event()
 
     def pass_on(route: Any) -> None:
@@ -123,7 +122,7 @@ def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Vis
         route.on_message(send)
         server.on_message(route.send)
 
-    visitor.page.route_web_socket("**/_stcore/stream", pass_on)
+    visitor.page.route_web_socket("**/_stcore/stream", pass_on)  # the page keeps it
     visitor.open(**case_link("copy", step="1"))
     visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
     lose.set()
@@ -134,7 +133,6 @@ def test_a_step_whose_message_was_lost_is_told_again(newcomer: Callable[..., Vis
 
 
 def test_a_move_waits_for_the_answer_to_the_one_before(newcomer: Callable[..., Visitor]) -> None:
-    # A page keeps a route of its socket, so no other test may use this one.
     visitor, seen, answers, hold = newcomer(viewport=VIEWPORT), [], [], threading.Event()
 
     def pass_on(route: Any) -> None:
@@ -154,7 +152,7 @@ def test_a_move_waits_for_the_answer_to_the_one_before(newcomer: Callable[..., V
         route.on_message(send)
         server.on_message(answer)
 
-    visitor.page.route_web_socket("**/_stcore/stream", pass_on)
+    visitor.page.route_web_socket("**/_stcore/stream", pass_on)  # the page keeps it
     visitor.open(**case_link("copy", step="1"))
     visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
     seen.clear()

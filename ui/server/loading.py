@@ -60,13 +60,13 @@ class Loading:
                 import_module(name)
             with suppress(Exception):
                 self._load()
-            keep()
+            _keep()
             self._done.set_result(None)
         except BaseException as error:
             self._done.set_exception(error)
 
 
-def keep() -> None:
+def _keep() -> None:
     """Keeps what is loaded by now out of garbage collection.
 
     Streamlit collects after every run of a page. Among all the objects of PyTorch, that takes longer than the
