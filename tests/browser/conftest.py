@@ -322,8 +322,8 @@ def strangers() -> list[object]:
 def newcomer(app: str, chromium: object, strangers: list[object]) -> Iterator[Callable[..., Visitor]]:
     """Makes visitors, each with a profile of their own; any error in the page fails the test.
 
-    Profiles without options are used again by later tests, empty: a new one would first compile the app. Those
-    with an option serve one test; so a test that changes more than cookies and storage gives one.
+    Profiles without options are used again by later tests, empty: a new one would first compile the app.
+    Those with an option serve one test; so a test that changes more than cookies and storage gives one.
     """
     taken, own = [], []
 

@@ -38,7 +38,7 @@ def sentence(found: Unfamiliar) -> str:
     """How the text differs from what the model knows best, with its numbers."""
     return (
         f"Unlike what this model knows best: {_reason(found)}. Expect mistakes: ✓ verified is about the "
-        "pictures, not of the translation."
+        "pictures, not the translation."
     )
 
 
