@@ -349,6 +349,11 @@ def _page(chromium: object, **options: object) -> object:
     return chromium.new_context(**{"viewport": VIEWPORT, **options}).new_page()  # type: ignore[attr-defined]
 
 
+def shared_page(profile: object) -> object:
+    """The page of the shared profile."""
+    return next(iter(profile.pages), None) or profile.new_page()  # type: ignore[attr-defined]
+
+
 @pytest.fixture
 def visitor(app: str, profile: object) -> Iterator[Visitor]:
     """One visitor in the page of the shared profile; any error in the page fails the test.
@@ -356,8 +361,7 @@ def visitor(app: str, profile: object) -> Iterator[Visitor]:
     All these tests share one page, one after the other: a new page would start a process of its own, which
     takes twice as long to show the app.
     """
-    page = next(iter(profile.pages), None) or profile.new_page()  # type: ignore[attr-defined]
-    visitor = Visitor(page, app)
+    visitor = Visitor(shared_page(profile), app)
     yield visitor
     visitor.leave()
     assert visitor.errors == []

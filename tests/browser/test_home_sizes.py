@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Visitor, case_link
+from .conftest import Visitor, case_link, shared_page
 
 WINDOWS = {"short": (1280, 720), "usual": (1400, 900), "large": (1920, 1080)}
 SENTENCES = {
@@ -52,14 +52,13 @@ FITS = """() => {
 
 
 @pytest.fixture(scope="module", params=SENTENCES)
-def page(request: pytest.FixtureRequest, app: str, chromium: Any) -> Iterator[Visitor]:
+def page(request: pytest.FixtureRequest, app: str, profile: Any) -> Iterator[Visitor]:
     """A page with a sentence, for one window after the other."""
-    context = chromium.new_context()
-    visitor = Visitor(context.new_page(), app)
+    visitor = Visitor(shared_page(profile), app)
     visitor.open(text=SENTENCES[request.param])
     visitor.until("document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'")
     yield visitor
-    context.close()
+    visitor.leave()
     assert visitor.errors == []
 
 
@@ -79,6 +78,18 @@ def places(visitor: Visitor, window: str) -> dict[str, Any]:
 
 def area(box: dict[str, float]) -> float:
     return (box["right"] - box["left"]) * (box["bottom"] - box["top"])
+
+
+def test_the_maps_make_room_for_what_appears_above_them(visitor: Visitor) -> None:
+    height = "document.querySelector('[data-plot=cross] .main-svg').getBoundingClientRect().height"
+    visitor.open(**case_link("copy"))
+    visitor.until(FITS)
+    before = visitor.page.evaluate(height)
+    visitor.page.add_style_tag(content=".headline { padding-bottom: 180px; }")
+    visitor.until(f"before => {height} < before - 60", before)
+    visitor.until(FITS)
+    visitor.page.add_style_tag(content=".headline { padding-bottom: 0 !important; }")
+    visitor.until(f"before => Math.abs({height} - before) < 2", before)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
@@ -117,15 +128,3 @@ def test_the_large_map_is_the_largest_and_the_window_is_full(page: Visitor, wind
     assert max(each["right"] for each in cells) >= grid["right"] - 2
     assert max(each["bottom"] for each in cells) >= height - 80
     assert sum(map(area, cells)) >= 0.75 * (grid["right"] - grid["left"]) * (height - 60 - grid["top"])
-
-
-def test_the_maps_make_room_for_what_appears_above_them(visitor: Visitor) -> None:
-    height = "document.querySelector('[data-plot=cross] .main-svg').getBoundingClientRect().height"
-    visitor.open(**case_link("copy"))
-    visitor.until(FITS)
-    before = visitor.page.evaluate(height)
-    visitor.page.add_style_tag(content=".headline { padding-bottom: 180px; }")
-    visitor.until(f"before => {height} < before - 60", before)
-    visitor.until(FITS)
-    visitor.page.add_style_tag(content=".headline { padding-bottom: 0 !important; }")
-    visitor.until(f"before => Math.abs({height} - before) < 2", before)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from ui.shell import menu
@@ -25,14 +28,31 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("page", "name"),
-    [*(("", name) for name in HOSTILE), *(("cross_attention", name) for name in ("attribute", "template"))],
-)
-def test_hostile_text_is_shown_and_never_runs(visitor: Visitor, page: str, name: str) -> None:
-    requests: list[str] = []
-    visitor.page.on("request", lambda request: requests.append(request.url))
-    visitor.open(page, model="random", text=HOSTILE[name], step="1", source="1")
+ADDRESSED = [
+    ("", "script"),
+    ("", "control"),
+    *(("cross_attention", name) for name in ("attribute", "template")),
+]
+"""Pages and the texts that their addresses hold."""
+SOURCE = "[...document.querySelectorAll('.lv-strip-source .lv-word')].map(e => e.textContent).join(' ')"
+
+
+@pytest.fixture
+def requests(visitor: Visitor) -> Iterator[list[str]]:
+    """The addresses that the page of the visitor asks for."""
+    asked: list[str] = []
+
+    def note(request: Any) -> None:
+        asked.append(request.url)
+
+    visitor.page.on("request", note)
+    yield asked
+    visitor.page.remove_listener("request", note)
+
+
+def harmless(visitor: Visitor, requests: list[str]) -> None:
+    """Looks under the pointer too: nothing ran, nothing was fetched, and every token is shown."""
+    visitor.page.mouse.move(5, 5)
     visitor.page.mouse.move(*visitor.centre("cross", 0, 0))
     visitor.page.wait_for_selector("[data-plot=cross] .hoverlayer .hovertext", timeout=PATIENCE)
     assert visitor.page.evaluate("window.hacked") is None
@@ -40,6 +60,26 @@ def test_hostile_text_is_shown_and_never_runs(visitor: Visitor, page: str, name:
     assert visitor.page.locator(".stException, .lv-problem:not([hidden])").count() == 0
     assert not [url for url in requests if url.startswith("http://example.invalid") or url.endswith("/x")]
     assert all(chip.strip() for chip in visitor.chips("source"))
+
+
+@pytest.mark.parametrize(("page", "name"), ADDRESSED)
+def test_hostile_text_in_an_address_is_shown_and_never_runs(
+    visitor: Visitor, requests: list[str], page: str, name: str
+) -> None:
+    visitor.open(page, model="random", text=HOSTILE[name], step="1", source="1")
+    harmless(visitor, requests)
+
+
+def test_hostile_text_that_is_typed_is_shown_and_never_runs(visitor: Visitor, requests: list[str]) -> None:
+    visitor.open(model="random", text="one", step="1", source="1")
+    box = visitor.page.get_by_label("Sentence to translate")
+    for text in HOSTILE.values():
+        before = visitor.page.evaluate(SOURCE)
+        box.fill(text)
+        box.press("Enter")
+        visitor.until(f"before => {SOURCE} !== before", before)
+        visitor.ready()
+        harmless(visitor, requests)
 
 
 @pytest.mark.parametrize("field", ["target", "batch"])

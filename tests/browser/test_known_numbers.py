@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from closed_form import CASES, KNOWN
+from closed_form import CASES, KNOWN, Case
 from inside_page import independent
 
 from transformer import load_view
@@ -49,20 +49,6 @@ def test_a_hover_text_says_the_weight_and_the_score_that_torch_computes(
         assert float(said[2].replace("−", "-")) == pytest.approx(score, abs=1e-2 + DRAWN)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_next_token_panel_shows_the_step_of_the_cursor(visitor: Visitor, name: str) -> None:
-    case = CASES[name]
-    visitor.open(**case_link(name, step="1"))
-    visitor.page.focus(".lv")
-    for step, token in enumerate(case.target_tokens):
-        assert visitor.page.locator(".lv-runner.lv-chosen .lv-name").all_inner_texts() == [word(token)]
-        assert visitor.page.locator(".lv-runner .lv-name").first.inner_text() == word(token)
-        reads = word(case.decoder_input_tokens[step])
-        assert f"after reading “{reads}”" in visitor.page.inner_text("[data-plot=next] .lv-about")
-        if step + 1 < len(case.target_tokens):
-            step_on(visitor, step + 1)
-
-
 def test_the_next_token_panel_shows_the_probabilities_that_the_model_computes(
     visitor: Visitor, translator: Translator
 ) -> None:
@@ -77,22 +63,37 @@ def test_the_next_token_panel_shows_the_probabilities_that_the_model_computes(
     np.testing.assert_allclose(said[:9], best[:9].tolist(), atol=1e-2 + DRAWN)
 
 
+def panel_tells(visitor: Visitor, case: Case, step: int) -> None:
+    """Looks at the panel of the next token."""
+    token, reads = word(case.target_tokens[step]), word(case.decoder_input_tokens[step])
+    assert visitor.page.locator(".lv-runner.lv-chosen .lv-name").all_inner_texts() == [token]
+    assert visitor.page.locator(".lv-runner .lv-name").first.inner_text() == token
+    assert f"after reading “{reads}”" in visitor.page.inner_text("[data-plot=next] .lv-about")
+
+
+def sentence_tells(visitor: Visitor, case: Case, step: int) -> None:
+    """Looks at the sentence beside the map of cross-attention."""
+    told = " ".join(visitor.page.inner_text(".lv-sentence").split())
+    found = re.match(r"Predicting “(.+)”, head 2 of layer 1 puts ([\d.]+) % of its weight on “(.+?)”\.", told)
+    assert found is not None, told
+    key = case.keys("cross", 1)[step]
+    assert found.group(1, 3) == (word(case.target_tokens[step]), word(case.source_tokens[key]))
+    assert float(found[2]) > 100 * KNOWN - 0.5
+
+
+TOLD = {"": (panel_tells, sentence_tells), "cross_attention": (sentence_tells,)}
+"""What the pages tell of the step of the cursor."""
+
+
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("page", ["", "cross_attention"])
-def test_the_sentence_beside_the_map_speaks_of_the_step_of_the_cursor(
-    visitor: Visitor, page: str, name: str
-) -> None:
+@pytest.mark.parametrize("page", TOLD)
+def test_panel_and_sentence_tell_the_step_of_the_cursor(visitor: Visitor, page: str, name: str) -> None:
     case = CASES[name]
     visitor.open(page, **case_link(name, step="1", cross="1.2"))
     visitor.page.focus(".lv")
-    for step, key in enumerate(case.keys("cross", 1)):
-        told = " ".join(visitor.page.inner_text(".lv-sentence").split())
-        found = re.match(
-            r"Predicting “(.+)”, head 2 of layer 1 puts ([\d.]+) % of its weight on “(.+?)”\.", told
-        )
-        assert found is not None, told
-        assert found.group(1, 3) == (word(case.target_tokens[step]), word(case.source_tokens[key]))
-        assert float(found[2]) > 100 * KNOWN - 0.5
+    for step in range(len(case.target_tokens)):
+        for tells in TOLD[page]:
+            tells(visitor, case, step)
         if step + 1 < len(case.target_tokens):
             step_on(visitor, step + 1)
 

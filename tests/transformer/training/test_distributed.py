@@ -27,16 +27,18 @@ ALIKE = [*SIZES, *STEPS, "--dropout", "0", "--batch-positions", "60", "--device"
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Three commands of two processes.
+class Together:
+    """Four commands of two processes.
 
     Attributes:
+        output: The run that the first one trained.
         scores: The command that scores a file.
         heads: The command that measures heads.
         found: The file that the latter wrote.
-        done: The job that ran both, and then a command with an error.
+        done: The job that ran these three, and then a command with an error.
     """
 
+    output: Path
     scores: list[str]
     heads: list[str]
     found: bytes
@@ -82,13 +84,27 @@ def assert_alike(one: Path, other: Path) -> None:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
 
 
-def test_two_processes_equal_one_that_accumulates_two_batches(
-    pairs: list[str], alone: Path, tmp_path: Path
-) -> None:
-    output = tmp_path / "run"
-    done = torchrun("-m", "transformer", *pairs, "--output", str(output), *ALIKE)
-    assert done.returncode == 0, done.stderr
-    assert_alike(output, alone)
+@pytest.fixture(scope="module")
+def together(pairs: list[str], alone: Path, tmp_path_factory: pytest.TempPathFactory) -> Together:
+    """What two processes train and measure, one command after the other; the last one has an error."""
+    folder = tmp_path_factory.mktemp("together")
+    output, gold, broken = folder / "run", folder / "gold.tsv", folder / "broken.tsv"
+    gold.write_text("one two\teins zwei\t0-0 1-1\n" * 3, encoding="utf-8")
+    broken.write_text("one\teins\t0-0\n" + f"{'one ' * 2000}\teins\t0-0\n", encoding="utf-8")
+    train = [*pairs, "--output", str(output), *ALIKE]
+    scores = ["evaluate", "--model", str(alone), "--data", pairs[-1], "--json"]
+    heads = ["heads", "--model", str(alone), "--data", pairs[-1], "--alignments", str(gold)]
+    align = ["align", "--model", str(alone), "--data", str(broken)]
+    done = torchrun(one_after_another.__file__, json.dumps([train, scores, heads, align]))
+    written = alone / HEADS_FILE
+    assert written.exists(), done.stderr
+    found = written.read_bytes()
+    written.unlink()
+    return Together(output, scores, heads, found, done)
+
+
+def test_two_processes_equal_one_that_accumulates_two_batches(together: Together, alone: Path) -> None:
+    assert_alike(together.output, alone)
 
 
 def test_a_job_whose_process_was_killed_is_repeated_from_its_last_checkpoint(
@@ -103,40 +119,22 @@ def test_a_job_whose_process_was_killed_is_repeated_from_its_last_checkpoint(
     assert_alike(output, alone)
 
 
-@pytest.fixture(scope="module")
-def measured(pairs: list[str], alone: Path, tmp_path_factory: pytest.TempPathFactory) -> Measured:
-    """What two processes measure, one command after the other; the last one has an error."""
-    folder = tmp_path_factory.mktemp("gold")
-    gold, broken = folder / "gold.tsv", folder / "broken.tsv"
-    gold.write_text("one two\teins zwei\t0-0 1-1\n" * 3, encoding="utf-8")
-    broken.write_text("one\teins\t0-0\n" + f"{'one ' * 2000}\teins\t0-0\n", encoding="utf-8")
-    scores = ["evaluate", "--model", str(alone), "--data", pairs[-1], "--json"]
-    heads = ["heads", "--model", str(alone), "--data", pairs[-1], "--alignments", str(gold)]
-    align = ["align", "--model", str(alone), "--data", str(broken)]
-    done = torchrun(one_after_another.__file__, json.dumps([scores, heads, align]))
-    written = alone / HEADS_FILE
-    assert written.exists(), done.stderr
-    found = written.read_bytes()
-    written.unlink()
-    return Measured(scores, heads, found, done)
-
-
 def test_two_processes_score_a_file_as_one_does(
-    measured: Measured, capfd: pytest.CaptureFixture[str]
+    together: Together, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(measured.scores) == 0
+    assert main(together.scores) == 0
     one = json.loads(capfd.readouterr().out)
-    (two,) = (json.loads(line) for line in measured.done.stdout.splitlines() if line.startswith("{"))
+    (two,) = (json.loads(line) for line in together.done.stdout.splitlines() if line.startswith("{"))
     assert one.keys() == two.keys()
     assert {name for name in one if one[name] != two[name]} <= {"tokens_per_second"}
 
 
-def test_two_processes_measure_heads_as_one_does(measured: Measured, alone: Path) -> None:
-    assert main(measured.heads) == 0
-    assert (alone / HEADS_FILE).read_bytes() == measured.found
+def test_two_processes_measure_heads_as_one_does(together: Together, alone: Path) -> None:
+    assert main(together.heads) == 0
+    assert (alone / HEADS_FILE).read_bytes() == together.found
 
 
-def test_an_error_of_one_process_ends_the_job_with_its_sentence(measured: Measured) -> None:
-    assert measured.done.returncode != 0
-    assert "shorten it to at most" in measured.done.stderr
-    assert 'Traceback (most recent call last):\n  File "/root' not in measured.done.stderr
+def test_an_error_of_one_process_ends_the_job_with_its_sentence(together: Together) -> None:
+    assert together.done.returncode != 0
+    assert "shorten it to at most" in together.done.stderr
+    assert 'Traceback (most recent call last):\n  File "/root' not in together.done.stderr
