@@ -149,7 +149,7 @@ def _summary(directory: Path, made: Sequence[str], seconds: float) -> str:
     told = f"Made {', '.join(made) or 'nothing'} of {directory} in {seconds:.0f} s."
     old = of_another_model(directory)
     if old:
-        told += f" Of another model, or without a mark of this one: {', '.join(old)}."
+        told += f" These files do not bear the hash of this model: {', '.join(old)}."
     return (
         f"{told} Still to do by hand: read the card, and take the screenshots of assets/screenshots again "
         "if the app opens this model first."

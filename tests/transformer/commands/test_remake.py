@@ -133,7 +133,7 @@ def test_files_of_another_model_are_named(
     (directory / "probes.json").write_text("{}", encoding="utf-8")
     assert of_another_model(directory) == ["heads.json", "probes.json", "README.md"]
     assert remake(tmp_path, directory, "--only", "first") == 0
-    assert "without a mark of this one: heads.json, probes.json, README.md" in capsys.readouterr().out
+    assert "do not bear the hash of this model: heads.json, probes.json, README.md" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
