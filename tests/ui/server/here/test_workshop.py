@@ -174,7 +174,7 @@ from pathlib import Path
 from ui.server.here.child import Child
 from ui.server.here.plan import Plan
 plan = Plan(task="copy", length=3, width=32, layers=1, steps=5000)
-child = Child(plan.arguments("run"), Path(sys.argv[1]), 10**8)
+child = Child(plan.arguments("run"), Path(sys.argv[1]), 10**8, nice=0)
 child.pause()
 print(child.pid, flush=True)
 sys.stdin.read()
