@@ -52,9 +52,7 @@ def requests(visitor: Visitor) -> Iterator[list[str]]:
 
 def harmless(visitor: Visitor, requests: list[str]) -> None:
     """Looks under the pointer too: nothing ran, nothing was fetched, and every token is shown."""
-    visitor.page.mouse.move(5, 5)
-    visitor.page.mouse.move(*visitor.centre("cross", 0, 0))
-    visitor.page.wait_for_selector("[data-plot=cross] .hoverlayer .hovertext", timeout=PATIENCE)
+    assert visitor.hover_text("cross", 0, 0)
     assert visitor.page.evaluate("window.hacked") is None
     assert visitor.page.locator(".lv script, .lv img, .lv a, .lv svg a").count() == 0
     assert visitor.page.locator(".stException, .lv-problem:not([hidden])").count() == 0
