@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     from transformer.commands.language import train as train_lm
     from transformer.commands.language import use as use_lm
     from transformer.commands.recurrent import compare, hard_attention
-    from transformer.commands.training import adam, birth, cost, history, links
+    from transformer.commands.training import adam, birth, cost, distil, history, links
 
     parser = _Parser(prog="python -m transformer", description=__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     reading = subparsers.add_parser("train-lm", help="train a causal language model on text")
     train_lm.add_arguments(reading)
     reading.set_defaults(run=train_lm.run)
+    distil.add_command(subparsers)
     use.add_commands(subparsers)
     attention.add_command(subparsers)
     heads.add_commands(subparsers)

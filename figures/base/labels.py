@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 WORD_START = "▁"
-SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})
+SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "∅"})
 CUT = 12
 ROOM = 6.5
 """Widest label of an axis, in multiples of its font size: a word of about twelve letters."""

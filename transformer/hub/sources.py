@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from transformer.families.firefox.model import is_firefox, load_firefox
 from transformer.families.marian.config import is_marian
 from transformer.families.marian.model import load_marian
 from transformer.hub.cache import hub_title, in_words_of, verify
@@ -61,6 +62,12 @@ def _found(name: str, revision: str | None) -> Path:
 
 
 def _read(directory: Path) -> Checkpoint:
-    checkpoint = load_marian(directory) if is_marian(directory) else load_checkpoint(directory)
+    checkpoint = _load(directory)
     check_heads(directory, checkpoint.heads, checkpoint.config)
     return checkpoint
+
+
+def _load(directory: Path) -> Checkpoint:
+    if is_firefox(directory):
+        return load_firefox(directory)
+    return load_marian(directory) if is_marian(directory) else load_checkpoint(directory)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -80,16 +80,40 @@ class FixedCache:
 Cache = GrowingCache | FixedCache
 
 
+class CellCache:
+    """The state of one recurrent layer: every update replaces it.
+
+    Attributes:
+        state: (batch, d_model) after the last position kept; None before the first.
+        length: Number of positions kept.
+    """
+
+    def __init__(self) -> None:
+        self.state: Tensor | None = None
+        self.length = 0
+
+    def advance(self, state: Tensor, steps: int) -> None:
+        """Keeps the state after some more positions."""
+        self.state, self.length = state, self.length + steps
+
+    def select(self, rows: Tensor) -> None:
+        """Keeps the given rows of the batch, (new batch,) indices, repeated or reordered."""
+        if self.state is not None:
+            self.state = self.state.index_select(0, rows)
+
+
 class KVCache:
     """The caches of all decoder layers for one request.
 
     Attributes:
-        decoder: One cache per layer for masked self-attention.
+        decoder: One cache per layer for masked self-attention, or for what stands in its place.
         cross: One cache per layer for cross-attention.
     """
 
-    def __init__(self, n_decoder_layers: int) -> None:
-        self.decoder = [GrowingCache() for _ in range(n_decoder_layers)]
+    def __init__(
+        self, n_decoder_layers: int, own: type[GrowingCache] | type[CellCache] = GrowingCache
+    ) -> None:
+        self.decoder: Sequence[GrowingCache | CellCache] = [own() for _ in range(n_decoder_layers)]
         self.cross = [FixedCache() for _ in range(n_decoder_layers)]
 
     @property
@@ -111,27 +135,19 @@ class KVCache:
                 fixed.select(rows)
 
 
-class StateCache:
+class StateCache(CellCache):
     """The state of a recurrent decoder for one request, and the keys and values of its attention.
 
     Attributes:
-        state: (batch, d_model) after the last position kept; None before the first.
         cross: Keys and values of cross-attention.
-        length: Number of positions kept.
     """
 
     def __init__(self) -> None:
-        self.state: Tensor | None = None
+        super().__init__()
         self.cross = FixedCache()
-        self.length = 0
-
-    def advance(self, state: Tensor, steps: int) -> None:
-        """Keeps the state after some more positions."""
-        self.state, self.length = state, self.length + steps
 
     def select(self, rows: Tensor, *, same_source: bool = False) -> None:
         """Keeps, repeats or reorders rows of the batch; see ``KVCache.select``."""
-        if self.state is not None:
-            self.state = self.state.index_select(0, rows)
+        super().select(rows)
         if not same_source:
             self.cross.select(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from transformer.model.sites import (
@@ -19,7 +19,8 @@ from transformer.model.sites import (
 
 Norm = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "silu"]
-SineLayout = Literal["interleaved", "halves"]
+DecoderUnit = Literal["self_attention", "ssru"]
+SineLayout = Literal["interleaved", "halves", "inclusive"]
 
 ENCODINGS = ("none", "sinusoidal", "learned", "shaw", "t5", "rotary", "alibi")
 """Names of the positional encodings, in the order of ``transformer.model.encodings.positions.REGISTRY``."""
@@ -53,12 +54,14 @@ class ModelConfig:
         activation: Non-linearity of the feed-forward network; the paper's is "relu".
         positions: Name of a positional encoding, one of ``ENCODINGS``.
         sine_layout: Order of the numbers in sinusoidal positions. "interleaved": alternating sines and
-            cosines, as in the paper; "halves": all sines, then all cosines.
+            cosines, as in the paper; "halves": all sines, then all cosines; "inclusive": the same, but the
+            last wavelength is exactly 2π · 10000, as in tensor2tensor.
         scaled_embeddings: Token embeddings are multiplied by sqrt(d_model) (section 3.4).
         output_bias: A learned bias is added to the logits.
         max_positions: Longest sequence that has positions, in tokens.
-        pad_id: Id of the padding token.
-        bos_id: Id of the token that the decoder starts with.
+        pad_id: Id of the padding token. One past the last piece: padding is no piece.
+        bos_id: Id of the token that the decoder starts with. One past the last piece: it starts with no
+            token, whose embedding is zero.
         eos_id: Id of the token that ends a sentence.
         unk_id: Id of the unknown piece.
         trained_length: Longest sequence seen in training, in tokens; None if unknown.
@@ -89,10 +92,11 @@ class ModelConfig:
         for name, limit in LIMITS.items():
             if hasattr(self, name):
                 _check_whole(name, getattr(self, name), 1, limit)
-        for name in ("pad_id", "eos_id", "unk_id"):
+        for name in ("eos_id", "unk_id"):
             _check_whole(name, getattr(self, name), 0, self.vocab_size - 1)
-        for name in ("bos_id", "eos_id"):
-            _check_whole(name, getattr(self, name), 0, self.n_target_pieces - 1)
+        _check_whole("eos_id", self.eos_id, 0, self.n_target_pieces - 1)
+        _check_whole("pad_id", self.pad_id, 0, self.vocab_size)
+        _check_whole("bos_id", self.bos_id, 0, self.n_target_pieces)
         if self.eos_id == self.pad_id:
             raise ValueError(f"eos_id and pad_id are both {self.eos_id}; the end of a text needs its own id.")
         if self.trained_length is not None:
@@ -133,6 +137,11 @@ class ModelConfig:
     def n_target_pieces(self) -> int:
         """Number of pieces that the decoder reads and writes."""
         return self.vocab_size
+
+    @property
+    def beyond_pieces(self) -> bool:
+        """Whether padding or the start is no piece but an id past the last one."""
+        return self.pad_id == self.vocab_size or self.bos_id == self.n_target_pieces
 
     @property
     def language_pieces(self) -> tuple[str, ...]:
@@ -191,6 +200,8 @@ class TransformerConfig(ModelConfig):
         n_decoder_layers: Layers of the decoder stack.
         tied_embeddings: The output projection is the target's embedding table (section 3.4).
         shared_embeddings: Source and target have one embedding table (section 3.4).
+        decoder_unit: What a decoder layer reads its own past with: masked self-attention, as in the paper, or
+            "ssru", a recurrent unit, which leaves the decoder without self-attention (Kim et al. 2019).
         target_vocab_size: Number of target pieces, if the target has its own vocabulary.
         languages: Pieces such as ``>>fra<<``, separated by blanks; one at the start of a source text names
             the target language.
@@ -203,6 +214,7 @@ class TransformerConfig(ModelConfig):
     n_decoder_layers: int = 6
     tied_embeddings: bool = True
     shared_embeddings: bool = True
+    decoder_unit: DecoderUnit = "self_attention"
     target_vocab_size: int | None = None
     languages: str = ""
 
@@ -215,6 +227,7 @@ class TransformerConfig(ModelConfig):
                 f"target_vocab_size ({self.target_vocab_size}) differs from vocab_size ({self.vocab_size}), "
                 "so source and target cannot share one embedding table."
             )
+        check_choice("decoder_unit", self.decoder_unit, get_args(DecoderUnit))
         if not isinstance(self.languages, str):
             raise ValueError(f"languages is {self.languages!r:.80}; it must be a text.")
 
@@ -237,14 +250,16 @@ class TransformerConfig(ModelConfig):
     @property
     def stacks(self) -> Mapping[Side, Stack]:
         """Encoder and decoder by side."""
-        stacks = paper_stacks(self.n_encoder_layers, self.n_decoder_layers)
-        return {stack.side: stack for stack in stacks}
+        encoder, decoder = paper_stacks(self.n_encoder_layers, self.n_decoder_layers)
+        if self.decoder_unit == "ssru":
+            decoder = replace(decoder, sublayers=("recurrence", *decoder.sublayers[1:]))
+        return {"encoder": encoder, "decoder": decoder}
 
     @property
     def sites(self) -> Mapping[AttentionKind, Site]:
-        """The three attentions by kind."""
+        """The three attentions by kind; without the decoder's own if it has a recurrent unit instead."""
         sites = paper_sites(self.n_encoder_layers, self.n_decoder_layers)
-        return {site.kind: site for site in sites}
+        return {site.kind: site for site in sites if site.name in self.stacks[site.query_side].sublayers}
 
 
 RELATIVE = ("none", "shaw", "t5", "rotary", "alibi")

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.cache import KVCache
+from transformer.model.cache import CellCache, GrowingCache, KVCache
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import PositionalEncoding, make_positions
 from transformer.model.masks import AttentionMask
 from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.model.ssru import Ssru
 from transformer.model.watching.observer import UNWATCHED, Norm, Observer, Passed
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
@@ -121,6 +122,7 @@ class EncoderLayer(nn.Module):
     ) -> Tensor:
         """(batch, length, d_model) → (batch, length, d_model)."""
         own = None if cache is None else cache.decoder[self.layer]
+        assert isinstance(own, GrowingCache | None)
 
         def attend(read: Tensor) -> Tensor:
             return self.self_attention(read, mask=mask, positions=positions, cache=own, observer=observer)
@@ -129,15 +131,14 @@ class EncoderLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward, observer, mask.first_query)
 
 
-class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention, then feed-forward (section 3.1, "Decoder")."""
+class CrossDecoderLayer(nn.Module):
+    """Cross-attention, then feed-forward; a subclass puts before them what reads the target so far."""
 
     def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
         residual = RESIDUALS[config.norm]
         self.layer = layer
-        self.self_attention = MultiHeadAttention(config, AttentionKind.DECODER, layer)
-        self.self_attention_residual = residual(config, Sublayer("decoder", layer, "self_attention"))
+        self.add_first(config, residual)
         self.cross_attention = MultiHeadAttention(config, AttentionKind.CROSS, layer)
         self.cross_attention_residual = residual(config, Sublayer("decoder", layer, "cross_attention"))
         self.feed_forward = FeedForward(config)
@@ -154,18 +155,83 @@ class DecoderLayer(nn.Module):
         observer: Observer = UNWATCHED,
     ) -> Tensor:
         """(batch, target, d_model) and memory (batch, source, d_model) → (batch, target, d_model)."""
-        own, cross = (None, None) if cache is None else (cache.decoder[self.layer], cache.cross[self.layer])
-
-        def attend(read: Tensor) -> Tensor:
-            return self.self_attention(read, mask=mask, positions=positions, cache=own, observer=observer)
+        cross = None if cache is None else cache.cross[self.layer]
 
         def attend_to_memory(read: Tensor) -> Tensor:
             return self.cross_attention(read, memory, mask=memory_mask, cache=cross, observer=observer)
 
         first = mask.first_query
-        x = self.self_attention_residual(x, attend, observer, first)
+        x = self.read_target(x, mask, positions, cache, observer)
         x = self.cross_attention_residual(x, attend_to_memory, observer, first)
         return self.feed_forward_residual(x, self.feed_forward, observer, first)
+
+    def add_first(self, config: ModelConfig, residual: type[Residual]) -> None:
+        """Adds the first sub-layer and its residual connection."""
+        raise NotImplementedError
+
+    def read_target(
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        positions: PositionalEncoding,
+        cache: KVCache | None,
+        observer: Observer,
+    ) -> Tensor:
+        """The stream (batch, target, d_model) after the first sub-layer."""
+        raise NotImplementedError
+
+
+class DecoderLayer(CrossDecoderLayer):
+    """Masked self-attention, cross-attention, then feed-forward (section 3.1, "Decoder")."""
+
+    def add_first(self, config: ModelConfig, residual: type[Residual]) -> None:
+        self.self_attention = MultiHeadAttention(config, AttentionKind.DECODER, self.layer)
+        self.self_attention_residual = residual(config, Sublayer("decoder", self.layer, "self_attention"))
+
+    def read_target(
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        positions: PositionalEncoding,
+        cache: KVCache | None,
+        observer: Observer,
+    ) -> Tensor:
+        own = None if cache is None else cache.decoder[self.layer]
+        assert isinstance(own, GrowingCache | None)
+
+        def attend(read: Tensor) -> Tensor:
+            return self.self_attention(read, mask=mask, positions=positions, cache=own, observer=observer)
+
+        return self.self_attention_residual(x, attend, observer, mask.first_query)
+
+
+class SsruDecoderLayer(CrossDecoderLayer):
+    """A recurrent unit, cross-attention, then feed-forward (Kim et al. 2019, section 3.1)."""
+
+    def add_first(self, config: ModelConfig, residual: type[Residual]) -> None:
+        self.recurrence = Ssru(config)
+        self.recurrence_residual = residual(config, Sublayer("decoder", self.layer, "recurrence"))
+
+    def read_target(
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        positions: PositionalEncoding,
+        cache: KVCache | None,
+        observer: Observer,
+    ) -> Tensor:
+        own = None if cache is None else cache.decoder[self.layer]
+        assert isinstance(own, CellCache | None)
+        return self.recurrence_residual(
+            x, lambda read: self.recurrence(read, own), observer, mask.first_query
+        )
+
+
+DECODER_LAYERS: dict[str, type[CrossDecoderLayer]] = {
+    "self_attention": DecoderLayer,
+    "recurrence": SsruDecoderLayer,
+}
+"""By the first sub-layer of a decoder stack."""
 
 
 class Encoder(nn.Module):
@@ -210,7 +276,8 @@ class Decoder(nn.Module):
         super().__init__()
         depth = config.stacks["decoder"].n_layers
         self.positions = make_positions(config, n_layers=depth, causal=True)
-        self.layers = nn.ModuleList(DecoderLayer(config, layer) for layer in range(depth))
+        of = DECODER_LAYERS[config.stacks["decoder"].sublayers[0]]
+        self.layers = nn.ModuleList(of(config, layer) for layer in range(depth))
         self.final_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
 
     @property

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from transformer.model.attention import Attention
 from transformer.model.config import ModelConfig
-from transformer.model.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, Residual
+from transformer.model.layers import CrossDecoderLayer, Decoder, Encoder, EncoderLayer, Residual
 from transformer.model.masks import padding_mask
 from transformer.model.packed import PackedLinear
 from transformer.model.sites import AttentionKind, Side, Sublayer
@@ -26,6 +26,20 @@ class Cache(Protocol):
 
     def select(self, rows: Tensor, *, same_source: bool = False) -> None:
         """Keeps, repeats or reorders rows of the batch, as ``KVCache.select``."""
+
+
+class PieceTable(nn.Embedding):
+    """One vector for each piece; an id past the last piece is no piece, and has zeros."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(…) ids → (…, d_model)."""
+        beyond = ids >= self.num_embeddings
+        return super().forward(ids.masked_fill(beyond, 0)).masked_fill(beyond[..., None], 0.0)
+
+
+def piece_table(config: ModelConfig, pieces: int) -> nn.Embedding:
+    """The table of embeddings for some pieces (section 3.4)."""
+    return (PieceTable if config.beyond_pieces else nn.Embedding)(pieces, config.d_model)
 
 
 class Network(nn.Module):
@@ -91,10 +105,10 @@ class Network(nn.Module):
         assert isinstance(found, Encoder | Decoder)
         return found
 
-    def layer(self, side: Side, layer: int) -> EncoderLayer | DecoderLayer:
+    def layer(self, side: Side, layer: int) -> EncoderLayer | CrossDecoderLayer:
         """A layer of a stack, from 0."""
         found = self.stack(side).layers[layer]
-        assert isinstance(found, EncoderLayer | DecoderLayer)
+        assert isinstance(found, EncoderLayer | CrossDecoderLayer)
         return found
 
     def attention(self, kind: AttentionKind, layer: int) -> Attention:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from transformer.model.cache import KVCache
+from transformer.model.cache import CellCache, GrowingCache, KVCache
 from transformer.model.config import TransformerConfig
-from transformer.model.layers import Decoder, DecoderLayer, Encoder
+from transformer.model.layers import CrossDecoderLayer, Decoder, DecoderLayer, Encoder
 from transformer.model.masks import AttentionMask
-from transformer.model.network import Cache, EncoderDecoder
+from transformer.model.network import Cache, EncoderDecoder, piece_table
 from transformer.model.packed import PackedLinear, can_pack, check_bfloat16, joined, pack
 from transformer.model.sites import Side
 from transformer.model.watching.observer import UNWATCHED, Observer
@@ -29,9 +29,9 @@ class Transformer(EncoderDecoder):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.embedding = piece_table(config, config.vocab_size)
         self.target_embedding = (
-            None if config.shared_embeddings else nn.Embedding(config.n_target_pieces, config.d_model)
+            None if config.shared_embeddings else piece_table(config, config.n_target_pieces)
         )
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(config)
@@ -73,7 +73,8 @@ class Transformer(EncoderDecoder):
 
     def new_cache(self) -> KVCache:
         """An empty cache for one request."""
-        return KVCache(self.config.n_decoder_layers)
+        attends = "self_attention" in self.config.stacks["decoder"].sublayers
+        return KVCache(self.config.n_decoder_layers, GrowingCache if attends else CellCache)
 
     def through(
         self, entered: Mapping[Side, Tensor], observer: Observer, src_padding: Tensor | None = None
@@ -84,10 +85,11 @@ class Transformer(EncoderDecoder):
 
     def pack(self) -> None:
         for layer in self.decoder.layers:
-            assert isinstance(layer, DecoderLayer)
-            own = layer.self_attention
-            own.joined = joined(own.q_proj, own.k_proj, own.v_proj)
-            own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
+            assert isinstance(layer, CrossDecoderLayer)
+            if isinstance(layer, DecoderLayer):
+                own = layer.self_attention
+                own.joined = joined(own.q_proj, own.k_proj, own.v_proj)
+                own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
             pack(layer.cross_attention)
             pack(layer.feed_forward)
         super().pack()

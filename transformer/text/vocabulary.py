@@ -10,15 +10,30 @@ import io
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import sentencepiece
 
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
+NO_PIECE = "∅"
+"""Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start piece."""
 SPACE = "▁"
 N_SPECIAL_PIECES = 4
 N_BYTE_PIECES = 256
+
+
+class SpecialIds(NamedTuple):
+    """Ids of the pieces that no text contains; one past the last piece for a piece that does not exist."""
+
+    pad: int = PAD_ID
+    bos: int = BOS_ID
+    eos: int = EOS_ID
+    unk: int = UNK_ID
+
+
+SPECIAL_IDS = SpecialIds()
+"""Those of the vocabularies that this package trains."""
 
 
 class TokenizerError(ValueError):
@@ -58,8 +73,12 @@ class Vocabulary(Protocol):
 class Tokenizer:
     """Converts text to pieces and ids, and back.
 
-    Pieces keep sentencepiece's `▁` for a space. Ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>`. If a
-    sentence contains the text `<s>`, ordinary pieces spell it, never the special id.
+    Pieces keep sentencepiece's `▁` for a space. In vocabularies of this package, ids 0 to 3 are `<pad>`,
+    `<s>`, `</s>` and `<unk>`. If a sentence contains the text `<s>`, ordinary pieces spell it, never the
+    special id.
+
+    Attributes:
+        special: Ids of the special pieces.
     """
 
     def __init__(self, serialized: bytes) -> None:
@@ -69,7 +88,7 @@ class Tokenizer:
             serialized: The bytes of a sentencepiece model file.
 
         Raises:
-            TokenizerError: The bytes are not a sentencepiece model, or its special ids are not 0, 1, 2, 3.
+            TokenizerError: The bytes are not a sentencepiece model, or it has no `</s>` or no `<unk>`.
         """
         self._serialized = serialized
         try:
@@ -79,12 +98,11 @@ class Tokenizer:
             raise TokenizerError("The tokenizer file is damaged or is not a sentencepiece model.") from error
         if n_pieces == 0:
             raise TokenizerError("The tokenizer file is empty or is not a sentencepiece model.")
-        found = tuple(self._processor.IdToPiece(i) for i in range(N_SPECIAL_PIECES)) if n_pieces > 3 else ()
-        if found != (PAD, BOS, EOS, UNK):
-            raise TokenizerError(
-                f"The tokenizer's first pieces are {', '.join(found) or 'missing'}; "
-                f"this package needs {PAD}, {BOS}, {EOS}, {UNK} as ids 0 to 3."
-            )
+        asked = (self._processor.pad_id, self._processor.bos_id, self._processor.eos_id)
+        found = [id_() for id_ in (*asked, self._processor.unk_id)]
+        if min(found[2:]) < 0:
+            raise TokenizerError(f"The tokenizer has no {EOS} or no {UNK}, which this package needs.")
+        self.special = SpecialIds(*(n_pieces if id_ < 0 else id_ for id_ in found))
 
     @classmethod
     def train(cls, sentences: Iterable[str], vocab_size: int, at_most: bool = False) -> Tokenizer:
@@ -174,11 +192,13 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; special ids are left out."""
-        return str(self._processor.DecodeIds([int(i) for i in ids if int(i) not in (PAD_ID, BOS_ID, EOS_ID)]))
+        left_out = self.special[:3]
+        return str(self._processor.DecodeIds([int(i) for i in ids if int(i) not in left_out]))
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of ids, with `▁` and `</s>` kept."""
-        return tuple(self._processor.IdToPiece(int(i)) for i in ids)
+        size = self.vocab_size
+        return tuple(self._processor.IdToPiece(int(i)) if i < size else NO_PIECE for i in ids)
 
     def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The same as ``pieces``."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer.model.sites import Side
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from transformer.text.vocabulary import PAD_ID, SPECIAL_IDS, SpecialIds, Tokenizer
 from transformer.training.data import pad
 
 POOL_PAIRS = 200_000
@@ -21,7 +21,7 @@ POOL_PAIRS = 200_000
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences of similar length, ready for the model; padded with id 0.
+    """Sentences of similar length, ready for the model.
 
     Attributes:
         src_ids: Source ids, each row ending in `</s>` (batch, source).
@@ -29,16 +29,19 @@ class Batch:
         tgt_ids: Ids that the decoder should predict: the target and `</s>` (batch, target).
         links: Where the row that reads each token should look (batch, target, source): rows of sum 1, and
             rows of zeros for tokens without links; None if the pairs have no links.
+        pad_id: What the ids are padded with.
     """
 
     src_ids: Tensor
     tgt_input_ids: Tensor
     tgt_ids: Tensor
     links: Tensor | None = None
+    pad_id: int = PAD_ID
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""
-        return Batch(*(each.to(device, non_blocking=True) for each in self.tensors))
+        source, read, wanted, *links = (each.to(device, non_blocking=True) for each in self.tensors)
+        return Batch(source, read, wanted, links[0] if links else None, self.pad_id)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -69,7 +72,7 @@ class Batch:
     @property
     def predicted(self) -> int:
         """Number of target tokens, without padding."""
-        return int((self.tgt_ids != PAD_ID).sum())
+        return int((self.tgt_ids != self.pad_id).sum())
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,14 @@ class EncodedPairs:
         weights: How often each pair occurs in an epoch: 2 is twice, 0.35 in 35 of 100 epochs; None is once.
         links: Linked pieces of each pair, as target, source, target, source, …; empty for a pair whose links
             are not known. None if no pair has links.
+        special: Ids that stand around them in a batch.
     """
 
     source: list[array[int]]
     target: list[array[int]]
     weights: array[float] | None = None
     links: list[array[int]] | None = None
+    special: SpecialIds = SPECIAL_IDS
 
     def __len__(self) -> int:
         return len(self.source)
@@ -105,7 +110,8 @@ class EncodedPairs:
         kept = [i for i, (s, t) in both if max(len(s), len(t)) < max_tokens]
         weights = None if self.weights is None else array("f", (self.weights[i] for i in kept))
         links = None if self.links is None else [self.links[i] for i in kept]
-        return EncodedPairs([self.source[i] for i in kept], [self.target[i] for i in kept], weights, links)
+        source, target = ([side[i] for i in kept] for side in (self.source, self.target))
+        return replace(self, source=source, target=target, weights=weights, links=links)
 
     @property
     def items(self) -> str:
@@ -139,7 +145,8 @@ def encode_pairs(
 ) -> EncodedPairs:
     """Converts pairs to ids; `weights` has one number per pair, see `EncodedPairs`."""
     source, target = ([array("i", ids) for ids in tokenizer.encode_all(side)] for side in _sides(pairs))
-    return EncodedPairs(source, target, None if weights is None else array("f", weights))
+    kept = None if weights is None else array("f", weights)
+    return EncodedPairs(source, target, kept, special=tokenizer.special)
 
 
 def _sides(pairs: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
@@ -148,10 +155,11 @@ def _sides(pairs: Sequence[SentencePair]) -> tuple[list[str], list[str]]:
 
 def make_batch(data: EncodedPairs, rows: Sequence[int]) -> Batch:
     """The pairs with these indices as one padded batch."""
-    source = [[*data.source[row].tolist(), EOS_ID] for row in rows]
+    fill, bos, eos, _ = data.special
+    source = [[*data.source[row].tolist(), eos] for row in rows]
     target = [data.target[row].tolist() for row in rows]
-    inputs, wanted = [[BOS_ID, *ids] for ids in target], [[*ids, EOS_ID] for ids in target]
-    batch = Batch(pad(source, PAD_ID), pad(inputs, PAD_ID), pad(wanted, PAD_ID))
+    inputs, wanted = [[bos, *ids] for ids in target], [[*ids, eos] for ids in target]
+    batch = Batch(pad(source, fill), pad(inputs, fill), pad(wanted, fill), pad_id=fill)
     if data.links is None:
         return batch
     return replace(batch, links=_looks([data.links[row] for row in rows], batch))

@@ -24,7 +24,7 @@ class _ProjectedLoss(torch.autograd.Function):
     def forward(ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> Tensor:
         mean_weight = weight.float().mean(0)
         feature_grad = torch.empty_like(features)
-        weight_grad = torch.zeros_like(weight, dtype=torch.float32)
+        weight_grad = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
         loss = torch.zeros((), device=features.device)
         rows_at_once = ROWS_AT_ONCE[features.device.type == "cuda"]
         for start in range(0, features.shape[0], rows_at_once):
@@ -39,16 +39,20 @@ class _ProjectedLoss(torch.autograd.Function):
             loss += (log_total - (1 - smoothing) * gold - smoothing * (h.float() @ mean_weight)).sum()
             z = z.to(h.dtype)
             feature_grad[rows] = (z @ weight) / total - (1 - smoothing) * weight[y] - smoothing * mean_weight
-            _add_product(weight_grad, z.t(), (h / total).to(h.dtype))
-            weight_grad.index_add_(0, y, h.float(), alpha=smoothing - 1)
-        weight_grad -= smoothing / weight.shape[0] * features.float().sum(0)
-        ctx.save_for_backward(feature_grad, weight_grad.to(weight.dtype))
+            if weight_grad is not None:
+                _add_product(weight_grad, z.t(), (h / total).to(h.dtype))
+                weight_grad.index_add_(0, y, h.float(), alpha=smoothing - 1)
+        if weight_grad is not None:
+            weight_grad -= smoothing / weight.shape[0] * features.float().sum(0)
+            weight_grad = weight_grad.to(weight.dtype)
+        ctx.save_for_backward(feature_grad, weight_grad)
         return loss
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         feature_grad, weight_grad = ctx.saved_tensors
-        return feature_grad * gradients[0], weight_grad * gradients[0], None, None
+        weight_grad = None if weight_grad is None else weight_grad * gradients[0]
+        return feature_grad * gradients[0], weight_grad, None, None
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Protocol
 
 import torch
@@ -92,15 +93,24 @@ class Trainer:
         data: Training pairs or texts.
         options: Settings of the run.
         workers: This process among those that train the model; all hold the same weights.
+        rates: By name of a weight, a factor on its learning rate; 0 leaves it as it is, and
+            1 is that of a weight without a name.
 
     Attributes:
         used: Batches that all processes have used so far.
     """
 
     def __init__(
-        self, model: Network, data: Data, options: TrainingOptions, workers: Workers = ALONE
+        self,
+        model: Network,
+        data: Data,
+        options: TrainingOptions,
+        workers: Workers = ALONE,
+        rates: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        self.model = model.train().requires_grad_(True)
+        self.model = model.train()
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(rates.get(name, 1.0) > 0)
         self.options = options
         self.data = data
         self.workers = workers
@@ -109,7 +119,7 @@ class Trainer:
         self.dtype = product_type(options.precision, self.device)
         if self.device.type == "cpu":
             use_byte_dropout(model)
-        self.optimizer = _optimizer(model, options)
+        self.optimizer = _optimizer(model, options, rates)
         weights = model.state_dict()
         self.average = (
             {name: weights[name].detach().clone() for name in weights} if options.average_decay else {}
@@ -124,7 +134,7 @@ class Trainer:
         started = time.perf_counter()
         rate = learning_rate(self.options, self.step + 1, self.model.config.d_model)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["factor"]
         batches = [batch.to(self.device) for batch in self._next_batches()]
         config, world = self.model.config, self.workers.world
         counted = sum(batch.predicted for batch in batches)
@@ -274,15 +284,26 @@ def _random_name(device: str, rank: int) -> str:
     return f"random/{device}/{rank}" if rank else f"random/{device}"
 
 
-def _optimizer(model: Network, options: TrainingOptions) -> torch.optim.AdamW:
-    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
-    vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
+def _optimizer(model: Network, options: TrainingOptions, rates: Mapping[str, float]) -> torch.optim.AdamW:
+    """AdamW over the weights that learn, in groups of one factor; vectors do not decay."""
+    trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
     groups = [
-        {"params": matrices, "weight_decay": options.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
+        {
+            "params": [
+                each for name, each in trained.items() if _is(each, matrix) and rates.get(name, 1.0) == factor
+            ],
+            "weight_decay": options.weight_decay if matrix else 0.0,
+            "factor": factor,
+        }
+        for factor in sorted({rates.get(name, 1.0) for name in trained}, reverse=True)
+        for matrix in (True, False)
     ]
     betas = (options.beta1, options.beta2)
     return torch.optim.AdamW(groups, lr=options.learning_rate, betas=betas, eps=options.epsilon, fused=True)
+
+
+def _is(parameter: Tensor, matrix: bool) -> bool:
+    return (parameter.dim() > 1) == matrix
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

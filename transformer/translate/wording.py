@@ -7,7 +7,7 @@ from functools import cached_property
 
 from transformer.model.config import ModelConfig
 from transformer.model.interventions.base import InterventionError, Token
-from transformer.text.vocabulary import Vocabulary
+from transformer.text.vocabulary import NO_PIECE, Vocabulary
 
 MAX_SOURCE_TOKENS = 1024
 
@@ -71,7 +71,8 @@ class Wording:
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of target ids, ``▁`` kept."""
-        return tuple(self._pieces[token_id] for token_id in ids)
+        size = len(self._pieces)
+        return tuple(self._pieces[each] if each < size else NO_PIECE for each in ids)
 
     def text(self, ids: Iterable[int]) -> str:
         """The plain text of ids, without special tokens."""

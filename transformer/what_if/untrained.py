@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
 from transformer.model.config import ModelConfig
 from transformer.model.network import EncoderDecoder
-from transformer.model.seeded import seeded
 from transformer.storage.directory import NETWORKS
 from transformer.translate.translation import Translation
 from transformer.translate.translator import Translator
+
+_LOCK = threading.Lock()
+"""There is one global generator; one user at a time, so that a seed fixes what is drawn."""
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Sets the CPU's global random generator to a seed; afterwards it continues as if nothing had been drawn.
+
+    Threads that draw in such a context wait for one another.
+    """
+    with _LOCK, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 def fresh_model(config: ModelConfig, seed: int) -> EncoderDecoder:

@@ -67,7 +67,7 @@ def test_a_config_without_vocabulary_is_refused():
     [
         ({"target_vocab_size": 30}, "target_vocab_size"),
         ({"target_vocab_size": -1, "shared_embeddings": False}, "target_vocab_size"),
-        ({"target_vocab_size": 1, "shared_embeddings": False}, "bos_id"),
+        ({"target_vocab_size": 2, "shared_embeddings": False}, "eos_id"),
         ({"shared_embeddings": 1}, "shared_embeddings"),
         ({"output_bias": "no"}, "output_bias"),
         ({"languages": [">>fra<<"]}, "languages"),

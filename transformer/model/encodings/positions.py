@@ -81,15 +81,17 @@ class PositionalEncoding(nn.Module):
 class Sinusoidal(PositionalEncoding):
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(…) (section 3.5).
 
-    ``sine_layout="halves"`` gives the same numbers with all sines first.
+    ``sine_layout="halves"`` gives the same numbers with all sines first; "inclusive" too, with exponents
+    i/(d_model/2 − 1) instead of 2i/d_model.
     """
 
     table: Tensor
 
     def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
         super().__init__(config, n_layers=n_layers, causal=causal)
-        table = sinusoidal_table(config.max_positions, config.d_model).float()
-        if config.sine_layout == "halves":
+        inclusive = config.sine_layout == "inclusive"
+        table = sinusoidal_table(config.max_positions, config.d_model, inclusive=inclusive).float()
+        if config.sine_layout != "interleaved":
             table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
         self.register_buffer("table", table, persistent=False)
 
@@ -202,18 +204,19 @@ class Linear(PositionalEncoding):
         return LinearRule(self.slopes)
 
 
-def sinusoidal_table(length: int, d_model: int, base: float = BASE) -> Tensor:
+def sinusoidal_table(length: int, d_model: int, base: float = BASE, *, inclusive: bool = False) -> Tensor:
     """The sinusoids of section 3.5, computed in float64.
 
     Args:
         length: Number of positions, from 0.
         d_model: Number of dimensions; even ones hold sines, odd ones cosines.
         base: Sets the longest wavelength, 2π · base tokens.
+        inclusive: Whether the last pair has this wavelength; otherwise the pair after it would.
 
     Returns:
         (length, d_model) float64.
     """
-    angles = _angles(length, d_model, base)
+    angles = _angles(length, d_model, base, d_model - 2 if inclusive else d_model)
     table = torch.empty(length, d_model, dtype=torch.float64)
     table[:, 0::2] = torch.sin(angles)
     table[:, 1::2] = torch.cos(angles[:, : d_model // 2])
@@ -225,10 +228,11 @@ def rotary_angles(length: int, d_head: int, base: float = BASE) -> Tensor:
     return _angles(length, d_head, base)
 
 
-def _angles(length: int, width: int, base: float) -> Tensor:
+def _angles(length: int, width: int, base: float, period: int | None = None) -> Tensor:
+    """(length, width / 2): position × base^(−2i/period), i from 0; ``period`` is the width unless given."""
     positions = torch.arange(length, dtype=torch.float64)[:, None]
     even = torch.arange(0, width, 2, dtype=torch.float64)
-    return positions * torch.exp(-math.log(base) * even / width)
+    return positions * torch.exp(-math.log(base) * even / max(1, width if period is None else period))
 
 
 def shift_matrix(offset: int, d_model: int, base: float = BASE) -> Tensor:

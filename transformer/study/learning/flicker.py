@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from transformer.model.network import EncoderDecoder
-from transformer.model.seeded import seeded
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.explicit import explicit_attention
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
 from transformer.trace.view import Window
 from transformer.translate.translator import Translator
+from transformer.what_if.untrained import seeded
 
 SHOWN = (1, 2, 3)
 """Seeds of the runs that are shown."""

@@ -12,7 +12,7 @@ from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.model.network import EncoderDecoder, Network
 from transformer.text.pairs import SentencePair
-from transformer.text.vocabulary import EOS_ID, PAD_ID, Tokenizer
+from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs, group_by_length
 from transformer.training.data import pad
 from transformer.training.trainer import Written
@@ -55,10 +55,12 @@ class GreedyBleu:
         data, outputs = encode_pairs(self.pairs, self.tokenizer), [""] * len(self.pairs)
         device, longest = model.embedding.weight.device, model.config.max_positions
         for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
-            source = [[*data.source[row], EOS_ID] for row in rows]
+            source = [[*data.source[row], data.special.eos] for row in rows]
             limits = [min(int(1.5 * len(ids)) + 10, longest) for ids in source]
             with torch.inference_mode():
-                done = finish(decode(TranslationRequest(model, pad(source, PAD_ID).to(device)), limits))
+                done = finish(
+                    decode(TranslationRequest(model, pad(source, data.special.pad).to(device)), limits)
+                )
             for row, hypothesis in zip(rows, done, strict=True):
                 outputs[row] = self.tokenizer.decode(hypothesis.token_ids)
         return outputs

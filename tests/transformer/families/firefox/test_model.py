@@ -1,0 +1,134 @@
+"""Firefox's models in our Transformer: equal to their formulas, with and without a cache."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from firefox_files import CONFIG, content, packed, random_model, settings, write_firefox
+from firefox_reference import Reference
+
+from transformer import load_translator
+from transformer.families.firefox.items import TEXT, Items
+from transformer.families.firefox.model import SETTINGS, is_firefox, load_firefox
+from transformer.model.sites import AttentionKind
+from transformer.storage.files import CheckpointError
+
+SOURCE, TARGET = [5, 9, 33, 12, 7, 0], [8, 21, 40, 2]
+START = CONFIG.bos_id
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_firefox(tmp_path_factory.mktemp("firefox") / "enpt", random_model())
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return load_firefox(folder).model
+
+
+def logits(model, source, target):
+    return model(torch.tensor([source]), torch.tensor([[START, *target]]))[0]
+
+
+def test_a_folder_gives_the_weights_that_were_written(folder, model):
+    original = random_model()
+    content(original)  # rounds to 8 bits
+    assert is_firefox(folder)
+    assert model.config == CONFIG
+    for name, weight in original.state_dict().items():
+        torch.testing.assert_close(model.state_dict()[name], weight, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("source", [SOURCE, [3, 0]])
+def test_the_logits_are_those_of_an_independent_computation(folder, model, source):
+    reference = Reference(Items(folder / "model.enpt.intgemm.alphas.bin"), 2, 3, 2)
+    expected = reference.logits(source, TARGET)
+    np.testing.assert_allclose(logits(model, source, TARGET).numpy(), expected, atol=1e-4)
+
+
+def test_a_step_with_a_cache_gives_the_row_of_a_whole_pass(model):
+    whole = logits(model, SOURCE, TARGET)
+    memory, cache = model.encode(torch.tensor([SOURCE])), model.new_cache()
+    for row, token in enumerate([START, *TARGET]):
+        step = model.logits(model.decode(torch.tensor([[token]]), memory, cache=cache))[0, -1]
+        torch.testing.assert_close(step, whole[row], rtol=0, atol=1e-5)
+
+
+def test_a_beam_may_reorder_the_cached_states(model):
+    memory = model.encode(torch.tensor([SOURCE])).expand(2, -1, -1)
+    cache = model.new_cache()
+    model.decode(torch.tensor([[START, 8], [START, 21]]), memory, cache=cache)
+    cache.select(torch.tensor([1, 0]))
+    swapped = model.logits(model.decode(torch.tensor([[40], [40]]), memory, cache=cache))[:, -1]
+    torch.testing.assert_close(swapped[0], logits(model, SOURCE, [21, 40])[-1], rtol=0, atol=1e-5)
+
+
+def test_the_decoder_reads_no_later_token_and_no_padding(model):
+    whole = logits(model, SOURCE, TARGET)
+    torch.testing.assert_close(logits(model, SOURCE, TARGET[:2]), whole[:3], rtol=0, atol=1e-5)
+    pad = CONFIG.pad_id
+    padded = model(torch.tensor([[*SOURCE, pad, pad]]), torch.tensor([[START, *TARGET, pad]]))[0]
+    torch.testing.assert_close(padded[: len(TARGET) + 1], whole, rtol=0, atol=1e-5)
+
+
+def test_the_first_row_reads_a_vector_of_zeros(model):
+    assert not model.embedding(torch.tensor([START])).any()
+    assert model.embedding(torch.tensor([CONFIG.vocab_size - 1])).any()
+
+
+def test_its_decoder_has_no_self_attention(model):
+    assert set(model.config.sites) == {AttentionKind.ENCODER, AttentionKind.CROSS}
+    assert model.config.stacks["decoder"].sublayers == ("recurrence", "cross_attention", "feed_forward")
+
+
+def test_float32_items_give_the_same_model(tmp_path, model):
+    original = random_model()
+    content(original)  # rounds to 8 bits
+    other = load_firefox(write_firefox(tmp_path, original, eight_bits=False)).model
+    torch.testing.assert_close(logits(other, SOURCE, TARGET), logits(model, SOURCE, TARGET))
+
+
+def test_a_text_is_translated_and_its_cross_attention_proved(folder):
+    found = load_translator(folder).translate("the old house", max_length=8)
+    assert found.attention.audit().passed
+    assert {view.kind for view in (found.head("cross", 1, 1), found.head("encoder", 2, 0))}
+    assert found.decoder_input_tokens[0] == "∅"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("dec-cell: ssru", "dec-cell: gru", "dec-cell"),
+        ("postprocess: dan", "postprocess: da", "transformer-postprocess"),
+        ("heads: 2", "heads: 3", "n_heads"),
+        ("heads: 2", "heads: two", "two"),
+        ("dim-emb: 16\n", "", "dim-emb"),
+        ("enc-depth: 3", "enc-depth: 4", "encoder_l4"),
+        ("enc-depth: 3", "enc-depth: 99999999999", "n_encoder_layers"),
+        ("dim-ffn: 24", "dim-ffn: 32", "shape"),
+        ("activation: relu", "activation: tanh", "activation"),
+    ],
+)
+def test_other_architectures_are_refused_in_a_sentence(tmp_path, old, new, message):
+    folder = write_firefox(tmp_path, random_model())
+    text = settings().replace(old, new)
+    assert text != settings()
+    items = [item for item in content(random_model()) if item[0] != SETTINGS]
+    items.append((SETTINGS, TEXT, (len(text),), text.encode()))
+    (folder / "model.enpt.intgemm.alphas.bin").write_bytes(packed(items))
+    with pytest.raises(CheckpointError, match=message) as caught:
+        load_firefox(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_two_models_in_a_folder_and_none_are_refused(tmp_path):
+    folder = write_firefox(tmp_path, random_model(replace(CONFIG, n_encoder_layers=1)))
+    (folder / "model.other.bin").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="leave only"):
+        load_firefox(folder)
+    with pytest.raises(CheckpointError, match="no complete model"):
+        load_firefox(tmp_path.parent)

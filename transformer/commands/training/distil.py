@@ -1,0 +1,129 @@
+"""`python -m transformer distil`: a student learns from what a teacher wrote."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import torch
+
+from transformer.commands.arguments import command_line
+from transformer.commands.training.running import add_run_arguments, advance, given, resumes, run_on
+from transformer.hub.sources import open_model
+from transformer.model.transformer import Transformer
+from transformer.storage.card import training_card
+from transformer.storage.files import CheckpointError
+from transformer.text.pairs import DataError, SentencePair, read_lines
+from transformer.text.vocabulary import Tokenizer
+from transformer.training.batches import EncodedPairs, encode_pairs
+from transformer.training.distributed import Workers
+from transformer.training.options import TrainingOptions
+from transformer.training.runs.distilled import begin, faithful, learning_rates, student_config
+from transformer.training.runs.files import Exported, load_exported
+from transformer.training.runs.leash import Leash
+from transformer.training.runs.quality import greedy_bleu
+from transformer.training.trainer import Trainer
+
+OPTIONS = {
+    "steps": 6000,
+    "batch_positions": 2000,
+    "learning_rate": 1e-3,
+    "warmup": 100,
+    "weight_decay": 0.0,
+    "label_smoothing": 0.0,
+}
+FROZEN = "encoder,embedding,output_bias"
+"""What stays the teacher's."""
+
+
+def add_command(commands: Any) -> None:
+    """Declares the command on an argparse sub-parser collection."""
+    parser = commands.add_parser("distil", help="train a decoder on the translations of another model")
+    parser.add_argument(
+        "--teacher",
+        required=True,
+        metavar="MODEL",
+        help="the model to learn from: a directory, or a Hub name",
+    )
+    parser.add_argument(
+        "--train",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="source<TAB>teacher's translation lines (.gz too); further columns are left out",
+    )
+    parser.add_argument("--valid", nargs="+", required=True, metavar="FILE", help="such lines to evaluate on")
+    parser.add_argument("--n-decoder-layers", type=int, metavar="N", help="layers; as many as the teacher's")
+    parser.add_argument(
+        "--frozen",
+        default=FROZEN,
+        metavar="NAME,…",
+        help="weights that stay as they are, by the beginnings of their names (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--taken-rate",
+        type=float,
+        default=0.2,
+        metavar="X",
+        help="factor on the learning rate of weights that the teacher had (default: %(default)s)",
+    )
+    parser.add_argument("--max-length", type=int, default=128, metavar="N", help="most tokens on a side")
+    parser.add_argument("--bleu-sentences", type=int, default=200, metavar="N", help="as in `train`")
+    add_run_arguments(parser, {})
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains a student; returns the exit status.
+
+    Raises:
+        ValueError: The teacher, the data, the options or the output directory cannot be used.
+    """
+    return run_on(arguments, lambda *place: _run(arguments, *place))
+
+
+def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, leash: Leash) -> int:
+    options = TrainingOptions(**OPTIONS | given(arguments, [f.name for f in fields(TrainingOptions)]))
+    resume = workers.agree(lambda: resumes(arguments))
+    _, taught = open_model(arguments.teacher)
+    teacher, tokenizer = taught.model, taught.tokenizer
+    if not isinstance(teacher, Transformer) or not isinstance(tokenizer, Tokenizer):
+        raise CheckpointError(
+            f"{arguments.teacher} is no Transformer with one vocabulary for both languages."
+        )
+    torch.manual_seed(options.seed)
+    valid_pairs = _pairs(arguments.valid)
+    data, valid = (
+        _encoded(pairs, tokenizer, arguments.max_length) for pairs in (_pairs(arguments.train), valid_pairs)
+    )
+    layers = arguments.n_decoder_layers or teacher.config.n_decoder_layers
+    config = replace(student_config(teacher.config, layers), trained_length=data.longest)
+    student = Transformer(config)
+    taken = begin(student, teacher)
+    names = [name for name, _ in student.named_parameters()]
+    rates = learning_rates(names, taken, tuple(arguments.frozen.split(",")), arguments.taken_rate)
+    trainer = Trainer(student.to(device), data, options, workers, rates)
+    exported = load_exported(arguments.output) if resume else Exported(tokenizer)
+    exported.card = exported.card or training_card(
+        arguments.output.name, [], command_line(), [arguments.teacher, *arguments.train], student
+    )
+    quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
+    return advance(arguments, trainer, exported, valid, leash, resume, quality)
+
+
+def _pairs(paths: Sequence[str]) -> list[SentencePair]:
+    """Sentences and what the teacher wrote, from files whose first two columns they are."""
+    lines = [(path, number, line.split("\t")) for path in paths for number, line in read_lines(path)]
+    for path, number, columns in lines:
+        if len(columns) < 2:
+            raise DataError(f"{path}:{number}: expected source, tab, translation; found 1 column.")
+    return list(faithful(SentencePair(*columns[:2]) for _, _, columns in lines))
+
+
+def _encoded(pairs: Sequence[SentencePair], tokenizer: Tokenizer, max_length: int) -> EncodedPairs:
+    found = encode_pairs(pairs, tokenizer).within(max_length)
+    if not len(found):
+        raise DataError(f"No pair has at most {max_length} tokens per side; raise --max-length.")
+    return found
