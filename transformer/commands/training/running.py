@@ -27,6 +27,7 @@ from transformer.training.runs.directory import RunDirectory
 from transformer.training.runs.files import STATE_FILE, Exported, load_exported
 from transformer.training.runs.leash import Leash
 from transformer.training.runs.progress import Progress
+from transformer.training.runs.snapshots import FOLDER as SNAPSHOTS
 from transformer.training.runs.snapshots import moments
 from transformer.training.trainer import Quality, Trainer, TrainingStep, train
 
@@ -204,7 +205,7 @@ def resumes(arguments: argparse.Namespace) -> bool:
 def _check_output(path: Path, resume: bool) -> None:
     if path.exists() and not path.is_dir():
         raise ValueError(f"The output {path} is a file; choose a directory.")
-    if not resume and path.is_dir() and set(path.iterdir()) - set(path.glob(UNFINISHED)):
+    if not resume and path.is_dir() and _begun(path):
         raise ValueError(
             f"The output {path} is not empty; add --resume to continue its run, or choose another directory."
         )
@@ -212,6 +213,11 @@ def _check_output(path: Path, resume: bool) -> None:
         raise CheckpointError(
             f"{path} has no {STATE_FILE}, so there is no run to resume; leave out --resume."
         )
+
+
+def _begun(path: Path) -> set[Path]:
+    """What a directory holds besides what a kill in a run's very first save leaves behind."""
+    return set(path.iterdir()) - {*path.glob(UNFINISHED), path / SNAPSHOTS}
 
 
 def given(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class RunDirectory:
         """Loads the saved state (for the same data, unless `new_data`), or saves the untrained model."""
         if self._trainer.workers.first:
             self._path.mkdir(parents=True, exist_ok=True)
-            for file in self._path.glob(UNFINISHED):
+            for file in self._path.rglob(UNFINISHED):
                 file.unlink()
         if not resume:
             self.snapshot()
