@@ -221,6 +221,10 @@ def test_a_part_that_has_a_clock_always_has_it():
     assert not [rest for rest in given if " if " in rest or "None" in rest]
 
 
+def test_every_fragment_goes_through_the_door_that_says_what_it_refuses():
+    assert mentions({"fragment", "dialog"}, ("ui", "pages", "app.py")) == {"ui/controls/part.py"}
+
+
 def test_only_one_file_knows_the_session():
     assert mentions({"session_state"}, ("ui", "pages", "app.py")) == {"ui/address/session.py"}
 

@@ -136,6 +136,12 @@ def test_a_section_that_needs_another_attention_says_so(page, view):
     assert any("its only attention is" in each.value for each in at.info)
 
 
+@pytest.mark.parametrize("view", ["maps", "path"])
+@pytest.mark.parametrize("params", [{"target": " "}, {"target": "\0"}, {"text": "one " * 1_100}])
+def test_what_cannot_be_translated_is_said_in_one_sentence(view, params):
+    assert len(show(view=view, **params).error) == 1
+
+
 def test_a_counterpart_is_the_same_token_and_the_aligned_one_first():
     assert counterpart(("a", "b", "a"), ("a", "x", "a"), 2) == 2
     assert counterpart(("a", "b"), ("x", "a"), 0) == 1

@@ -25,6 +25,7 @@ from ui.address import session
 from ui.address.parameters import as_params, carried
 from ui.address.state import State
 from ui.controls.file_names import file_name
+from ui.controls.part import part
 from ui.server import catalogue, examples
 
 _SCRIPT = 'import(new URL("app/static/linked_view-5/export.js", document.baseURI))'
@@ -103,7 +104,7 @@ def picture(
     pictures(name, {name: Picture(make, caption, audit, sentence=sentence, table=table)})
 
 
-@st.fragment
+@part
 def pictures(name: str, choice: dict[str, Picture]) -> None:
     """Draws one export button for several figures.
 

@@ -18,6 +18,7 @@ from transformer.lenses.reading import Reading, read_view
 from ui import linked_view
 from ui.address import session
 from ui.address.state import State
+from ui.controls.part import part
 from ui.linked_view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
 from ui.maps import going_on
 from ui.maps.looking import Looking, Looks, looks_of
@@ -96,7 +97,7 @@ def no_more(now: State, looks: Looks) -> Mapping[str, Feed]:
     return {}
 
 
-@st.fragment(key=_KEY)
+@part(key=_KEY)
 def explorer(scene: Scene) -> None:
     """Draws the view and its controls, and sends the figures."""
     now = session.current()
@@ -118,7 +119,7 @@ def explorer(scene: Scene) -> None:
             linked_view.feed(layout, name, payload)
 
 
-@st.fragment
+@part
 def _view(scene: Scene, layout: Layout) -> None:
     key, loading = session.view_key(layout.view), catalogue.loading()
     now = session.current()

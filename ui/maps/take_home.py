@@ -22,6 +22,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.controls.export import Picture, offer, popover
 from ui.controls.file_names import file_name
+from ui.controls.part import part
 from ui.maps import paper
 from ui.maps.explorer import Scene
 from ui.maps.looking import Looking, Looks, looks_of
@@ -35,7 +36,7 @@ KEY = "export.run"
 _SEEN, PAPER = "the view as seen", "a figure for a paper"
 
 
-@st.fragment
+@part
 def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] | None = None) -> None:
     """Draws the button; files are made only after the visitor opens it.
 

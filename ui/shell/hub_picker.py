@@ -9,6 +9,7 @@ import streamlit as st
 
 from transformer.hub.files import Offer, size
 from ui.address import session
+from ui.controls.part import part
 from ui.controls.pickers import control
 from ui.controls.text import plain
 from ui.server import hub_models, memory
@@ -26,9 +27,9 @@ Take = Callable[[str], object]
 def draw(take: Take) -> None:
     """Draws the form, or the progress of a download; opens the model when the download ends."""
     if _fetching() is None:
-        st.fragment(_panel)()
+        part(_panel)()
     else:
-        st.fragment(_fetched, run_every=_EVERY)(take)
+        part(_fetched, run_every=_EVERY)(take)
 
 
 def _fetching() -> Download | None:

@@ -17,6 +17,7 @@ from ui.address import session
 from ui.address.parameters import as_params
 from ui.address.state import State
 from ui.controls import export
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server import catalogue, imported
 from ui.server.imported import Imported
@@ -50,7 +51,7 @@ def show() -> None:
             _opened(imported.find(name))
 
 
-@st.fragment
+@part
 def _upload() -> None:
     file = st.file_uploader(
         "NPZ or JSON file",

@@ -18,6 +18,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.address.values import ABOVE
 from ui.controls import export, pickers
+from ui.controls.part import part
 from ui.controls.text import data, plain
 from ui.linked_view import window_around
 from ui.server import catalogue
@@ -57,7 +58,7 @@ def show(opened: Opened) -> None:
     _section(opened)
 
 
-@st.fragment
+@part
 def _section(opened: Opened) -> None:
     now = session.current()
     choice = aligned.Choice.of(opened, now)

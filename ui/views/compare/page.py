@@ -19,6 +19,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.address.values import MOST_SEED, Against
 from ui.controls import export, options, pickers
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.maps.looking import cells_of
@@ -57,7 +58,7 @@ def show(opened: Opened) -> None:
     _page(opened)
 
 
-@st.fragment
+@part
 def _page(opened: Opened) -> None:
     now = session.current()
     kind = now.kind or "cross"

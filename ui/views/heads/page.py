@@ -13,6 +13,7 @@ from transformer.text.pairs import DataError
 from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server import catalogue, runs
 from ui.server.background.run import Run
@@ -40,9 +41,9 @@ def show() -> None:
     _controls(model, now)
     frame.show_notices(now)
     if _reads(run, now):
-        st.fragment(_reading, run_every=_TICK)(run)
+        part(_reading, run_every=_TICK)(run)
     else:
-        st.fragment(_body)(model, run)
+        part(_body)(model, run)
 
 
 def _lacks(model: str) -> bool:

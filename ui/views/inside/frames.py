@@ -13,6 +13,7 @@ import streamlit as st
 from figures.base import labels
 from ui.address import session
 from ui.controls import export
+from ui.controls.part import part
 from ui.controls.slots import slot
 from ui.server import runs
 from ui.views.inside import asides, formulas
@@ -98,7 +99,7 @@ def _section(name: str, parts: Parts, *latex: str, more: Callable[[], None] | No
             yield
 
 
-@st.fragment
+@part
 def _export(name: str, parts: Parts) -> None:
     """One button for the figures of a section, as they are at the moment when it is opened."""
     with export.popover(f"export.inside-{name}", 260 if name in _SEVERAL else 170) as opened:

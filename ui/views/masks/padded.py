@@ -11,6 +11,7 @@ from transformer.trace.view import HeadView
 from transformer.translate.batch import BatchEntry
 from ui.address import session
 from ui.controls import pickers
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.server import computed
@@ -24,7 +25,7 @@ def show(opened: Opened) -> None:
     _pictures(opened)
 
 
-@st.fragment
+@part
 def _pictures(opened: Opened) -> None:
     now = session.current()
     second, head = now.batch or LONGER, now.encoder

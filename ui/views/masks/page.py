@@ -22,6 +22,7 @@ from transformer.what_if.masking import Leak, Masking, leak, masked_weights
 from ui.address import session
 from ui.address.state import State
 from ui.controls import export, formula, pickers
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.maps.looking import cells_of
@@ -105,7 +106,7 @@ def show(opened: Opened) -> None:
     _page(opened)
 
 
-@st.fragment
+@part
 def _page(opened: Opened) -> None:
     now = session.current()
     batched, way = now.view == "batch", now.mask or ""

@@ -19,6 +19,7 @@ from figures.pages.positions import (
 from transformer.model.sites import Side
 from ui.address import session
 from ui.controls import pickers, text
+from ui.controls.part import part
 from ui.linked_view import Head
 from ui.server import catalogue
 from ui.shell import frame
@@ -29,7 +30,7 @@ Json = dict[str, Any]
 _PAIRED = "with the 95 % interval of the paired bootstrap"
 
 
-@st.fragment
+@part
 def show() -> None:
     """Draws the part, or says that nothing has been measured yet."""
     now = session.current()

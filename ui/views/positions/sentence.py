@@ -15,6 +15,7 @@ from figures.pages.positions import token_norms, token_vectors, twin_name
 from transformer import Translation
 from transformer.model.sites import Side
 from ui.address import session
+from ui.controls.part import part
 from ui.server.opened import Opened
 from ui.shell import frame
 from ui.views.positions import rearranged, twins
@@ -24,7 +25,7 @@ _INPUTS = 64
 _PARTS = ("token embedding × √d_model", "encoding", "their sum")
 
 
-@st.fragment
+@part
 def show(opened: Opened) -> None:
     """Draws the part."""
     now = session.current()

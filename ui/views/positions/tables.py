@@ -17,6 +17,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.address.values import COUNTS, WIDTHS
 from ui.controls import pickers
+from ui.controls.part import part
 from ui.server import catalogue
 from ui.shell import frame
 from ui.views.positions import trained
@@ -42,7 +43,7 @@ _FORMULA = "by formula, in float64"
 _COUNTED = ("sinusoidal", "learned", "rotary")
 
 
-@st.fragment
+@part
 def show() -> None:
     """Draws the part."""
     now = session.current()

@@ -19,6 +19,7 @@ from ui.address import session
 from ui.address.parameters import link
 from ui.address.state import State
 from ui.controls import export, pickers
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import window_around
 from ui.server import catalogue
@@ -45,7 +46,7 @@ def show(now: State) -> None:
     _part(score)
 
 
-@st.fragment
+@part
 def _part(score: str) -> None:
     now = session.current()
     score = twins.score_of(now) or score

@@ -10,6 +10,7 @@ from transformer.model.config import TransformerConfig
 from ui.address import session
 from ui.address.state import State
 from ui.controls import export, options, pickers
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server import catalogue
 from ui.views.recurrent import twins
@@ -31,7 +32,7 @@ def show(now: State) -> None:
     _part(model or f"{catalogue.RECURRENT}/{score}")
 
 
-@st.fragment
+@part
 def _part(model: str) -> None:
     now = session.current()
     run = twins.opened(now, model).translation

@@ -11,6 +11,7 @@ from transformer import interventions as do
 from ui.address import session
 from ui.address.listed import Listed
 from ui.controls import pickers
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server import runs
 from ui.server.opened import Opened
@@ -72,7 +73,7 @@ def _hide(chosen: list[int]) -> None:
 # --- every other sort ---------------------------------------------------------------------------------------
 
 
-@st.fragment
+@part
 def _others(opened: Opened) -> None:
     group = st.segmented_control(
         "or change something else", list(_GROUPS), width="stretch", key="what-if.group"

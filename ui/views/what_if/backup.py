@@ -16,6 +16,7 @@ from transformer.what_if.pair_effects import PairEffects, TakeOver
 from ui.address import session
 from ui.controls import export, pickers
 from ui.controls.export import Table
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server.background.backups import run_of, shipped
 from ui.server.background.run import Run
@@ -45,9 +46,9 @@ def show(model: str) -> None:
         st.error(plain(str(error)), icon=":material/error:")
         return
     if _measures(run):
-        st.fragment(_measuring, run_every=_TICK)(model, run)
+        part(_measuring, run_every=_TICK)(model, run)
     else:
-        st.fragment(_body)(model, kind, run)
+        part(_body)(model, kind, run)
 
 
 def _measures(run: Run[PairEffects]) -> bool:

@@ -10,6 +10,7 @@ from transformer.text.vocabulary import clean
 from ui.address import session
 from ui.address.state import State
 from ui.controls import export, pickers
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server.opened import Opened
 from ui.server.training import births
@@ -36,9 +37,9 @@ def show(opened: Opened, now: State) -> None:
     given = opened.asked.model if now.target is None else None
     seen = lapse.Seen(name, frames, given)
     if now.play:
-        st.fragment(lapse.play, run_every=_TICK)(seen)
+        part(lapse.play, run_every=_TICK)(seen)
     else:
-        st.fragment(lapse.show)(seen)
+        part(lapse.show)(seen)
     appearing.show(births.born(name), name)
 
 

@@ -15,6 +15,7 @@ from transformer.translate.translation import Translation
 from ui.address import session
 from ui.controls import export, pickers
 from ui.controls.export import Picture, Table
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server.here.looks import KIND, Look, look
@@ -85,7 +86,7 @@ def _curves(run: Run, curves: Curves) -> None:
     pickers.seen("What am I seeing?", _SEEING)
 
 
-@st.fragment
+@part
 def saving(run: Run) -> None:
     """Draws the export button for the curves and the map.
 

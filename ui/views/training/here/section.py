@@ -6,6 +6,7 @@ import streamlit as st
 
 from ui.address import session
 from ui.address.state import State
+from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server.here.limits import closed
 from ui.server.here.run import Run
@@ -21,9 +22,9 @@ def show(_opened: Opened, _now: State) -> None:
     """Draws the section."""
     run = workshop().run
     if run is None or run.told:
-        st.fragment(_ended)(run)
+        part(_ended)(run)
         return
-    st.fragment(_going, run_every=_TICK)(run)
+    part(_going, run_every=_TICK)(run)
     live.saving(run)
 
 

@@ -1,0 +1,52 @@
+"""Parts of a page that run alone: the only file that knows Streamlit's fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, overload
+
+import streamlit as st
+
+from ui.controls.text import plain
+from ui.server import memory
+
+P = ParamSpec("P")
+Draw = Callable[P, None]
+
+
+@overload
+def part(draw: Draw[P], *, key: str | None = None, run_every: float | None = None) -> Draw[P]: ...
+
+
+@overload
+def part(*, key: str | None = None, run_every: float | None = None) -> Callable[[Draw[P]], Draw[P]]: ...
+
+
+def part(
+    draw: Draw[P] | None = None, *, key: str | None = None, run_every: float | None = None
+) -> Draw[P] | Callable[[Draw[P]], Draw[P]]:
+    """A function that draws a part of a page; what it refuses is said there, in a sentence.
+
+    A part runs again without the page around it, so nothing outside can catch what it raises.
+
+    Args:
+        draw: draws the part; None if this decorates.
+        key: the name by which the part is run again.
+        run_every: seconds of its clock.
+    """
+
+    def made(function: Draw[P]) -> Draw[P]:
+        @wraps(function)
+        def told(*args: P.args, **kwargs: P.kwargs) -> None:
+            memory.used()
+            try:
+                function(*args, **kwargs)
+            except (ValueError, OSError) as error:
+                st.error(plain(str(error)), icon=":material/error:")
+            finally:
+                memory.used()
+
+        return st.fragment(told, key=key, run_every=run_every)
+
+    return made if draw is None else made(draw)
