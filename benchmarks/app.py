@@ -1,10 +1,11 @@
 """Measures how fast the app shows a picture, compared with bare Streamlit pages in the same run and browser.
 
-    python benchmarks/app.py [--models DIR] [--repeats 5]
+    python benchmarks/app.py [--models DIR] [--repeats 5] [--opens 400]
 
-Prints three groups of ratios: the first picture of a cold server and of a second visitor; the time from Enter
+Prints four groups of ratios: the first picture of a cold server and of a second visitor; the time from Enter
 to a painted view; the time from a cursor step to a painted view at 13, 32 and 64 source tokens, with the
-bytes received per step.
+bytes received per step; and on Linux the processor time of a step once the server is aged, after each page
+was opened once and then many times, with its memory.
 
 The floor of the first picture is a bare page that draws the same three maps and imports no PyTorch; for
 comparison, the same page with PyTorch. Servers find all modules compiled, as from the second start on.
@@ -55,6 +56,13 @@ _COMPILED = tempfile.TemporaryDirectory()
 @contextmanager
 def server(script: str, models: Path | None, *arguments: str) -> Iterator[str]:
     """Runs a Streamlit script, and yields its address as soon as it answers."""
+    with process(script, models, *arguments) as (url, _):
+        yield url
+
+
+@contextmanager
+def process(script: str, models: Path | None, *arguments: str) -> Iterator[tuple[str, int]]:
+    """Like `server`, and yields the id of the process too."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -63,16 +71,16 @@ def server(script: str, models: Path | None, *arguments: str) -> Iterator[str]:
     environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": _COMPILED.name}
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true"]
     command += ["--server.port", str(port), "--server.address", "127.0.0.1", "--", *arguments]
-    process = subprocess.Popen(
+    running = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         while not _answers(url):
             time.sleep(0.05)
-        yield url
+        yield url, running.pid
     finally:
-        process.terminate()
-        process.wait(timeout=20)
+        running.terminate()
+        running.wait(timeout=20)
 
 
 def _answers(url: str) -> bool:
@@ -245,6 +253,61 @@ def compare_steps(
     print(f"{'':<34} {size:8.0f} bytes received per step, at most 3000", flush=True)
 
 
+def compare_pictures(browser: Browser, models: Path | None, repeats: int) -> None:
+    """Compares first pictures, Enter and steps with the bare page."""
+    compare_first(browser, models, repeats)
+    with server("app.py", models) as url, server(BARE, None) as bare:
+        compare_enter(browser, url, bare, repeats)
+        for tokens in (13, 32, 64):
+            compare_steps(browser, url, bare, models, tokens, repeats)
+
+
+def processor(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid: int) -> float:
+    """MB of memory that a process holds."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def step_cost(browser: Browser, url: str, pid: int, repeats: int) -> float:
+    """Milliseconds of processor time of a step, over many steps to and fro."""
+    page = visit(browser, f"{url}/?text=We+like+new+music.&step=1")
+    page.wait_for_function(READY, timeout=60_000)
+    page.focus(".lv")
+    settle(page)
+    page.wait_for_timeout(5_000)  # whatever the server does once it is left alone
+    before = processor(pid)
+    for i in range(repeats):
+        at = 2 - i % 2
+        page.keyboard.press("ArrowRight" if at == 2 else "ArrowLeft")
+        page.wait_for_function(f"document.querySelector('.lv').dataset.painted === '{at - 1}'")
+        settle(page)
+    took = 1000 * (processor(pid) - before) / repeats
+    page.context.close()
+    return took
+
+
+def compare_age(browser: Browser, models: Path | None, opens: int, repeats: int) -> None:
+    """Compares a step of an aged server with one of the fresh server, and prints its memory on the way."""
+    addresses = ["", *(path.stem for path in sorted((ROOT / "pages").glob("*.py")))]
+    with process("app.py", models) as (url, pid):
+        fresh = [step_cost(browser, url, pid, repeats)]
+        for number in range(opens):
+            page = visit(browser, f"{url}/{addresses[number % len(addresses)]}")
+            page.wait_for_selector(".stApp[data-test-script-state=notRunning] h1", timeout=120_000)
+            page.context.close()
+            done = number + 1
+            if done == len(addresses) or done == opens:
+                cost = [step_cost(browser, url, pid, repeats)]
+                report(f"processor time of a step, {done} pages", cost, fresh, "ms", 1.5)
+            if done % 100 == 0 or done == len(addresses):
+                print(f"{'':<34} {resident(pid):8.0f} MB after {done} pages were opened", flush=True)
+
+
 def main() -> None:
     """Runs all comparisons."""
     parser = argparse.ArgumentParser(
@@ -252,14 +315,15 @@ def main() -> None:
     )
     parser.add_argument("--models", type=Path, help="folder of models; by default the bundled models")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--opens", type=int, default=400, help="pages to open until the server is aged")
+    parser.add_argument("--age", action="store_true", help="only compare the aged server")
     options = parser.parse_args()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
-        compare_first(browser, options.models, options.repeats)
-        with server("app.py", options.models) as url, server(BARE, None) as bare:
-            compare_enter(browser, url, bare, options.repeats)
-            for tokens in (13, 32, 64):
-                compare_steps(browser, url, bare, options.models, tokens, options.repeats)
+        if Path("/proc/self/stat").exists():
+            compare_age(browser, options.models, options.opens, 10 * options.repeats)
+        if not options.age:
+            compare_pictures(browser, options.models, options.repeats)
         browser.close()
 
 

@@ -69,8 +69,7 @@ class Loading:
 def _keep() -> None:
     """Keeps what is loaded by now out of garbage collection.
 
-    Streamlit collects after every run of a page. Among all the objects of PyTorch, that takes longer than the
-    run itself, and every visitor waits for it.
+    Among all the objects of PyTorch, a collection takes longer than the run of a page, and everybody waits.
     """
     gc.collect()
     gc.freeze()

@@ -1,8 +1,10 @@
-"""How much memory models need, and how much is free according to the system."""
+"""How much memory models need, how much is free according to the system, and when garbage is collected."""
 
 from __future__ import annotations
 
+import gc
 import re
+import threading
 from pathlib import Path
 
 from transformer.hub.files import check_config
@@ -12,6 +14,8 @@ _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
 UNKNOWN = 2**62
 """Stands for a number that no system file gives, and means no limit."""
+QUIET = 3.0
+"""Seconds without a run of a page after which nobody is taken to wait."""
 
 
 def available() -> int:
@@ -25,6 +29,43 @@ def of_model(directory: Path) -> int:
         return 4 * parameter_count(check_config(directory))
     except ValueError:
         return 0
+
+
+class Collector:
+    """Garbage collection between visits, once nobody has used the server for a moment.
+
+    Streamlit would collect after each run of a page (`runner.postScriptGC`), among all that the server has
+    come to hold, while the visitor waits. A server that is never quiet is left to Python's own collection.
+
+    Args:
+        quiet: seconds without use to wait for.
+    """
+
+    def __init__(self, quiet: float = QUIET) -> None:
+        self._quiet, self._used, self._lock = quiet, threading.Event(), threading.Lock()
+        self._waits = False
+
+    def used(self) -> None:
+        """Notes that a page or a part of one runs."""
+        self._used.set()
+        with self._lock:
+            if not self._waits:
+                self._waits = True
+                threading.Thread(target=self._collect, daemon=True).start()
+
+    def _collect(self) -> None:
+        waits = True
+        while waits:
+            self._used.clear()
+            while self._used.wait(self._quiet):
+                self._used.clear()
+            gc.collect()
+            with self._lock:
+                waits = self._waits = self._used.is_set()
+
+
+_collector = Collector()
+used = _collector.used
 
 
 def _of_machine() -> int:

@@ -10,6 +10,7 @@ from ui.address import session
 from ui.address.parameters import carried
 from ui.address.state import State
 from ui.controls.text import plain
+from ui.server import memory
 
 _ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.png"
 _STYLE = """
@@ -100,6 +101,7 @@ def open_page(title: str, sort: str = session.TRANSLATE) -> State:
         title: the title of the page.
         sort: the sort of models that the page shows; each sort has a place of its own.
     """
+    memory.used()
     session.adopt(sort)
     st.set_page_config(
         page_title=f"{title} · Attention explorer",
