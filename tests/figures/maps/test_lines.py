@@ -88,3 +88,16 @@ def test_markup_in_tokens_stays_text():
     for figure in (lines([view]), strongest(view, 0)):
         assert "<b>" not in figure.to_json().replace("\\u003c", "<")
         assert "#000001" not in figure.to_json()
+
+
+def test_heads_drawn_together_keep_their_own_weights_and_names_in_the_hover():
+    first, second = head([[0.9, 0.1]]), head([[0.2, 0.8]], index=1)
+    points = [t for t in lines([first, second], mass=None).data if t.mode == "markers"]
+    assert [t.hovertemplate.split(" · ")[0] for t in points] == ["L1 H1", "L1 H2"]
+    for view, its in zip((first, second), points, strict=True):
+        assert sorted(its.customdata.tolist()) == sorted(view.weights[0].tolist())
+
+
+def test_the_share_of_a_row_is_that_of_its_own_sum():
+    """Rows of local attention sum to less than 1."""
+    assert links(head([[0.3, 0.1, 0.1]]), mass=0.5) == [Link(0, 0, pytest.approx(0.3))]

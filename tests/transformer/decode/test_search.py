@@ -297,3 +297,11 @@ def test_the_largest_of_a_row_are_those_of_a_full_sort(width, count):
     assert torch.equal(values, expected)
     assert torch.equal(rows.gather(1, places), expected)
     assert all(len(set(row)) == len(row) for row in places.tolist())
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_temperature_and_top_k_together_are_a_softmax_over_the_k_best(temperature):
+    log_probs = torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log()
+    found = Sampling(temperature=temperature, top_k=2).filtered(log_probs)[0]
+    powers = [0.4 ** (1 / temperature), 0.3 ** (1 / temperature)]
+    assert found.tolist() == pytest.approx([*(power / sum(powers) for power in powers), 0, 0], abs=1e-6)

@@ -141,3 +141,10 @@ def test_nothing_in_a_tree_can_be_changed():
         tree.nodes[0].score = 0.0
     with pytest.raises(FrozenInstanceError):
         tree.beam_size = 3
+
+
+@pytest.mark.parametrize(("early_stopping", "steps"), [(False, 3), ("never", 20)])
+def test_a_search_that_never_stops_early_waits_for_what_a_longer_output_could_reach(early_stopping, steps):
+    """With α = 3, the best open sum is worse at its present length and better at the greatest."""
+    tree = grow(limit=20, early_stopping=early_stopping, length_penalty=3.0, beam_size=1)
+    assert tree.steps == steps

@@ -13,6 +13,7 @@ from transformer import interventions as do
 from transformer.exports.npz import load_trace, save_trace
 from transformer.exports.record import TraceFileError
 from transformer.exports.view import Selection, load_view, save_view
+from transformer.trace.equations import STREAM, TOKENS
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "assets" / "trace.schema.json").read_text())
 
@@ -175,3 +176,20 @@ def test_key_shares_are_not_told_of_a_head_whose_output_was_replaced(translator)
     opened = load_trace(file_of(run, translator.model)).attention
     assert opened.contributions("cross", 0, 1) is None
     assert opened.contributions("cross", 0, 0) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "check"),
+    [
+        (
+            "drop a network",
+            lambda arrays, meta: arrays["stream.encoder.1.feed_forward.output"].__iadd__(np.float32(0.1)),
+            STREAM,
+        ),
+        ("choose", lambda arrays, meta: meta["run"]["interventions"][0].update(token=7), TOKENS),
+    ],
+)
+def test_a_file_is_checked_against_its_changes_without_a_model(translator, name, change, check):
+    run = translator.translate(TEXT, max_length=6, interventions=[EVERY[name]])
+    report = load_trace(rewritten(file_of(run), change)).attention.audit()
+    assert check in {each.name for each in report.checks if not each.passed}

@@ -44,3 +44,7 @@ def test_padding_stands_at_the_end_only():
     ids = torch.tensor([[5, 0, 6, 0, 0], [0, 0, 7, 0, 8]])
     assert token_mask(ids, 0).tolist() == [[True, True, True, False, False], [True] * 5]
     assert padding_mask(ids[1:], 0) is None
+
+
+def test_a_causal_mask_hides_every_later_key_of_a_long_text():
+    assert torch.equal(causal_mask(200, 200), torch.ones(200, 200, dtype=torch.bool).tril())

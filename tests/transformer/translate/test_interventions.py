@@ -344,3 +344,28 @@ def test_a_closed_form_model_from_a_file_takes_changes(closed_form_models):
     case = CASES["copy"]
     row = do.set_row("cross", 0, 0, 0, {2: 1.0})
     assert translator.translate(case.sentence, interventions=[row]).text.startswith("drei zwei")
+
+
+def test_the_division_is_taken_away_once_however_often_that_is_asked(ready):
+    """Two values may name one head: by itself, and as one of its layer."""
+    once, twice = (
+        ready.translate(TEXT, max_length=LENGTH, interventions=[do.unscaled("cross", 1, 2), *more])
+        for more in ([], [do.unscaled("cross", 1)])
+    )
+    own = ready.translate(TEXT, max_length=LENGTH)
+    scores = [run.attention.scores("cross", 1)[2][0] for run in (own, once, twice)]
+    np.testing.assert_allclose(scores[1], scores[0] * ready.config.d_head**0.5, rtol=1e-4)
+    np.testing.assert_allclose(scores[2], scores[1], rtol=1e-4)
+    assert twice.attention.audit().passed
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_a_cell_that_is_allowed_and_forbidden_is_hidden(ready, kind):
+    cell = [(2, 1)]
+    both = do.mask(kind, allow=cell, forbid=cell)
+    run = ready.force(TEXT, tuple(range(40, 46)), interventions=[both])
+    mask = run.attention.mask(kind, 0)
+    assert not mask[..., 2, 1].any()
+    assert not both.allows(2, 1)
+    assert (run.attention.weights(kind, 0)[:, 2, 1] == 0).all()
+    assert run.attention.audit().passed

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from changes import changeable
@@ -120,3 +122,13 @@ def test_sentences_that_cannot_be_aligned_are_refused_with_the_reason(translator
         changed_positions(translator, BASE, "one two three four five")
     with pytest.raises(InputError, match="differ in 2 words"):
         changed_positions(translator, BASE, "two one three four")
+
+
+def test_a_change_that_makes_the_target_likelier_has_a_share_too(ready):
+    found = causal_trace(ready, BASE, CHANGED, IDS)
+    turned = replace(found, base=found.changed, changed=found.base)
+    assert found.gap() * turned.gap() < 0
+    for each in (found, turned):
+        gap = each.base.sum() - each.changed.sum()
+        expected = (each.encoder_output.sum(-1) - each.changed.sum()) / gap
+        np.testing.assert_allclose(each.returned(each.encoder_output), expected)

@@ -118,3 +118,13 @@ def test_a_seed_means_one_twin_and_leaves_the_global_generator_alone(translator:
     assert torch.equal(torch.rand(1), expected)
     weights = [twin.model.embedding.weight for twin in twins]
     assert [torch.equal(a, b) for a, b in pairwise(weights)] == [True, False]
+
+
+def test_a_cell_that_only_one_map_sees_is_compared():
+    weights = np.array([[1.0, 0.0], [0.4, 0.6]], np.float32)
+    causal = Map("ab", "xy", weights, np.tri(2, dtype=bool))
+    lifted = Map("ab", "xy", np.full((2, 2), 0.5, np.float32), np.ones((2, 2), bool))
+    for first, second in ((causal, lifted), (lifted, causal)):
+        found = difference(first, second)
+        assert found.compared.all()
+        np.testing.assert_allclose(found.values, first.weights - second.weights)

@@ -75,3 +75,14 @@ def test_the_line_of_progress_tells_bleu():
     step = TrainingStep(10, 1.0, 0.1, 1.0, 100, 1.0, valid_loss=2.0, bleu=23.46, bleu_sentences=5, exact=0.2)
     progress.show(step)
     assert progress.line().endswith("valid 2.000 · BLEU 23.5 · 20 % exact")
+
+
+def test_another_case_is_not_exact(closed_form_models):
+    translator = load_translator(closed_form_models["copy"])
+    text = CASES["copy"].sentence
+    pair = SentencePair(text, translator.translate(text).text.swapcase())
+    measure = greedy_bleu([pair], translator.tokenizer, 1, 40)
+    assert measure is not None
+    found = measure(translator.model)
+    assert found is not None
+    assert found.exact == 0
