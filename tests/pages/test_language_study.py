@@ -10,6 +10,7 @@ import pytest
 from app_pages import run, said, words
 from streamlit.testing.v1 import AppTest
 
+from figures.base.bars import percent
 from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.marks import measured
 from transformer.study.language.inducing import random_pieces
@@ -152,6 +153,29 @@ def test_times_are_those_of_the_file_and_of_now(study: dict[str, Any]):
 def test_a_length_out_of_range_is_clamped():
     at = opened("cost", tokens="10")
     assert at.slider[-1].value == 64
+
+
+def test_the_circuit_has_the_numbers_of_the_file_and_the_page_says_what_they_do_not_show(
+    study: dict[str, Any],
+):
+    circuit = study["circuit"]
+    told = words(opened("induction"))
+    before = 1 - circuit["elsewhere"]["whole"]["value"]
+    after = before - circuit["elsewhere"]["cost"]["value"]
+    assert f"**{percent(after)}** instead of {percent(before)}" in told
+    assert f"{circuit['copies']['cost']['value']:+.2f} nats" in told
+    assert len(circuit["copies"]["controls"]) == 7
+    assert max(circuit["copies"]["controls"]) < circuit["copies"]["cost"]["low"] / 10
+    assert "shares a rare word" in told
+    assert "not that it needs the pattern" in told
+
+
+def test_a_circuit_of_a_first_layer_or_of_a_single_head_says_so(study: dict[str, Any]):
+    scores = study["induction"]["scores"]
+    alone = {"reader": [0, 2], "source": None}
+    assert "No layer stands before head 3 of layer 1" in induction.composed(alone, scores)
+    parts = {name: study["circuit"][name] | {"controls": []} for name in ("elsewhere", "copies")}
+    assert "no other head to compare" in induction.composed(study["circuit"] | parts, scores)
 
 
 def test_a_model_without_induction_heads_is_said_to_have_none(study: dict[str, Any]):

@@ -162,6 +162,11 @@ def _induction(study: _Study) -> Json:
     return inducing.measure_induction(study.generator, texts)
 
 
+def _circuit(study: _Study) -> Json:
+    """What the best induction head loses without the head that it reads from; no text is read."""
+    return inducing.measure_circuit(study.generator)
+
+
 def _agreement(study: _Study) -> Json:
     """Accuracy on minimal pairs, by case."""
     pairs: list[AgreementPair] = drawn(read_agreement(study.arguments.agreement), study.arguments.pairs)
@@ -218,6 +223,7 @@ def _cost(study: _Study) -> Json:
 PARTS: dict[str, Callable[[_Study], Json]] = {
     "perplexity": _perplexity,
     "induction": _induction,
+    "circuit": _circuit,
     "agreement": _agreement,
     "words": _words,
     "cost": _cost,

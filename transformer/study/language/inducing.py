@@ -11,7 +11,15 @@ from transformer.generate.corpus import piece_log_probs
 from transformer.generate.generator import TextGenerator
 from transformer.model.sites import AttentionKind
 from transformer.study.bootstrap import rounded
-from transformer.study.language.ablation import Measure, controls, costs, on_copies, on_text, switched_off
+from transformer.study.language.ablation import (
+    Changes,
+    Measure,
+    controls,
+    costs,
+    on_copies,
+    on_text,
+    switched_off,
+)
 from transformer.study.language.induction import (
     Copying,
     Floats,
@@ -19,6 +27,7 @@ from transformer.study.language.induction import (
     Ids,
     Repeated,
     copying,
+    followers,
     head_scores,
     ranked,
 )
@@ -39,9 +48,9 @@ def random_pieces(
     return Repeated.drawn(ordinary, config.bos_id, length, count, seed=seed)
 
 
-def all_weights(generator: TextGenerator, ids: Sequence[int]) -> Floats:
+def all_weights(generator: TextGenerator, ids: Sequence[int], changes: Changes = ()) -> Floats:
     """(layers, heads, n, n) weights of a sequence of n ids, the start token included."""
-    trace = generator.force((*ids[1:], generator.config.eos_id)).attention
+    trace = generator.force((*ids[1:], generator.config.eos_id), interventions=changes).attention
     assert trace is not None
     layers = range(generator.config.n_layers)
     return np.stack([trace.weights(AttentionKind.DECODER, layer) for layer in layers])
@@ -72,6 +81,48 @@ def measure_induction(generator: TextGenerator, texts: Sequence[str]) -> Json:
         "copying": _copied(whole),
         "ablations": [_ablated(generator, measures, order[:size]) for size in SIZES],
     }
+
+
+def measure_circuit(generator: TextGenerator) -> Json:
+    """What the best induction head loses without the best previous-token head of the layers before it.
+
+    Returns:
+        ``length``, ``sequences``; ``reader`` and ``source``, the layer and head of the two, from 0; and for
+        ``source`` switched off, beside every other head of its layer: ``elsewhere``, the share of the
+        reader's weight that is not on the pattern, and ``copies``, the loss on the second copy. Without a
+        layer before the reader, ``source`` is None and the last two are missing.
+    """
+    sequences = random_pieces(generator)
+    scores = head_scores(lambda ids: all_weights(generator, ids), sequences)
+    reader = ranked(scores.induction)[0][:2]
+    found: Json = {
+        "length": sequences.length,
+        "sequences": len(sequences.ids),
+        "reader": reader,
+        "source": None,
+    }
+    if not reader[0]:
+        return found
+    source = ranked(scores.previous[: reader[0]])[0][:2]
+    others = controls([source], generator)
+    measures = {
+        "elsewhere": _elsewhere(generator, sequences, reader),
+        "copies": on_copies(generator, sequences),
+    }
+    return {**found, "source": source} | {
+        name: costs(measure, [source], others) for name, measure in measures.items()
+    }
+
+
+def _elsewhere(generator: TextGenerator, sequences: Repeated, head: tuple[int, int]) -> Measure:
+    """The weight of a head that is not on the pattern, and the number of its rows, by sequence."""
+
+    def of_one(ids: Ids, changes: Changes) -> tuple[float, float]:
+        weights = all_weights(generator, ids.tolist(), changes)[head]
+        off = 1 - (weights * followers(ids)).sum(-1)[sequences.again]
+        return float(off.sum()), float(len(off))
+
+    return lambda changes: np.array([of_one(ids, changes) for ids in sequences.ids])
 
 
 def _batch(ids: Sequence[int]) -> Ids:

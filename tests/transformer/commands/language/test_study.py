@@ -16,7 +16,7 @@ from transformer.text.pairs import read_pairs
 NOUNS = ("author", "pilot", "teacher", "farmer", "dog", "cat", "horse", "bird", "mother", "father")
 LINES = [pair.source for pair in read_pairs("assets/sample/tatoeba-en-de.tsv.gz")]
 LINES += [f"The {noun} likes it." for noun in NOUNS]
-PARTS = ["perplexity", "induction", "agreement", "words", "cost"]
+PARTS = ["perplexity", "induction", "circuit", "agreement", "words", "cost"]
 
 
 @pytest.fixture(scope="module")

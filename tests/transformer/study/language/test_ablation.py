@@ -8,9 +8,11 @@ import pytest
 from tests.support.random_models import random_language_model
 from transformer.generate.corpus import log_probs, piece_log_probs
 from transformer.generate.generator import TextGenerator
-from transformer.study.language.ablation import controls, costs, on_copies, on_text, switched_off
-from transformer.study.language.inducing import all_weights, measure_induction
-from transformer.study.language.induction import Repeated
+from transformer.model.interventions import ablate
+from transformer.study.language import inducing
+from transformer.study.language.ablation import Changes, controls, costs, on_copies, on_text, switched_off
+from transformer.study.language.inducing import all_weights, measure_circuit, measure_induction, random_pieces
+from transformer.study.language.induction import Repeated, followers, ranked
 from transformer.text.pairs import read_pairs
 from transformer.text.vocabulary import Tokenizer
 
@@ -93,11 +95,47 @@ def test_all_weights_are_those_of_every_head_and_rows_sum_to_one(
     assert np.triu(weights, 1).max() == 0
 
 
-def test_a_whole_study_of_a_model_ranks_heads_and_switches_off_the_best() -> None:
+@pytest.fixture(scope="module")
+def whole() -> TextGenerator:
+    """A model with enough ordinary pieces for a whole study."""
     sample = [pair.source for pair in read_pairs("assets/sample/tatoeba-en-de.tsv.gz")]
     tokenizer = Tokenizer.train(sample, 400)
-    generator = TextGenerator(random_language_model(vocab_size=tokenizer.vocab_size), tokenizer)
-    found = measure_induction(generator, LINES)
+    return TextGenerator(random_language_model(vocab_size=tokenizer.vocab_size), tokenizer)
+
+
+def test_a_circuit_is_the_reader_s_pattern_without_the_head_that_looks_back_most(
+    whole: TextGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = measure_induction(whole, LINES)
+    # the reader is taken from the second layer, whichever head of this random model would win
+    monkeypatch.setattr(inducing, "ranked", lambda table: ranked(table) if len(table) < 2 else [(1, 2, 0.0)])
+    found = measure_circuit(whole)
+    source = (0, int(np.argmax(study["scores"]["previous"][0])))
+    assert (found["reader"], found["source"]) == ((1, 2), source)
+
+    def on_pattern(changes: Changes) -> float:
+        maps = [(ids, all_weights(whole, ids.tolist(), changes)[1, 2]) for ids in random_pieces(whole).ids]
+        return float(np.mean([(each * followers(ids)).sum(-1)[26:].mean() for ids, each in maps]))
+
+    before, after = on_pattern(()), on_pattern((ablate("decoder", *source),))
+    others = [on_pattern((ablate("decoder", 0, head),)) for head in range(4) if head != source[1]]
+    assert found["elsewhere"]["whole"]["value"] == pytest.approx(1 - before, abs=1e-4)
+    assert found["elsewhere"]["cost"]["value"] == pytest.approx(before - after, abs=1e-5)
+    assert sorted(found["elsewhere"]["controls"]) == pytest.approx(
+        sorted(before - each for each in others), abs=1e-4
+    )
+    assert found["copies"]["whole"]["value"] == pytest.approx(study["copying"]["last"]["value"], rel=1e-4)
+
+
+def test_an_induction_head_of_the_first_layer_reads_from_no_head(
+    whole: TextGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inducing, "ranked", lambda table: [(0, 1, 0.5)])
+    assert measure_circuit(whole)["source"] is None
+
+
+def test_a_whole_study_of_a_model_ranks_heads_and_switches_off_the_best(whole: TextGenerator) -> None:
+    found = measure_induction(whole, LINES)
     scores = np.array(found["scores"]["induction"])
     best = divmod(int(scores.argmax()), scores.shape[1])
     assert found["ablations"][0]["heads"] == [best]
