@@ -9,7 +9,7 @@ from app_pages import feeds, run, said, view, words
 from streamlit.testing.v1 import AppTest
 
 from figures.base.bars import shown_candidates
-from transformer import Sampling, Translation
+from transformer import Sampling, Translation, Translator
 from transformer import interventions as do
 from transformer.decode.tree import SearchTree
 from ui.server import catalogue
@@ -53,6 +53,18 @@ def shown(translation: Translation) -> list[list[int]]:
 
 def hypotheses(at: AppTest) -> list[str]:
     return list(at.dataframe[0].value["output"])
+
+
+def test_a_page_searches_once(monkeypatch):
+    searches, stream = [], Translator.stream
+
+    def counted(self, text, *args, **kwargs):
+        searches.append(text)
+        return stream(self, text, *args, **kwargs)
+
+    monkeypatch.setattr(Translator, "stream", counted)
+    opened(decode="beam-3", text="two three two one")
+    assert searches.count("two three two one") == 1
 
 
 def test_every_node_of_the_tree_can_be_clicked():

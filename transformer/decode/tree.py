@@ -5,7 +5,7 @@ Nothing is kept unless somebody asks. Then a search of n steps with a beam of k 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -88,18 +88,29 @@ class SearchTree:
             whose rules allowed fewer, has fewer.
         beam_size: Hypotheses that the search kept.
         length_penalty: α of the score.
-        run_greedy: Runs greedy search on the same sentence, with the same rules and changes.
+        run_greedy: Runs greedy search on the same sentence, with the same rules and changes; yields pieces.
     """
 
     nodes: tuple[TreeNode, ...]
     beam_size: int
     length_penalty: float
-    run_greedy: Callable[[], Output] = field(repr=False)
+    run_greedy: Callable[[], Generator[str, None, Output]] = field(repr=False)
 
     @cached_property
     def greedy(self) -> Output:
         """What greedy search writes; it runs when first asked for, and may leave the tree."""
-        return self.run_greedy()
+        steps = self.run_greedy()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                output: Output = stop.value
+                return output
+
+    def stream_greedy(self) -> Iterator[str]:
+        """Runs greedy search piece by piece, so that a caller can leave it; `greedy` then keeps it."""
+        if "greedy" not in vars(self):
+            vars(self)["greedy"] = yield from self.run_greedy()
 
     @property
     def steps(self) -> int:
@@ -169,7 +180,7 @@ class Growing:
         beam_size: int,
         length_penalty: float,
         pieces: Callable[[Sequence[int]], Sequence[str]],
-        run_greedy: Callable[[], Output],
+        run_greedy: Callable[[], Generator[str, None, Output]],
     ) -> SearchTree:
         """The tree of the search that was watched.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
 from transformer.decode.beam import beam_search
@@ -10,7 +10,7 @@ from transformer.decode.request import Request
 from transformer.decode.rules import SearchRules
 from transformer.decode.sampling import Sampling
 from transformer.decode.search import decode, most_probable
-from transformer.decode.steps import Decoding, Limit, finish
+from transformer.decode.steps import Decoding, Limit
 from transformer.decode.tree import Growing, Output, SearchTree
 from transformer.translate.wording import Wording
 
@@ -71,8 +71,14 @@ class Search:
         """
         penalty, rules = self.rules.length_penalty, self.rules
 
-        def greedy() -> Output:
-            (found,) = finish(decode(again(), limit, rules=rules))
+        def greedy() -> Generator[str, None, Output]:
+            decoding = decode(again(), limit, rules=rules)
+            while True:
+                try:
+                    yield wording.pieces(next(decoding).token_ids)[0]
+                except StopIteration as stop:
+                    (found,) = stop.value
+                    break
             score = sum(found.log_probs) / len(found.log_probs) ** penalty
             return Output(wording.pieces(found.token_ids), found.token_ids, found.log_probs, score)
 

@@ -28,7 +28,7 @@ from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.linked_view import Head
 from ui.server.catalogue import addressed, changed, directory, has_model, model, translator
-from ui.server.runs import Asked, Drawing
+from ui.server.runs import Asked, Drawing, Progress, search, traced
 from ui.server.stores import kept
 
 LONGEST_IN_BATCH = 128
@@ -122,26 +122,27 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
     return kept("batches").get(key, lambda: run_batch(model, texts))
 
 
-def searched(asked: Asked, beam_size: int, penalty: float | None) -> Translation:
-    """A beam search with its tree.
+def searched(asked: Asked, penalty: float | None, progress: Progress) -> Translation:
+    """A beam search with its tree, and with what greedy search writes.
 
     Args:
-        asked: the request; its way of decoding and its target do not count.
-        beam_size: hypotheses to keep.
-        penalty: α of the score; None for that of the model.
+        asked: the request, decoded with a beam; its target does not count.
+        penalty: α of the score; None for that of the model, with which a translation has searched already.
+        progress: hears how far the search has come.
 
     Raises:
         ValueError: the text cannot be translated, or a change does not hold in a search.
     """
-    model, changes = translator(asked.model), asked.changes
-
-    def make() -> Translation:
-        return model.translate(
-            asked.text, beam_size, interventions=changes, length_penalty=penalty, tree=True
-        )
-
-    key = (asked.model, asked.text, changes, beam_size, penalty, id(model))
-    found: Translation = kept("searches").get(key, make)
+    model = translator(asked.model)
+    found: Translation
+    if penalty in (None, model.rules.length_penalty):
+        found = traced(asked, progress)
+    else:
+        key = (asked, penalty, id(model))
+        found = kept("searches").get(key, lambda: search(model, asked, penalty, progress))
+    assert found.tree is not None
+    for count, piece in enumerate(found.tree.stream_greedy(), start=1):
+        progress.wrote(count, piece)
     return found
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,11 +18,12 @@ from transformer.lenses.telling import glosses, telling_step
 from transformer.model.interventions import Intervention, InterventionError, write_text
 from transformer.model.sites import AttentionKind
 from transformer.text.vocabulary import clean
-from transformer.translate.translation import Translation
+from transformer.translate.translation import DecodeStep, Translation
 from ui.address.state import State
 from ui.address.values import BEAM, SAMPLE
 from ui.linked_view import Head
 from ui.server import catalogue, examples, first, imported
+from ui.server.background.run import turns
 from ui.server.catalogue import (
     addressed,
     exists,
@@ -34,6 +36,10 @@ from ui.server.catalogue import (
 from ui.server.stores import Model, kept
 
 TEMPERATURE = 0.8
+LONG_SEARCH = 2_000
+"""Hypotheses × most tokens of the output up to which a search starts at once."""
+_TELLS = 0.2
+"""Seconds after which a search that waits looks whether its visitor is still there."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,9 @@ class Progress(Protocol):
     def loads(self) -> None:
         """The model is not in memory, and is loaded first."""
 
+    def waits(self) -> None:
+        """Another long search goes on, and this one waits for its turn."""
+
     def wrote(self, count: int, token: str) -> None:
         """The output has `count` tokens so far, and `token` is the last one."""
 
@@ -118,6 +127,9 @@ class Untold:
     """The progress of a translation that nobody watches."""
 
     def loads(self) -> None:
+        """Tells nobody."""
+
+    def waits(self) -> None:
         """Tells nobody."""
 
     def wrote(self, count: int, token: str) -> None:
@@ -161,10 +173,49 @@ def _decode(model: Model, asked: Asked, progress: Progress) -> Translation:
     if asked.target is not None:
         return model.force(asked.text, asked.target, interventions=asked.changes)
     beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
+    if beam_size > 1 and isinstance(model, transformer.Translator):
+        return search(model, asked, None, progress)
     sample = None
     if asked.decode.startswith(SAMPLE):
         sample = asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))
-    stream = model.stream(asked.text, beam_size, sample=sample, interventions=asked.changes)
+    return _last(model.stream(asked.text, beam_size, sample=sample, interventions=asked.changes), progress)
+
+
+def search(
+    model: transformer.Translator, asked: Asked, penalty: float | None, progress: Progress
+) -> Translation:
+    """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the visitor left.
+
+    Args:
+        model: the translator.
+        asked: a request without a target, decoded with a beam.
+        penalty: α of the score; None for that of the model.
+        progress: hears how far it has come.
+    """
+    beam_size = int(asked.decode.removeprefix(BEAM))
+    with _turn(beam_size * model.limit(len(model.ids(asked.text)) + 1), progress):
+        changes = asked.changes
+        return _last(
+            model.stream(asked.text, beam_size, interventions=changes, length_penalty=penalty, tree=True),
+            progress,
+        )
+
+
+@contextmanager
+def _turn(tokens: int, progress: Progress) -> Iterator[None]:
+    """Waits for a turn among the work in the background if a search may look at many tokens."""
+    if tokens <= LONG_SEARCH:
+        yield
+        return
+    while not turns().acquire(timeout=_TELLS):
+        progress.waits()
+    try:
+        yield
+    finally:
+        turns().release()
+
+
+def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Translation:
     for count, step in enumerate(stream, start=1):
         if isinstance(step, Translation):
             return step

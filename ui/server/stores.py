@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 512 * 2**20
 """Most bytes of translations that the server keeps for all visitors together, not counting the newest."""
 
+_NODE = 400
+"""Bytes that a node of a search's tree takes, about."""
 V = TypeVar("V")
 Key = tuple[str, str, int]
 """Name, directory and modification time of a model."""
@@ -81,13 +83,14 @@ def _model_of(key: Hashable) -> object:
 
 
 def held(translation: Translation) -> int:
-    """Bytes that a translation holds in memory: the trace, and the residual stream if it was recorded."""
+    """Bytes that a translation holds in memory: the trace, the residual stream, the tree of a search."""
     trace = translation.attention
     if trace is None:
         return 0
     records = [*trace.embeddings.values(), *trace.residuals.values()]
     tensors = [tensor for record in records for tensor in vars(record).values() if tensor is not None]
-    return trace.nbytes + sum(tensor.nbytes for tensor in tensors)
+    nodes = 0 if translation.tree is None else len(translation.tree.nodes)
+    return trace.nbytes + sum(tensor.nbytes for tensor in tensors) + _NODE * nodes
 
 
 _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {

@@ -68,6 +68,9 @@ class Teller:
     def loads(self) -> None:
         self._place.progress(0, loads(self._name))
 
+    def waits(self) -> None:
+        self._place.progress(0, "Other long computations are going on; this search waits for its turn")
+
     def wrote(self, count: int, token: str) -> None:
         if time.monotonic() - self._last > _PROGRESS_EVERY:
             self._last = time.monotonic()

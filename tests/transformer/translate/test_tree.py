@@ -104,6 +104,8 @@ def test_a_node_that_does_not_exist_is_refused(translator, searched):
 
 def test_greedy_search_runs_beside_the_tree(translator, searched):
     greedy = translator.translate(TEXT, max_length=6)
+    assert tuple(searched.tree.stream_greedy()) == greedy.target_tokens
+    assert not list(searched.tree.stream_greedy()), "it is kept"
     assert searched.tree.greedy.token_ids == greedy.target_ids
     assert searched.tree.greedy.log_probs == pytest.approx(greedy.log_probs, abs=1e-6)
     assert searched.tree.greedy.tokens == greedy.target_tokens

@@ -18,6 +18,7 @@ from ui.controls import pickers
 from ui.maps import going_on
 from ui.server import catalogue, computed, runs
 from ui.server.opened import Opened
+from ui.shell import waiting
 from ui.views.search import node, told
 from ui.views.search.node import Branched
 from ui.views.search.ranking import ranking
@@ -41,8 +42,9 @@ def show(opened: Opened, now: State) -> None:
     penalty = rules.length_penalty if now.penalty is None else now.penalty
     _settings(beam_size, penalty, rules)
     asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
-    with st.spinner(f"Searching with {beam_size} hypotheses"):
-        search = computed.searched(asked, beam_size, penalty)
+    teller = waiting.Teller(asked.model, f"Searching with {beam_size} hypotheses")
+    search = computed.searched(asked, penalty, teller)
+    teller.end()
     tree, chosen = search.tree, now.node
     assert tree is not None
     if chosen is not None and chosen >= len(tree.nodes):

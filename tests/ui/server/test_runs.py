@@ -1,0 +1,67 @@
+"""Searches of visitors: made once, ended with the visitor, and the long ones in a queue."""
+
+from __future__ import annotations
+
+from threading import Semaphore
+
+import pytest
+
+from transformer.translate.translator import Translator
+from ui.server import runs
+from ui.server.runs import Asked, Untold
+
+ASKED = Asked("random", "one two three", "beam-3", None)
+
+
+class Left(BaseException):
+    """How the run of a page ends when its visitor leaves."""
+
+
+class Leaving(Untold):
+    """A visitor who leaves at the third token, or as soon as there is a queue."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+
+    def waits(self) -> None:
+        raise Left
+
+    def wrote(self, count: int, token: str) -> None:
+        self.heard = count
+        if count == 3:
+            raise Left
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Semaphore:
+    """The only turn of long searches; each search is long."""
+    only = Semaphore(1)
+    monkeypatch.setattr(runs, "turns", lambda: only)
+    monkeypatch.setattr(runs, "LONG_SEARCH", 0)
+    return only
+
+
+def test_a_search_ends_with_its_visitor_and_gives_its_turn_back(translator: Translator, turns: Semaphore):
+    visitor = Leaving()
+    with pytest.raises(Left):
+        runs.search(translator, ASKED, None, visitor)
+    assert visitor.heard == 3
+    assert turns.acquire(blocking=False)
+
+
+def test_a_long_search_waits_for_its_turn_as_long_as_its_visitor_does(
+    translator: Translator, turns: Semaphore
+):
+    turns.acquire()
+    visitor = Leaving()
+    with pytest.raises(Left):
+        runs.search(translator, ASKED, None, visitor)
+    assert visitor.heard == 0
+    turns.release()
+    assert runs.search(translator, ASKED, None, Untold()).tree is not None
+
+
+def test_a_short_search_does_not_wait(translator: Translator, turns: Semaphore, monkeypatch):
+    monkeypatch.setattr(runs, "LONG_SEARCH", 10_000)
+    turns.acquire()
+    assert runs.search(translator, ASKED, 0.5, Untold()).tree is not None
