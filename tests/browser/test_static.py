@@ -343,6 +343,20 @@ def test_a_gloss_says_where_it_comes_from(scripts_alone: Any) -> None:
     assert guessed == ["mice", "from the alignment head", "lv-gloss lv-guessed"]
 
 
+@pytest.mark.parametrize("passed", [True, False])
+@pytest.mark.parametrize("caption", ["Full", "Brief"])
+def test_only_a_failed_check_is_drawn_as_failed(scripts_alone: Any, caption: str, passed: bool) -> None:
+    badge = {"passed": passed, "text": "✓ verified" if passed else "✗ check failed", "title": "why"}
+    script = """({ script, caption, badge }) => import(script).then((captions) => {
+      const made = new captions[caption]({ noted: () => "", view: {} });
+      made.follow({ title: "", about: "", caption: "", badge }, { names: {}, steps: 1 }, 0);
+      const shown = [made.title, made.caption].map((e) => e.querySelector(".lv-badge")).find(Boolean);
+      return [shown.textContent, shown.classList.contains("lv-failed")];
+    })"""
+    given = {"script": f"/{SCRIPTS}/captions.js", "caption": caption, "badge": badge}
+    assert scripts_alone.evaluate(script, given) == [badge["text"], not passed]
+
+
 GIVEN = """({ script, chips }) => import(script).then(({ Strips }) => {
   const strips = new Strips({ spec: { strips: ["target"] } });
   strips.draw({ direction: { target: "ltr" }, sides: { target: "text" }, given: 2, target: chips });

@@ -1,0 +1,42 @@
+"""The pinned packages may be used by anybody: their licences are permissive."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PINS = [
+    name
+    for file in ("requirements.txt", "requirements-dev.txt")
+    for name in re.findall(r"^([\w.-]+)==[\w.]+$", (ROOT / file).read_text(), re.MULTILINE)
+]
+PERMISSIVE = re.compile(
+    r"Apache|BSD|0BSD|MIT|Zlib|CC0|BSL-1\.0|LLVM-exception|Python Software Foundation|PSF|matplotlib"
+)
+
+
+def licences(name: str) -> list[str]:
+    """What a package says of its licence: its expression, or classifiers, or the heads of its licence files."""
+    about = metadata.metadata(name)
+    if expression := about.get("License-Expression"):
+        return re.split(r" (?:AND|OR|WITH) ", expression.replace("(", "").replace(")", ""))
+    stated = [
+        each.rpartition(" :: ")[2] for each in about.get_all("Classifier") or [] if "License ::" in each
+    ]
+    if stated or about.get("License"):
+        return stated or [about["License"].splitlines()[0]]
+    files = [file for file in metadata.files(name) or [] if file.name.startswith(("LICENSE", "LICENCE"))]
+    return [file.read_text()[:200] for file in files]
+
+
+@pytest.mark.parametrize("name", PINS)
+def test_a_pinned_package_is_under_a_permissive_licence(name: str) -> None:
+    found = licences(name)
+    assert found
+    for licence in found:
+        assert PERMISSIVE.search(licence), licence
+        assert "GPL" not in licence
