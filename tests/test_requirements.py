@@ -20,7 +20,7 @@ PERMISSIVE = re.compile(
 
 
 def licences(name: str) -> list[str]:
-    """What a package says of its licence: its expression, or classifiers, or the heads of its licence files."""
+    """What a package says of its licence: an expression, classifiers, or the heads of its licence files."""
     about = metadata.metadata(name)
     if expression := about.get("License-Expression"):
         return re.split(r" (?:AND|OR|WITH) ", expression.replace("(", "").replace(")", ""))
