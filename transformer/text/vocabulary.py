@@ -94,7 +94,8 @@ class Tokenizer:
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=serialized)
             n_pieces = self._processor.get_piece_size() if serialized else 0
-        except (RuntimeError, TypeError) as error:
+            self._processor.IdToPiece(list(range(n_pieces)))  # each is UTF-8
+        except (RuntimeError, TypeError, UnicodeDecodeError) as error:
             raise TokenizerError("The tokenizer file is damaged or is not a sentencepiece model.") from error
         if n_pieces == 0:
             raise TokenizerError("The tokenizer file is empty or is not a sentencepiece model.")

@@ -41,6 +41,8 @@ _buttons = st.components.v2.component(
     isolate_styles=False,
 )
 
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that spreadsheets take for a formula."""
 Table = Sequence[Sequence[object]]
 """Numbers of a figure: a row of names, then the rows."""
 
@@ -72,15 +74,21 @@ class Picture:
         return printed(self.make(), self._lines(now))
 
     def csv(self, now: State) -> str:
-        """The numbers of the figure, after the caption and the provenance in lines that begin with #."""
+        """The numbers of the figure, after the caption and the provenance in cells that begin with #."""
         file = io.StringIO()
-        file.writelines(f"# {' '.join(line.split())}\n" for line in self._lines(now))
-        csv.writer(file, lineterminator="\n").writerows([] if self.table is None else self.table())
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerows([f"# {' '.join(line.split())}"] for line in self._lines(now))
+        rows.writerows([_inert(cell) for cell in row] for row in (() if self.table is None else self.table()))
         return file.getvalue()
 
     def _lines(self, now: State) -> list[str]:
         verdict = "" if self.audit is None else f" · {badge(self.audit, self.derived)['text']}"
         return [f"{self.caption}{verdict}", provenance(now)]
+
+
+def _inert(cell: object) -> object:
+    """A cell that no spreadsheet runs: a text that would be a formula begins with an apostrophe."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULAS) else cell
 
 
 def picture(

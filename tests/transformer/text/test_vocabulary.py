@@ -75,3 +75,10 @@ def test_foreign_bytes_are_refused(content: bytes) -> None:
 def test_a_truncated_model_is_refused(trained: Tokenizer) -> None:
     with pytest.raises(TokenizerError):
         Tokenizer(trained.to_bytes()[:1000])
+
+
+def test_a_flipped_bit_in_a_piece_is_told_as_damage(tokenizer):
+    damaged = bytearray(tokenizer.to_bytes())
+    damaged[damaged.index("▁".encode())] ^= 0x20
+    with pytest.raises(TokenizerError, match="damaged"):
+        Tokenizer(bytes(damaged))

@@ -130,7 +130,8 @@ def _processor(model: bytes, name: str) -> Any:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         n_pieces = processor.get_piece_size() if model else 0
-    except (RuntimeError, TypeError) as error:
+        processor.IdToPiece(list(range(n_pieces)))  # each is UTF-8
+    except (RuntimeError, TypeError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{name} is damaged or is not a sentencepiece model.") from error
     if n_pieces == 0:
         raise CheckpointError(f"{name} is empty or is not a sentencepiece model.")
