@@ -13,6 +13,7 @@ MINUTES, MEMORY, DISK = f"{SWITCH}_MINUTES", f"{SWITCH}_MB", f"{SWITCH}_DISK_MB"
 NICE = f"{SWITCH}_NICE"
 HOSTED = (ALLOWED_VARIABLE, "SPACE_ID")
 """Variables that only a hosted instance sets: the operator's list of models, and the name of a Space."""
+_MOST = 1_000_000_000
 _ON, _OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 
 
@@ -69,8 +70,8 @@ def _number(name: str, usual: float) -> float:
         value = float(text) if text else usual
     except ValueError:
         value = math.nan
-    if not 0 < value < math.inf:
-        raise ValueError(f"{name} is {text!r:.20}; it must be a number above 0.")
+    if not 0 < value <= _MOST:
+        raise ValueError(f"{name} is {text!r:.20}; it must be a number above 0, and at most {_MOST:,}.")
     return value
 
 

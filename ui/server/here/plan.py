@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.text.pairs import Bounds, DataError, SentencePair, read_pairs
-from transformer.text.vocabulary import clean
+from transformer.text.vocabulary import Tokenizer, TokenizerError, clean
 from transformer.training.toys.tasks import LENGTHS, TOYS, toy_data
 from ui.server.uploads import read_upload
 
@@ -135,7 +135,7 @@ def own_pairs(name: str, content: bytes) -> Pairs:
     """Reads a visitor's file.
 
     Raises:
-        DataError: The file is too large, has too few pairs, or is not in the format; the message says where.
+        DataError: The file is too large, has too few pairs, is not in the format, or cannot be learned here.
     """
     read = read_upload(name, content, BOUNDS, read_pairs)
     cleaned = (SentencePair(clean(pair.source), clean(pair.target)) for pair in read)
@@ -143,7 +143,31 @@ def own_pairs(name: str, content: bytes) -> Pairs:
     if len(pairs) < FEWEST:
         raise DataError(f"The file has {len(pairs)} different pairs; training needs at least {FEWEST}.")
     every = max(HELD_OUT, -(-len(pairs) // MOST_HELD_OUT))
-    return Pairs([pair for i, pair in enumerate(pairs) if i % every], pairs[::every])
+    found = Pairs([pair for i, pair in enumerate(pairs) if i % every], pairs[::every])
+    _check_learnable(found)
+    return found
+
+
+def _check_learnable(pairs: Pairs) -> None:
+    """Refuses what the command would refuse once the run has begun."""
+    texts = [text for pair in pairs.train for text in (pair.source, pair.target)]
+    try:
+        tokenizer = Tokenizer.train(texts, _VOCABULARY, at_most=True)
+    except TokenizerError as error:
+        raise DataError(
+            f"These pairs have {len(set().union(*texts)):,} different characters, and no vocabulary of "
+            f"{_VOCABULARY:,} pieces can spell them; a model that is trained here learns about 700 at most."
+        ) from error
+
+    def fits(pair: SentencePair) -> bool:
+        return all(len(tokenizer.encode(text)) < _LONGEST for text in (pair.source, pair.target))
+
+    for name, part in (("are learned", pairs.train), ("are held out", pairs.valid)):
+        if not any(map(fits, part)):
+            raise DataError(
+                f"All {len(part):,} pairs that {name} have a side of {_LONGEST} tokens or more; a model that "
+                "is trained here reads shorter ones only."
+            )
 
 
 def example(plan: Plan, pairs: Pairs | None) -> SentencePair:

@@ -39,7 +39,7 @@ def test_the_environment_sets_the_limits(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("name", [MINUTES, MEMORY, DISK, NICE])
-@pytest.mark.parametrize("value", ["-1", "nan", "inf", "many", "²"])
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "many", "²", "1e308"])
 def test_a_senseless_limit_is_refused_by_its_name(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

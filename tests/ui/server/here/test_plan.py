@@ -74,6 +74,8 @@ def test_many_pairs_hold_out_two_hundred() -> None:
         (content(["a b", *LINES]), "the file:1: expected source, tab, target"),
         (content(["a\t", *LINES]), "the file:1: the target is empty"),
         (content(["a\tb\tc", *LINES]), "found 3 columns"),
+        (content([f"{chr(0x4E00 + i)}\ta" for i in range(900)]), "different characters, and no vocabulary"),
+        (content([f"{'long ' * 70}{i}\ta" for i in range(30)]), "pairs that are learned have a side of 64"),
         (content(LINES[:5] * 20), "5 different pairs; training needs at least 20"),
         (b"x" * (LARGEST + 1), "at most 2 MiB are allowed"),
         (b"x" * (BOUNDS.line + 1), "more than 8 KiB"),

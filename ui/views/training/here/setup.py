@@ -55,7 +55,8 @@ def show(last: Run | None) -> None:
 def _upload() -> Any:
     return st.file_uploader(
         f"UTF-8 text with source, tab, target in each line; {FEWEST} to {BOUNDS.lines:,} lines. One pair in "
-        "ten is held out.",
+        "ten is held out. All visitors of this server see some of your pairs while the model learns, and can "
+        "keep the model.",
         type=["tsv", "txt", "gz"],
         max_upload_size=LARGEST // 2**20,
         key="here.file",
