@@ -54,6 +54,7 @@ def test_a_card_opens_its_sentence_with_its_changes_and_the_page_shows_the_same_
     assert not at.error
     assert at.query_params["changes"] == answer.changes
     assert at.query_params["text"] == each.text
+    assert each.question in words(at).replace("\\", "")
     assert "view" not in at.query_params
     assert at.query_params.get("target") == answer.target
     now = catalogue.translator("en-de").translate(each.text).text

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from app_pages import array, run
@@ -15,9 +17,11 @@ from streamlit.testing.v1 import AppTest
 from figures.base.bars import percent
 from transformer.model.sites import AttentionKind
 from transformer.study.survey import Line
+from transformer.training.toys.tasks import LETTERS
 from ui.server import catalogue
 from ui.server.background import run as background
 from ui.server.background import surveys
+from ui.server.examples import offered, text_on
 from ui.views.heads import relations
 
 PAGE = "pages/heads.py"
@@ -239,3 +243,19 @@ def test_relations_are_shown_where_they_were_measured() -> None:
     assert "../" not in " ".join((told(at), *(each.value for each in at.code)))
     at = run(PAGE, view="relations")
     assert "No relations were measured for this model" in told(at)
+
+
+def test_a_model_of_a_toy_task_opens_on_sequences_of_its_task_and_is_measured_on_them(own_models: Path):
+    directory = own_models / "backwards"
+    shutil.copytree(own_models / "copy", directory)
+    card = "```sh\npython -m transformer train --toy reverse --toy-length 6 --output backwards\n```\n"
+    (directory / "README.md").write_text(card, encoding="utf-8")
+    texts = list(offered("backwards").values())
+    assert text_on("backwards", None) == texts[0]
+    assert all(set(text.split()) <= set(LETTERS) and len(text.split()) == 6 for text in texts)
+    assert {line.target for line in surveys.sample_of("backwards")} == {
+        " ".join(reversed(line.source.split())) for line in surveys.sample_of("backwards")
+    }
+    assert surveys.named("backwards") == "its task"
+    (told,) = run(PAGE, model="backwards").info
+    assert "sentences of its task here" in told.value

@@ -137,6 +137,19 @@ def test_lifting_the_causal_mask_keeps_to_the_translation_without_changes_and_sa
     at.button("what-if.decode").click().run()
     assert not at.exception
     assert not {"target", "changes"} & set(at.query_params)
+    kept = next(each for each in at.checkbox if each.key.startswith("changed.on.0"))
+    assert not kept.value
+    kept.check().run()
+    assert do.read_text(at.query_params["changes"]) == (do.mask("decoder", allow="future"),)
+    assert at.query_params["target"] == catalogue.translator("random").translate(TEXT).text
+
+
+def test_a_given_translation_is_not_said_to_stay_the_same():
+    lifted = do.mask("decoder", allow="future")
+    at = opened("Attention", 1, changes=do.write_text([lifted]), target="eins zwei")
+    assert not at.exception
+    assert "is given, so it cannot change" in words(at)
+    assert "stays the same" not in words(at)
 
 
 @pytest.mark.parametrize(("way", "cells"), [("next", "next"), ("seen", [(0, 2)]), ("shown", [(None, 2)])])

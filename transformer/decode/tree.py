@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from transformer.decode.beam import Node
+from transformer.text.brief import Brief
 
 
 class NodeState(StrEnum):
@@ -79,8 +80,8 @@ class Output:
         return sum(self.log_probs)
 
 
-@dataclass(frozen=True, eq=False)
-class SearchTree:
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchTree(Brief):
     """A beam search, step by step.
 
     Attributes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from transformer.translate.translation import Translation
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Generation(Translation):
     """A prompt and its continuation. What a ``Translation`` says of its target holds of the whole text.
 

@@ -25,6 +25,7 @@ from transformer.model.interventions.checking import as_interventions
 from transformer.model.language_model import LanguageModel
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
 from transformer.storage.files import CheckpointError
+from transformer.text.brief import Brief
 from transformer.text.vocabulary import Vocabulary
 from transformer.trace.recorder import Capture
 from transformer.translate.run import chosen
@@ -37,7 +38,7 @@ LENGTH = 60
 """Most tokens of a text if the caller gives no number."""
 
 
-class TextGenerator:
+class TextGenerator(Brief):
     """A language model with its tokenizer. Safe to share between threads: nothing in it changes.
 
     Attributes:

@@ -15,6 +15,7 @@ from transformer.model.masks import padding_mask
 from transformer.model.packed import PackedLinear
 from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.model.watching.observer import UNWATCHED, Entered, Observer
+from transformer.text.brief import Brief
 
 
 class Cache(Protocol):
@@ -42,7 +43,7 @@ def piece_table(config: ModelConfig, pieces: int) -> nn.Embedding:
     return (PieceTable if config.beyond_pieces else nn.Embedding)(pieces, config.d_model)
 
 
-class Network(nn.Module):
+class Network(Brief, nn.Module):
     """Tables of embeddings, an output projection, and attentions that ``config.sites`` names.
 
     A subclass sets ``config`` and the parts.

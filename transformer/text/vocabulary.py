@@ -14,6 +14,8 @@ from typing import NamedTuple, Protocol
 
 import sentencepiece
 
+from transformer.text.brief import Brief
+
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 PAD, BOS, EOS, UNK = "<pad>", "<s>", "</s>", "<unk>"
 NO_PIECE = "∅"
@@ -70,7 +72,7 @@ class Vocabulary(Protocol):
         """The pieces of target ids, with ``▁`` kept."""
 
 
-class Tokenizer:
+class Tokenizer(Brief):
     """Converts text to pieces and ids, and back.
 
     Pieces keep sentencepiece's `▁` for a space. In vocabularies of this package, ids 0 to 3 are `<pad>`,
@@ -80,6 +82,8 @@ class Tokenizer:
     Attributes:
         special: Ids of the special pieces.
     """
+
+    TOLD = ("vocab_size",)
 
     def __init__(self, serialized: bytes) -> None:
         """Reads a sentencepiece model.

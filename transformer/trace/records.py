@@ -19,12 +19,13 @@ from transformer.model.interventions.acting import Change, LayerChanges
 from transformer.model.masks import Focus
 from transformer.model.scores import SCALED_DOT, ScoreRule, attention_weights
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
+from transformer.text.brief import Brief
 from transformer.trace.report import AuditReport
 from transformer.trace.view import Array, BoolArray, Window
 
 
-@dataclass(frozen=True)
-class LayerTrace:
+@dataclass(frozen=True, repr=False)
+class LayerTrace(Brief):
     """One attention sub-layer for one sentence; every tensor is float32 on the CPU.
 
     Attributes:
@@ -143,8 +144,8 @@ class LayerTrace:
         return self.changes.alone(heads).weighed(own[None], mask, window.query_start)[0]
 
 
-@dataclass(frozen=True)
-class EmbeddingTrace:
+@dataclass(frozen=True, repr=False)
+class EmbeddingTrace(Brief):
     """The input of a stack for one sentence (sections 3.4 and 3.5).
 
     Attributes:
@@ -160,8 +161,8 @@ class EmbeddingTrace:
     own_input: Tensor | None = None
 
 
-@dataclass(frozen=True)
-class ResidualTrace:
+@dataclass(frozen=True, repr=False)
+class ResidualTrace(Brief):
     """A sub-layer and the residual stream around it; each tensor is (length, d_model).
 
     Attributes:
@@ -181,8 +182,8 @@ class ResidualTrace:
     own_output: Tensor | None = None
 
 
-@dataclass(frozen=True)
-class MemoryTrace:
+@dataclass(frozen=True, repr=False)
+class MemoryTrace(Brief):
     """The encoder's output for one sentence.
 
     Attributes:
@@ -197,8 +198,8 @@ class MemoryTrace:
 Auditor = Callable[["AttentionTrace", tuple[Place, ...]], AuditReport]
 
 
-@dataclass(frozen=True, eq=False)
-class AttentionTrace:
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionTrace(Brief):
     """Everything that was recorded of one sentence.
 
     Attributes:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.model.sites import AttentionKind, ScoreName, Site
+from transformer.text.brief import Brief
 from transformer.trace.report import AuditReport
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def site_labels(
     return HeadLabels(read[site.query_side], target if site.predicts else None, read[site.key_side])
 
 
-@dataclass(frozen=True)
-class HeadMap:
+@dataclass(frozen=True, repr=False)
+class HeadMap(Brief):
     """One head, or a window of it, as a map: what figures and files need of it.
 
     Attributes:
@@ -103,7 +104,7 @@ class HeadMap:
     reach: int = field(default=0, kw_only=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HeadView(HeadMap):
     """A map together with the vectors that it was computed from.
 

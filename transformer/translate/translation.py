@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from transformer.model.config import ModelConfig
 from transformer.model.interventions import Intervention
 from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.text.brief import Brief
 from transformer.trace.view import (
     Array,
     BoolArray,
@@ -42,8 +43,8 @@ class Alternative:
     log_prob: float
 
 
-@dataclass(frozen=True)
-class DecodeStep:
+@dataclass(frozen=True, repr=False)
+class DecodeStep(Brief):
     """One step of the output.
 
     Attributes:
@@ -68,8 +69,8 @@ class NotCapturedError(ValueError):
     """The caller asks for something that was not recorded with the translation."""
 
 
-@dataclass(frozen=True, eq=False)
-class Translation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Translation(Brief):
     """A sentence, its translation, and everything that the model computed for it. Immutable.
 
     Attributes:

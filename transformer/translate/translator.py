@@ -24,6 +24,7 @@ from transformer.model.interventions.means import HeadMeans
 from transformer.model.network import EncoderDecoder
 from transformer.model.transformer import convert
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
+from transformer.text.brief import Brief
 from transformer.text.vocabulary import Vocabulary
 from transformer.trace.equations import audited_tokens
 from transformer.trace.recorder import Capture
@@ -38,7 +39,7 @@ from transformer.translate.wording import InputError, Wording
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
-class Translator:
+class Translator(Brief):
     """A model with its tokenizer. Safe to share between threads: nothing in it changes.
 
     Attributes:

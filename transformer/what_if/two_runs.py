@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.model.sites import AttentionKind, Side
+from transformer.text.brief import Brief
 from transformer.translate.translation import DecodeStep, Translation
 from transformer.what_if.difference import Pair, align_tokens
 
@@ -81,8 +82,8 @@ class Common(NamedTuple):
     columns: tuple[Both, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class RunDifference:
+@dataclass(frozen=True, eq=False, repr=False)
+class RunDifference(Brief):
     """A changed run beside its base.
 
     Attributes:

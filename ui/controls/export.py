@@ -194,7 +194,7 @@ def sentence_of(now: State) -> str:
     """The text on the page: the visitor's, or the example that opens first."""
     if now.prompt is not None:
         return now.prompt
-    return examples.examples()[0].text if now.text is None else now.text
+    return examples.text_on(now.model, now.text)
 
 
 def provenance(now: State) -> str:

@@ -1,4 +1,7 @@
-"""The example sentences: what each shows, where to see it, and English glosses of the German words."""
+"""The example sentences: what each shows, where to see it, and English glosses of the German words.
+
+A model that learned a toy task has sequences of that task instead.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,17 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from transformer.storage.description import CARD_FILE, read_card
+from transformer.text.pairs import SentencePair
 from transformer.text.words import find_word
+from transformer.training.runs.stated import stated_task
+from transformer.training.toys.tasks import toy_data
+from ui.server import catalogue
 
 FILE = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
+
+OFFERED = 4
+"""How many sequences of a task are offered."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,35 @@ def examples() -> tuple[Example, ...]:
         Example(each["label"], each["text"], each["other"], Claim(**each["claim"]), each["gloss"])
         for each in json.loads(FILE.read_text(encoding="utf-8"))["examples"]
     )
+
+
+def task_pairs(model: str | None) -> tuple[SentencePair, ...]:
+    """Held-out pairs of the toy task that a model learned; none for any other model."""
+    try:
+        directory = catalogue.directory(model or catalogue.DEFAULT)
+        card = directory / CARD_FILE
+        return _task_pairs(directory, card.stat().st_mtime_ns)
+    except (KeyError, OSError):
+        return ()
+
+
+@cache
+def _task_pairs(directory: Path, changed: int) -> tuple[SentencePair, ...]:
+    task = stated_task(read_card(directory))
+    return () if task is None else toy_data(*task).valid
+
+
+def offered(model: str | None) -> Mapping[str, str]:
+    """Texts to start from by their labels; the first one opens."""
+    longest = sorted(task_pairs(model), key=lambda pair: -len(pair.source))
+    if longest:
+        return {pair.source: pair.source for pair in longest[:OFFERED]}
+    return {each.label: each.text for each in examples()}
+
+
+def text_on(model: str | None, text: str | None) -> str:
+    """The visitor's text, or the one that opens first for a model."""
+    return next(iter(offered(model).values())) if text is None else text
 
 
 def example_of(text: str | None) -> Example | None:

@@ -25,7 +25,7 @@ def new_text(text: str) -> None:
 
 def sentence_box(now: State) -> None:
     """Draws the input box for the sentence, the way of decoding, and the button."""
-    text = examples.examples()[0].text if now.text is None else now.text
+    text = examples.text_on(now.model, now.text)
     box, way, button = st.columns([6.2, 2.6, 1], vertical_alignment="bottom")
     with box:
         st.text_input(
@@ -67,14 +67,14 @@ def below_box(now: State) -> None:
     """Draws one line of example sentences, and the visitor's own translation."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         st.caption("Try:", width="content")
-        for i, example in enumerate(examples.examples()):
+        for i, (label, text) in enumerate(examples.offered(now.model).items()):
             st.button(
-                example.label,
+                label,
                 key=f"example.{i}",
                 type="tertiary",
                 on_click=new_text,
-                args=(example.text,),
-                help=plain(example.text),
+                args=(text,),
+                help=plain(text),
             )
         if now.target is None:
             draw_again(now)
@@ -109,7 +109,7 @@ def _take_target(target: str) -> None:
 
 def open_sentence(model: str, now: State) -> Opened | None:
     """Translates the sentence of the state and fits the cursor and the heads to it; None after a refusal."""
-    text = examples.examples()[0].text if now.text is None else now.text
+    text = examples.text_on(model, now.text)
     asked = runs.request(now, model, text)
     try:
         translation = _translate(asked)

@@ -8,7 +8,8 @@ import pytest
 from transformer.text.words import find_word
 from transformer.translate.translator import Translator, load_translator
 from ui.server import catalogue
-from ui.server.examples import Example, claim_step, examples
+from ui.server.background import surveys
+from ui.server.examples import Example, claim_step, examples, text_on
 
 MODEL = catalogue.BUNDLED / catalogue.DEFAULT
 needs_model = pytest.mark.skipif(not MODEL.is_dir(), reason="the bundled model is not in this checkout")
@@ -39,3 +40,9 @@ def test_the_bundled_model_fulfils_the_claim(bundled: Translator, example: Examp
 def test_every_target_word_has_a_gloss(bundled: Translator, example: Example):
     words = bundled.translate(example.text).text.translate(str.maketrans("", "", ".,!?")).split()
     assert [word for word in words if word not in example.gloss] == []
+
+
+def test_any_other_model_opens_on_the_first_example():
+    assert text_on(None, None) == examples()[0].text
+    assert text_on(None, "Own words.") == "Own words."
+    assert surveys.named(catalogue.DEFAULT) == "Tatoeba"

@@ -8,6 +8,7 @@ from typing import Any
 
 from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, preset_name
+from transformer.training.toys.tasks import LENGTH, LENGTHS, TOYS
 
 _CODE = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _FLAG = re.compile(r"--([a-z][a-z-]*)[ =]+([^\s\"'\\]+)")
@@ -26,15 +27,29 @@ def stated_options(card: str) -> TrainingOptions | None:
     Returns:
         The options; None if the card states no such command, or one that cannot be read.
     """
-    code = [block for block in _CODE.findall(card) if _COMMAND.search(block)]
-    if not code:
+    flags = _flags(card)
+    if flags is None:
         return None
-    flags = dict(_FLAG.findall("\n".join(code)))
     preset = PRESETS.get(preset_name(flags.get("preset"), flags.get("toy")))
     try:
         return TrainingOptions(**{**(preset.options if preset else {}), **_given(flags)})
     except (ValueError, TypeError):
         return None
+
+
+def stated_task(card: str) -> tuple[str, int] | None:
+    """The toy task that a card's training command names, and the most letters of a sequence, or None."""
+    flags = _flags(card) or {}
+    length = flags.get("toy-length", str(LENGTH))
+    if flags.get("toy") not in TOYS or not length.isdecimal() or not LENGTHS[0] <= int(length) <= LENGTHS[1]:
+        return None
+    return flags["toy"], int(length)
+
+
+def _flags(card: str) -> dict[str, str] | None:
+    """The flags of the training commands in a card's blocks of code; None if there is no such command."""
+    code = [block for block in _CODE.findall(card) if _COMMAND.search(block)]
+    return dict(_FLAG.findall("\n".join(code))) if code else None
 
 
 def _given(flags: dict[str, str]) -> dict[str, Any]:

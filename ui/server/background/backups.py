@@ -60,7 +60,8 @@ def run_of(model: str, kind: str, language: str | None) -> Run[PairEffects]:
     """
     translator = catalogue.translator(model)
     texts = tuple(
-        catalogue.addressed(model, line.source, language) for line in surveys.sample()[:MOST_SENTENCES]
+        catalogue.addressed(model, line.source, language)
+        for line in surveys.sample_of(model)[:MOST_SENTENCES]
     )
     key = (model, id(translator), kind, texts)
     return _runs().get(key, lambda: Run(BackupWork(translator, texts, kind), turns()))

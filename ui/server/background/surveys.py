@@ -16,7 +16,7 @@ from transformer.study.shipped import ShippedSurvey, read_survey
 from transformer.study.survey import Line, Survey, Surveyor
 from transformer.text.links import GoldPair
 from transformer.text.pairs import read_pairs
-from ui.server import catalogue, gold
+from ui.server import catalogue, examples, gold
 from ui.server.background.run import Run, turns
 from ui.server.stores import Recent
 
@@ -30,6 +30,17 @@ KEPT = 8
 def sample() -> tuple[Line, ...]:
     """The bundled sentence pairs."""
     return tuple(Line(pair.source, pair.target) for pair in read_pairs(SAMPLE))
+
+
+def sample_of(model: str) -> tuple[Line, ...]:
+    """The pairs that a model is measured on: held-out ones of its toy task, else the bundled sentences."""
+    task = examples.task_pairs(model)
+    return tuple(Line(pair.source, pair.target) for pair in task) if task else sample()
+
+
+def named(model: str) -> str:
+    """Where these pairs come from, as captions say it."""
+    return "its task" if examples.task_pairs(model) else "Tatoeba"
 
 
 @st.cache_resource(show_spinner=False)
@@ -64,7 +75,8 @@ def run_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> Ru
         ValueError: There is no model of that name.
     """
     translator = catalogue.translator(model)
-    lines, pairs = sample() if own is None else own, gold.sample()
+    lines = sample_of(model) if own is None else own
+    pairs = [] if examples.task_pairs(model) else gold.sample()
     if catalogue.languages(model):
         lines = tuple(
             replace(each, source=catalogue.addressed(model, each.source, language)) for each in lines

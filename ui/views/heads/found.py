@@ -24,6 +24,7 @@ from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.linked_view import Head
+from ui.server.background.surveys import named
 
 PAGES = {
     "encoder": "pages/encoder_self_attention.py",
@@ -201,7 +202,11 @@ def caption(found: Found) -> str:
         forced, f"{forced} with a given translation, the rest translated greedily"
     )
     left_out = f" · {survey.skipped} left out, too long for this model" if survey.skipped else ""
-    data = "sample of Tatoeba" if found.file is None else f"your file {labels.shorten(found.file, 24)}"
+    data = (
+        f"sample of {named(survey.model)}"
+        if found.file is None
+        else f"your file {labels.shorten(found.file, 24)}"
+    )
     sentences = f"{survey.sentences} sentence{'s' * (survey.sentences != 1)} ({data})"
     return (
         f"{KIND_NAMES[found.kind]} · all heads · {statistic.label}, colour from {span} · {sentences}, "

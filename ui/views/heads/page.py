@@ -17,7 +17,7 @@ from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server import catalogue, runs
 from ui.server.background.run import Run
-from ui.server.background.surveys import run_of, shipped
+from ui.server.background.surveys import named, run_of, shipped
 from ui.shell import fitting, frame, needs
 from ui.shell.model_picker import pick_model
 from ui.views.heads import found, relations
@@ -99,7 +99,7 @@ def _unasked(model: str, run: Run[Survey], now: State) -> None:
     if known is None:
         st.info(
             f"No statistics came with this model. To measure them, let the model read {run.total} sentences "
-            "of Tatoeba here.",
+            f"of {named(model)} here.",
             icon=":material/info:",
         )
     else:

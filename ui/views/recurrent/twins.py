@@ -83,7 +83,7 @@ def pick(score: str) -> None:
 
 def text_of(now: State) -> str:
     """The visitor's sentence, or the example that opens first."""
-    return examples.examples()[0].text if now.text is None else now.text
+    return examples.text_on(None, now.text)
 
 
 def opened(now: State, model: str) -> Opened:

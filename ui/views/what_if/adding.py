@@ -98,20 +98,14 @@ def _one(opened: Opened, sorts: tuple[fields.Sort, ...]) -> None:
     if problem is not None:
         st.warning(plain(problem), icon=":material/error:")
     else:
-        new = change is not None and _target(opened, change) != opened.asked.target
+        new = change is not None and changes.target_for(opened, change) != opened.asked.target
         st.caption(_FORCED if new else sort.says)
     if wanted and change is not None:
-        changed.add(change, target=_target(opened, change))
+        changed.add(change, target=changes.target_for(opened, change))
         session.rerun()
 
 
 def _with(opened: Opened, change: do.Intervention) -> runs.Asked:
     """The request with one more change."""
     others = tuple(each for each in opened.asked.changes if each != change)
-    return replace(opened.asked, changes=(*others, change), target=_target(opened, change))
-
-
-def _target(opened: Opened, change: do.Intervention) -> str | None:
-    """The translation that the model must read, since a lifted causal mask needs a finished one."""
-    own = opened.asked.target
-    return fields.unchanged(opened).text if own is None and changes.lifts(change) else own
+    return replace(opened.asked, changes=(*others, change), target=changes.target_for(opened, change))

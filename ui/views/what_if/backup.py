@@ -20,6 +20,7 @@ from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server.background.backups import run_of, shipped
 from ui.server.background.run import Run
+from ui.server.background.surveys import named
 
 _SEEING = (
     "First each head is switched off alone, then every pair of heads. Each time, the model must write the "
@@ -87,8 +88,8 @@ def _unasked(model: str, kind: str, run: Run[PairEffects]) -> None:
     known = shipped(model, kind)
     if known is None:
         st.info(
-            f"No measurement came with this model. It takes {run.total} sentences of Tatoeba, in which every "
-            "head and every pair of heads is switched off while you watch.",
+            f"No measurement came with this model. It takes {run.total} sentences of {named(model)}, in "
+            "which every head and every pair of heads is switched off while you watch.",
             icon=":material/info:",
         )
     _found(known, model)
@@ -176,7 +177,8 @@ def _caption(found: PairEffects, model: str) -> str:
     return (
         f"{KIND_NAMES[str(found.kind)]} · framed: what one head costs; below: what a pair costs beyond both "
         f"alone · Δ log p per token of the model's own translation, nats · instead of a head's output: "
-        f"{_INSTEAD[found.by]} · {found.sentences} sentences of Tatoeba, {comb(pairs, 2)} pairs · {model}"
+        f"{_INSTEAD[found.by]} · {found.sentences} sentences of {named(model)}, "
+        f"{comb(pairs, 2)} pairs · {model}"
     )
 
 

@@ -8,12 +8,14 @@ import streamlit as st
 
 from transformer.model.interventions import Intervention, Mask
 from transformer.model.sites import AttentionKind
+from ui.address import session
 from ui.address.listed import Listed
 from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.text import plain
 from ui.server.opened import Opened
 from ui.shell import changed
+from ui.views.what_if.sorts import fields
 
 
 def tell(now: State, opened: Opened | None, _holds: changed.Holds) -> None:
@@ -36,15 +38,21 @@ def lifts(change: Intervention) -> bool:
     return isinstance(change, Mask) and change.kind is AttentionKind.DECODER and change.lifts
 
 
+def target_for(opened: Opened, change: Intervention) -> str | None:
+    """The translation that the model must read with a change: one that lifts the causal mask needs one."""
+    own = opened.asked.target
+    return fields.unchanged(opened).text if own is None and lifts(change) else own
+
+
 def _given(target: str, items: tuple[Listed, ...]) -> None:
     """Says that the model reads a given translation, and decodes again with a click."""
-    decodable = [each for each in items if not lifts(each.change)]
+    decodable = [Listed(change, on and not lifts(change)) for change, on in items]
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changes-given"):
         st.caption(f"The model reads a given translation: {plain(target)}", width="content")
         st.button(
             "Translate again",
             type="tertiary",
-            help="Removes the changes that hold only for a given translation.",
+            help="Switches off the changes that hold only for a given translation; they stay in the list.",
             on_click=partial(changed.take, decodable, target=None),
             key="what-if.decode",
         )
@@ -54,7 +62,9 @@ def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: Opened | 
     said = changed.said(item.change, None if opened is None else opened.translation)
 
     def switch(on: bool) -> None:
-        changed.take(_with(items, number, Listed(item.change, on)))
+        own = session.current().target
+        target = target_for(opened, item.change) if on and opened is not None else own
+        changed.take(_with(items, number, Listed(item.change, on)), target=target)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
         st.checkbox(

@@ -16,8 +16,9 @@ from transformer.storage.marks import measured
 from transformer.what_if.ready.answers import Answer, Control, Moved, from_json
 from transformer.what_if.ready.questions import EXPERIMENTS, Experiment
 from ui.address import session
+from ui.address.state import State
 from ui.controls.text import plain
-from ui.server import catalogue
+from ui.server import catalogue, examples
 
 _COLUMNS = 2
 _NOTHING = 0.005
@@ -52,6 +53,17 @@ def answered(model: str) -> tuple[str, Answers]:
         if catalogue.exists(name) and (found := _answers(name)):
             return name, found
     return model, {}
+
+
+def question(now: State) -> str | None:
+    """The question of the experiment whose changes a state holds; None if it holds no experiment's."""
+    _, found = answered(now.model or catalogue.DEFAULT)
+    written = do.write_text(now.changes)
+    for each in EXPERIMENTS:
+        answers = [(answer.changes, answer.target) for answer in found.get(each.name, ())]
+        if examples.text_on(now.model, now.text) == each.text and (written, now.target) in answers:
+            return each.question
+    return None
 
 
 def _answers(model: str) -> Answers:

@@ -16,12 +16,13 @@ from transformer import compare_runs
 from transformer.translate.translation import Translation
 from transformer.what_if.difference import Pair
 from transformer.what_if.two_runs import RunDifference, SharedStep
+from ui.address import session
 from ui.controls import export, pickers
 from ui.controls.text import plain
 from ui.server import runs
 from ui.server.opened import Opened
 from ui.server.stores import kept
-from ui.views.what_if import adding, control, maps
+from ui.views.what_if import adding, control, experiments, maps
 
 _SEEING = (
     "The model runs twice: once as it is, once with the changes. As long as both have written the same "
@@ -43,6 +44,9 @@ def show(opened: Opened) -> None:
         st.caption("With each change the model translates again, and this page shows what the change did.")
         return
     free = _compared(opened, base, opened.traced().translation)
+    asked = experiments.question(session.current())
+    if asked is not None:
+        st.markdown(f"##### {plain(asked)}")
     st.markdown(_sentence(free))
     forced = runs.forced(opened.asked, base)
     same = free if forced is None else _compared(opened, base, forced)
@@ -66,11 +70,23 @@ def _compared(opened: Opened, base: Translation, changed: Translation) -> RunDif
 
 def _sentence(found: RunDifference) -> str:
     base, changed = _marked(found)
+    if found.changed.method == "forced":
+        return f":gray[given:] {base}  \n{_moved_most(found)}"
     if found.parting is None:
         what = "The translation stays the same."
     else:
         what = f"The translations part at step {labels.count(found.parting)}."
     return f":gray[as it is:] {base}  \n:gray[changed:] {changed}  \n{what}"
+
+
+def _moved_most(found: RunDifference) -> str:
+    """What changes of a translation that is given: the probability of the token that moves most."""
+    step = max(found.steps, key=lambda each: abs(each.delta_log_p))
+    before, after = _share(step.base.log_prob), _share(step.base.log_prob + step.delta_log_p)
+    return (
+        "The translation is given, so it cannot change; the probabilities of its tokens can. Most of all "
+        f"“{plain(labels.display(step.base.token))}”: {before} as it is, {after} changed."
+    )
 
 
 def _marked(found: RunDifference) -> list[str]:

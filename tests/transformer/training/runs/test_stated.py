@@ -8,7 +8,7 @@ import pytest
 from transformer.storage.card import training_card
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.presets import PRESETS
-from transformer.training.runs.stated import stated_options
+from transformer.training.runs.stated import stated_options, stated_task
 
 MODELS = Path(__file__).parents[4] / "assets" / "models"
 CARD = "# A model\n\n```sh\npython -m transformer train --train a.tsv {}\n```\n"
@@ -58,3 +58,11 @@ def test_the_card_that_a_training_run_writes_can_be_read(translator):
 )
 def test_a_card_without_a_readable_command_states_nothing(card: str):
     assert stated_options(card) is None
+
+
+def test_a_card_names_the_toy_task_that_was_learned():
+    assert stated_task(CARD.format("--toy reverse --toy-length 6")) == ("reverse", 6)
+    assert stated_task(CARD.format("--toy sort")) == ("sort", 5)
+    assert stated_task(CARD.format("--toy knitting")) is None
+    assert stated_task(CARD.format("--toy sort --toy-length 900")) is None
+    assert stated_task("# A model\n") is None
