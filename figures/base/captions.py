@@ -209,7 +209,8 @@ def _basis(audit: AuditLike) -> str:
         )
         return (
             f"Recomputed from a file, which can only be checked against itself: {agree}. "
-            "Its log-probabilities are as recorded."
+            "Its log-probabilities, the norms of its values, its type of numbers, and its model's name and "
+            "hash are as recorded."
         )
     placed = " A second pass found every layer, head and step in its place." * audit.placed
     return f"Recomputed from what the model recorded.{placed}"

@@ -76,7 +76,10 @@ MAX_BYTES = 256 * 2**20
 """Most bytes that a file may unpack to."""
 MOST_ARRAYS = 4_096
 RECORDED = f"log-probabilities{AS_RECORDED}"
-NOTE = "Imported file: its attention was recomputed and checked; its log-probabilities are as recorded."
+NOTE = (
+    "Imported file: its attention was recomputed and checked; its log-probabilities, and what it says of its "
+    "model, are as recorded."
+)
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -207,6 +210,8 @@ def _read(source: IO[bytes]) -> Arrays:
             raise TraceFileError(
                 f"The file unpacks to more than {MAX_BYTES // 2**20} MiB, the limit for opening a file."
             )
+        if len({entry.filename.removesuffix(".npy") for entry in entries}) < len(entries):
+            raise TraceFileError("The file holds two arrays of one name.")
         for entry in entries:
             with archive.open(entry) as file:
                 arrays[entry.filename.removesuffix(".npy")] = _read_array(file, entry.file_size)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from transformer.model.config import ModelConfig, config_from
 from transformer.model.interventions import (
     DropSource,
+    EditSource,
     Intervention,
     InterventionError,
     Setting,
@@ -21,6 +23,7 @@ from transformer.model.interventions import (
     to_json,
 )
 from transformer.model.interventions.checking import check
+from transformer.text.vocabulary import BOS, EOS, NO_PIECE, PAD, UNK
 from transformer.translate.translation import Alternative, DecodeStep, Translation
 
 MOST_JSON = 4 * 2**20
@@ -31,6 +34,7 @@ LONGEST_NAME = 200
 LONGEST_TOKEN = 1_000
 LONGEST_TEXT = 200_000
 _METHOD = re.compile(r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}")
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -153,9 +157,14 @@ def run_from_dict(values: Any) -> Translation:
     if digest is not None and not _DIGEST.fullmatch(text(digest, 64)):
         raise TraceFileError("The file's digest of the model is not a valid digest.")
     config = config_from(values["config"])
+    interventions = _interventions(values.get("interventions", []), config, method, (source, target))
+    source_text, written = (text(values[name], LONGEST_TEXT) for name in ("source_text", "text"))
+    whole_source = not any(isinstance(each, DropSource | EditSource) for each in interventions)
+    if not _spell(target, written) or (whole_source and not _spell(source, source_text)):
+        raise TraceFileError("The file's texts and their tokens contradict each other.")
     return Translation(
-        source_text=text(values["source_text"], LONGEST_TEXT),
-        text=text(values["text"], LONGEST_TEXT),
+        source_text=source_text,
+        text=written,
         source_tokens=source,
         decoder_input_tokens=reads,
         target_tokens=target,
@@ -166,8 +175,27 @@ def run_from_dict(values: Any) -> Translation:
         model_sha256=digest,
         config=config,
         notes=tuple(text(note, LONGEST_TEXT) for note in _list(values["notes"], MOST_ALTERNATIVES)),
-        interventions=_interventions(values.get("interventions", []), config, method, (source, target)),
+        interventions=interventions,
     )
+
+
+def _spell(pieces: Sequence[str], written: str) -> bool:
+    """Whether pieces have the letters and digits of a text; a piece that stands for any text may be any.
+
+    Vocabularies differ in what they do to spaces, punctuation and forms of letters.
+    """
+    if UNK in pieces:
+        return True
+    spelled = b"".join(
+        bytes([int(piece[3:5], 16)]) if _BYTE.fullmatch(piece) else piece.encode()
+        for piece in pieces
+        if piece not in (PAD, BOS, EOS, NO_PIECE)
+    )
+    return _letters(spelled.decode("utf-8", "replace")) == _letters(written)
+
+
+def _letters(written: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", written).casefold()))
 
 
 def _interventions(

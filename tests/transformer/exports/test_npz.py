@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -130,6 +131,8 @@ def test_a_changed_number_turns_the_audit_red(saved):
         lambda arrays, meta: meta["run"].update(method="by hand"),
         lambda arrays, meta: meta["run"].update(model_sha256="abc"),
         lambda arrays, meta: meta["run"].update(text=["a"]),
+        lambda arrays, meta: meta["run"].update(text=meta["run"]["text"] + " nicht"),
+        lambda arrays, meta: meta["run"].update(source_text="one two four"),
         lambda arrays, meta: meta.update(run=[]),
         lambda arrays, meta: meta.update(replay_error="none"),
         lambda arrays, meta: meta.update(dtype="float8"),
@@ -145,6 +148,21 @@ def test_a_changed_number_turns_the_audit_red(saved):
 def test_a_file_that_contradicts_itself_is_refused_in_one_sentence(saved, change):
     with pytest.raises(TraceFileError, match=r"^The [^\n]+\.$"):
         load_trace(rewritten(saved, change))
+
+
+def test_an_array_that_a_file_holds_twice_is_refused(saved):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with zipfile.ZipFile(saved, "a") as archive:
+            archive.writestr("cross.0.key.npy", archive.read("cross.0.key.npy"))
+    with pytest.raises(TraceFileError, match="two arrays of one name"):
+        load_trace(saved)
+
+
+@pytest.mark.parametrize("text", ["one  two", "Ünï-ﬁ 12½ 😀 ¿!", "ONE two"])
+def test_any_text_is_spelled_by_its_pieces(translator, tmp_path, text):
+    save_trace(translator.force(text, f"{text} 中"), tmp_path / "trace.npz")
+    assert load_trace(tmp_path / "trace.npz").source_text.split() == text.split()
 
 
 def test_damaged_and_foreign_files_are_refused(saved):
