@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.arguments import Json, percent
+from transformer.commands.familiarity import said
 from transformer.commands.scores import TESTS
 from transformer.lenses.familiarity import read_measure
 from transformer.storage.card import Result, with_results, with_section
@@ -91,8 +92,7 @@ def _familiarity(directory: Path) -> str:
     measure = read_measure(directory)
     if measure is None:
         return "No `familiarity.json` was made for this model."
-    known, unknown = (percent(measure.flagged[name]) for name in ("known", "unknown"))
-    return f"It flags {known} of other texts like these and {unknown} of others unlike them."
+    return "\n".join(f"- `{name}`: it {said(found)}." for name, found in measure.found.items())
 
 
 def _row(*cells: str) -> str:

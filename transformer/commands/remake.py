@@ -19,11 +19,12 @@ from transformer.storage.description import HEADS_FILE, SCORES_FILE, read_config
 from transformer.storage.files import CheckpointError
 from transformer.storage.marks import of_another_model
 
-HEADS_SENTENCES, FAMILIARITY_SENTENCES = 500, 3003
+HEADS_SENTENCES = 500
 PARTS = (
     *("heads", "survey", "means", "backups", "experiments", "probes"),
     *("familiarity", "scores", "history", "card", "claims", "first"),
 )
+JUDGED = Path("tests", "blind", "judged.tsv")
 SAMPLE_FILE = "tatoeba-en-de.tsv.gz"
 
 
@@ -72,8 +73,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
     older, newer = corpora / "extra-train" / news, corpora / "extra-tests" / "newstest2014.en-de.tsv.gz"
     probes, pairs = corpora / "probes", sample / SAMPLE_FILE
     aligned = "--data", valid, "--alignments", europarl, "--sentences", HEADS_SENTENCES
-    texts = "--known", valid, "--unknown", older, "--known-test", test, "--unknown-test", newer
-    known = (*texts, "--sentences", FAMILIARITY_SENTENCES, *_instead(directory))
+    doubted = "--fit", valid, older, "--test", test, newer, "--judged", JUDGED, *_instead(directory)
     trees = [probes / name for name in ("pud-en.conllu.gz", "pud-de.conllu.gz", "winomt-en.tsv.gz")]
     examples = showcase.examples_file(directory)
     folders = "--corpora", corpora, "--sample", sample
@@ -84,7 +84,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part("backups", ["--data", pairs], [pairs]),
         Part("experiments", [], [directory / HEADS_FILE]),
         Part("probes", ["--probes", probes, "--texts", train], [*trees, train]),
-        Part("familiarity", known, [valid, older, test, newer]),
+        Part("familiarity", doubted, [valid, older, test, newer, JUDGED]),
         Part("scores", folders, [corpora]),
         Part("history", ["--log", log], [log]),
         Part("card", [], [directory / SCORES_FILE]),
@@ -94,7 +94,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
 
 
 def _instead(directory: Path) -> list[str]:
-    """The options that name the model to offer for other texts, as the present file names it."""
+    """The options that name the larger model to offer, as the present file names it."""
     try:
         measure = read_measure(directory)
     except CheckpointError:

@@ -1,15 +1,16 @@
-"""Whether a text is like the texts that a model knows best, by traits of the text and its translation.
+"""How likely a model's translation of a text is bad, by traits of the text and of the translation.
 
-The measure is a weighted sum of three traits. A logistic regression chooses the weights on texts that
-the model knows best (known) and texts unlike them (unknown). The threshold is set so that few of the known
-texts exceed it. `python -m transformer familiarity` writes the result beside the model.
+The measure is a weighted sum of three traits. A logistic regression chooses the weights on sentences with
+reference translations, where bad means: the sentence's chrF against its reference is below ``BAD_BELOW``. The
+threshold is where precision and recall are best together (F1). `python -m transformer familiarity` writes the
+result beside the model, with what it finds among other sentences.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from transformer.storage.files import CheckpointError, read_json
 from transformer.text.vocabulary import UNK
 from transformer.text.words import byte_of
 
-ALLOWED = 0.04
-"""Share of the known texts above the threshold; below 5 %, so that other texts of the kind keep to 5 %."""
+BAD_BELOW = 50.0
+"""A translation of a smaller chrF is called bad; of 35, 40, 45 and 50 the one that the traits tell best."""
 ROUNDS = 40
 """Newton steps of the regression; it converges in about ten."""
 Floats = NDArray[np.float64]
@@ -60,17 +61,44 @@ WEIGHTED = ("log_prob", "tokens", "tokens_per_word")
 
 
 @dataclass(frozen=True)
+class Found:
+    """What the measure finds among texts whose translations were called good or bad without it.
+
+    Attributes:
+        texts: Number of texts.
+        bad: How many of their translations are bad.
+        flagged: How many the measure doubts.
+        caught: How many of these are bad.
+    """
+
+    texts: int
+    bad: int
+    flagged: int
+    caught: int
+
+    @property
+    def precision(self) -> float:
+        """The share of bad translations among the doubted ones; NaN if none is doubted."""
+        return self.caught / self.flagged if self.flagged else math.nan
+
+    @property
+    def recall(self) -> float:
+        """The share of doubted translations among the bad ones; NaN if none is bad."""
+        return self.caught / self.bad if self.bad else math.nan
+
+
+@dataclass(frozen=True)
 class Measure:
-    """How a model's familiarity with a text is judged.
+    """How a translation is doubted.
 
     Attributes:
         weights: One per trait of ``WEIGHTED``.
         bias: Added to the weighted sum.
-        threshold: A text above it is unlike the known texts.
-        usual: The range of each weighted trait that holds 90 % of the known texts.
-        middle: The median of each number of ``Traits.row`` over the known texts.
-        flagged: Share of known and of unknown held-out texts above the threshold.
-        instead: Name of a model on the Hub that suits other texts, or None.
+        threshold: A translation above it is doubted.
+        usual: The range of each weighted trait that holds 90 % of the texts with good translations.
+        middle: The median of each number of ``Traits.row`` over the same texts.
+        found: What it finds among texts that it was not chosen on, by name; people judged ``JUDGED``.
+        instead: Name of a larger model on the Hub, or None.
         instead_bytes: Size of that model's files.
     """
 
@@ -79,20 +107,20 @@ class Measure:
     threshold: float
     usual: Mapping[str, tuple[float, float]]
     middle: tuple[float, ...]
-    flagged: Mapping[str, float]
+    found: Mapping[str, Found]
     instead: str | None = None
     instead_bytes: int = 0
 
-    def unlikeness(self, traits: Traits) -> float:
-        """How unlike the known texts a text is, as the log-odds of the regression."""
+    def doubt(self, traits: Traits) -> float:
+        """How much speaks against a translation, as the log-odds of the regression."""
         return self.bias + sum(w * x for w, x in zip(self.weights, traits.row, strict=True))
 
-    def is_unlike(self, traits: Traits) -> bool:
-        """Whether a text is unlike the known texts."""
-        return traits.is_foreign or self.unlikeness(traits) > self.threshold
+    def doubts(self, traits: Traits) -> bool:
+        """Whether a translation is doubted."""
+        return traits.is_foreign or self.doubt(traits) > self.threshold
 
     def reason(self, traits: Traits) -> str:
-        """The name of the trait that speaks most against a text."""
+        """The name of the trait that speaks most against a translation."""
         if traits.is_foreign:
             return "unknown"
         parts = zip(self.weights, traits.row, self.middle, strict=True)
@@ -100,13 +128,17 @@ class Measure:
         return WEIGHTED[int(np.argmax(against))]
 
 
+JUDGED = "judged"
+"""The name of the texts whose translations people judged."""
+
+
 @dataclass(frozen=True)
-class Unfamiliar:
-    """A text that is unlike the known texts.
+class Doubtful:
+    """A text whose translation is doubted.
 
     Attributes:
         traits: What was measured on it.
-        measure: How the model judges.
+        measure: How the model's translations are doubted.
     """
 
     traits: Traits
@@ -114,7 +146,7 @@ class Unfamiliar:
 
     @property
     def reason(self) -> str:
-        """The name of the trait that speaks most against the text."""
+        """The name of the trait that speaks most against the translation."""
         return self.measure.reason(self.traits)
 
 
@@ -131,25 +163,34 @@ def traits_of(text: str, pieces: Sequence[str], log_probs: Sequence[float]) -> T
     return Traits(sum(log_probs) / max(1, len(log_probs)), len(pieces), len(pieces) / words, unknown)
 
 
-def choose(known: Sequence[Traits], unknown: Sequence[Traits]) -> Measure:
+def choose(texts: Sequence[Traits], bad: Sequence[bool]) -> Measure:
     """Chooses weights and threshold.
 
     Args:
-        known: Traits of texts that the model knows best.
-        unknown: Traits of texts unlike them.
+        texts: Traits of texts.
+        bad: Whether the translation of each is bad.
 
     Raises:
-        ValueError: There are fewer than two texts of a kind.
+        ValueError: There are fewer than two good or two bad translations.
     """
-    if min(len(known), len(unknown)) < 2:
-        raise ValueError("The measure needs at least two texts of each kind.")
-    rows = np.array([each.row for each in (*known, *unknown)])
-    own = rows[: len(known)]
-    weights, bias = _regression(rows, np.repeat([0.0, 1.0], [len(known), len(unknown)]))
-    threshold = float(np.quantile(own @ weights + bias, 1 - ALLOWED))
-    usual = {name: _middle_range([getattr(each, name) for each in known]) for name in WEIGHTED}
-    middle = tuple(map(float, np.median(own, axis=0)))
+    labels = np.array(bad, dtype=bool)
+    if min(labels.sum(), (~labels).sum()) < 2:
+        raise ValueError("The measure needs at least two good and two bad translations.")
+    rows = np.array([each.row for each in texts])
+    weights, bias = _regression(rows, labels.astype(np.float64))
+    good = [each for each, is_bad in zip(texts, bad, strict=True) if not is_bad]
+    usual = {name: _middle_range([getattr(each, name) for each in good]) for name in WEIGHTED}
+    middle = tuple(map(float, np.median(rows[~labels], axis=0)))
+    threshold = _threshold(rows @ weights + bias, labels)
     return Measure(tuple(map(float, weights)), float(bias), threshold, usual, middle, {})
+
+
+def _threshold(doubts: Floats, bad: NDArray[np.bool_]) -> float:
+    """The doubt above which F1 is largest."""
+    order = np.argsort(-doubts)
+    caught, flagged = np.cumsum(bad[order]), np.arange(1, len(bad) + 1)
+    last = int(np.argmax(2 * caught / (flagged + bad.sum())))
+    return float(np.mean(doubts[order][last : last + 2]))
 
 
 def _middle_range(values: Sequence[float]) -> tuple[float, float]:
@@ -172,15 +213,18 @@ def _regression(rows: Floats, labels: Floats) -> tuple[Floats, float]:
     return weights, float(found[-1] - weights @ mean)
 
 
-def share_flagged(measure: Measure, texts: Sequence[Traits]) -> float:
-    """The share of texts that are unlike the known texts, from 0 to 1."""
-    return sum(map(measure.is_unlike, texts)) / len(texts)
+def findings(measure: Measure, texts: Sequence[Traits], bad: Sequence[bool]) -> Found:
+    """What the measure finds among texts; arguments as in ``choose``."""
+    doubted = list(map(measure.doubts, texts))
+    both = sum(each and is_bad for each, is_bad in zip(doubted, bad, strict=True))
+    return Found(len(texts), sum(bad), sum(doubted), both)
 
 
 def as_json(measure: Measure) -> dict[str, Any]:
     """The measure as the content of `familiarity.json`."""
     values = {field.name: getattr(measure, field.name) for field in fields(Measure)}
-    return values | {"traits": list(WEIGHTED)}
+    found = {name: asdict(each) for name, each in measure.found.items()}
+    return values | {"found": found, "traits": list(WEIGHTED), "bad_below": BAD_BELOW}
 
 
 def read_measure(directory: Path) -> Measure | None:
@@ -200,12 +244,16 @@ def read_measure(directory: Path) -> Measure | None:
             threshold=_number(values["threshold"]),
             usual={name: _pair(values["usual"][name]) for name in WEIGHTED},
             middle=_numbers(values["middle"], len(WEIGHTED)),
-            flagged={str(name): _number(value) for name, value in values["flagged"].items()},
+            found={str(name): _found(value) for name, value in values["found"].items()},
             instead=None if values.get("instead") is None else str(values["instead"]),
             instead_bytes=int(_number(values.get("instead_bytes", 0))),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
+
+
+def _found(values: Mapping[str, Any]) -> Found:
+    return Found(**{field.name: int(_number(values[field.name])) for field in fields(Found)})
 
 
 def _number(value: Any) -> float:

@@ -55,20 +55,20 @@ def translate_batched(
     return outputs
 
 
-def greedy_log_probs(translator: Translator, texts: Sequence[str]) -> list[tuple[float, ...]]:
-    """The log-probabilities (in nats) of the tokens of each text's greedy translation, computed in batches.
+def greedy(translator: Translator, texts: Sequence[str]) -> list[tuple[str, tuple[float, ...]]]:
+    """Each text's greedy translation with its tokens' log-probabilities (in nats), computed in batches.
 
     Raises:
         InputError: A text is empty or too long.
     """
-    found: list[tuple[float, ...]] = [()] * len(texts)
+    found: list[tuple[str, tuple[float, ...]]] = [("", ())] * len(texts)
     rows = [(*translator.ids(text), translator.config.eos_id) for text in texts]
     for places in _batches([len(row) for row in rows], 1):
         batch = pad([rows[place] for place in places], translator.config.pad_id).to(translator.device)
         limits = [translator.limit(len(rows[place])) for place in places]
         done = finish(decode(TranslationRequest(translator.model, batch), limits, rules=translator.rules))
         for place, hypothesis in zip(places, done, strict=True):
-            found[place] = hypothesis.log_probs
+            found[place] = translator.text(hypothesis.token_ids), hypothesis.log_probs
     return found
 
 

@@ -51,15 +51,18 @@ def closed() -> str | None:
         return str(error)
     if settings.allowed == ():
         return f"This installation does not open models from the Hub ({ALLOWED_VARIABLE} is empty)."
-    if constants.is_offline_mode():
+    if is_offline():
         return "The network is switched off here (HF_HUB_OFFLINE); models in the cache are in the list above."
     return None
 
 
-def may_be_fetched(name: str) -> bool:
-    """Whether this installation may fetch a model."""
-    if closed() is not None:
-        return False
+def is_offline() -> bool:
+    """Whether the network is switched off (`HF_HUB_OFFLINE`)."""
+    return constants.is_offline_mode()
+
+
+def is_allowed(name: str) -> bool:
+    """Whether this installation may open a model of this name."""
     try:
         Hub.from_environment().check_allowed(name)
     except HubError:

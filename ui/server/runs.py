@@ -13,7 +13,7 @@ import numpy as np
 import transformer
 from figures import Tile
 from transformer.lenses.alignment import Aligner
-from transformer.lenses.familiarity import Unfamiliar, read_measure, traits_of
+from transformer.lenses.familiarity import Doubtful, read_measure, traits_of
 from transformer.lenses.telling import glosses, telling_step
 from transformer.model.interventions import Intervention, InterventionError, write_text
 from transformer.model.sites import AttentionKind
@@ -280,7 +280,7 @@ def first_choice(name: str) -> dict[str, Head]:
     model, (language, *_) = catalogue.model(name), (*languages(name), None)
     from transformer.study.first_heads import first_heads  # PyTorch is there, as the model is
 
-    texts = [addressed(name, example.text, language) for example in examples.examples()]
+    texts = [addressed(name, text, language) for text in examples.offered(name).values()]
     return kept("first heads").get((name, id(model)), lambda: first_heads(model, texts))
 
 
@@ -335,8 +335,8 @@ def told(asked: Asked, translation: Translation) -> Told:
     return kept("told").get((asked, id(translation)), make)
 
 
-def unfamiliar(asked: Asked, translation: Translation) -> Unfamiliar | None:
-    """How a text differs from what the model knows best; None if it does not, or if that was not recorded.
+def unfamiliar(asked: Asked, translation: Translation) -> Doubtful | None:
+    """Why a translation is doubted; None if it is not, or if nobody measured when to doubt the model.
 
     Raises:
         ValueError: the model's file is damaged.
@@ -346,7 +346,7 @@ def unfamiliar(asked: Asked, translation: Translation) -> Unfamiliar | None:
     return kept("unfamiliar").get((asked, id(translation)), lambda: _unfamiliar(asked, translation))
 
 
-def _unfamiliar(asked: Asked, translation: Translation) -> Unfamiliar | None:
+def _unfamiliar(asked: Asked, translation: Translation) -> Doubtful | None:
     measure = read_measure(catalogue.directory(asked.model))
     if measure is None:
         return None
@@ -354,7 +354,7 @@ def _unfamiliar(asked: Asked, translation: Translation) -> Unfamiliar | None:
     if translation.method != "greedy" or translation.interventions:
         log_probs = translator(asked.model).translate(asked.text, beam_size=1, capture=False).log_probs
     traits = traits_of(asked.text, translation.source_tokens[:-1], log_probs)
-    return Unfamiliar(traits, measure) if measure.is_unlike(traits) else None
+    return Doubtful(traits, measure) if measure.doubts(traits) else None
 
 
 def overview(

@@ -1,4 +1,4 @@
-"""The line that says that a text is unlike those that the model knows best, and offers a model for it."""
+"""The line that says that a translation may be wrong, and offers a larger model."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ import math
 import streamlit as st
 
 from figures.base import labels
-from transformer.lenses.familiarity import Unfamiliar
+from transformer.lenses.familiarity import JUDGED, Doubtful
 from ui.address import session
 from ui.controls.text import plain
 from ui.server import catalogue, runs
-from ui.server.hub_models import desk, may_be_fetched
+from ui.server.hub_models import desk, is_allowed, is_offline
 from ui.server.opened import Opened
 from ui.shell.model_picker import take_model
 
 _FAMILY = "Helsinki-NLP/opus-mt"
 _OFFERED = "A larger model, trained on texts of many kinds"
+_OFFLINE = (
+    "the Hub cannot be reached from here. Where there is a network, `python -m transformer pull {name}` "
+    "downloads it; once it is in the cache of this server, it is in the list of models."
+)
 
 
 def tell(opened: Opened) -> None:
-    """Draws the line for a text unlike those that the model knows best; draws nothing for any other text."""
+    """Draws the line for a translation that is doubted; draws nothing for any other."""
     try:
         found = runs.unfamiliar(opened.asked, opened.translation)
     except (ValueError, OSError) as error:
@@ -34,15 +38,22 @@ def tell(opened: Opened) -> None:
             _offer(found.measure.instead, found.measure.instead_bytes)
 
 
-def sentence(found: Unfamiliar) -> str:
-    """How the text differs from what the model knows best, with its numbers."""
+def sentence(found: Doubtful) -> str:
+    """Why the translation is doubted, with its numbers, and how often such a line was right."""
+    judged, often = found.measure.found.get(JUDGED), ""
+    if judged is not None:
+        wrong, good = judged.flagged - judged.caught, judged.texts - judged.bad
+        often = (
+            f" Such a line stood at {judged.caught} of {judged.bad} bad and {wrong} of {good} good "
+            "translations that were judged by hand."
+        )
     return (
-        f"Unlike what this model knows best: {_reason(found)}. Expect mistakes: ✓ verified is about the "
-        "pictures, not the translation."
+        f"This translation may be wrong: {_reason(found)}.{often} ✓ verified is about the pictures, not the "
+        "translation."
     )
 
 
-def _reason(found: Unfamiliar) -> str:
+def _reason(found: Doubtful) -> str:
     traits, usual = found.traits, found.measure.usual
     if found.reason == "tokens":
         low, high = usual["tokens"]
@@ -64,23 +75,28 @@ def _offer(name: str, nbytes: int) -> None:
     if name in catalogue.available():
         st.button(f"Open {shown}", type="tertiary", on_click=take_model, args=(name,), help=_OFFERED)
         return
-    if not may_be_fetched(name):
+    if not is_allowed(name):
         return
     question = desk().question(session.visitor())
     asked = question if question is not None and question.name == name else None
-    fetching = asked is not None and asked.download is not None
-    st.button(
-        f"Downloading {shown}" if fetching else f"Open {shown} ({nbytes / 1e6:.0f} MB)",
-        type="tertiary",
-        icon=":material/cloud_download:",
-        disabled=fetching,
-        on_click=_fetch,
-        args=(name,),
-        help=_OFFERED,
-        key="unfamiliar.fetch",
-    )
+    if is_offline() or (asked is not None and asked.unreachable):
+        st.caption(f"{_OFFERED}: {_OFFLINE.format(name=plain(name))}")
+    elif asked is not None and asked.download is not None:
+        st.button(f"Downloading {shown}", type="tertiary", disabled=True, icon=":material/cloud_download:")
+    else:
+        _question(name, f"{nbytes / 1e6:.0f} MB", shown)
     if asked is not None and asked.problem:
         st.caption(plain(asked.problem))
+
+
+def _question(name: str, much: str, shown: str) -> None:
+    """Asks before anything is downloaded."""
+    with st.popover(f"Open {shown} ({much})", type="tertiary", icon=":material/cloud_download:"):
+        st.markdown(
+            f"{_OFFERED}: {plain(name)}. To open it, this server downloads {much} from the Hub, once, and "
+            "keeps the files."
+        )
+        st.button("Download and open", type="primary", on_click=_fetch, args=(name,), key="unfamiliar.fetch")
 
 
 def _fetch(name: str) -> None:

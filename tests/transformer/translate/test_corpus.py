@@ -16,10 +16,11 @@ def test_greedy_log_probabilities_are_those_of_each_text_alone(
     translator: Translator, monkeypatch: pytest.MonkeyPatch, positions: int
 ):
     monkeypatch.setattr(corpus, "BATCH_POSITIONS", positions)
-    found = corpus.greedy_log_probs(translator, TEXTS)
-    for text, log_probs in zip(TEXTS, found, strict=True):
-        alone = translator.translate(text, beam_size=1, capture=False).log_probs
-        np.testing.assert_allclose(log_probs, alone, atol=1e-4)
+    found = corpus.greedy(translator, TEXTS)
+    for text, (written, log_probs) in zip(TEXTS, found, strict=True):
+        alone = translator.translate(text, beam_size=1, capture=False)
+        assert written == alone.text
+        np.testing.assert_allclose(log_probs, alone.log_probs, atol=1e-4)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -29,5 +30,5 @@ def test_translations_come_in_the_order_of_the_texts(translator: Translator, bea
 
 
 def test_no_texts_need_no_batch(translator: Translator):
-    assert corpus.greedy_log_probs(translator, []) == []
+    assert corpus.greedy(translator, []) == []
     assert corpus.translate_batched(translator, [], 1) == []
