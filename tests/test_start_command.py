@@ -22,7 +22,7 @@ PATIENCE = 90
 def start_command() -> str:
     """What the README says under "Start", from `streamlit` on; what comes before installs it."""
     written = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = re.search(r"## Start\s+```bash\n(.*?)\n```", written, re.DOTALL)
+    block = re.search(r"## Start\n.*?```bash\n(.*?)\n```", written, re.DOTALL)
     assert block is not None
     last = block[1].split("&&")[-1].strip()
     assert last.startswith("streamlit run")
