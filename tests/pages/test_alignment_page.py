@@ -197,7 +197,7 @@ def test_links_are_told_as_suggestions_with_the_error_of_the_head():
         at
     ).replace("\\", "")
     assert f"the diagonal would have {percent(known['aer_diagonal'])}" in words(at)
-    assert "how much was read, not how much it mattered" in words(at)
+    assert "not how much it carried, nor how much it mattered" in words(at)
     read = align(model="en-de", text="The dog sleeps.", rows="read", cross=f"{layer + 1}.{head + 1}")
     assert f"is **{percent(known['aer_read'])}**" in words(read)
 

@@ -20,7 +20,7 @@ bundled = pytest.mark.skipif(
     not (DIRECTORY / "model.safetensors").exists(), reason="the bundled model is not here"
 )
 HEAD = Answer(
-    *("mean", "ablate_cross_1.1_mean", None, "Ein Hund.", "Ein Hund.", -1.234, 4),
+    *("mean", "ablate_cross_1.1_mean", None, "Ein Hund.", "Ein Hund.", -1.234, 1.5, 4),
     Moved(1, "▁Hund", 0.97, 0.35),
     Control(7, 2, -2.0, 0.5),
 )
@@ -80,7 +80,7 @@ def test_without_any_answers_the_section_says_how_to_get_them(monkeypatch: pytes
 def test_a_finding_says_what_stayed_what_it_cost_and_what_other_heads_do():
     told = finding(HEAD)
     assert "The translation stays the same" in told
-    assert "**1.23 nats** less probable, most of all “Hund”: 97\u00a0% before, 35\u00a0% now" in told
+    assert "**1.23 nats** less probable (Σ|Δ| of its tokens: 1.50 nats), most of all “Hund”: 97\u00a0% before, 35\u00a0% now" in told
     assert "7 other heads of the layer moves it by −2.00 to +0.50 nats; 2 move it as far." in told
 
 
@@ -90,8 +90,9 @@ def test_a_finding_says_what_stayed_what_it_cost_and_what_other_heads_do():
         ({"changed": "Eine Katze."}, r"It becomes \*\*Eine Katze"),
         ({"changed": ""}, r"becomes \*\*\(nothing\)"),
         ({"changed": None}, r"^The translation above is \*\*1"),
-        ({"delta": 0.5}, r"0\.50 nats\*\* more probable\."),
-        ({"delta": 0.001}, "as probable as before"),
+        ({"delta": 0.9}, r"0\.90 nats\*\* more probable \(Σ\|Δ\| of its tokens: 1\.50 nats\)\."),
+        ({"delta": -0.02}, r"gain \*\*0\.74 nats\*\* together, others lose \*\*0\.76\*\*"),
+        ({"delta": 0.001, "moved": 0.002}, "as probable as before"),
     ],
 )
 def test_a_finding_has_words_for_every_outcome(values: dict[str, object], text: str):

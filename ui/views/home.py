@@ -72,7 +72,11 @@ def show(opened: Opened) -> None:
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             pickers.seen("What am I seeing?", *_explained(opened))
             take_home(scene)
-            st.caption("A weight says how much was read, not how much it mattered.", width="content")
+            st.caption(
+                "A weight is a token's share in a head's sum, not how much it carried, nor how much it "
+                "mattered.",
+                width="content",
+            )
 
     shown = {*opened.kinds, "controls", "next"}
     scene = Scene(

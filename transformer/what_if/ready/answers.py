@@ -63,6 +63,7 @@ class Answer:
         base: What the model writes without the changes.
         changed: What it writes with them; None if the translation was given.
         delta: Δ log p of the unchanged translation, in nats; None if the changes contradict it.
+        moved: The sum of |Δ log p| over its tokens, which cannot cancel; None as ``delta``.
         tokens: Tokens of the unchanged translation.
         most: The token of it that lost most; None as ``delta``.
         control: The same change elsewhere; None if it is not a change of heads.
@@ -74,6 +75,7 @@ class Answer:
     base: str
     changed: str | None
     delta: float | None
+    moved: float | None
     tokens: int
     most: Moved | None
     control: Control | None
@@ -96,7 +98,7 @@ def answers(translator: Translator, experiment: Experiment, heads: Mapping[str, 
         changed = None
         if not experiment.forced:
             changed = translator.translate(experiment.text, capture=False, interventions=changes).text
-        delta, most = _moved(translator, experiment.text, base, changes)
+        delta, moved, most = _moved(translator, experiment.text, base, changes)
         yield Answer(
             variant,
             do.write_text(changes),
@@ -104,6 +106,7 @@ def answers(translator: Translator, experiment: Experiment, heads: Mapping[str, 
             base.text,
             changed,
             delta,
+            moved,
             len(base.target_tokens),
             most,
             _control(translator, experiment.text, base, changes),
@@ -112,15 +115,17 @@ def answers(translator: Translator, experiment: Experiment, heads: Mapping[str, 
 
 def _moved(
     translator: Translator, text: str, base: Translation, changes: Sequence[Intervention]
-) -> tuple[float | None, Moved | None]:
+) -> tuple[float | None, float | None, Moved | None]:
     try:
         forced = translator.force(text, base.target_ids, capture=False, interventions=changes)
     except InterventionError:  # the changes choose other tokens
-        return None, None
+        return None, None, None
     before, after = np.array(base.log_probs), np.array(forced.log_probs)
-    step = int((after - before).argmin())
+    change = after - before
+    step = int(change.argmin())
     shares = (round(float(np.exp(each[step])), 6) for each in (before, after))
-    return round(float((after - before).sum()), 4), Moved(step, base.target_tokens[step], *shares)
+    whole, size = (round(float(each.sum()), 4) for each in (change, np.abs(change)))
+    return whole, size, Moved(step, base.target_tokens[step], *shares)
 
 
 def _control(

@@ -86,7 +86,8 @@ def _other(norm: str) -> None:
     if gap is not None:
         low, value, high = (f"{gap[end]:+.1f}".replace("-", "−") for end in ("low", "value", "high"))
         st.caption(
-            "Of the positional twins, two differ only in this order and in the learning rate that it needs: "
+            "Of the positional twins, two differ only in this order, and in the learning rate and the "
+            "warm-up that it needs: "
             f"the post-norm twin differs from the pre-norm one by {value} BLEU ({low} to {high})."
         )
     fresh = dict.fromkeys(("encoder", "decoder", "cross", "step", "source"))

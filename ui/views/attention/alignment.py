@@ -75,7 +75,8 @@ def _section(opened: Opened) -> None:
     with table:
         _table(opened, text, by_hand, choice)
         st.caption(
-            "**A weight says how much was read, not how much it mattered.** A link made from weights is a "
+            "**A weight is a token's share in this head's sum, not how much it carried, nor how much it "
+            "mattered.** A link made from weights is a "
             "guess at the words that belong together."
         )
     with picture:

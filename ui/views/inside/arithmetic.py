@@ -200,8 +200,9 @@ ARITHMETIC = {
     "no-scale": Arithmetic(
         "no ÷ √dₖ",
         r"SCORE_j = q \cdot k_j",
-        "The scores grow √dₖ-fold. The softmax saturates: one weight comes close to 1, and the gradient "
-        "comes close to 0, so training would hardly change that weight (section 3.2.1 of the paper).",
+        "The scores grow √dₖ-fold. The softmax saturates: in most rows one weight comes close to 1, and the "
+        "gradient comes close to 0, so training would hardly change that weight (section 3.2.1 of the "
+        "paper).",
         _unscaled,
     ),
     "temperature": Arithmetic(

@@ -20,7 +20,7 @@ def why_divide(spread: ProductSpread) -> str:
         f"softmax would start out close to a hard choice, where its gradient is nearly 0. Divided by √{d_k} "
         f"= {np.sqrt(d_k):.2f}, the variance is 1 for every width.\n\nThis holds about where training "
         f"starts, but not after it: {measured(spread)} Training sets the scale of the scores itself; the "
-        "root decides only where it starts."
+        "root decides where it starts and, under Adam, how large each step is beside the scores."
     )
 
 

@@ -32,7 +32,8 @@ EXAMPLES = {
 _SEEING = (
     "The surprisal of a token is minus the logarithm, to base 2, of the probability that the model gives it "
     "after the tokens before it. A token that was certain costs nothing; each bit halves the probability. "
-    "People read words of higher surprisal more slowly (Hale 2001)."
+    "People read words of higher surprisal more slowly (proposed by Hale 2001; measured by Demberg & Keller "
+    "2008 and Smith & Levy 2013)."
 )
 _FORMULA = r"s(t_i) = -\log_2 p(t_i \mid t_1 \dots t_{i-1})"
 

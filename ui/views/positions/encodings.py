@@ -80,7 +80,7 @@ ENCODINGS = {
         "Press et al. 2022, section 3",
         r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} - m_{head}\,|i-j|",
         "A fixed penalty grows with distance, with a different slope in each head; nothing is trained. In "
-        "the encoder, the penalty is the same on both sides, so only `</s>`, which always stands at the "
+        "the encoder, the penalty is the same on both sides, so mainly `</s>`, which always stands at the "
         "right end, tells left from right.",
     ),
 }

@@ -70,7 +70,7 @@ def translations(opened: Opened) -> list[Run]:
     st.caption(
         f"{len(runs)} small models (1.4 million parameters) share data, vocabulary, order of batches and "
         "steps. They differ only in their encoding; the post-norm twin differs in the place of its LayerNorm "
-        "and in the learning rate that post-norm needs. All translate greedily."
+        "and in the learning rate and the warm-up that post-norm needs. All translate greedily."
     )
     st.dataframe(
         rows,

@@ -18,7 +18,7 @@ from ui.views.recurrent.twins import Side
 _SHOWN = 6
 """Dimensions that the table names; the others are added up."""
 _FORMULAS = {
-    "additive": r"s_{tj} = v^{\top} \tanh(W_1 h_t + W_2 m_j)",
+    "additive": r"s_{tj} = v^{\top} \tanh(W_1 h_t + W_2 m_j + b)",
     "bilinear": r"s_{tj} = h_t^{\top} W m_j",
     "dot": r"s_{tj} = h_t^{\top} m_j",
     "local": r"s_{tj} = h_t^{\top} W m_j",
@@ -29,7 +29,8 @@ _LOCAL = (
     r"\exp\!\left(-\frac{(j - p_t)^2}{2\sigma^2}\right)"
 )
 _PAPERS = {
-    "additive": "Bahdanau et al. 2015, appendix A.1.2",
+    "additive": "Bahdanau et al. 2015, appendix A.1.2, and a trained bias b; their query is the state "
+    "before, s_{t−1}, that of this model h_t, as in Luong et al. 2015",
     "bilinear": "“general” in Luong et al. 2015, section 3.1",
     "dot": "Luong et al. 2015, section 3.1",
     "local": "“local-p” in Luong et al. 2015, section 3.2: p_t is predicted from h_t, σ = D / 2",

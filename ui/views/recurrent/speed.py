@@ -20,9 +20,9 @@ _TITLES = {"training": "target tokens per second", "writing": "ms per token"}
 _SEEING = (
     "In training, the whole target is known: attention computes all positions in one pass, a GRU one after "
     "another. One core does everything one after another anyway, so here the count of products decides; a "
-    "GPU, with thousands of lanes, is mostly idle while a GRU takes its steps. Additive scores pass every "
-    "sum of query and key through a tanh, so their cost grows with the square of the length. Writing is one "
-    "by one in all models."
+    "GPU, with thousands of lanes, is mostly idle while a GRU takes its steps. The cost of all "
+    "scores grows with the square of the length; additive ones pass every sum of query and key through a "
+    "tanh, for which there is no fused kernel. Writing is one by one in all models."
 )
 
 

@@ -12,8 +12,10 @@ from ui.views.search import beam, sampling
 
 _SECTIONS = {"beam": "beam search", "sampling": "sampling"}
 _TOLD = {
-    "beam": "Beam search keeps several unfinished translations at once. The tree shows all it looked at.",
-    "sampling": "Sampling draws each token at random, by its probability. Several draws form a tree.",
+    "beam": "Beam search keeps several unfinished translations at once. The tree shows the best 2 × beam "
+    "continuations of each step.",
+    "sampling": "Sampling draws each token at random, by its probability after temperature, top-k and "
+    "top-p. Several draws form a tree.",
 }
 
 

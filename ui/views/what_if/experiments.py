@@ -136,11 +136,19 @@ def _outcome(answer: Answer) -> str:
 def _cost(answer: Answer) -> str:
     if answer.delta is None or answer.most is None:
         return ""
-    if abs(answer.delta) < _NOTHING:
+    assert answer.moved is not None
+    if answer.moved < _NOTHING:
         return "The translation above is as probable as before."
+    size = f"Σ|Δ| of its tokens: {answer.moved:.2f} nats"
+    if abs(answer.delta) < answer.moved / 2:
+        gained, lost = (answer.moved + answer.delta) / 2, (answer.moved - answer.delta) / 2
+        return (
+            f"Some tokens of the translation above gain **{gained:.2f} nats** together, others lose "
+            f"**{lost:.2f}** ({size}){_most(answer.most)}."
+        )
     way = "less" if answer.delta < 0 else "more"
     most = _most(answer.most) if answer.delta < 0 else ""
-    return f"The translation above is **{abs(answer.delta):.2f} nats** {way} probable{most}."
+    return f"The translation above is **{abs(answer.delta):.2f} nats** {way} probable ({size}){most}."
 
 
 def _most(moved: Moved) -> str:

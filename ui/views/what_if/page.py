@@ -115,10 +115,11 @@ def _steps(found: RunDifference, forced: bool) -> None:
         if forced
         else "up to the step at which the runs part, because a change contradicts the unchanged translation"
     )
-    whole = labels.number(float(np.nansum(found.delta_log_p)), "+.2f")
+    whole, size = float(np.nansum(found.delta_log_p)), float(np.nansum(np.abs(found.delta_log_p)))
     caption = (
         "Δ log p of each token of the unchanged translation: amber became less probable, purple more; "
-        f"{way}; together {whole} nats · {found.base.model}"
+        f"{way}; together {labels.number(whole, '+.2f')} nats, where gains and losses cancel; Σ|Δ| "
+        f"{labels.number(size)} nats · {found.base.model}"
     )
 
     def draw() -> go.Figure:

@@ -138,11 +138,15 @@ class Traced:
         ]
 
     def best(self, group: str) -> Best:
-        """The cell that brings back most: of all heads, or of the last row of the encoder or the decoder.
+        """The cell that brings back most: of all heads, of the encoder's output, or of a decoder layer.
 
-        In the first row of the encoder, the token of the other word brings back everything by definition.
+        In the first row of the encoder, the token of the other word brings back everything by definition, and
+        in the last row of the decoder, each token its own share of the gap: so the row before that counts, if
+        there is one.
         """
-        rows = self._rows[group] if group == "heads" else self._rows[group][-1:]
+        rows = self._rows[group]
+        if group != "heads":
+            rows = rows[-2:-1] if group == "decoder" and len(rows) > 1 else rows[-1:]
         shares = np.stack([self._shares(row) for row in rows])
         row, position = np.unravel_index(int(shares.argmax()), shares.shape)
         return Best(rows[int(row)].place, int(position), float(shares.max()))
@@ -185,11 +189,17 @@ def sentence(traced: Traced) -> str:
     head = labels.head_phrase(heads.place.layer, heads.place.head)
     return (
         f"{cost} Patching “{plain(sources[output.position])}” in the encoder's output brings back "
-        f"**{percent_of(output.share)}** of it, the decoder's last stream where it predicts "
-        f"“{plain(steps[decoder.position])}” **{percent_of(decoder.share)}**, and the best single head of "
+        f"**{percent_of(output.share)}** of it, the decoder's stream after {_after(decoder.place)} where it "
+        f"predicts “{plain(steps[decoder.position])}” **{percent_of(decoder.share)}**, and the best single "
+        f"head of "
         f"cross-attention, {head} where it predicts “{plain(steps[heads.position])}”, "
         f"**{percent_of(heads.share)}**."
     )
+
+
+def _after(place: PatchPlace) -> str:
+    assert isinstance(place, Stream)
+    return _layer(place.sublayer.layer + 1)
 
 
 def _layer(number: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 
 import pytest
 
@@ -38,7 +39,12 @@ def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1
     log_probs = tuple(map(math.log, shares))
     score = sum(log_probs) / len(ids) ** penalty
     output = Output(tuple(f"▁{WORDS[each]}" if each != 2 else "</s>" for each in ids), ids, log_probs, score)
-    return SearchTree(nodes, 2, penalty, lambda: output)
+
+    def run_greedy() -> Generator[str, None, Output]:
+        yield from ()
+        return output
+
+    return SearchTree(nodes, 2, penalty, run_greedy)
 
 
 def test_an_output_that_both_find_is_said_once_with_the_second():

@@ -29,7 +29,8 @@ _ALIGNER = (
 _LATER = (
     "How much of a row's weight would lie on later tokens if no mask hid any. The encoder has no mask, so "
     "its line is real. The decoder's line is the softmax of its real scores without the causal mask. The "
-    "mask alone does not lower this line; it falls only if the model looks back on its own."
+    "mask gives these scores no gradient, so nothing in training asks for this line to fall: it is "
+    "extrapolation. A falling line would mean that the model looks back on its own."
 )
 
 

@@ -20,8 +20,9 @@ from ui.views.training import drawn
 from ui.views.training.residuals import told
 
 _SEEING = (
-    "Each point is the norm of the gradient of a layer's weights. Training needs it at a similar size in "
-    "every layer. Without residual connections, layers pass on only mixtures: the tokens grow alike, "
+    "Each point is the norm of the gradient of a layer's weights. Training needs it neither "
+    "vanishing nor exploding; sizes that merely differ are rescaled by Adam. Without residual connections, "
+    "layers pass on only mixtures: the tokens grow alike, "
     "queries no longer matter, and the decoder's gradient vanishes. Without LayerNorm, the stream and its "
     "gradients grow from layer to layer."
 )
@@ -33,7 +34,7 @@ _FORMULA = (
 _AFTER = (
     "Dotted: before training, with fresh weights of the same shape. Solid: after it. The models differ in "
     "size, training data and learning rate, so their lines are not a comparison of pre- and post-norm alone; "
-    "the two twins differ in their norm and their learning rate. A low gradient after training means that "
+    "the two twins differ in their norm, learning rate and warm-up. A low gradient after training means that "
     "these weights are near a place where the loss changes little."
 )
 _HUES = {"pre": style.POSITIVE, "post": style.NEGATIVE}
