@@ -85,6 +85,20 @@ def test_beam_and_length_penalty_come_from_the_address_and_from_their_sliders():
     assert places(at) - {-1} == set(range(len(tree_of(5).nodes)))
 
 
+def test_the_form_of_the_score_comes_from_the_address_and_from_its_control_and_is_named():
+    at = opened(decode="beam-3", penalty="0.6", length_offset="5")
+    tree = tree_of(3, length_penalty=0.6, length_offset=5)
+    assert "score with ((5 + |y|) ÷ 6)^α, α = 0.6" in at.dataframe[0].value
+    assert hypotheses(at)[: len(tree.hypotheses)] == [
+        catalogue.translator("random").text(tree.token_ids(i)) for i in tree.hypotheses
+    ]
+    assert any(r"\frac{5 + |y|}{6}" in each.value for each in at.latex)
+    next(each for each in at.segmented_control if each.label.startswith("Divide")).set_value(0).run()
+    assert "length_offset" not in at.query_params
+    assert "score, α = 0.6" in at.dataframe[0].value
+    assert any("|y|^{" in each.value for each in at.latex)
+
+
 def test_the_ranking_lists_every_output_that_ended_and_the_greedy_one():
     at, tree = opened(), tree_of()
     text = catalogue.translator("random").text

@@ -13,7 +13,9 @@ from typing import Any
 
 import torch
 
+from transformer.decode.rules import SearchRules
 from transformer.training.distributed import Workers, joined
+from transformer.translate.search import with_penalty
 from transformer.translate.translator import TYPES, Translator, load_translator
 
 Json = dict[str, Any]
@@ -31,16 +33,34 @@ def model_command(commands: Any, name: str, run: Any, text: str) -> argparse.Arg
     return parser
 
 
-def add_beam_size(parser: argparse.ArgumentParser) -> None:
-    """Declares `--beam-size`."""
+def add_beam(parser: argparse.ArgumentParser) -> None:
+    """Declares `--beam-size` and how a beam scores."""
     parser.add_argument("--beam-size", type=int, default=1, metavar="N", help="beam width; 1 is greedy")
+    parser.add_argument(
+        "--length-penalty", type=float, metavar="A", help="a of a beam's score, sum of log p / length^a"
+    )
+    parser.add_argument(
+        "--length-offset",
+        type=int,
+        metavar="K",
+        help="divide by ((K + length) / (K + 1))^a instead; 5 is the formula of Wu et al. (2016)",
+    )
 
 
 def open_model(arguments: argparse.Namespace) -> Translator:
     """The model that the arguments name."""
     check_beam_size(arguments)
     device, revision = choose_device(arguments.device), arguments.revision
-    return load_translator(arguments.model, device, arguments.dtype, revision)
+    translator = load_translator(arguments.model, device, arguments.dtype, revision)
+    translator.rules = scored(translator.rules, arguments)
+    return translator
+
+
+def scored(rules: SearchRules, arguments: argparse.Namespace) -> SearchRules:
+    """The rules of a model, whose beams score as the arguments say, if they do."""
+    return with_penalty(
+        rules, *(getattr(arguments, name, None) for name in ("length_penalty", "length_offset"))
+    )
 
 
 def check_beam_size(arguments: argparse.Namespace) -> None:
@@ -54,7 +74,9 @@ def shared_model(arguments: argparse.Namespace) -> Iterator[tuple[Translator, Wo
     """The model that the arguments name, in each of the processes that torchrun has started, if any."""
     check_beam_size(arguments)
     with joined(choose_device(arguments.device)) as (workers, device):
-        yield load_translator(arguments.model, device, arguments.dtype, arguments.revision), workers
+        translator = load_translator(arguments.model, device, arguments.dtype, arguments.revision)
+        translator.rules = scored(translator.rules, arguments)
+        yield translator, workers
 
 
 def write(arguments: argparse.Namespace, values: Json, text: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.commands.arguments import Json, add_beam_size, model_command, open_model
+from transformer.commands.arguments import Json, add_beam, model_command, open_model
 from transformer.model.sites import AttentionKind
 from transformer.storage.files import write_atomically
 from transformer.text.words import readable
@@ -32,7 +32,7 @@ def add_command(commands: Any) -> None:
         "--target", metavar="TEXT", help="force this translation instead of the model's own"
     )
     attention.add_argument("--output", type=Path, metavar="FILE", help="file to save to, .npz or .json")
-    add_beam_size(attention)
+    add_beam(attention)
 
 
 def show_attention(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from transformer.commands.arguments import add_beam_size, model_command, open_model, shared_model, write
+from transformer.commands.arguments import add_beam, model_command, open_model, shared_model, write
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
@@ -27,12 +27,12 @@ def add_commands(commands: Any) -> None:
     translate.add_argument(
         "texts", nargs="*", metavar="TEXT", help="text to translate; without one, each line of standard input"
     )
-    add_beam_size(translate)
+    add_beam(translate)
     evaluate = model_command(
         commands, "evaluate", evaluate_file, "translate a file and score it with sacreBLEU"
     )
     evaluate.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)")
-    add_beam_size(evaluate)
+    add_beam(evaluate)
 
 
 def translate_texts(arguments: argparse.Namespace) -> int:

@@ -53,11 +53,7 @@ class Node:
             node = node.before
         return tuple(reversed(tokens))
 
-    def score(self, length_penalty: float) -> float:
-        """Total / length^α."""
-        return self.total / self.length**length_penalty
-
-    def finish(self, length_penalty: float) -> Hypothesis:
+    def finish(self, rules: SearchRules) -> Hypothesis:
         """The hypothesis as a search returns it."""
         chain: list[Node] = []
         node: Node | None = self
@@ -69,7 +65,7 @@ class Node:
             tuple(node.token_id for node in chain),
             tuple(node.log_prob for node in chain),
             tuple(node.parent_row for node in chain),
-            self.score(length_penalty),
+            rules.score(self.total, self.length),
         )
 
 
@@ -123,7 +119,7 @@ class _Beam:
         ended = [node for node in offered[: self.beam_size] if last or node.token_id == self.eos_id]
         going_on = [node for node in offered if not last and node.token_id != self.eos_id]
         self.running = going_on[: self.beam_size]
-        found = sorted(self.finished + ended, key=lambda node: -node.score(self.rules.length_penalty))
+        found = sorted(self.finished + ended, key=lambda node: -self._score(node))
         self.finished = found[: self.beam_size]
         self.watcher.step(offered, self.running, self.finished)
 
@@ -141,10 +137,12 @@ class _Beam:
             return True
         if len(self.finished) < self.beam_size:
             return False
-        penalty, when = self.rules.length_penalty, self.rules.early_stopping
-        best = self.running[0]
-        length = self.limit if when == "never" and penalty > 0 else best.length
-        return when is True or best.total / length**penalty <= self.finished[-1].score(penalty)
+        rules, when, best = self.rules, self.rules.early_stopping, self.running[0]
+        length = self.limit if when == "never" and rules.length_penalty > 0 else best.length
+        return when is True or rules.score(best.total, length) <= self._score(self.finished[-1])
+
+    def _score(self, node: Node) -> float:
+        return self.rules.score(node.total, node.length)
 
 
 def beam_search(
@@ -154,13 +152,13 @@ def beam_search(
     rules: SearchRules = FREE,
     watchers: Sequence[Watcher] = (),
 ) -> Decoding:
-    """Keeps the ``beam_size`` best hypotheses; score = Σ log p / length^α.
+    """Keeps the ``beam_size`` best hypotheses by ``SearchRules.score``.
 
     Args:
         request: The sentences.
         max_length: Most tokens per output, the end token included.
         beam_size: Hypotheses kept per sentence; 1 equals greedy search.
-        rules: α, when to stop, and forbidden or forced tokens.
+        rules: How to score, when to stop, and forbidden or forced tokens.
         watchers: One for each sentence, or none at all.
 
     Raises:
@@ -196,7 +194,7 @@ def beam_search(
         request.select(rows, same_source=length > 1)
         tokens = torch.tensor(step.token_ids, device=tokens.device)
         totals = torch.tensor(_totals(beams, beam_size), device=tokens.device)
-    return tuple(beam.finished[0].finish(rules.length_penalty) for beam in beams)
+    return tuple(beam.finished[0].finish(rules) for beam in beams)
 
 
 def _padded(beam: _Beam, beam_size: int) -> list[Node]:

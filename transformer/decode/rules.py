@@ -22,7 +22,9 @@ class SearchRules:
 
     Attributes:
         beam_size: Hypotheses per sentence if the caller gives no number; 1 is greedy search.
-        length_penalty: α of Σ log p / length^α.
+        length_penalty: α of the score.
+        length_offset: k of the score, Σ log p / ((k + length) / (k + 1))^α: 0 divides by length^α, 5 is the
+            formula of Wu et al. (2016, equation 14).
         early_stopping: When a beam ends. True: as soon as it is full of finished hypotheses; False: when no
             running hypothesis, at its present length, beats the worst finished one; "never": the same, at the
             greatest length.
@@ -35,11 +37,22 @@ class SearchRules:
 
     beam_size: int = 1
     length_penalty: float = 1.0
+    length_offset: int = 0
     early_stopping: EarlyStopping = False
     max_length: int | None = None
     forbidden: tuple[tuple[int, ...], ...] = ()
     forced_end: int | None = None
     renormalize: bool = False
+
+    def score(self, total: float, length: int) -> float:
+        """What finished hypotheses are ranked by.
+
+        Args:
+            total: Σ log p.
+            length: Number of tokens, the end token included.
+        """
+        offset = self.length_offset
+        return total / ((offset + length) / (offset + 1)) ** self.length_penalty
 
     @property
     def lookback(self) -> int:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from transformer.decode.beam import Node
+from transformer.decode.rules import SearchRules
 from transformer.text.brief import Brief
 
 
@@ -40,7 +41,7 @@ class TreeNode:
         parent: Place in ``SearchTree.nodes`` of the hypothesis that it extends; None at the first step.
         log_prob: Log-probability of the token under the model, in nats.
         total: What the search summed up to here: Σ log p, unless the model's rules rescale or force a token.
-        score: What finished hypotheses are ranked by: total / length^α.
+        score: What finished hypotheses are ranked by: see ``SearchRules.score``.
         state: What became of it.
         ended: Whether the output ends here, with ``</s>`` or at the length limit.
         won: Whether it belongs to the best hypothesis.
@@ -66,7 +67,7 @@ class Output:
         tokens: The pieces.
         token_ids: Their ids.
         log_probs: One per token, in nats, under the model.
-        score: Σ log p / length^α, with the tree's α.
+        score: That of the tree.
     """
 
     tokens: tuple[str, ...]
@@ -88,13 +89,13 @@ class SearchTree(Brief):
         nodes: The 2 × ``beam_size`` best continuations of every step, best first; a step that found fewer, or
             whose rules allowed fewer, has fewer.
         beam_size: Hypotheses that the search kept.
-        length_penalty: α of the score.
+        rules: How hypotheses were scored.
         run_greedy: Runs greedy search on the same sentence, with the same rules and changes; yields pieces.
     """
 
     nodes: tuple[TreeNode, ...]
     beam_size: int
-    length_penalty: float
+    rules: SearchRules
     run_greedy: Callable[[], Generator[str, None, Output]] = field(repr=False)
 
     @cached_property
@@ -179,7 +180,7 @@ class Growing:
     def tree(
         self,
         beam_size: int,
-        length_penalty: float,
+        rules: SearchRules,
         pieces: Callable[[Sequence[int]], Sequence[str]],
         run_greedy: Callable[[], Generator[str, None, Output]],
     ) -> SearchTree:
@@ -187,7 +188,7 @@ class Growing:
 
         Args:
             beam_size: Hypotheses that it kept.
-            length_penalty: α of its score.
+            rules: How it scored.
             pieces: Finds the pieces of ids.
             run_greedy: Runs greedy search.
         """
@@ -205,14 +206,14 @@ class Growing:
                 places.get(id(node.before)),
                 node.log_prob,
                 node.total,
-                node.score(length_penalty),
+                rules.score(node.total, node.length),
                 state,
                 self._ended(node),
                 id(node) in won,
             )
             for node, state, token in zip(nodes, states, tokens, strict=True)
         )
-        return SearchTree(tuple(found), beam_size, length_penalty, run_greedy)
+        return SearchTree(tuple(found), beam_size, rules, run_greedy)
 
     def _ended(self, node: Node) -> bool:
         return node.token_id == self._eos_id or node.length == self._limit

@@ -77,6 +77,7 @@ class TextGenerator(Brief):
         interventions: Iterable[Intervention] = (),
         length_penalty: float | None = None,
         tree: bool = False,
+        length_offset: int | None = None,
     ) -> Generation:
         """Continues a text.
 
@@ -92,14 +93,15 @@ class TextGenerator(Brief):
                 from the start of the text, the prompt included.
             length_penalty: α of beam search; None for the model's rules, which say 1.
             tree: Whether ``Generation.tree`` keeps what the beam search looked at.
+            length_offset: k of that score, as in ``Translator.translate``.
 
         Raises:
             InputError: The prompt is too long.
             InterventionError: A change does not fit the model or the prompt.
             ValueError: An option is out of range.
         """
-        options = beam_size, max_length, sample, capture, hooks, interventions, length_penalty, tree
-        *_, generation = self.stream(prompt, *options)
+        options = beam_size, max_length, sample, capture, hooks, interventions
+        *_, generation = self.stream(prompt, *options, length_penalty, tree, length_offset)
         assert isinstance(generation, Generation)
         return generation
 
@@ -114,13 +116,15 @@ class TextGenerator(Brief):
         interventions: Iterable[Intervention] = (),
         length_penalty: float | None = None,
         tree: bool = False,
+        length_offset: int | None = None,
     ) -> Iterator[DecodeStep | Generation]:
         """As ``generate``, but yields each step (in a beam: of the best hypothesis so far), and finally the
         text. The first steps are those of the prompt."""
         changes = as_interventions(interventions)
         given = self.ids(prompt)
         self._check_length(max_length, len(given))
-        rules = self._rules(changes, given, length_penalty)
+        own = with_penalty(self.rules, length_penalty, length_offset)
+        rules = self._rules(changes, given, own)
         search = Search(beam_size, sample, rules, tree)
         request = prepare(
             self.model, self._wording, self.name, changes, as_hooks(hooks), max_length, given=None
@@ -233,14 +237,11 @@ class TextGenerator(Brief):
             raise InputError("The text is empty; give it at least one token.")
         return tuple(self._wording.token_id(token) for token in text)
 
-    def _rules(
-        self, changes: Sequence[Intervention], given: Sequence[int], length_penalty: float | None
-    ) -> SearchRules:
+    def _rules(self, changes: Sequence[Intervention], given: Sequence[int], own: SearchRules) -> SearchRules:
         """The rules of the search, which writes the prompt first."""
         for each in changes:
             if isinstance(each, Prefix) or (isinstance(each, Choose) and each.step < len(given)):
                 raise InterventionError(f"The prompt decides its own tokens, so this cannot be done: {each}.")
-        own = with_penalty(self.rules, length_penalty)
         prompt = [Prefix(tuple(given))] if given else []
         return steered(own, [*prompt, *changes], self._wording.token_id, self.config.eos_id)
 

@@ -15,7 +15,7 @@ from transformer.decode.tree import Growing, Output, SearchTree
 from transformer.translate.wording import Wording
 
 STEEPEST = 100.0
-"""Largest magnitude of α."""
+"""Largest magnitude of α, and largest k."""
 
 
 class Search:
@@ -24,7 +24,7 @@ class Search:
     Args:
         beam_size: 1 for greedy search, more for beam search.
         sample: Draws tokens instead; only with a ``beam_size`` of 1.
-        rules: α, when to stop, and forbidden or forced tokens.
+        rules: How to score, when to stop, and forbidden or forced tokens.
         tree: Whether to keep the tree of the search.
 
     Raises:
@@ -69,7 +69,7 @@ class Search:
             limit: Most tokens of the output.
             wording: The vocabulary.
         """
-        penalty, rules = self.rules.length_penalty, self.rules
+        rules = self.rules
 
         def greedy() -> Generator[str, None, Output]:
             decoding = decode(again(), limit, rules=rules)
@@ -79,22 +79,31 @@ class Search:
                 except StopIteration as stop:
                     (found,) = stop.value
                     break
-            score = sum(found.log_probs) / len(found.log_probs) ** penalty
+            score = rules.score(sum(found.log_probs), len(found.log_probs))
             return Output(wording.pieces(found.token_ids), found.token_ids, found.log_probs, score)
 
         for watcher in self._watchers:
-            return watcher.tree(self.beam_size, penalty, wording.pieces, greedy)
+            return watcher.tree(self.beam_size, rules, wording.pieces, greedy)
         return None
 
 
-def with_penalty(rules: SearchRules, length_penalty: float | None) -> SearchRules:
-    """The rules with another α; None keeps that of the rules.
+def with_penalty(
+    rules: SearchRules, length_penalty: float | None = None, length_offset: int | None = None
+) -> SearchRules:
+    """The rules with another score; None keeps that of the rules.
+
+    Args:
+        rules: The rules.
+        length_penalty: α of the score.
+        length_offset: k of the score, see ``SearchRules``.
 
     Raises:
-        ValueError: α is out of range.
+        ValueError: α or k is out of range.
     """
-    if length_penalty is None:
-        return rules
-    if not -STEEPEST <= length_penalty <= STEEPEST:
-        raise ValueError(f"length_penalty is {length_penalty}; it must be from −100 to 100.")
-    return replace(rules, length_penalty=length_penalty)
+    penalty = rules.length_penalty if length_penalty is None else length_penalty
+    offset = rules.length_offset if length_offset is None else length_offset
+    if not -STEEPEST <= penalty <= STEEPEST:
+        raise ValueError(f"length_penalty is {penalty}; it must be from −100 to 100.")
+    if not 0 <= offset <= STEEPEST:
+        raise ValueError(f"length_offset is {offset}; it must be from 0 to 100.")
+    return replace(rules, length_penalty=penalty, length_offset=offset)

@@ -85,6 +85,7 @@ class Translator(Brief):
         interventions: Iterable[Intervention] = (),
         length_penalty: float | None = None,
         tree: bool = False,
+        length_offset: int | None = None,
     ) -> Translation:
         """Translates one text.
 
@@ -101,14 +102,16 @@ class Translator(Brief):
             length_penalty: α of beam search; None for the model's rules, which say 1 for the models of this
                 package.
             tree: Whether ``Translation.tree`` keeps what the beam search looked at.
+            length_offset: k of the score Σ log p / ((k + length) / (k + 1))^α: 5 for the formula of Wu et
+                al. (2016); None for the model's rules, which say 0.
 
         Raises:
             InputError: The text is empty or too long.
             InterventionError: A change does not fit the model or the text.
             ValueError: An option is out of range.
         """
-        options = beam_size, max_length, sample, capture, hooks, interventions, length_penalty, tree
-        *_, translation = self.stream(text, *options)
+        options = beam_size, max_length, sample, capture, hooks, interventions
+        *_, translation = self.stream(text, *options, length_penalty, tree, length_offset)
         assert isinstance(translation, Translation)
         return translation
 
@@ -123,11 +126,12 @@ class Translator(Brief):
         interventions: Iterable[Intervention] = (),
         length_penalty: float | None = None,
         tree: bool = False,
+        length_offset: int | None = None,
     ) -> Iterator[DecodeStep | Translation]:
         """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and finally the
         translation."""
         changes = as_interventions(interventions)
-        own = with_penalty(self.rules, length_penalty)
+        own = with_penalty(self.rules, length_penalty, length_offset)
         rules = steered(own, changes, self._wording.token_id, self.config.eos_id)
         search = Search(self._beam_size(beam_size, sample), sample, rules, tree)
         run = Run(

@@ -73,6 +73,7 @@ class State:
         top_k: how many of the most probable tokens sampling draws from; None for all.
         top_p: what the probabilities of these tokens must reach together; None for all tokens.
         penalty: α of the score on the page Search; None for the model's own.
+        length_offset: k of that score, see `SearchRules`; None for the model's own.
         node: the token chosen in the tree on the page Search.
         draws: how many samples that page draws.
         seed: the seed of the first of them; None for that of `decode`.
@@ -147,6 +148,7 @@ class State:
     top_k: int | None = None
     top_p: float | None = None
     penalty: float | None = None
+    length_offset: int | None = None
     node: int | None = None
     draws: int = 8
     seed: int | None = None

@@ -55,6 +55,8 @@ WIDTHS, BASES, COUNTS, OFFSETS = (4, 512), (2, 1_000_000), (2, 4096), (0, 1000)
 
 PENALTIES, DRAWS = (0.0, 2.0), (1, 16)
 """Smallest and largest α and number of samples on the page Search."""
+LENGTH_OFFSETS = (0, 5)
+"""Choices for k of the score on that page: that of length^α, and that of Wu et al. (2016)."""
 UPDATES = (1, 200)
 """First and last step of the recorded run on the page Training."""
 DEPTHS = (3, 6, 12)

@@ -8,6 +8,7 @@ from typing import TypeVar
 import streamlit as st
 
 from transformer import Translation, Translator
+from transformer.decode.rules import SearchRules
 from transformer.lenses.block import Block, open_block
 from transformer.lenses.filtered import FilteredStep, filtered_steps
 from transformer.lenses.inside import InsideHead, look_inside
@@ -122,12 +123,12 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
     return kept("batches").get(key, lambda: run_batch(model, texts))
 
 
-def searched(asked: Asked, penalty: float | None, progress: Progress) -> Translation:
+def searched(asked: Asked, rules: SearchRules, progress: Progress) -> Translation:
     """A beam search with its tree, and with what greedy search writes.
 
     Args:
         asked: the request, decoded with a beam; its target does not count.
-        penalty: α of the score; None for that of the model, with which a translation has searched already.
+        rules: the model's, or with another score; with its own, a translation has searched already.
         progress: hears how far the search has come.
 
     Raises:
@@ -135,11 +136,11 @@ def searched(asked: Asked, penalty: float | None, progress: Progress) -> Transla
     """
     model = translator(asked.model)
     found: Translation
-    if penalty in (None, model.rules.length_penalty):
+    if rules == model.rules:
         found = traced(asked, progress)
     else:
-        key = (asked, penalty, id(model))
-        found = kept("searches").get(key, lambda: search(model, asked, penalty, progress))
+        key = (asked, rules, id(model))
+        found = kept("searches").get(key, lambda: search(model, asked, rules, progress))
     assert found.tree is not None
     for count, piece in enumerate(found.tree.stream_greedy(), start=1):
         progress.wrote(count, piece)

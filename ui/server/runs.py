@@ -12,6 +12,7 @@ import numpy as np
 
 import transformer
 from figures import Tile
+from transformer.decode.rules import SearchRules
 from transformer.lenses.alignment import Aligner
 from transformer.lenses.familiarity import Doubtful, read_measure, traits_of
 from transformer.lenses.telling import glosses, telling_step
@@ -174,7 +175,7 @@ def _decode(model: Model, asked: Asked, progress: Progress) -> Translation:
         return model.force(asked.text, asked.target, interventions=asked.changes)
     beam_size = int(asked.decode.removeprefix(BEAM)) if asked.decode.startswith(BEAM) else 1
     if beam_size > 1 and isinstance(model, transformer.Translator):
-        return search(model, asked, None, progress)
+        return search(model, asked, model.rules, progress)
     sample = None
     if asked.decode.startswith(SAMPLE):
         sample = asked.drawing.sampling(int(asked.decode.removeprefix(SAMPLE)))
@@ -182,23 +183,27 @@ def _decode(model: Model, asked: Asked, progress: Progress) -> Translation:
 
 
 def search(
-    model: transformer.Translator, asked: Asked, penalty: float | None, progress: Progress
+    model: transformer.Translator, asked: Asked, rules: SearchRules, progress: Progress
 ) -> Translation:
     """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the visitor left.
 
     Args:
         model: the translator.
         asked: a request without a target, decoded with a beam.
-        penalty: α of the score; None for that of the model.
+        rules: the model's, or with another score.
         progress: hears how far it has come.
     """
     beam_size = int(asked.decode.removeprefix(BEAM))
     with _turn(beam_size * model.limit(len(model.ids(asked.text)) + 1), progress):
-        changes = asked.changes
-        return _last(
-            model.stream(asked.text, beam_size, interventions=changes, length_penalty=penalty, tree=True),
-            progress,
+        stream = model.stream(
+            asked.text,
+            beam_size,
+            interventions=asked.changes,
+            length_penalty=rules.length_penalty,
+            tree=True,
+            length_offset=rules.length_offset,
         )
+        return _last(stream, progress)
 
 
 @contextmanager

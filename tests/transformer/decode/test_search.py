@@ -41,7 +41,20 @@ def log_prob(model, src_ids, token_ids):
     return [float(distribution[place, token]) for place, token in enumerate(token_ids)]
 
 
-def every_output(model, src_ids, max_length, length_penalty):
+def by_length(length, alpha):
+    """What divides Σ log p in most libraries."""
+    return length**alpha
+
+
+def by_wu(length, alpha):
+    """The same of Wu et al. 2016, equation 14."""
+    return (5 + length) ** alpha / (5 + 1) ** alpha
+
+
+DIVISORS = {0: by_length, 5: by_wu}
+
+
+def every_output(model, src_ids, max_length, length_penalty, divisor):
     """Score of each possible output: all that end before the limit, and all that are cut by it."""
     vocabulary = range(model.config.vocab_size)
     scores = {}
@@ -49,25 +62,25 @@ def every_output(model, src_ids, max_length, length_penalty):
         for tokens in itertools.product(vocabulary, repeat=length):
             ended = tokens[-1] == EOS or length == max_length
             if ended and EOS not in tokens[:-1]:
-                scores[tokens] = sum(log_prob(model, src_ids, tokens)) / length**length_penalty
+                scores[tokens] = sum(log_prob(model, src_ids, tokens)) / divisor(length, length_penalty)
     return scores
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 2.0])
+@pytest.mark.parametrize("offset", DIVISORS)
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_beam_as_wide_as_everything_finds_the_best_of_all_outputs(length_penalty, seed):
+def test_a_beam_as_wide_as_everything_finds_the_best_of_all_outputs(length_penalty, offset, seed):
     model = random_model(vocab_size=4, seed=seed, tied_embeddings=False)
     src_ids = torch.tensor([[3, 1, 3, 2]])
-    scores = every_output(model, src_ids, 3, length_penalty)
+    scores = every_output(model, src_ids, 3, length_penalty, DIVISORS[offset])
     best = max(scores, key=scores.get)
-    (found,) = finish(
-        beam_search(TranslationRequest(model, src_ids), 3, 64, SearchRules(length_penalty=length_penalty))
-    )
+    rules = SearchRules(length_penalty=length_penalty, length_offset=offset)
+    (found,) = finish(beam_search(TranslationRequest(model, src_ids), 3, 64, rules))
     assert found.token_ids == best
     assert found.score == pytest.approx(scores[best], abs=1e-5)
 
 
-def reference_beam(model, src_ids, max_length, beam_size, length_penalty):
+def reference_beam(model, src_ids, max_length, beam_size, length_penalty, divisor):
     """Beam search as in a textbook: uncached, one sentence, lists."""
     memory, running, finished = model.encode(src_ids), [((), 0.0)], []
     for length in range(1, max_length + 1):
@@ -79,27 +92,24 @@ def reference_beam(model, src_ids, max_length, beam_size, length_penalty):
         ended = [length == max_length or tokens[-1] == EOS for tokens, _ in candidates]
         for (tokens, total), is_end in list(zip(candidates, ended, strict=True))[:beam_size]:
             if is_end:
-                finished.append((total / length**length_penalty, tokens))
+                finished.append((total / divisor(length, length_penalty), tokens))
         running = [pair for pair, is_end in zip(candidates, ended, strict=True) if not is_end][:beam_size]
         finished = sorted(finished, reverse=True)[:beam_size]
         if not running or (
-            len(finished) == beam_size and running[0][1] / length**length_penalty <= finished[-1][0]
+            len(finished) == beam_size and running[0][1] / divisor(length, length_penalty) <= finished[-1][0]
         ):
             break
     return finished[0]
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 3, 5, 20])
-@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
-def test_beam_search_equals_an_uncached_search_with_lists(model, beam_size, length_penalty):
+@pytest.mark.parametrize(("length_penalty", "offset"), [(0.0, 0), (1.0, 0), (0.6, 5), (2.0, 5)])
+def test_beam_search_equals_an_uncached_search_with_lists(model, beam_size, length_penalty, offset):
+    rules = SearchRules(length_penalty=length_penalty, length_offset=offset)
     for row in sources(3):
         src_ids = unpadded(row)
-        (found,) = finish(
-            beam_search(
-                TranslationRequest(model, src_ids), 8, beam_size, SearchRules(length_penalty=length_penalty)
-            )
-        )
-        score, tokens = reference_beam(model, src_ids, 8, beam_size, length_penalty)
+        (found,) = finish(beam_search(TranslationRequest(model, src_ids), 8, beam_size, rules))
+        score, tokens = reference_beam(model, src_ids, 8, beam_size, length_penalty, DIVISORS[offset])
         assert found.token_ids == tokens
         assert found.score == pytest.approx(score, abs=1e-5)
 

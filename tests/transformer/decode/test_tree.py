@@ -70,7 +70,7 @@ def grow(beam_size: int = 2, limit: int = 4, **rules: object) -> SearchTree:
     def unasked() -> Output:
         raise AssertionError("nobody asked for greedy search")
 
-    return growing.tree(beam_size, asked.length_penalty, lambda ids: [f"t{i}" for i in ids], unasked)
+    return growing.tree(beam_size, asked, lambda ids: [f"t{i}" for i in ids], unasked)
 
 
 def test_the_tree_of_a_hand_made_model_is_the_one_worked_out_by_hand():

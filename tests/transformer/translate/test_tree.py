@@ -123,16 +123,27 @@ def test_the_length_penalty_of_a_call_is_that_of_the_score(translator):
     for penalty in (0.0, 0.6, 2.0):
         done = translator.translate(TEXT, BEAM, max_length=6, length_penalty=penalty, tree=True)
         node = done.tree.nodes[done.tree.winner]
-        assert done.tree.length_penalty == penalty
+        assert done.tree.rules.length_penalty == penalty
         assert node.score == pytest.approx(node.total / (node.step + 1) ** penalty)
         best = max(done.tree.nodes[i].score for i in done.tree.hypotheses)
         assert node.score == best
 
 
-@pytest.mark.parametrize("penalty", [math.nan, math.inf, -101.0])
-def test_an_impossible_length_penalty_is_refused(translator, penalty):
-    with pytest.raises(ValueError, match="length_penalty"):
-        translator.translate(TEXT, BEAM, length_penalty=penalty)
+def test_a_call_may_score_by_the_formula_of_wu_and_its_greedy_output_is_scored_the_same(translator):
+    tree = translator.translate(TEXT, BEAM, max_length=6, length_penalty=0.6, length_offset=5, tree=True).tree
+    for each in tree.nodes:
+        assert each.score == pytest.approx(each.total / ((5 + each.step + 1) / 6) ** 0.6)
+    greedy = tree.greedy
+    assert greedy.score == pytest.approx(greedy.total / ((5 + len(greedy.tokens)) / 6) ** 0.6)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [*({"length_penalty": each} for each in (math.nan, math.inf, -101.0)), {"length_offset": -1}],
+)
+def test_an_impossible_score_is_refused(translator, wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        translator.translate(TEXT, BEAM, **wrong)
 
 
 def test_a_sample_has_no_tree(translator):
@@ -159,7 +170,7 @@ def test_a_closed_form_model_s_tree_holds_its_translation(solved):
 def test_a_model_of_another_family_keeps_its_own_rules(original):
     translator = load_translator(original)
     done = translator.translate("one two three", 3, tree=True)
-    assert done.tree.length_penalty == translator.rules.length_penalty
+    assert done.tree.rules.length_penalty == translator.rules.length_penalty
     assert done.tree.token_ids(done.tree.winner) == done.target_ids
     barred = {ids[0] for ids in translator.rules.forbidden if len(ids) == 1}
     assert not barred & {node.token_id for node in done.tree.nodes}

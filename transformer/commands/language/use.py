@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.arguments import add_beam_size, check_beam_size, choose_device, write
+from transformer.commands.arguments import add_beam, check_beam_size, choose_device, scored, write
 from transformer.decode.sampling import Sampling
 from transformer.generate.corpus import log_probs
 from transformer.generate.generator import LENGTH, TextGenerator, load_language_model
@@ -41,7 +41,7 @@ def _add_generate(commands: Any) -> None:
     parser.add_argument(
         "prompts", nargs="*", metavar="TEXT", help="how the text begins; without one, each line of input"
     )
-    add_beam_size(parser)
+    add_beam(parser)
     parser.add_argument("--max-length", type=int, default=LENGTH, metavar="N", help="most tokens of the text")
     parser.add_argument("--sample", action="store_true", help="draw each token instead of taking the best")
     parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="with --sample")
@@ -72,6 +72,7 @@ def generate(arguments: argparse.Namespace) -> int:
     """`generate`: prints one text per line."""
     check_beam_size(arguments)
     generator = load_language_model(arguments.model, choose_device(arguments.device))
+    generator.rules = scored(generator.rules, arguments)
     sample = None
     if arguments.sample:
         sample = Sampling(arguments.temperature, arguments.top_k, arguments.top_p, arguments.seed)

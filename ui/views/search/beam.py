@@ -10,10 +10,11 @@ import streamlit as st
 from figures.base import labels
 from transformer.decode.rules import SearchRules
 from transformer.decode.tree import SearchTree
+from transformer.translate.search import with_penalty
 from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.state import State
-from ui.address.values import BEAM, LARGEST_BEAM, PENALTIES
+from ui.address.values import BEAM, LARGEST_BEAM, LENGTH_OFFSETS, PENALTIES
 from ui.controls import pickers
 from ui.maps import going_on
 from ui.server import catalogue, computed, runs
@@ -27,7 +28,7 @@ from ui.views.search.tree import choose, picture
 _USUAL_BEAM = 4
 _NEAR = 5
 """How many steps around the chosen one the list of tokens reaches."""
-_FORMULA = r"\mathrm{score}(y) = \frac{1}{|y|^{\alpha}} \sum_{t=1}^{|y|} \log p(y_t \mid y_{<t}, x)"
+_FORMULA = r"\mathrm{score}(y) = \frac{1}{%s} \sum_{t=1}^{|y|} \log p(y_t \mid y_{<t}, x)"
 _SEEING = (
     "At each step, every hypothesis in the beam is continued with every token. The best {most} continuations "
     "are shown; the best {beam} that have not ended are kept. No log p is positive, so every further token "
@@ -39,11 +40,11 @@ def show(opened: Opened, now: State) -> None:
     """Draws the section."""
     rules = catalogue.translator(opened.asked.model).rules
     beam_size = _beam_size(now, rules)
-    penalty = rules.length_penalty if now.penalty is None else now.penalty
-    _settings(beam_size, penalty, rules)
+    scored = with_penalty(rules, now.penalty, now.length_offset)
+    _settings(beam_size, scored, rules)
     asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
     teller = waiting.Teller(asked.model, f"Searching with {beam_size} hypotheses")
-    search = computed.searched(asked, penalty, teller)
+    search = computed.searched(asked, scored, teller)
     teller.end()
     tree, chosen = search.tree, now.node
     assert tree is not None
@@ -53,7 +54,7 @@ def show(opened: Opened, now: State) -> None:
     chosen = tree.winner if chosen is None else chosen
     text = catalogue.translator(asked.model).text
     st.markdown(told.found(tree, text))
-    picture(search, tree, chosen, text, now, lambda: _explained(beam_size, rules))
+    picture(search, tree, chosen, text, now, lambda: _explained(beam_size, scored, rules))
     _chosen(Opened(asked, search, None), tree, chosen, text)
     ranking(tree, text)
 
@@ -65,19 +66,27 @@ def _beam_size(now: State, rules: SearchRules) -> int:
     return min(rules.beam_size, LARGEST_BEAM) if rules.beam_size > 1 else _USUAL_BEAM
 
 
-def _settings(beam_size: int, penalty: float, rules: SearchRules) -> None:
+def _settings(beam_size: int, scored: SearchRules, rules: SearchRules) -> None:
+    penalty, offset = scored.length_penalty, scored.length_offset
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         with st.container(width=160):
             st.slider("Hypotheses in the beam", 2, LARGEST_BEAM, beam_size, **_beam_control(beam_size))
         with st.container(width=160):
             low, high = min(PENALTIES[0], penalty), max(PENALTIES[1], penalty)
             st.slider("Length penalty α", low, high, penalty, 0.1, **_penalty_control(penalty, rules))
+        st.segmented_control(
+            "Divide Σ log p by",
+            sorted({*LENGTH_OFFSETS, offset}),
+            default=offset,
+            format_func=told.divisor,
+            **_offset_control(offset, rules),
+        )
 
 
-def _explained(beam_size: int, rules: SearchRules) -> None:
+def _explained(beam_size: int, scored: SearchRules, rules: SearchRules) -> None:
     with st.popover("What am I seeing?", type="tertiary", icon=":material/help:"):
         st.markdown(_SEEING.format(most=2 * beam_size, beam=beam_size))
-        st.latex(_FORMULA)
+        st.latex(_FORMULA % _divisor(scored.length_offset))
         st.markdown(_rule(rules))
 
 
@@ -96,6 +105,19 @@ def _penalty_control(penalty: float, rules: SearchRules) -> dict[str, Any]:
     return pickers.control("penalty", penalty, take)
 
 
+def _offset_control(offset: int, rules: SearchRules) -> dict[str, Any]:
+    def take(value: int | None) -> None:
+        if value is not None:
+            session.change(length_offset=None if value == rules.length_offset else value, node=None)
+
+    return pickers.control("length_offset", offset, take)
+
+
+def _divisor(offset: int) -> str:
+    """What divides Σ log p, in LaTeX."""
+    return rf"\left(\frac{{{offset} + |y|}}{{{offset + 1}}}\right)^{{\alpha}}" if offset else r"|y|^{\alpha}"
+
+
 def _rule(rules: SearchRules) -> str:
     """The model's own rule, in words."""
     when = {
@@ -103,8 +125,11 @@ def _rule(rules: SearchRules) -> str:
         False: "when no open hypothesis, at its present length, beats the worst finished one",
         "never": "when no open hypothesis could still beat the worst finished one at the greatest length",
     }[rules.early_stopping]
-    own = f"This model's own rule: α = {rules.length_penalty:g}"
-    return f"{own}; the search ends {when}. α = 0 normalises nothing."
+    own = f"This model's own rule: {told.divisor(rules.length_offset)} with α = {rules.length_penalty:g}"
+    return (
+        f"{own}; the search ends {when}. α = 0 normalises nothing. The paper's α = 0.6 belongs to "
+        f"{told.divisor(5)} (Wu et al. 2016)."
+    )
 
 
 # --- the chosen node ----------------------------------------------------------------------------------------
@@ -124,7 +149,7 @@ def _chosen(search: Opened, tree: SearchTree, chosen: int, text: told.Text) -> N
                 on_click=_continue,
                 args=(run, search.asked.decode),
             )
-    place = f"{tree.length_penalty}\0{chosen}"
+    place = f"{told.score(tree)}\0{chosen}"
     node.view(Branched(search.asked, run, None, place))
 
 

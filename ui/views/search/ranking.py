@@ -37,7 +37,7 @@ def ranking(tree: SearchTree, text: told.Text) -> None:
             "output": [row[0] for row in rows],
             "tokens": [row[1] for row in rows],
             "Σ log p": [row[2] for row in rows],
-            f"score, α = {tree.length_penalty:g}": [row[3] for row in rows],
+            told.score(tree): [row[3] for row in rows],
             "what became of it": [row[4] for row in rows],
         },
         hide_index=True,
@@ -45,8 +45,7 @@ def ranking(tree: SearchTree, text: told.Text) -> None:
         on_select=lambda: session.on_pick("search.ranking", lambda row: _choose_row(tree, int(row))),
         selection_mode="single-row",
         column_config={
-            name: st.column_config.NumberColumn(format="%.3f")
-            for name in ("Σ log p", f"score, α = {tree.length_penalty:g}")
+            name: st.column_config.NumberColumn(format="%.3f") for name in ("Σ log p", told.score(tree))
         },
         alt="The outputs that ended, ranked by score and by the sum of log-probabilities",
     )

@@ -23,6 +23,18 @@ FATES = {
 """What became of a continuation."""
 
 
+def divisor(offset: int) -> str:
+    """What divides Σ log p, for a k of the score."""
+    return f"(({offset} + |y|) ÷ {offset + 1})^α" if offset else "|y|^α"
+
+
+def score(tree: SearchTree) -> str:
+    """The score of a tree: its name, what divides Σ log p if that is not the length, and α."""
+    offset = tree.rules.length_offset
+    form = f" with {divisor(offset)}" if offset else ""
+    return f"score{form}, α = {tree.rules.length_penalty:g}"
+
+
 def found(tree: SearchTree, text: Text) -> str:
     """What beam search finds that greedy search does not, for one sentence, as Markdown."""
     best, greedy = tree.nodes[tree.winner], tree.greedy

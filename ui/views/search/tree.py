@@ -53,7 +53,7 @@ def picture(
     branches = _branches(tree, text, first)
     beside = _greedy(tree)
     caption = (
-        f"Beam search, {tree.beam_size} hypotheses, α = {tree.length_penalty:g}: the best "
+        f"Beam search, {tree.beam_size} hypotheses, {told.score(tree)}: the best "
         f"{2 * tree.beam_size} continuations of every step · columns are steps · thickness = probability "
         f"of the output so far, relative to the most probable one · {search.model}"
     )

@@ -7,6 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
+from transformer.decode.rules import SearchRules
 from transformer.decode.tree import NodeState, Output, SearchTree, TreeNode
 from ui.views.search import told
 
@@ -44,7 +45,7 @@ def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1
         yield from ()
         return output
 
-    return SearchTree(nodes, 2, penalty, run_greedy)
+    return SearchTree(nodes, 2, SearchRules(length_penalty=penalty), run_greedy)
 
 
 def test_an_output_that_both_find_is_said_once_with_the_second():
