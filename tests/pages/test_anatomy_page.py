@@ -132,6 +132,12 @@ def test_a_block_is_a_chain_in_the_order_that_runs(model: str, norm: str):
     at = run(PAGE, model=model)
     chains = [each.value for each in at.latex if "MultiHead" in each.value]
     assert len(chains) == 1
+    assert any(
+        r"\xrightarrow" in each.value
+        and each.value.count(r"\text{ids}") == 3
+        and r"\text{memory}" in each.value
+        for each in at.latex
+    )
     assert (r"x + \mathrm{MultiHead}(\mathrm{LN}(x))" in chains[0].replace("{x}", "x")) == (norm == "pre")
     assert "unchanged" not in words(at)
     assert ("there is a path that meets no LayerNorm" in words(at)) == (norm == "pre")

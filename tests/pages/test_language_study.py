@@ -115,7 +115,7 @@ def test_an_empty_a_long_or_an_odd_sentence_does_no_harm(text: str):
 def test_perplexities_stand_beside_those_of_the_n_gram_model(study: dict[str, Any]):
     told = words(opened("agreement"))
     for each in study["perplexity"]["files"].values():
-        for name in (perplexity.MODEL, perplexity.NGRAM):
+        for name in (perplexity.MODEL, perplexity.NGRAM, perplexity.LONGER):
             assert f"{each['per_word'][name]['value']['value']:.1f}" in told
     assert study["digests"]["model.safetensors"][:12] in told
 

@@ -95,7 +95,10 @@ def test_the_speed_is_drawn_for_every_model():
     drawn = charts(show(view="speed"))
     for kind in ("training", "writing"):
         assert {trace["name"] for trace in drawn[kind]["data"]} == {*SCORES, "Transformer"}
-    assert "as ratios" in words(show(view="speed"))
+    told = words(show(view="speed"))
+    assert "as ratios" in told
+    assert "no GPU was measured here" in told
+    assert "256 rows at 8 tokens, 8 at 256" in told
 
 
 def test_hard_attention_is_told_by_its_curves():

@@ -17,6 +17,7 @@ from corpus import number_pairs, write_pairs
 from transformer import interventions as do
 from transformer import load_translator
 from transformer.__main__ import main
+from transformer.decode.rules import SearchRules
 from transformer.storage.directory import load_checkpoint
 from transformer.training.runs.progress import Progress
 
@@ -102,6 +103,20 @@ def test_translate_reads_standard_input(
     assert set(lines[0]) == {"text", "source_tokens", "target_tokens", "log_probs"}
     assert lines[0]["target_tokens"][-1] == "</s>"
     assert len(lines[0]["log_probs"]) == len(lines[0]["target_tokens"])
+
+
+def test_a_beam_scores_as_the_command_line_says(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scored = []
+    plain = SearchRules.score
+
+    def score(rules: SearchRules, total: float, length: int) -> float:
+        scored.append((rules.length_penalty, rules.length_offset))
+        return plain(rules, total, length)
+
+    monkeypatch.setattr(SearchRules, "score", score)
+    score_by = ["--length-penalty", "0.6", "--length-offset", "5"]
+    assert main(["translate", "--model", model, "two three", "--beam-size", "2", *score_by]) == 0
+    assert set(scored) == {(0.6, 5)}
 
 
 @pytest.mark.parametrize("beam", ["1", "2"])

@@ -32,7 +32,9 @@ from transformer.text.pairs import DataError, read_texts
 from transformer.training.runs.snapshots import load_snapshot, snapshot_steps
 
 MODEL, NGRAM = "language model", "n-gram"
-ORDER = 5
+LONGER = "longer n-gram"
+ORDER, LONGER_ORDER = 5, 7
+"""Of the n-gram model that all parts use, and of one that knows longer contexts, for perplexity alone."""
 PAIRS = 2_000
 ABLATED_ON = 500
 REPEATS = 5
@@ -141,12 +143,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _perplexity(study: _Study) -> Json:
     """Perplexity of the model and of the n-gram model on each held-out file."""
     sizes = {"sentences": len(study.counted), "pieces": sum(map(len, study.counted))}
-    files = {path: _scores(study, texts) for path, texts in study.heldout.items()}
-    return {"order": ORDER, "counted": sizes, "files": files}
+    longer = train(study.counted, study.generator.config.vocab_size, LONGER_ORDER)
+    files = {path: _scores(study, longer, texts) for path, texts in study.heldout.items()}
+    return {"order": ORDER, "longer_order": LONGER_ORDER, "counted": sizes, "files": files}
 
 
-def _scores(study: _Study, texts: Sequence[str]) -> Json:
+def _scores(study: _Study, longer: KneserNey, texts: Sequence[str]) -> Json:
     logs = {MODEL: study.of_model(texts), NGRAM: study.of_ngram(texts)}
+    logs[LONGER] = longer.log_probs([study.generator.ids(text) for text in texts])
     pieces = [len(study.generator.ids(text)) for text in texts]
     sizes = {"texts": len(texts), "words": sum(len(text.split()) for text in texts), "pieces": sum(pieces)}
     return {

@@ -46,6 +46,12 @@ def show(opened: Opened) -> None:
             "cross-attention between the two."
         )
         st.latex(chain(config, tokens))
+        st.markdown(
+            "The whole model is such a chain, too. Ids become rows, every block keeps their shape, the "
+            "decoder's blocks also read the memory, and the last product turns each row into a score for "
+            "every piece."
+        )
+        st.latex(whole(config, tokens, len(run.target_tokens)))
     with right:
         st.markdown("##### Pre-norm and post-norm")
         st.markdown(_ORDERS[config.norm])
@@ -74,6 +80,25 @@ def chain(config: ModelConfig, tokens: int) -> str:
         rf"\begin{{aligned}} {shaped[0]} \;&\to\; {shaped[1]} = {first} \\[4pt] "
         rf"{shaped[1]} \;&\to\; {shaped[2]} = {second} \end{{aligned}}"
     )
+
+
+def whole(config: ModelConfig, source: int, target: int) -> str:
+    """LaTeX of the whole model from ids to ids, with its shapes.
+
+    Args:
+        config: the model's.
+        source: number of source tokens.
+        target: number of target tokens.
+    """
+    rows = {"encoder": source, "decoder": target}
+    scores = rf"{target} \times {config.n_target_pieces} \to {target}\ \text{{ids}}"
+    ends = {"encoder": r"\text{memory}", "decoder": scores}
+    lines = []
+    for side, stack in config.stacks.items():
+        shape = rf"{rows[side]} \times {config.d_model}"
+        blocks = rf"\xrightarrow{{{stack.n_layers}\ \text{{blocks}}}}"
+        lines.append(rf"{rows[side]}\ \text{{ids}} &\to {shape} {blocks} {shape} \to {ends[side]}")
+    return r"\begin{aligned} " + r" \\[4pt] ".join(lines) + r" \end{aligned}"
 
 
 def _other(norm: str) -> None:

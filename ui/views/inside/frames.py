@@ -27,8 +27,8 @@ Parts = Callable[[], tuple[Look, dict[str, Part]]]
 _SEVERAL = frozenset(("projections", "products", "sum", "matrix", "heads"))
 """Sections with several figures: the choice between them takes a line more."""
 _OUTSIDE = (
-    "The same attention lets any text look into another. In reading comprehension, the tokens of the "
-    "question can be the queries, and the tokens of the text the keys and values."
+    "The same attention lets any text look into another. In reading comprehension, each word of the text "
+    "asks the question: the text makes the queries, and the question the keys and values."
 )
 _NO_ROOT = (
     "A = KᵀQ names the product alone. The root is a constant: dividing every number of $W^q$ and its bias by "

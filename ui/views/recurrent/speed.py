@@ -34,6 +34,7 @@ def show(_now: State) -> None:
         return
     speed, reference = results["speed"], results["reference"]
     st.markdown(told.ratios(speed, reference))
+    st.markdown(told.sequential(results))
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("##### Training: a whole target at once")

@@ -57,7 +57,7 @@ def test_one_command_measures_everything_and_says_on_which_model(
     assert [name for name in PARTS if {"date", "command"} <= set(values[name])] == PARTS
     assert values["words"]["steps"][-1] == 4
     held = next(iter(values["perplexity"]["files"].values()))
-    assert set(held["per_word"]) == {"language model", "n-gram"}
+    assert set(held["per_word"]) == {"language model", "n-gram", "longer n-gram"}
     assert held["per_word"]["language model"]["difference"]["value"] > 0
     assert values["agreement"]["models"]["n-gram"]["simple_agrmt"]["accuracy"]["value"] == 1
     assert (folder / "lm" / LANGUAGE_FILE).stat().st_size <= 10**6

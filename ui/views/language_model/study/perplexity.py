@@ -12,7 +12,7 @@ from ui.controls.text import command, plain
 from ui.views.language_model.study import drawn
 from ui.views.language_model.study.drawn import Json
 
-MODEL, NGRAM = "language model", "n-gram"
+MODEL, NGRAM, LONGER = "language model", "n-gram", "longer n-gram"
 LOOKS = {MODEL: (style.POSITIVE, "circle"), NGRAM: (style.NEGATIVE, "square")}
 UNITS = {"per_word": "per word", "per_piece": "per piece"}
 _SEEING = (
@@ -40,17 +40,19 @@ def show(model: str) -> None:
 
 def told(found: Json) -> str:
     """The perplexity of both models on each text, and their difference."""
-    return " ".join(_told(path, each) for path, each in found["files"].items())
+    orders = found["order"], found["longer_order"]
+    return " ".join(_told(path, each, orders) for path, each in found["files"].items())
 
 
-def _told(path: str, file: Json) -> str:
-    own, other = (file["per_word"][name]["value"]["value"] for name in LOOKS)
+def _told(path: str, file: Json, orders: tuple[int, int]) -> str:
+    own, other, longer = (file["per_word"][name]["value"]["value"] for name in (*LOOKS, LONGER))
     gap = file["per_word"][MODEL]["difference"]
     chance = ", which may be chance" if gap["low"] <= 0 <= gap["high"] else ""
     return (
         f"On the {file['texts']:,} sentences of “{plain(name_of(path))}”, the perplexity per word is "
-        f"**{own:.1f}**, and {other:.1f} for the n-gram model: a difference of {signed(gap['value'])} "
-        f"({signed(gap['low'])} to {signed(gap['high'])}){chance}."
+        f"**{own:.1f}**, and {other:.1f} for the n-gram model of order {orders[0]}: a difference of "
+        f"{signed(gap['value'])} ({signed(gap['low'])} to {signed(gap['high'])}){chance}. With order "
+        f"{orders[1]}, the n-gram model reaches {longer:.1f}."
     )
 
 
@@ -83,6 +85,6 @@ def table(found: Json) -> Table:
         (name_of(path), name, unit, *each[key][name]["value"].values())
         for path, each in found["files"].items()
         for key, unit in UNITS.items()
-        for name in LOOKS
+        for name in (*LOOKS, LONGER)
     ]
     return [("text", "model", "unit", "perplexity", "low", "high"), *rows]
