@@ -6,6 +6,7 @@ from threading import Semaphore
 
 import pytest
 
+from transformer.decode.rules import SearchRules
 from transformer.translate.translator import Translator
 from ui.server import runs
 from ui.server.runs import Asked, Untold
@@ -44,7 +45,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Semaphore:
 def test_a_search_ends_with_its_visitor_and_gives_its_turn_back(translator: Translator, turns: Semaphore):
     visitor = Leaving()
     with pytest.raises(Left):
-        runs.search(translator, ASKED, None, visitor)
+        runs.search(translator, ASKED, translator.rules, visitor)
     assert visitor.heard == 3
     assert turns.acquire(blocking=False)
 
@@ -55,13 +56,13 @@ def test_a_long_search_waits_for_its_turn_as_long_as_its_visitor_does(
     turns.acquire()
     visitor = Leaving()
     with pytest.raises(Left):
-        runs.search(translator, ASKED, None, visitor)
+        runs.search(translator, ASKED, translator.rules, visitor)
     assert visitor.heard == 0
     turns.release()
-    assert runs.search(translator, ASKED, None, Untold()).tree is not None
+    assert runs.search(translator, ASKED, translator.rules, Untold()).tree is not None
 
 
 def test_a_short_search_does_not_wait(translator: Translator, turns: Semaphore, monkeypatch):
     monkeypatch.setattr(runs, "LONG_SEARCH", 10_000)
     turns.acquire()
-    assert runs.search(translator, ASKED, 0.5, Untold()).tree is not None
+    assert runs.search(translator, ASKED, SearchRules(length_penalty=0.5), Untold()).tree is not None

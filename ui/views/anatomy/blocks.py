@@ -91,13 +91,14 @@ def whole(config: ModelConfig, source: int, target: int) -> str:
         target: number of target tokens.
     """
     rows = {"encoder": source, "decoder": target}
-    scores = rf"{target} \times {config.n_target_pieces} \to {target}\ \text{{ids}}"
-    ends = {"encoder": r"\text{memory}", "decoder": scores}
+    width = config.n_target_pieces
+    scores = rf"\\ &\to {target} \times {width} \to {target}\ \text{{ids}}"
+    ends = {"encoder": r"\to \text{memory}", "decoder": scores}
     lines = []
     for side, stack in config.stacks.items():
         shape = rf"{rows[side]} \times {config.d_model}"
         blocks = rf"\xrightarrow{{{stack.n_layers}\ \text{{blocks}}}}"
-        lines.append(rf"{rows[side]}\ \text{{ids}} &\to {shape} {blocks} {shape} \to {ends[side]}")
+        lines.append(rf"{rows[side]}\ \text{{ids}} &\to {shape} {blocks} {shape} {ends[side]}")
     return r"\begin{aligned} " + r" \\[4pt] ".join(lines) + r" \end{aligned}"
 
 

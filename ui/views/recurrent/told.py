@@ -227,7 +227,7 @@ def sequential(results: Json) -> str:
         f"multiplies all {positions:,} at once. One core does a row after another in any case, so what "
         f"counts there is how much there is to multiply: “{shown(name, results)}”, with {own:.2f} M "
         f"parameters against {other:.2f} M, trains × {first:.2f} as fast at {short} tokens and × {last:.2f} "
-        f"at {long}, where its products are thin. A GPU multiplies thousands of rows at once, so there the "
+        f"at {long}. A GPU multiplies thousands of rows at once, so there the "
         "steps that wait for one another would count, and their number grows with the length; no GPU was "
         "measured here."
     )
