@@ -1,7 +1,8 @@
-"""Backup heads: which heads take over when another is ablated (Wang et al. 2022, "backup name movers").
+"""Backup heads: which heads may take over when another is ablated (Wang et al. 2022, "backup name movers").
 
 Every head of a kind is ablated alone, and then every pair of heads together. If a pair costs more than the
-sum of the two, each of them stands in for the other: one alone is hardly missed as long as the other works.
+sum of the two, one of them may stand in for the other. But log p is curved, so that most pairs cost more: an
+excess says something only beside those of other pairs.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class BackupHeads:
     def excess(self) -> Doubles:
         """(heads, heads) effect of a pair − effects of both alone; NaN on the diagonal; raises as ``joint``.
 
-        Below 0, a pair is missed more than its parts: each is a backup of the other. Near 0, both act by
-        themselves. Above 0, they need each other: without one, the other is of less use.
+        Below 0, a pair is missed more than its parts: one may be a backup of the other. Near 0, both act by
+        themselves. Above 0, they may need each other: without one, the other is of less use.
         """
         return excess_of(self.joint)
 

@@ -5,6 +5,7 @@ It is small enough for a file (`backups.json`), so that a page can show it witho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,30 +18,34 @@ from transformer.model.sites import AttentionKind
 from transformer.what_if.backup_heads import BackupHeads, Doubles, Head, excess_of
 
 Json = dict[str, Any]
+SEED, DRAWS = 1, 1000
+"""Of the bootstrap over sentences."""
 
 
 @dataclass(frozen=True)
 class TakeOver:
-    """A head that matters more when another is ablated; effects are Δ log p per token, in nats.
+    """A head that is missed less alone than when another is ablated; effects are Δ log p per token, in nats.
 
     Attributes:
-        off: The other head.
-        head: The head that takes over.
+        off: The other head, which is missed more alone.
+        head: The head that may take over.
         usual: The effect of ablating it alone.
         then: The effect of ablating it when the other is off.
+        low, high: 95 % interval of the excess, then − usual, over the sentences.
         sentences: In how many sentences both together cost more than the sum of each alone.
+        control: Mean excess of the other head with all remaining heads.
+        strongest: The lowest of these.
     """
 
     off: Head
     head: Head
     usual: float
     then: float
+    low: float
+    high: float
     sentences: int
-
-    @property
-    def times(self) -> float:
-        """How many times as much the head matters."""
-        return self.then / self.usual
+    control: float
+    strongest: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +60,7 @@ class PairEffects:
         joint: (heads, heads) mean Δ log p per token, in nats, of each pair; of each head alone on the
             diagonal.
         more: (heads, heads) in how many sentences a pair costs more than the sum of each alone.
+        low, high: (heads, heads) ends of the 95 % interval of the excess, by resampling the sentences.
     """
 
     kind: AttentionKind
@@ -63,6 +69,8 @@ class PairEffects:
     sentences: int
     joint: Doubles
     more: NDArray[np.int64]
+    low: Doubles
+    high: Doubles
 
     @property
     def alone(self) -> Doubles:
@@ -77,26 +85,28 @@ class PairEffects:
     def take_overs(self) -> tuple[TakeOver, ...]:
         """The pairs that cost more than the sum of each head alone, the largest excess first.
 
-        Of a pair, the head that costs more alone is said to take over: a ratio to an effect near 0 would say
-        nothing.
+        The excess of a pair is symmetric; its head that is hardly missed alone may be the backup.
         """
         excess, alone = self.excess, self.alone
         pairs = [
-            (float(excess[pair]), *(pair if alone[pair[0]] > alone[pair[1]] else pair[::-1]))
+            (float(excess[pair]), *(pair if alone[pair[0]] < alone[pair[1]] else pair[::-1]))
             for pair in combinations(range(len(self.heads)), 2)
         ]
         return tuple(
-            self._take_over(off, head) for each, off, head in sorted(pairs) if each < 0 and alone[head] < 0
+            self._take_over(off, head) for each, off, head in sorted(pairs) if each < 0 and alone[off] < 0
         )
 
     def _take_over(self, off: int, head: int) -> TakeOver:
-        then = float(self.joint[off, head] - self.joint[off, off])
+        others = np.delete(self.excess[off], (off, head))
         return TakeOver(
             self.heads[off],
             self.heads[head],
             float(self.joint[head, head]),
-            then,
+            float(self.joint[off, head] - self.joint[off, off]),
+            float(self.low[off, head]),
+            float(self.high[off, head]),
             int(self.more[off, head]),
+            *((float(others.mean()), float(others.min())) if len(others) else (math.nan, math.nan)),
         )
 
 
@@ -106,9 +116,12 @@ def pair_effects(found: BackupHeads) -> PairEffects:
     Raises:
         ValueError: No sentence has been read yet.
     """
-    joint = found.joint
-    more = sum((excess_of(each) < 0).astype(np.int64) for each in found.effects)
-    return PairEffects(found.kind, found.by, found.heads, len(found.texts), joint, np.asarray(more))
+    joint, excess = found.joint, np.stack([excess_of(each) for each in found.effects])
+    more = np.asarray((excess < 0).sum(0), np.int64)
+    draws = np.random.default_rng(SEED).multinomial(len(excess), [1 / len(excess)] * len(excess), DRAWS)
+    means = np.tensordot(draws, np.nan_to_num(excess), 1) / len(excess)
+    low, high = np.percentile(means, (2.5, 97.5), axis=0)
+    return PairEffects(found.kind, found.by, found.heads, len(found.texts), joint, more, low, high)
 
 
 def to_json(found: PairEffects) -> Json:
@@ -118,7 +131,10 @@ def to_json(found: PairEffects) -> Json:
         "by": found.by,
         "sentences": found.sentences,
         "heads": [list(head) for head in found.heads],
-        "joint": [[round(float(each), 6) for each in found.joint[i, : i + 1]] for i in rows],
+        **{
+            name: [[round(float(each), 6) for each in values[i, : i + 1]] for i in rows]
+            for name, values in (("joint", found.joint), ("low", found.low), ("high", found.high))
+        },
         "more": [found.more[i, : i + 1].tolist() for i in rows],
     }
 
@@ -131,10 +147,10 @@ def from_json(kind: AttentionKind, values: Mapping[str, Any]) -> PairEffects:
     """
     try:
         heads = tuple((int(layer), int(head)) for layer, head in values["heads"])
-        joint, more = (_whole(values[name], len(heads)) for name in ("joint", "more"))
-        return PairEffects(
-            kind, str(values["by"]), heads, int(values["sentences"]), joint, more.astype(np.int64)
-        )
+        names = ("joint", "more", "low", "high")
+        joint, more, *ends = (_whole(values[name], len(heads)) for name in names)
+        count = int(values["sentences"])
+        return PairEffects(kind, str(values["by"]), heads, count, joint, more.astype(np.int64), *ends)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"This is not a measurement of pairs of heads ({error!r}).") from error
 

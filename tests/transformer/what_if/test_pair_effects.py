@@ -37,24 +37,28 @@ def test_the_means_are_those_of_the_measurement_and_sentences_with_an_excess_are
     assert found.sentences == 2
 
 
-def test_the_head_that_costs_more_alone_takes_over_and_matters_more_by_the_excess():
+def test_the_head_that_is_hardly_missed_alone_may_take_over_and_matters_more_by_the_excess():
     first, second = pair_effects(measured()).take_overs()
-    assert (first.off, first.head) == ((0, 0), (0, 1))
-    assert first.usual == pytest.approx(-0.1)
-    assert first.then == pytest.approx(-0.3)
-    assert first.times == pytest.approx(3)
+    assert (first.off, first.head) == ((0, 1), (0, 0))
+    assert first.usual == pytest.approx(-0.01)
+    assert first.then == pytest.approx(-0.21)
+    assert (first.low, first.high) == (pytest.approx(-0.2), pytest.approx(-0.2))
     assert first.sentences == 2
-    assert (second.off, second.head) == ((0, 0), (1, 0))
+    assert first.control == first.strongest == pytest.approx(0.05)
+    assert (second.off, second.head) == ((1, 0), (0, 0))
     assert second.then - second.usual == pytest.approx(-0.0025)
+    assert (second.low, second.high) == (pytest.approx(-0.01), pytest.approx(0.005))
 
 
 def test_a_pair_that_costs_less_than_its_parts_and_a_head_that_helps_when_off_take_nothing_over():
     joint = np.array([[0.02, 0.01], [0.01, 0.03]])
     more = np.zeros((2, 2), int)
-    harmless = PairEffects(AttentionKind.ENCODER, "zero", HEADS[:2], 1, joint, more)
+    harmless = PairEffects(AttentionKind.ENCODER, "zero", HEADS[:2], 1, joint, more, more * 0.0, more * 0.0)
     assert harmless.excess[0, 1] < 0
     assert not harmless.take_overs()
-    needing = PairEffects(AttentionKind.ENCODER, "zero", HEADS, 1, effects({(0, 1): 0.1}), np.zeros((3, 3)))
+    needing = PairEffects(
+        AttentionKind.ENCODER, "zero", HEADS, 1, effects({(0, 1): 0.1}), *np.zeros((3, 3, 3))
+    )
     assert not [each for each in needing.take_overs() if each.then - each.usual < -1e-9]
 
 

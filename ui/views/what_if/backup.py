@@ -24,9 +24,10 @@ from ui.server.background.surveys import named
 
 _SEEING = (
     "First each head is switched off alone, then every pair of heads. Each time, the model must write the "
-    "translation that it writes with all heads on. If a pair costs more than the sum of the two, each stands "
-    "in for the other: one alone is hardly missed as long as the other works. If a pair costs less, both do "
-    "their work together. So a small effect of one head does not prove that what it does is not needed."
+    "translation that it writes with all heads on. If a pair costs more than the sum of the two, one may "
+    "stand "
+    "in for the other. Most pairs cost a little more, because log p is curved: so each pair stands beside "
+    "the other pairs of its head. A small effect of one head does not prove that its work is not needed."
 )
 _FORMULA = (
     r"\Delta_{ij} - \Delta_i - \Delta_j, \qquad \Delta = \text{mean change of } \log p \text{ per token}"
@@ -148,13 +149,22 @@ def sentence(found: PairEffects, taken: tuple[TakeOver, ...]) -> str:
         return (
             "No head matters more when another is off: every pair costs as much as the sum of both, or less."
         )
-    most = taken[0]
+    most, pairs = taken[0], comb(len(found.heads), 2)
+    below = int((np.tril(found.excess, -1) < 0).sum())
     return (
-        f"When {labels.head_phrase(*most.off)} is off, {labels.head_phrase(*most.head)} matters "
-        f"**{most.times:.1f} times** as much: switching it off costs {-most.then:.3f} nats per token instead "
-        f"of {-most.usual:.3f}. The pair costs more than both alone in {most.sentences} of {found.sentences} "
-        f"sentences."
+        f"When {labels.head_phrase(*most.off)} is off, switching off {labels.head_phrase(*most.head)} costs "
+        f"**{_cost(most.then)} nats per token instead of {_cost(most.usual)}**: it may stand in. The pair "
+        f"costs "
+        f"{_cost(most.then - most.usual)} more than both alone ({_cost(most.high)} to {_cost(most.low)}, 95 "
+        f"% "
+        f"interval over {found.sentences} sentences; {most.sentences} of them agree). With the other heads, "
+        f"that of {labels.head_name(*most.off)} is {_cost(most.control)} on average and at most "
+        f"{_cost(most.strongest)}; {below} of all {pairs} pairs cost more than their parts."
     )
+
+
+def _cost(effect: float) -> str:
+    return labels.number(-effect, ".3f")
 
 
 def _map(found: PairEffects, model: str) -> None:
@@ -210,15 +220,16 @@ def _nats(value: float) -> str:
 def _table(taken: tuple[TakeOver, ...], found: PairEffects) -> None:
     if not taken:
         return
-    st.markdown("##### Who takes over most")
+    st.markdown("##### Who may take over")
     st.dataframe(
         [
             {
                 "if off": labels.head_name(*each.off),
-                "takes over": labels.head_name(*each.head),
-                "times": f"{each.times:.1f}",
+                "may take over": labels.head_name(*each.head),
                 "alone, nats": _nats(each.usual),
                 "then, nats": _nats(each.then),
+                "beyond both": f"{_nats(each.then - each.usual)} ({_nats(each.low)} to {_nats(each.high)})",
+                "with other heads": _nats(each.control),
                 "sentences": f"{each.sentences} of {found.sentences}",
             }
             for each in taken
