@@ -1,0 +1,219 @@
+"""Every number in the README and in the cards that comes from a shipped file is the one of that file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from figures.base.labels import number
+from transformer.__main__ import main
+
+ROOT = Path(__file__).parents[1]
+MODELS = ROOT / "assets" / "models"
+README, ABOUT = ROOT / "README.md", MODELS / "README.md"
+
+
+@cache
+def read(name: str) -> Any:
+    return json.loads((MODELS / name).read_text())
+
+
+@cache
+def words(path: Path) -> str:
+    """The text of a file with single spaces."""
+    return " ".join(path.read_text().split())
+
+
+def gap(found: Any, form: str = "+.1f") -> str:
+    """A difference with its interval, as tables give it."""
+    value, low, high = (number(found["difference"][end], form) for end in ("value", "low", "high"))
+    return f"{value} ({low} to {high})"
+
+
+def percent(share: float, form: str = ".0f") -> str:
+    return format(100 * share, form)
+
+
+def relation(side: str, name: str, direction: str) -> Any:
+    found = read("en-de/probes.json")[side]["relations"]
+    return next(each for each in found if (each["relation"], each["direction"]) == (name, direction))
+
+
+def beating(side: str) -> str:
+    found = read("en-de/probes.json")[side]["relations"]
+    return f"{sum(each['low'] > 0 for each in found)} of {len(found)}"
+
+
+def place(found: Any) -> str:
+    return f"head {found['head'] + 1} of layer {found['layer'] + 1}"
+
+
+def scores(name: str) -> Any:
+    return next(each for each in read("en-de/scores.json")["translation"] if each["name"] == name)
+
+
+def bleu(name: str) -> str:
+    """Greedy and, if it was measured, beam."""
+    found = scores(name)
+    return " / ".join(f"{found[how]['bleu']:.1f}" for how in ("greedy", "beam") if how in found)
+
+
+def aligned(name: str, row: str) -> str:
+    found = next(each for each in read("en-de/scores.json")["alignment"] if each["name"] == name)
+    return percent(found["diagonal"] if row == "diagonal" else found[row]["aer"], ".1f")
+
+
+def heads_over_sentences() -> Iterator[str]:
+    read_by, predicted, diagonal = (aligned("own sample", row) for row in ("read", "predicted", "diagonal"))
+    yield (
+        f"an alignment error of {read_by} % by the row that reads a word ({predicted} % by the row that "
+        f"predicts it), the diagonal {diagonal} %."
+    )
+    yield f"encoder heads beat the best fixed offset in {beating('encoder')} kinds and directions"
+    case = relation("encoder", "case", "head to dependent")
+    yield (
+        f"{place(case)} looks from a noun to its preposition in {percent(case['share'])} % of cases, the "
+        f"best offset in {percent(case['baseline'])} %."
+    )
+    aux = relation("decoder", "aux", "head to dependent")
+    yield (
+        f"In the decoder, some head does so in {beating('decoder')}: {place(aux)} looks from a verb to its "
+        f"auxiliary in {percent(aux['share'])} % of cases, the best offset in {percent(aux['baseline'])} %."
+    )
+    found = read("en-de/probes.json")["pronouns"]["findings"]
+    two, every = found["of two"], found["of all words"]
+    yield (
+        f'more weight in {percent(two["share"])} % of cases (guessing 50 %, the rule "nearest person" '
+        f"{percent(two['baseline'])} %); of all words, that person has the most in "
+        f"{percent(every['share'])} %."
+    )
+
+
+def measured() -> Iterator[str]:
+    yield f"| BLEU of `en-de` on Tatoeba test, greedy / beam of 4 | – | {bleu('Tatoeba test')} |"
+    yield f"greedy / beam of 4 | – | {bleu('FLORES-200 devtest')} |"
+    yield f"| BLEU on newstest2014 / PUD, greedy | – | {bleu('newstest2014')} / {bleu('PUD')} |"
+    read_by, predicted, diagonal = (aligned("Europarl", row) for row in ("read", "predicted", "diagonal"))
+    yield f"| diagonal: {diagonal} % | {read_by} % / {predicted} % |"
+
+
+def twins() -> Iterator[str]:
+    """The table of positional twins."""
+    found = read("positions/results.json")
+    none = found["cost"]["models"]["none"]["milliseconds"]
+    at = [found["cost"]["lengths"].index(n) for n in (256, 1024)]
+    for name in found["models"]:
+        if found["models"][name]["other_seed"]:
+            continue
+        score, levels = found["scores"][name]["bleu"], found["long"]["levels"]
+        beside = "–" if name == found["baseline"] else gap(score)
+        long = " / ".join(f"{level['models'][name]['bleu']['value']['value']:.1f}" for level in levels)
+        order = f"{found['shuffled']['models'][name]['bleu']['value']['value']:.0f}"
+        times = found["cost"]["models"][name]["milliseconds"]
+        ratios = " / ".join("–" if times[i] is None else f"{round(times[i] / none[i], 2):g}" for i in at)
+        cells = f"| {score['value']['value']:.1f} | {beside} | {long} | {order} |"
+        yield f"{cells} {ratios} |"
+
+
+def recurrent() -> Iterator[str]:
+    """The table of recurrent twins."""
+    found = read("recurrent/results.json")
+    for name, model in found["models"].items():
+        score = found["scores"][name]["bleu"]
+        cells = f"{model['parameters'] / 1e6:.2f} M | {score['value']['value']:.1f} |"
+        if name == found["reference"]:
+            yield f"| `{name}` (Transformer) | {cells}"
+            continue
+        groups = found["lengths"]["groups"]
+        losses = [number(group["models"][name]["loss"]["difference"]["value"], "+.2f") for group in groups]
+        errors = [
+            min(gold[row][name]["error"]["value"]["value"] for row in ("predicted", "read"))
+            for gold in found["alignments"].values()
+        ]
+        yield (
+            f"| `{name}` | {cells} {gap(score)} | {losses[0]} → {losses[-1]} | "
+            f"{' / '.join(percent(error, '.1f') for error in errors)} % |"
+        )
+
+
+def pretraining() -> Iterator[str]:
+    compared = read("language/pretraining.json")["compared"]
+    gains = {
+        percent: " and ".join(
+            number(each["models"]["pretrained"]["bleu"]["difference"]["value"], "+.1f")
+            for each in compared
+            if each["percent"] == percent
+        )
+        for percent in (1, 10, 100)
+    }
+    yield f"{gains[1]} with 1 % of the pairs although the loss is lower, {gains[10]} with 10 %"
+    yield f"{gains[100]} with all of them"
+
+
+def bounds(cell: Any, form: str = ".1f", scale: float = 1) -> str:
+    value, low, high = (format(scale * cell[end], form) for end in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"
+
+
+def language() -> Iterator[str]:
+    """The card of the language model: perplexity, induction, the circuit, agreement."""
+    found = read("language/lm-en/language.json")
+    for file in found["perplexity"]["files"].values():
+        for per in ("per_word", "per_piece"):
+            own, beside = file[per]["language model"], file[per]["n-gram"]
+            cells = (bounds(own["value"]), bounds(beside["value"]), bounds(own["difference"]))
+            yield f"| {per.removeprefix('per_')} | {file['texts']:,} | {' | '.join(cells)} |"
+    yield f"costs {bounds(found['induction']['copying']['gain'], '.2f')} nats per piece less than the first"
+    yield f"the second copy costs {bounds(found['circuit']['copies']['cost'], '.2f')} nats more"
+    own, beside = (found["agreement"]["models"][name] for name in ("language model", "n-gram"))
+    for case, cell in own.items():
+        both = (bounds(each[case]["accuracy"], ".1f", 100).replace(" [", " % [") for each in (own, beside))
+        yield f"| {cell['pairs']:,} | {' | '.join(both)} |"
+
+
+def twin_card(folder: str, name: str) -> Iterator[str]:
+    """The row of scores on a twin's card."""
+    cell = read(f"{folder}/results.json")["scores"][name]
+    own, loss = (cell[what]["value"]["value"] for what in ("bleu", "loss"))
+    yield f"| Tatoeba test | 2,000 | {own:.2f} |"
+    yield f"| {round(loss, 4)} |"
+
+
+def card(folder: str, name: str) -> Path:
+    return MODELS / folder / name / "README.md"
+
+
+STATEMENTS: dict[str, tuple[Path, Callable[[], Iterator[str]]]] = {
+    "heads over sentences": (README, heads_over_sentences),
+    "measured": (README, measured),
+    "positional twins": (README, twins),
+    "recurrent twins": (ABOUT, recurrent),
+    "pretraining": (ABOUT, pretraining),
+    "language model": (MODELS / "language" / "lm-en" / "README.md", language),
+} | {
+    f"{folder}/{name}": (card(folder, name), partial(twin_card, folder, name))
+    for folder in ("positions", "recurrent")
+    for name in read(f"{folder}/results.json")["scores"]
+    if card(folder, name).exists()
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_the_numbers_of_a_text_are_those_of_the_shipped_files(name: str) -> None:
+    path, sentences = STATEMENTS[name]
+    said = list(sentences())
+    assert said
+    for each in said:
+        assert each in words(path), each
+
+
+def test_the_tables_of_a_card_are_those_that_its_command_writes(tmp_path: Path) -> None:
+    copy = shutil.copytree(MODELS / "en-de", tmp_path / "en-de")
+    assert main(["card", "--model", str(copy)]) == 0
+    assert (copy / "README.md").read_text() == (MODELS / "en-de" / "README.md").read_text()
