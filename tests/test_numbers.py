@@ -182,7 +182,7 @@ def twin_card(folder: str, name: str) -> Iterator[str]:
     cell = read(f"{folder}/results.json")["scores"][name]
     own, loss = (cell[what]["value"]["value"] for what in ("bleu", "loss"))
     yield f"| Tatoeba test | 2,000 | {own:.2f} |"
-    yield f"| {round(loss, 4)} |"
+    yield f"| {round(loss, 4)}"
 
 
 def card(folder: str, name: str) -> Path:
