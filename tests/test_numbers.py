@@ -166,8 +166,9 @@ def language() -> Iterator[str]:
     found = read("language/lm-en/language.json")
     for file in found["perplexity"]["files"].values():
         for per in ("per_word", "per_piece"):
-            own, beside = file[per]["language model"], file[per]["n-gram"]
-            cells = (bounds(own["value"]), bounds(beside["value"]), bounds(own["difference"]))
+            own = file[per]["language model"]
+            values = [file[per][model]["value"] for model in ("language model", "n-gram", "longer n-gram")]
+            cells = [bounds(each) for each in (*values, own["difference"])]
             yield f"| {per.removeprefix('per_')} | {file['texts']:,} | {' | '.join(cells)} |"
     yield f"costs {bounds(found['induction']['copying']['gain'], '.2f')} nats per piece less than the first"
     yield f"the second copy costs {bounds(found['circuit']['copies']['cost'], '.2f')} nats more"

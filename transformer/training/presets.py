@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from transformer.model.config import Score
-from transformer.model.encodings.positions import REGISTRY
+from transformer.model.config import ENCODINGS, Score
 
 TWIN_STEPS = 3000
 LEARNED_POSITIONS = 256
@@ -49,7 +48,7 @@ def _twin(positions: str) -> Preset:
     return Preset(sizes=sizes, options=_TWIN_OPTIONS)
 
 
-TWINS = {f"positions-{name}": _twin(name) for name in REGISTRY}
+TWINS = {f"positions-{name}": _twin(name) for name in ENCODINGS}
 """The positional twins: one per encoding, pre-norm."""
 POST_NORM_TWIN = Preset(
     sizes=_TWIN_SIZES | {"positions": "sinusoidal", "norm": "post"},
