@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from waiting import until
 
 from transformer import Translator, load_translator
@@ -20,6 +21,7 @@ from transformer.storage.description import WEIGHTS_FILE
 from transformer.training.runs.files import LOG_FILE, STATE_FILE
 from transformer.training.runs.stated import stated_options
 from transformer.training.toys.tasks import LENGTH, toy_data
+from transformer.training.trainer import Trainer
 
 SMALL = ["--d-model", "32", "--d-ff", "64", "--n-heads", "2", "--batch-positions", "512", "--device", "cpu"]
 SMALL += ["--n-encoder-layers", "1", "--n-decoder-layers", "1", "--learning-rate", "1e-2", "--warmup", "50"]
@@ -53,6 +55,57 @@ def test_a_toy_is_learnt_and_cross_attention_shows_its_diagonal(
     longest = [pair for pair in toy_data(name).valid if len(pair.source.split()) == LENGTH]
     found = [looked_at(translator, pair.source, pair.target) for pair in longest]
     assert np.mean([rows == order(LENGTH) for rows in found]) >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "threads"),
+    [([], {}, 1), (["--threads", "2"], {}, 2), ([], {"OMP_NUM_THREADS": "3"}, 3)],
+)
+@pytest.mark.parametrize("command", ["train", "train-lm"])
+def test_a_small_model_trains_on_one_thread_unless_told_otherwise(
+    command: str,
+    options: list[str],
+    variables: dict[str, str],
+    threads: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[int] = []
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(pair.source for pair in toy_data("copy").train[:400]))
+    data = {
+        "train": ["--toy", "copy", "--bleu-sentences", "0"],
+        "train-lm": [
+            "--text",
+            str(text),
+            "--valid",
+            str(text),
+            "--preset",
+            "lm-tiny",
+            "--smaller-vocabulary",
+        ],
+    }[command]
+    step = Trainer.advance
+    monkeypatch.setattr(
+        Trainer, "advance", lambda self: (seen.append(torch.get_num_threads()), step(self))[1]
+    )
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        run = ["--output", str(tmp_path / "run"), "--steps", "1", "--warmup", "1", "--device", "cpu"]
+        assert main([command, *data, *run, *options]) == 0
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {threads}
+
+
+def test_a_number_of_threads_below_one_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--toy", "copy", "--output", str(tmp_path / "run"), "--threads", "0"]) == 2
+    assert "--threads is 0; it must be at least 1." in capsys.readouterr().err
 
 
 def test_the_card_s_command_gives_the_options_of_the_toy_preset() -> None:

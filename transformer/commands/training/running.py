@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
 from types import FrameType
@@ -56,6 +57,8 @@ OPTION_HELP = {
 }
 
 
+SMALL = 5_000_000
+"""Parameters below which a CPU trains on one thread: in such small products, threads wait for each other."""
 Sizes = dict[str, tuple[type, str]]
 """Fields of a model's config that the command line sets: type, and help."""
 
@@ -69,6 +72,13 @@ def add_run_arguments(parser: argparse.ArgumentParser, sizes: Sizes) -> None:
     """
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="model directory to write")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help=f"threads of a CPU; without it or OMP_NUM_THREADS, one for models of fewer than {SMALL:,} "
+        "parameters, and as many as PyTorch chooses for larger ones",
+    )
     parser.add_argument(
         "--resume", action="store_true", help="resume the run in DIR exactly where it was saved"
     )
@@ -116,7 +126,13 @@ def flag(name: str) -> str:
 
 
 def run_on(arguments: argparse.Namespace, work: Callable[[Workers, torch.device, Leash], int]) -> int:
-    """Does the work as this process's part of a job; returns its exit status."""
+    """Does the work as this process's part of a job; returns its exit status.
+
+    Raises:
+        ValueError: The number of threads, or whatever the work refuses.
+    """
+    if arguments.threads is not None and arguments.threads < 1:
+        raise ValueError(f"--threads is {arguments.threads}; it must be at least 1.")
     leash = Leash()
     if arguments.obey_input:
         leash.hold(lambda: _STOP_REQUESTED.append(signal.SIGTERM))
@@ -139,7 +155,20 @@ def advance(
     run_directory.begin(resume, arguments.new_data)
     if trainer.workers.first:
         _report_start(trainer, arguments.output)
-    return _steps(trainer, valid, quality, run_directory, leash)
+    with _threads(arguments.threads, trainer):
+        return _steps(trainer, valid, quality, run_directory, leash)
+
+
+@contextmanager
+def _threads(asked: int | None, trainer: Trainer) -> Iterator[None]:
+    """Sets the threads that a run computes on, until it ends: those asked for, or one for a small model."""
+    before = torch.get_num_threads()
+    small = trainer.device.type == "cpu" and count_parameters(trainer.model) < SMALL
+    torch.set_num_threads(asked or (1 if small and "OMP_NUM_THREADS" not in os.environ else before))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _steps(
