@@ -8,6 +8,6 @@ from ui.shell.waiting import for_pytorch
 with for_pytorch("Search"):
     from ui.views.search import page
 
-opened = open_sentence_page("Search")
+opened = open_sentence_page("Search", way=None)
 if opened is not None:
     with_model(opened, page.show)

@@ -5,6 +5,7 @@ Programs count from 0, people from 1; figures convert between the two only in `c
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "∅"})
 CUT = 12
 ROOM = 6.5
 """Widest label of an axis, in multiples of its font size: a word of about twelve letters."""
+ROUNDING = 1e-6
+"""Differences of weights below this are those of float32."""
 PER_CENT = "\N{NO-BREAK SPACE}%"
 """What follows the number of a percentage; a line never breaks before it."""
 _NARROW, _BROAD = frozenset("fijlrtI.,:;!|'()[]/ \N{NO-BREAK SPACE}-"), frozenset("mwMW@%…—")
@@ -54,6 +57,13 @@ def aligner(heads: Sequence[tuple[int, int]], rows: str) -> str:
 def number(value: float, form: str = ".2f") -> str:
     """A number with a true minus sign, which is as wide as a plus sign and never breaks a line."""
     return format(value, form).replace("-", "−")
+
+
+def telling(value: float) -> str:
+    """A weight with two digits after the point, or as many as its first digit needs; "0" for rounding."""
+    if value < ROUNDING:
+        return "0"
+    return f"{value:.2f}" if value >= 0.005 else f"{value:.{-math.floor(math.log10(value))}f}"
 
 
 def escape(text: str) -> str:

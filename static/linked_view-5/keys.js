@@ -3,12 +3,13 @@
 import { clamp, command, destination, nextColumn } from "./cursor.js";
 import { element } from "./dom.js";
 
+const PRESENTS = "p";
 const LIST = [
   ["← →", "one step back, one step forward"],
   ["↑ ↓", "previous key token, next key token"],
   ["Home End", "first step, last step"],
   ["Space", "play, stop"],
-  ["p", "present: large type, nothing else on the screen"],
+  [PRESENTS, "present: large type, nothing else on the screen"],
   ["?", "this list"],
   ["Esc", "close the list, leave presenting, end the tour, let the key token follow the step"],
 ];
@@ -16,6 +17,7 @@ const LIST = [
 const OWN =
   "input, textarea, select, canvas, iframe, [contenteditable], [role=combobox], [role=listbox], [role=menu], " +
   "[role=radiogroup], [role=tablist], [role=slider], [role=dialog], [role=grid], [data-testid=stPopoverBody]";
+const SENTENCE = "[class*=st-key-text] input";
 const SCROLLING = new Set(["key back", "key on", "first", "last", "play"]);
 
 // Whether a key pressed outside the view may move it. `scrolls`: the page is longer than the window, so that the keys
@@ -32,7 +34,7 @@ export class Keys {
     this.root = element("div", "lv-keys", undefined, look);
     const close = element("button", "lv-button", "Close", { type: "button" });
     close.addEventListener("click", () => view.guard(() => this.toggle()));
-    this.root.append(element("div", "lv-keys-title", "Keys"), list(), close);
+    this.root.append(element("div", "lv-keys-title", "Keys"), list(Boolean(view.stage)), close);
     this.pressed = (event) => view.guard(() => this.outside(event));
     document.addEventListener("keydown", this.pressed);
   }
@@ -47,11 +49,14 @@ export class Keys {
     else this.view.root.focus({ preventScroll: true });
   }
 
-  // Handles a key that was pressed outside the view.
+  // Handles a key that was pressed outside the view. Enter in the box of the sentence gives the keyboard to the view.
   outside(event) {
     const { view } = this;
     const { target } = event;
-    if (event.defaultPrevented || !view.root || view.root.contains(target)) return;
+    if (!view.root || view.root.contains(target)) return;
+    const sent = event.key === "Enter" && !event.isComposing && target.matches?.(SENTENCE);
+    if (sent) view.root.focus({ preventScroll: true });
+    if (event.defaultPrevented) return;
     const page = view.root.closest(".stMain");
     const scrolls = !view.presenting.on && page !== null && page.scrollHeight > page.clientHeight + 1;
     this.press(event, (asked) => this.mayLeave(asked) || free(asked, { own: target.closest?.(OWN), scrolls }));
@@ -108,9 +113,10 @@ export class Keys {
   }
 }
 
-function list() {
+// The keys of a view; only a view that can present has the key for it.
+function list(presents) {
   const table = element("table");
-  for (const [keys, does] of LIST) {
+  for (const [keys, does] of LIST.filter(([name]) => presents || name !== PRESENTS)) {
     const line = element("tr");
     const name = element("th", "", undefined, { scope: "row" });
     name.append(...keys.split(" ").map((key) => element("kbd", "", key)));

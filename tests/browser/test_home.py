@@ -71,6 +71,9 @@ def test_enter_translates_what_was_typed(visitor: Visitor) -> None:
     assert visitor.chips("source") == ["nine", "eight", "stop", "</s>"]
     assert visitor.chips("target")[:2] == ["neun", "acht"]
     visitor.has(text="nine eight stop")
+    assert visitor.page.evaluate("document.activeElement.classList.contains('lv')")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("location.search.includes('step=')")
 
 
 def test_arrow_keys_move_the_step_and_the_address_follows(visitor: Visitor) -> None:

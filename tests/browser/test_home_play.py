@@ -138,10 +138,20 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
     assert other.count() == "step 2 of 5"
 
 
-def test_other_pages_do_not_present(visitor: Visitor) -> None:
+def test_search_presents_as_its_address_says(visitor: Visitor) -> None:
+    visitor.open("search", **case_link("copy"), present="yes")
+    visitor.page.locator(".lv-present").wait_for(timeout=PATIENCE)
+    assert visitor.page.get_by_role("button", name="Present").is_visible()
+
+
+def test_other_pages_do_not_present_and_list_no_key_for_it(visitor: Visitor) -> None:
     visitor.open("cross_attention", **case_link("copy"), present="yes")
     assert visitor.page.locator(".lv-present").count() == 0
     assert visitor.page.get_by_role("button", name="Present").count() == 0
+    visitor.page.keyboard.press("?")
+    visitor.page.locator(".lv-keys").wait_for(timeout=PATIENCE)
+    assert "nothing else on the screen" not in visitor.page.locator(".lv-keys").inner_text()
+    visitor.page.keyboard.press("Escape")
 
 
 # --- the keys -----------------------------------------------------------------------------------------------

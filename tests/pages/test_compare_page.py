@@ -137,6 +137,30 @@ def test_a_translation_against_itself_does_not_differ():
     assert "no difference" in words(at)
 
 
+@pytest.mark.parametrize(
+    ("params", "why"),
+    [
+        ({"against": "decode-beam-4", "kind": "encoder"}, "The encoder reads the source alone"),
+        ({"against": "head-1.1", "cross": "1.1"}, "A and B are the same head"),
+        ({"against": "model-copy"}, "A and B are the same model"),
+        ({"against": "sentence", "other": CASES["copy"].sentence}, "A and B are the same sentence"),
+        (
+            {
+                "against": "unchanged",
+                "kind": "encoder",
+                "changes": do.write_text([do.ablate("cross", 0, 0, "zero")]),
+            },
+            "No change reaches the weights of this head",
+        ),
+    ],
+)
+def test_an_empty_difference_says_why(params: dict[str, str], why: str):
+    at = run(PAGE, model="copy", text=CASES["copy"].sentence, **params)
+    assert not at.exception
+    assert "no difference" in words(at)
+    assert why in words(at)
+
+
 @pytest.mark.parametrize("mode", ["decode", "forced"])
 def test_every_way_of_comparing_opens_on_something_that_differs(mode: str):
     at = run(PAGE, model="random", text="one two three")

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
-from app_pages import feeds, run, said
+from app_pages import feeds, run, said, words
 from closed_form import CASES
 from streamlit.testing.v1 import AppTest
 
@@ -198,3 +198,8 @@ def test_a_visitor_keeps_a_few_files_only_and_can_close_them(translator: Transla
     at.button(key=names[0]).click().run()
     assert not at.exception
     assert len([button for button in at.button if button.label == "Close"]) == 3
+
+
+def test_a_long_name_of_a_file_is_shown_whole(translation: Translation):
+    name = f"{'a-run-with-a-long-name-' * 4}of-the-woman.npz"
+    assert name in words(opened(trace_file(translation, None), name)).replace("\\", "")

@@ -306,3 +306,10 @@ def test_a_twin_that_lacks_the_positions_says_so_and_the_others_go_on():
 )
 def test_hostile_words_are_shown_as_typed(text):
     assert not run(PAGE, view="sentence", text=text).exception
+
+
+def test_rotary_starts_at_the_width_of_a_twin_s_head_and_another_encoding_at_that_of_the_twin():
+    (width,) = (each for each in run(PAGE, encoding="rotary").slider if each.label == "Width of a head")
+    assert width.value == 28
+    (width,) = (each for each in run(PAGE).slider if each.label == "d_model")
+    assert width.value == 112

@@ -274,3 +274,7 @@ def test_the_home_page_offers_the_settings_only_for_samples():
     slider.set_value(0.5).run()
     assert at.query_params["temperature"] == "0.5"
     assert "Temperature" not in {each.label for each in run(model="random", text=TEXT).slider}
+
+
+def test_search_offers_no_other_way_of_decoding_above_its_own():
+    assert "Decoding" not in {each.label for each in opened().selectbox}

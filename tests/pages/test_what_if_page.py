@@ -200,3 +200,15 @@ def test_a_change_of_no_head_has_no_such_control():
 
 def test_a_change_of_every_head_says_why_there_is_no_control():
     assert "There is no control" in words(opened(do.ablate("cross", 0))).replace("\\", "")
+
+
+def test_tiles_of_small_changes_read_what_their_colours_say():
+    at = opened(do.scale("cross", 0, 1, 0.999), kind="decoder")
+    (tiles,) = (
+        each
+        for each in charts(at)
+        if {"H1", "H2"} <= set(each["layout"].get("xaxis", {}).get("ticktext", ()))
+    )
+    texts = [each["text"] for each in tiles["layout"]["annotations"]]
+    assert any(text.startswith("0.0") for text in texts)
+    assert not any(text.startswith("0.00<") or text == "0.00" for text in texts)

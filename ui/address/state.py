@@ -60,7 +60,7 @@ class State:
         part: the part of the model on the page Anatomy, from `PARTS`.
         layer: the layer of that part.
         encoding: the positional encoding that the page Positions explains.
-        d_model: dimensions of the table on the page Positions.
+        d_model: dimensions of the table on the page Positions; None for those of the twins.
         base: base of the wavelengths in that table.
         positions: how many positions that table shows.
         first: the first position or step shown, if not all of them fit into one picture.
@@ -135,7 +135,7 @@ class State:
     part: str | None = None
     layer: int | None = None
     encoding: str | None = None
-    d_model: int = 112
+    d_model: int | None = None
     base: int = 10_000
     positions: int = 64
     first: int | None = None

@@ -19,6 +19,8 @@ from ui.address.parameters import parse
 
 PREFIX = "imported: "
 MOST = 4
+LONGEST = 255
+"""Most letters of a file's name, as file systems allow."""
 LARGEST = 128 * 2**20
 """Most bytes of traces that one visitor may keep open."""
 
@@ -66,7 +68,7 @@ def open_file(file_name: str, content: bytes) -> Imported:
         TraceFileError: the file is damaged, foreign or too large; the message says so in one sentence.
     """
     digest = hashlib.sha256(content).hexdigest()[:6]
-    shown = "".join(map(labels.display, re.sub(r"[\s<>&]+", " ", file_name)))[-40:].strip()
+    shown = "".join(map(labels.display, re.sub(r"[\s<>&]+", " ", file_name[-LONGEST:]))).strip()
     file = io.BytesIO(content)
     view = load_view(file) if starts_as_json(file) else None
     run = transformer.load_trace(file) if view is None else view.translation

@@ -20,6 +20,7 @@ def open_sentence_page(
     changes: changed.Holds = changed.every,
     tell: changed.Tell = changed.tell,
     kinds: Sequence[str] = (),
+    way: Callable[[State], None] | None = sentence.decoding,
 ) -> Opened | None:
     """Draws the top of a page and translates its sentence.
 
@@ -29,6 +30,7 @@ def open_sentence_page(
         changes: which changes hold on the page.
         tell: draws what is said about changes.
         kinds: the kinds of attention without which the page has nothing to show.
+        way: draws the choice of the way of decoding; None if the page decides it.
 
     Returns:
         The sentence, ready to be shown; None if something was refused, and the page has said why.
@@ -38,7 +40,7 @@ def open_sentence_page(
     model = pick_model(now)
     opened = None
     if model is not None:
-        sentence.sentence_box(now)
+        sentence.sentence_box(now, way)
         if controls is not None:
             controls(now)
         opened = _opened(model, changed.held(now, changes), kinds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from transformer.translate.translation import Translation
@@ -23,24 +25,6 @@ def new_text(text: str) -> None:
     session.change(text=text, target=None, **session.FRESH)
 
 
-def sentence_box(now: State) -> None:
-    """Draws the input box for the sentence, the way of decoding, and the button."""
-    text = examples.text_on(now.model, now.text)
-    box, way, button = st.columns([6.2, 2.6, 1], vertical_alignment="bottom")
-    with box:
-        st.text_input(
-            "Sentence to translate",
-            text,
-            label_visibility="collapsed",
-            placeholder="Type a sentence and press Enter",
-            **control("text", text, new_text),
-        )
-    with way:
-        decoding(now)
-    with button:
-        st.button("Translate", type="primary", width="stretch", on_click=session.keep)
-
-
 def decoding(now: State) -> None:
     """Draws the choice of the way of decoding."""
     ways = options.decodings(now.decode)
@@ -52,6 +36,25 @@ def decoding(now: State) -> None:
             format_func=ways.__getitem__,
             **control("decode", now.decode, _take_decoding, ways.values()),
         )
+
+
+def sentence_box(now: State, way: Callable[[State], None] | None = decoding) -> None:
+    """Draws the input box for the sentence, the way of decoding unless the page decides it, the button."""
+    text = examples.text_on(now.model, now.text)
+    box, *middle, button = st.columns([6.2, *[2.6] * (way is not None), 1], vertical_alignment="bottom")
+    with box:
+        st.text_input(
+            "Sentence to translate",
+            text,
+            label_visibility="collapsed",
+            placeholder="Type a sentence and press Enter",
+            **control("text", text, new_text),
+        )
+    if way is not None:
+        with middle[0]:
+            way(now)
+    with button:
+        st.button("Translate", type="primary", width="stretch", on_click=session.keep)
 
 
 def _take_decoding(method: str) -> None:

@@ -59,3 +59,11 @@ def test_repeated_tokens_are_numbered_and_single_ones_not():
 def test_people_count_from_one():
     assert labels.head_name(0, 0) == "L1 H1"
     assert labels.head_phrase(2, 4) == "head 5 of layer 3"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (3e-8, "0"), (0.00004, "0.00004"), (0.0031, "0.003"), (0.126, "0.13"), (1.0, "1.00")],
+)
+def test_a_weight_that_is_not_0_never_reads_0(value: float, text: str) -> None:
+    assert labels.telling(value) == text

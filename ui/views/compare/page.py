@@ -207,7 +207,9 @@ def _sentence(found: Difference, rows: list[str], pair: tuple[Compared, Compared
         f"{side} (**{plain(each.name)}**)" for side, each in zip("AB", pair, strict=True)
     )
     if found.most < _NOTHING:
-        return f"{names}: **no difference** in any of {cells} cells.{alone}"
+        same = pair[1].name == sides.AS_IT_IS and not found.most
+        unreached = " No change reaches the weights of this head." * same
+        return f"{names}: **no difference** in any of {cells} cells.{unreached}{alone}"
     where = plain(labels.shorten(rows[found.farthest], 24))
     return (
         f"{names}: mean |difference| **{found.mean:.2f}** over {cells} cells; the rows are "

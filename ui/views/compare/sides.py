@@ -18,6 +18,8 @@ from ui.server.opened import Opened
 from ui.shell import fitting
 
 OTHER_SENTENCE = "The man who wrote the letter is my brother."
+AS_IT_IS = "as it is"
+"""Name of the run without changes."""
 USUAL: Against = ("uniform", None)
 """The comparison that opens first: uniform attention, the control that uses no model."""
 _TRIED = ("beam-4", "greedy", *(f"sample-{seed}" for seed in range(1, 6)))
@@ -151,7 +153,7 @@ def _other_run(
         names = opened.translation.method, "your translation"
     elif name == "unchanged":
         asked = replace(asked, changes=())
-        names = "changed", "as it is"
+        names = "changed", AS_IT_IS
     else:
         asked = replace(asked, text=clean(text or OTHER_SENTENCE), target=None)
         names = "your sentence", "the other sentence"
@@ -166,10 +168,18 @@ def notes(opened: Opened, now: State, other: Compared) -> list[str]:
         [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
     )
     mode, detail = now.against or USUAL
+    if other.kind == "encoder" and mode in {"decode", "forced"}:
+        told.append("The encoder reads the source alone, and A and B have the same one: nothing can differ.")
+    if mode == "model" and detail == opened.asked.model:
+        told.append("A and B are the same model, so nothing can differ.")
+    if mode == "sentence" and other.translation.source_text == opened.translation.source_text:
+        told.append("A and B are the same sentence.")
     if mode == "unchanged" and not now.changes:
         told.append("Nothing is changed, so A and B are the same run.")
     if mode in {"decode", "forced"} and other.translation.text == opened.translation.text:
         told.append("A and B are the same translation.")
+    if mode == "head" and other.head == getattr(now, other.kind):
+        told.append("A and B are the same head, so nothing can differ.")
     if mode == "head":
         size = catalogue.sizes(opened.asked.model)[other.kind]
         told += [f"B: {each}" for each in fitting.fit_head(other.kind, detail, size, detail)[1]]

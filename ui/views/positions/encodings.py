@@ -139,7 +139,7 @@ def pick(now: str) -> None:
     """Draws the switch between encodings."""
 
     def take(name: str) -> None:
-        session.change(encoding=None if name == USUAL else name)
+        session.change(encoding=None if name == USUAL else name, d_model=None)
 
     st.segmented_control(
         "Encoding",

@@ -13,6 +13,7 @@ from figures.base.bars import percent
 from figures.pages.positions import lines, margin, table_map, twin_name
 from transformer.model.encodings.biases import alibi_slopes
 from transformer.model.encodings.positions import rotary_angles, shift_matrix, sinusoidal_table
+from transformer.training.presets import TWINS
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import COUNTS, WIDTHS
@@ -40,6 +41,7 @@ SQUARE = 256
 """Most positions of a map of all pairs."""
 _BASES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 _FORMULA = "by formula, in float64"
+_TWIN = TWINS["positions-rotary"].sizes
 _COUNTED = ("sinusoidal", "learned", "rotary")
 
 
@@ -73,15 +75,16 @@ def _none(now: State) -> None:
 
 def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
     """Draws the sliders: d_model, base, number of positions, and the window if not all positions fit."""
+    d_model = now.d_model or (_TWIN["d_model"] if width else _TWIN["d_model"] // _TWIN["n_heads"])
     boxes = st.columns(4 if now.positions > WINDOW else 3)
     with boxes[0]:
         st.slider(
             "d_model" if width else "Width of a head",
             *WIDTHS,
-            now.d_model,
+            d_model,
             2,
             **pickers.control(
-                "d_model", now.d_model, lambda each: session.change(d_model=int(each), dimension=None)
+                "d_model", d_model, lambda each: session.change(d_model=int(each), dimension=None)
             ),
         )
     with boxes[1]:
@@ -112,7 +115,7 @@ def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
                 first + 1,
                 **pickers.control("first", first, lambda each: session.change(first=int(each) - 1 or None)),
             )
-    return now.d_model, now.base, now.positions, range(first, min(first + WINDOW, now.positions))
+    return d_model, now.base, now.positions, range(first, min(first + WINDOW, now.positions))
 
 
 def _sinusoidal(now: State) -> None:

@@ -74,7 +74,9 @@ def _grid(found: RunDifference, now: State, kind: str) -> None:
 
 def _tile(value: float, layer: int, head: int) -> Cell:
     name = labels.head_phrase(layer, head)
-    return Cell(value, f"{value:.2f}", "", f"{name}: a weight changes by up to {value:.3f}")
+    told = labels.telling(value)
+    note = f"{name}: a weight changes by up to {told}"
+    return Cell(0.0 if value < labels.ROUNDING else value, told, "", note)
 
 
 def _switch(now: State, kind: str, head: Head) -> None:
