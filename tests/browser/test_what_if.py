@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -190,9 +191,10 @@ def table(visitor: Visitor, name: str, path: Path) -> tuple[str, str, list[dict[
     visitor.page.locator(f".st-key-export-{name} button").first.click(timeout=PATIENCE)
     box = visitor.page.locator("[data-testid=stPopoverBody]").filter(has_text="CSV")
     box.wait_for(timeout=PATIENCE)
-    caption, provenance, rows = download(visitor, box, "CSV", path).read_text().split("\n", 2)
+    file = io.StringIO(download(visitor, box, "CSV", path).read_text())
     visitor.page.keyboard.press("Escape")
-    return caption, provenance, list(csv.DictReader(io.StringIO(rows)))
+    (caption,), (provenance,) = islice(csv.reader(file), 2)
+    return caption, provenance, list(csv.DictReader(file))
 
 
 def test_a_cell_of_the_map_of_differences_says_both_weights_and_their_difference(visitor: Visitor) -> None:

@@ -97,7 +97,7 @@ def test_the_speed_is_drawn_for_every_model():
         assert {trace["name"] for trace in drawn[kind]["data"]} == {*SCORES, "Transformer"}
     told = words(show(view="speed"))
     assert "as ratios" in told
-    assert "no GPU was measured here" in told
+    assert "No GPU was measured here" in told
     assert "rows at 2 tokens" in told
 
 

@@ -60,7 +60,7 @@ def test_every_page_with_a_sentence_says_that_a_text_is_strange(strange: str, pa
     (told,) = line(at)
     tokens = len(catalogue.translator(strange).ids(SENTENCE))
     assert f": {tokens} tokens (usual: -1 to 2)" in told
-    assert "✓ verified is about the pictures, not the translation" in told
+    assert "✓\u00a0verified is about the pictures, not the translation" in told
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,9 @@ _STYLE = """
 .st-key-examples { row-gap: .1rem; }
 :is(.st-key-unfamiliar, [class*="st-key-change"]) { row-gap: 0; }
 :is(.st-key-unfamiliar, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
+:is(.st-key-unfamiliar, [class*="st-key-change"]) button { position: relative; z-index: 1; }
 [class*="st-key-what-if-"] [data-testid="stButtonGroup"] button { flex-grow: 0; }
+[class*="st-key-experiment-"] button { text-align: start; }
 [data-testid="stCaptionContainer"][data-testid] { opacity: .75; }
 :is([data-testid="stBaseButton-primary"]:not(:disabled), .stMultiSelect [data-tag])[class] {
   --letters: clamp(0, 999 * (128 - r), 255);

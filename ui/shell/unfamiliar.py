@@ -48,8 +48,8 @@ def sentence(found: Doubtful) -> str:
             "translations that were judged by hand."
         )
     return (
-        f"This translation may be wrong: {_reason(found)}.{often} ✓ verified is about the pictures, not the "
-        "translation."
+        f"This translation may be wrong: {_reason(found)}.{often} ✓\u00a0verified is about the "
+        "pictures, not the translation."
     )
 
 

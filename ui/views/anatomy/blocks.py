@@ -92,13 +92,12 @@ def whole(config: ModelConfig, source: int, target: int) -> str:
     """
     rows = {"encoder": source, "decoder": target}
     width = config.n_target_pieces
-    scores = rf"\\ &\to {target} \times {width} \to {target}\ \text{{ids}}"
-    ends = {"encoder": r"\to \text{memory}", "decoder": scores}
+    ends = {"encoder": r"\text{memory}", "decoder": rf"{target} \times {width} \to {target}\ \text{{ids}}"}
     lines = []
     for side, stack in config.stacks.items():
         shape = rf"{rows[side]} \times {config.d_model}"
         blocks = rf"\xrightarrow{{{stack.n_layers}\ \text{{blocks}}}}"
-        lines.append(rf"{rows[side]}\ \text{{ids}} &\to {shape} {blocks} {shape} {ends[side]}")
+        lines.append(rf"{rows[side]}\ \text{{ids}} &\to {shape} {blocks} {shape} \\ &\to {ends[side]}")
     return r"\begin{aligned} " + r" \\[4pt] ".join(lines) + r" \end{aligned}"
 
 

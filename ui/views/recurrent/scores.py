@@ -29,11 +29,11 @@ _LOCAL = (
     r"\exp\!\left(-\frac{(j - p_t)^2}{2\sigma^2}\right)"
 )
 _PAPERS = {
-    "additive": "Bahdanau et al. 2015, appendix A.1.2, and a trained bias b; their query is the state "
-    "before, s_{t−1}, that of this model h_t, as in Luong et al. 2015",
+    "additive": "Bahdanau et al. 2015, appendix A.1.2, with a trained bias $b$. Their query is the previous "
+    "state $s_{t-1}$; here it is $h_t$, as in Luong et al. 2015.",
     "bilinear": "“general” in Luong et al. 2015, section 3.1",
     "dot": "Luong et al. 2015, section 3.1",
-    "local": "“local-p” in Luong et al. 2015, section 3.2: p_t is predicted from h_t, σ = D / 2",
+    "local": "“local-p” in Luong et al. 2015, section 3.2: $p_t$ is predicted from $h_t$, and $σ = D / 2$",
 }
 
 

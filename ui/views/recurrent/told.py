@@ -226,16 +226,15 @@ def sequential(results: Json) -> str:
         f"{positions // short:,} rows at {short} tokens, {positions // long:,} at {long}. The Transformer "
         f"multiplies all {positions:,} at once. One core does a row after another in any case, so what "
         f"counts there is how much there is to multiply: “{shown(name, results)}”, with {own:.2f} M "
-        f"parameters against {other:.2f} M, trains × {first:.2f} as fast at {short} tokens and × {last:.2f} "
-        f"at {long}. A GPU multiplies thousands of rows at once, so there the "
-        "steps that wait for one another would count, and their number grows with the length; no GPU was "
-        "measured here."
+        f"parameters against {other:.2f} M, trains {first:.2f} times as fast at {short} tokens and "
+        f"{last:.2f} times at {long}. A GPU multiplies thousands of rows at once. What would count there is "
+        "how many steps must wait for an earlier one: in a GRU, one per token. No GPU was measured here."
     )
 
 
 def _span(values: Sequence[float]) -> str:
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
-    return f"× {low}" if low == high else f"× {low} to {high}"
+    return f"×\u00a0{low}" if low == high else f"×\u00a0{low} to {high}"
 
 
 def within(results: Json) -> str:

@@ -132,7 +132,7 @@ def _found(found: PairEffects | None, model: str, going: bool = False) -> None:
         return
     taken = found.take_overs()
     st.markdown(sentence(found, taken))
-    left, right = st.columns([1.15, 1], gap="large")
+    left, right = st.columns(2, gap="medium")
     with left:
         _map(found, model)
     with right:
@@ -217,6 +217,10 @@ def _nats(value: float) -> str:
     return labels.number(float(value), "+.4f")
 
 
+def _short(value: float) -> str:
+    return labels.number(float(value), "+.3f")
+
+
 def _table(taken: tuple[TakeOver, ...], found: PairEffects) -> None:
     if not taken:
         return
@@ -224,12 +228,13 @@ def _table(taken: tuple[TakeOver, ...], found: PairEffects) -> None:
     st.dataframe(
         [
             {
-                "if off": labels.head_name(*each.off),
-                "may take over": labels.head_name(*each.head),
-                "alone, nats": _nats(each.usual),
-                "then, nats": _nats(each.then),
-                "beyond both": f"{_nats(each.then - each.usual)} ({_nats(each.low)} to {_nats(each.high)})",
-                "with other heads": _nats(each.control),
+                "off": labels.head_name(*each.off),
+                "backup": labels.head_name(*each.head),
+                "alone": _short(each.usual),
+                "then": _short(each.then),
+                "beyond both": f"{_short(each.then - each.usual)} "
+                f"({_short(each.low)} to {_short(each.high)})",
+                "with others": _short(each.control),
                 "sentences": f"{each.sentences} of {found.sentences}",
             }
             for each in taken
@@ -238,8 +243,8 @@ def _table(taken: tuple[TakeOver, ...], found: PairEffects) -> None:
         alt="The pairs of heads that cost most beyond the sum of both",
     )
     st.caption(
-        f"These are the largest of {comb(len(found.heads), 2)} pairs, so chance has a part in them; the last "
-        "column says how many sentences agree."
+        f"Δ log p per token, in nats. These are the largest of {comb(len(found.heads), 2)} pairs, so chance "
+        "has a part in them; the last column says how many sentences agree."
     )
 
 
