@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from transformer import Translator, load_translator  # noqa: E402
-from transformer.lenses.alignment import (  # noqa: E402
+from transformer.lenses.words.alignment import (  # noqa: E402
     AlignmentScore,
     diagonal,
     link_words,
@@ -39,10 +39,10 @@ from transformer.lenses.alignment import (  # noqa: E402
 )
 from transformer.model.sites import AttentionKind  # noqa: E402
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander  # noqa: E402
+from transformer.runs.translation import Translation  # noqa: E402
 from transformer.text.links import GoldPair, Links, read_gold  # noqa: E402
 from transformer.text.words import word_groups  # noqa: E402
 from transformer.trace.value_norms import output_projections  # noqa: E402
-from transformer.translate.translation import Translation  # noqa: E402
 
 CROSS = AttentionKind.CROSS
 Variant = tuple[str, str, str, str]

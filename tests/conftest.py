@@ -23,8 +23,8 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import local_script_runner
 
 from transformer.hub.settings import Hub
+from transformer.runs.translator import Translator, load_translator
 from transformer.text.vocabulary import Tokenizer
-from transformer.translate.translator import Translator, load_translator
 
 torch.set_num_threads(1)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import main
 
 from figures.base.labels import number
-from transformer.__main__ import main
 
 ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "assets" / "models"

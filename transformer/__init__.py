@@ -9,23 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from transformer import interventions
     from transformer.decode.sampling import Sampling
     from transformer.exports.npz import load_trace, save_trace
     from transformer.exports.view import load_view, save_view
-    from transformer.generate.generation import Generation
-    from transformer.generate.generator import TextGenerator, load_language_model
-    from transformer.model import interventions
     from transformer.model.config import LanguageModelConfig, TransformerConfig
     from transformer.model.language_model import LanguageModel
     from transformer.model.sites import AttentionKind
     from transformer.model.transformer import Transformer
     from transformer.model.watching.hooks import Hook
+    from transformer.runs.language.generation import Generation
+    from transformer.runs.language.generator import TextGenerator, load_language_model
+    from transformer.runs.translation import Translation
+    from transformer.runs.translator import Translator, load_translator
     from transformer.text.vocabulary import Tokenizer
     from transformer.trace.recorder import Capture
     from transformer.trace.records import AttentionTrace
     from transformer.trace.view import HeadView, Window
-    from transformer.translate.translation import Translation
-    from transformer.translate.translator import Translator, load_translator
     from transformer.what_if.two_runs import compare_runs
 
 __version__ = "0.1.0"
@@ -61,23 +61,23 @@ _HOMES = {
     "AttentionKind": "model.sites",
     "AttentionTrace": "trace.records",
     "Capture": "trace.recorder",
-    "Generation": "generate.generation",
+    "Generation": "runs.language.generation",
     "HeadView": "trace.view",
     "Hook": "model.watching.hooks",
     "LanguageModel": "model.language_model",
     "LanguageModelConfig": "model.config",
     "Sampling": "decode.sampling",
-    "TextGenerator": "generate.generator",
+    "TextGenerator": "runs.language.generator",
     "Tokenizer": "text.vocabulary",
     "Transformer": "model.transformer",
     "TransformerConfig": "model.config",
-    "Translation": "translate.translation",
-    "Translator": "translate.translator",
+    "Translation": "runs.translation",
+    "Translator": "runs.translator",
     "Window": "trace.view",
     "compare_runs": "what_if.two_runs",
-    "load_language_model": "generate.generator",
+    "load_language_model": "runs.language.generator",
     "load_trace": "exports.npz",
-    "load_translator": "translate.translator",
+    "load_translator": "runs.translator",
     "load_view": "exports.view",
     "save_trace": "exports.npz",
     "save_view": "exports.view",
@@ -87,7 +87,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     if name == "interventions":
-        return import_module(f"{__name__}.model.{name}")
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

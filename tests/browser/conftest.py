@@ -26,9 +26,9 @@ from headless import CHROMIUM
 from hub_server import HubServer, running_hub
 from snapshot_runs import write_run
 
+from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
-from transformer.translate.translator import Translator
 from ui.server.here.limits import NICE, SWITCH
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

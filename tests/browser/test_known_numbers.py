@@ -13,7 +13,7 @@ from closed_form import CASES, KNOWN, Case
 from inside_page import independent
 
 from transformer import load_view
-from transformer.translate.translator import Translator
+from transformer.runs.translator import Translator
 
 from .conftest import Visitor, case_link
 from .test_export import download, popover

@@ -13,9 +13,9 @@ from closed_form import CASES
 from random_models import random_model
 
 from transformer.model.config import TransformerConfig
+from transformer.runs.translator import Translator, load_translator
 from transformer.storage.card import Score, scores
 from transformer.storage.directory import save_checkpoint
-from transformer.translate.translator import Translator, load_translator
 from ui.address.values import PARTS
 from ui.server import catalogue
 from ui.views.anatomy import page, paper

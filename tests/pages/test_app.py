@@ -10,7 +10,7 @@ from app_pages import HEADS, LINKED, PAGES, ROOT, SENTENCE, click_menu, feeds, r
 from closed_form import CASES
 from streamlit.testing.v1 import AppTest
 
-from transformer.translate.translator import Translator
+from transformer.runs.translator import Translator
 from ui.address.parameters import KEEP
 from ui.shell import menu
 

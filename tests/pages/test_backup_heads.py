@@ -11,11 +11,11 @@ from fragments import listening
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
+from lab.backups.backup_heads import backup_heads
+from lab.backups.pair_effects import PairEffects, pair_effects, to_json
+from lab.heads.survey import Line
 from transformer.storage.description import model_digests
 from transformer.storage.files import write_json
-from transformer.study.survey import Line
-from transformer.what_if.backup_heads import backup_heads
-from transformer.what_if.pair_effects import PairEffects, pair_effects, to_json
 from ui.server import catalogue
 from ui.server.background import backups, surveys
 from ui.views.what_if.backup import drawn, sentence, table

@@ -11,8 +11,8 @@ from app_pages import ROOT, array, run, said, words
 from streamlit.testing.v1 import AppTest
 
 from transformer import interventions as do
-from transformer.translate.translation import Translation
-from transformer.translate.translator import Translator
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
 from transformer.what_if.causal_trace import CausalTrace, causal_trace, changed_positions
 from ui.server import catalogue, examples
 from ui.views.what_if.traced import GROUPS, Traced, percent_of, sentence

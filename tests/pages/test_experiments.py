@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from app_pages import ROOT, run, said, words
 
+from lab.experiments.answers import Answer, Control, Moved, from_json
+from lab.experiments.questions import EXPERIMENTS
 from transformer.storage.files import read_json
-from transformer.what_if.ready.answers import Answer, Control, Moved, from_json
-from transformer.what_if.ready.questions import EXPERIMENTS
 from ui.server import catalogue
 from ui.views.what_if.experiments import finding
 

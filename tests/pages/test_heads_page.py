@@ -15,8 +15,8 @@ from fragments import listening
 from streamlit.testing.v1 import AppTest
 
 from figures.base.bars import percent
+from lab.heads.survey import Line
 from transformer.model.sites import AttentionKind
-from transformer.study.survey import Line
 from transformer.training.toys.tasks import LETTERS
 from ui.server import catalogue
 from ui.server.background import run as background

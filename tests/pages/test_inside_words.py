@@ -12,8 +12,8 @@ from inside_page import KINDS, PAGE, charts, equal, line, pictures, told
 from random_models import random_config, random_model
 from streamlit.testing.v1 import AppTest
 
+from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
-from transformer.translate.translator import Translator
 from ui.views.inside.contents import SECTIONS, WHAT_IF
 
 ADDED = {"alibi": "-m", "t5": "t_{", "shaw": r"q_i \cdot r_{"}

@@ -67,7 +67,7 @@ def test_without_results_the_section_says_how_to_get_them(monkeypatch: pytest.Mo
     monkeypatch.setattr(shipped, "pretraining", lambda: None)
     at = run(PAGE, view="pretraining")
     assert not at.exception
-    assert any("python -m transformer pretraining" in each.value for each in at.info)
+    assert any("python -m lab pretraining" in each.value for each in at.info)
 
 
 def test_the_shipped_runs_come_in_pairs_with_two_seeds():

@@ -11,9 +11,9 @@ from app_pages import run, said, words
 from streamlit.testing.v1 import AppTest
 
 from figures.base.bars import percent
+from lab.language.inducing import random_pieces
 from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.marks import measured
-from transformer.study.language.inducing import random_pieces
 from ui.server import catalogue
 from ui.server.language import live
 from ui.views.language_model.study import agreement, cost, induction, perplexity, space
@@ -43,7 +43,7 @@ def charts(at: AppTest) -> list[dict[str, Any]]:
 def test_a_model_without_measurements_says_how_to_make_them(view: str):
     at = run(PAGE, model="language/writer", view=view)
     assert not at.exception
-    assert "python -m transformer language" in said(at)
+    assert "python -m lab language" in said(at)
 
 
 def test_the_sentence_about_induction_has_the_numbers_of_the_file(study: dict[str, Any]):

@@ -18,8 +18,8 @@ from streamlit.testing.v1 import AppTest
 from transformer import Window, load_translator
 from transformer import interventions as do
 from transformer.exports.view import Selection
-from transformer.translate.translation import Translation
-from transformer.translate.translator import Translator
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
 from ui.maps.take_home import trace_file, view_file
 from ui.shell import menu
 

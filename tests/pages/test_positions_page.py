@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tokenizer):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transformer.study.profiles.COST_LENGTHS", (8, 16))
+        patch.setattr("lab.twins.profiles.COST_LENGTHS", (8, 16))
         return write_twins(tmp_path_factory.mktemp("bundled"), tokenizer)
 
 

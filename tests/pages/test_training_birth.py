@@ -10,15 +10,15 @@ import pytest
 from app_pages import array, run, said, words
 from corpus import number_pairs, write_pairs
 from fragments import listening
+from programs import main
 from snapshot_runs import STEPS, write_run
 from streamlit.testing.v1 import AppTest
 
 from figures.maps.heatmap import levels
-from transformer.__main__ import main
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.runs.snapshots import load_snapshot
-from transformer.translate.translation import Translation
-from transformer.translate.translator import Translator
 from ui.server import catalogue
 
 PAGE = "pages/training.py"
@@ -156,7 +156,7 @@ def test_the_chosen_model_s_own_snapshots_come_first(grown: Path, tokenizer: Tok
 
 
 def test_a_run_that_nobody_measured_says_which_command_does(grown: Path):
-    assert "transformer birth" in said(opened())
+    assert "lab birth" in said(opened())
 
 
 def test_the_statistics_are_those_of_the_file(grown: Path, tmp_path: Path):

@@ -73,7 +73,7 @@ def test_without_a_measurement_one_sentence_names_the_command(
 ):
     monkeypatch.setattr(costs, "FILE", tmp_path / "none.json")
     at = opened()
-    assert "transformer cost" in said(at)
+    assert "lab cost" in said(at)
     assert not charts(at)
 
 

@@ -14,16 +14,16 @@ from app_pages import run, said, words
 from remade import write_log
 from streamlit.testing.v1 import AppTest
 
+from lab.learning.flicker import Flicker, flicker
+from lab.learning.moments import moments
 from transformer import AttentionKind, Window
 from transformer.model.config import TransformerConfig
+from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import read_json
-from transformer.study.learning.flicker import Flicker, flicker
-from transformer.study.learning.moments import moments
 from transformer.trace.view import HeadView
 from transformer.training.runs.history import read_history, write_history
 from transformer.training.runs.stated import stated_options
-from transformer.translate.translator import Translator
 from ui.server import catalogue
 from ui.server.training import adam as shipped_adam
 from ui.server.training import gradients

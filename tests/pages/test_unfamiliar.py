@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from waiting import until
 
 from transformer.hub.settings import Hub
-from transformer.lenses.familiarity import WEIGHTED, Measure, as_json
+from transformer.lenses.words.familiarity import WEIGHTED, Measure, as_json
 from transformer.storage.files import write_json
 from ui.server import catalogue, hub_models, memory
 

@@ -12,9 +12,9 @@ from closed_form import CASES
 from random_models import random_language_model
 from streamlit.testing.v1 import AppTest
 
+from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Vocabulary
-from transformer.translate.translator import Translator
 from ui.shell import menu
 
 ROOT = Path(__file__).resolve().parents[2]

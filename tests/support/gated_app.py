@@ -51,7 +51,7 @@ def main() -> None:
     """Runs Streamlit with the arguments that follow the gate."""
     from streamlit.web import cli
 
-    from transformer.translate.translator import Translator
+    from transformer.runs.translator import Translator
     from ui.server.background import surveys
 
     gate, *arguments = sys.argv[1:]

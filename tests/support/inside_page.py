@@ -10,7 +10,7 @@ import torch
 from app_pages import array, slots, words
 from streamlit.testing.v1 import AppTest
 
-from transformer.translate.translator import Translator
+from transformer.runs.translator import Translator
 
 PAGE = "pages/inside_a_head.py"
 KINDS = ("encoder", "decoder", "cross")
@@ -47,7 +47,7 @@ def equal(shown: np.ndarray, true: np.ndarray) -> None:
 
 
 def independent(translator: Translator, text: str, kind: str, place: tuple[int, int], row: int) -> dict:
-    """The head by torch's own modules, step by step; nothing of `transformer.lenses.inside`."""
+    """The head by torch's own modules, step by step; nothing of `transformer.lenses.inside.inside`."""
     model, (layer, head) = translator.model, place
     translation = translator.translate(text)
     src = torch.tensor([[*translator.ids(text), translator.config.eos_id]])

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from transformer.__main__ import main
+from programs import main
 
 if __name__ == "__main__":
     for number, command in enumerate(json.loads(sys.argv[1])):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from corpus import number_pairs, write_pairs
+from programs import main
 from random_models import random_config, random_model, random_recurrent
 
-from transformer.__main__ import main
 from transformer.model.config import SCORE_RULES
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer

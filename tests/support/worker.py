@@ -9,7 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from transformer.__main__ import main
+from programs import main
+
 from transformer.training.trainer import Trainer, TrainingStep
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 from corpus import number_pairs, write_pairs
+from programs import main
 
 from transformer import interventions as do
 from transformer import load_translator
-from transformer.__main__ import main
 from transformer.decode.rules import SearchRules
 from transformer.storage.directory import load_checkpoint
 from transformer.training.runs.progress import Progress
@@ -194,7 +194,7 @@ def test_heads_writes_what_the_app_opens_first(model: str, files: dict[str, str]
     assert heads is not None
     assert set(heads) == {"model", "data", "command", "date", "digests", "default", "heads", "aligner"}
     assert "aer" in heads["heads"]["cross"][0][0]
-    assert heads["command"].startswith("python -m transformer heads --model")
+    assert heads["command"].startswith("python -m lab heads --model")
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from transformer.decode.rules import SearchRules
+from transformer.runs.search import with_penalty
+from transformer.runs.translator import TYPES, Translator, load_translator
 from transformer.training.distributed import Workers, joined
-from transformer.translate.search import with_penalty
-from transformer.translate.translator import TYPES, Translator, load_translator
 
 Json = dict[str, Any]
 
@@ -89,9 +89,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def command_line() -> str:
+def command_line(package: str = "transformer") -> str:
     """The command that runs, as a shell reads it."""
-    return shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
+    return shlex.join(["python", "-m", package, *sys.argv[1:]])
 
 
 def shown(path: str) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 
 from transformer.commands.arguments import Json, add_beam, model_command, open_model
 from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
 from transformer.storage.files import write_atomically
 from transformer.text.words import readable
 from transformer.trace.view import HeadView
-from transformer.translate.translation import Translation
-from transformer.translate.translator import Translator
 
 CELL_WIDTH = 8
 

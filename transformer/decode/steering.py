@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 from torch import Tensor
 
 from transformer.decode.rules import SearchRules
-from transformer.model.interventions.base import Intervention, InterventionError, Token
-from transformer.model.interventions.tokens import Choose, Forbid, Prefix
+from transformer.interventions.base import Intervention, InterventionError, Token
+from transformer.interventions.tokens import Choose, Forbid, Prefix
 
 NEVER = -float("inf")
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.exports.record import TraceFileError
-from transformer.model.interventions import Ablate, HeadOutput, Intervention, NoPositions, Patch
-from transformer.model.interventions.acting import Change
+from transformer.interventions import Ablate, HeadOutput, Intervention, NoPositions, Patch
+from transformer.interventions.acting import Change
 from transformer.model.sites import Side, Sublayer
+from transformer.runs.translation import Translation
 from transformer.trace.records import AttentionTrace, EmbeddingTrace, MemoryTrace, ResidualTrace
 from transformer.trace.stream import ADDED, BIASED
-from transformer.translate.translation import Translation
 
 Arrays = dict[str, NDArray[Any]]
 Read = Callable[[str, tuple[int, ...]], Tensor]

@@ -18,10 +18,10 @@ import numpy as np
 
 from transformer.exports.record import run_from_dict, run_to_dict
 from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
 from transformer.storage.description import Digests, model_digests
 from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array, BoolArray, HeadMap, Window
-from transformer.translate.translation import Translation
 
 VERSION = 1
 

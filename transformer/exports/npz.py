@@ -17,7 +17,7 @@ masks; layers count from 0:
   O(n) numbers;
 * ``embeddings.encoder.tokens``, ``.positions``, ``.input``: (length, d_model); also ``embeddings.decoder.…``.
 
-What interventions changed is in the run's JSON, counted from 0 (``transformer.model.interventions.written``);
+What interventions changed is in the run's JSON, counted from 0 (``transformer.interventions.written``);
 all maps are derived from it. A changed run also has those of these arrays that its changes need:
 
 * ``cross.0.own_output``, ``embeddings.encoder.own_input``: ``output`` and ``input`` before a change;
@@ -62,13 +62,13 @@ from transformer.model.masks import Focus
 from transformer.model.network import Network
 from transformer.model.scores import ScoreRule, score_rule
 from transformer.model.sites import AttentionKind, Place, Side, Site
+from transformer.runs.translation import NotCapturedError, Translation
 from transformer.trace.audit import LOG_PROB_LIMIT, audit
 from transformer.trace.equations import TOKENS, audited_tokens
 from transformer.trace.recorder import changed
 from transformer.trace.records import AttentionTrace, EmbeddingTrace, LayerTrace
 from transformer.trace.report import AS_RECORDED, AuditReport, Check
 from transformer.trace.value_norms import output_projections
-from transformer.translate.translation import NotCapturedError, Translation
 
 VERSION = 3
 READABLE = (2, 3)

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from transformer.model.config import ModelConfig, config_from
-from transformer.model.interventions import (
+from transformer.interventions import (
     DropSource,
     EditSource,
     Intervention,
@@ -22,9 +21,10 @@ from transformer.model.interventions import (
     from_json,
     to_json,
 )
-from transformer.model.interventions.checking import check
+from transformer.interventions.checking import check
+from transformer.model.config import ModelConfig, config_from
+from transformer.runs.translation import Alternative, DecodeStep, Translation
 from transformer.text.vocabulary import BOS, EOS, NO_PIECE, PAD, UNK
-from transformer.translate.translation import Alternative, DecodeStep, Translation
 
 MOST_JSON = 4 * 2**20
 """Most bytes of JSON that this module parses."""

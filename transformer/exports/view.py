@@ -27,14 +27,14 @@ from transformer.exports.record import (
     whole,
     write_json,
 )
-from transformer.model.interventions import Intervention
-from transformer.model.interventions.heads import InHeads
-from transformer.model.interventions.masks import Masking
+from transformer.interventions import Intervention
+from transformer.interventions.heads import InHeads
+from transformer.interventions.masks import Masking
 from transformer.model.sites import AttentionKind, Site
+from transformer.runs.translation import Translation
 from transformer.trace.equations import focused_textbook, masked_textbook, weighed_textbook
 from transformer.trace.report import AS_RECORDED, ROW_SUM_LIMIT, WEIGHT_LIMIT, AuditReport, Check
 from transformer.trace.view import BoolArray, HeadMap, Window
-from transformer.translate.translation import Translation
 
 FORMAT = "attention-explorer/view"
 VERSION = 2

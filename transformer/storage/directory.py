@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from transformer.decode.rules import FREE, SearchRules
+from transformer.interventions.means import HeadMeans
 from transformer.model.config import LanguageModelConfig, ModelConfig, RecurrentConfig, TransformerConfig
-from transformer.model.interventions.means import HeadMeans
 from transformer.model.language_model import LanguageModel
 from transformer.model.network import EncoderDecoder, Network
 from transformer.model.recurrent import Recurrent

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transformer.model import interventions as do
-from transformer.model.interventions.heads import InAttention
-from transformer.model.interventions.masks import Cells, Masking
+from transformer import interventions as do
+from transformer.interventions.heads import InAttention
+from transformer.interventions.masks import Cells, Masking
 from transformer.trace.view import Array, BoolArray
 
 OUTPUTS, HEADS, STREAM, TOKENS = "outputs", "changed heads", "residual stream", "changed tokens"

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from transformer.interventions.acting import Change, layer_changes
 from transformer.model.encodings.biases import BiasRule
 from transformer.model.encodings.positions import PositionalEncoding
-from transformer.model.interventions.acting import Change, layer_changes
 from transformer.model.masks import AttentionMask, Focus
 from transformer.model.scores import ScoreRule
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.interventions import Intervention
+from transformer.interventions.acting import Change, LayerChanges
 from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
-from transformer.model.interventions import Intervention
-from transformer.model.interventions.acting import Change, LayerChanges
 from transformer.model.masks import Focus
 from transformer.model.scores import SCALED_DOT, ScoreRule, attention_weights
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from transformer.model import interventions as do
+from transformer import interventions as do
+from transformer.interventions.acting import Change
+from transformer.interventions.patching import PatchPlace
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import Rotary
-from transformer.model.interventions.acting import Change
-from transformer.model.interventions.patching import PatchPlace
 from transformer.model.network import Network
 from transformer.model.sites import Side, Sublayer
 from transformer.trace.equations import STREAM, patched_textbook

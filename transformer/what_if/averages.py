@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from transformer.model.interventions.means import HeadMeans
+from transformer.interventions.means import HeadMeans
 from transformer.model.sites import AttentionKind
-from transformer.translate.translator import Translator
-from transformer.translate.wording import InputError
+from transformer.runs.translator import Translator
+from transformer.runs.wording import InputError
 
 
 class Averager:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from transformer.model.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
-from transformer.model.interventions.patching import PatchPlace
+from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
+from transformer.interventions.patching import PatchPlace
 from transformer.model.network import EncoderDecoder
 from transformer.model.sites import Place
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander, Entered, Passed

@@ -14,20 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.model.interventions import (
+from transformer.interventions import (
     Embeddings,
     EncoderOutput,
     HeadOutput,
     Stream,
 )
-from transformer.model.interventions.patching import PatchPlace
+from transformer.interventions.patching import PatchPlace
 from transformer.model.sites import AttentionKind, Side
+from transformer.runs.prepared import held
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
+from transformer.runs.wording import InputError
 from transformer.text.words import reading_groups
 from transformer.trace.recorder import Capture
-from transformer.translate.prepared import held
-from transformer.translate.translation import Translation
-from transformer.translate.translator import Translator
-from transformer.translate.wording import InputError
 from transformer.what_if.batched import OneRun, Passes, Swap
 
 Doubles = NDArray[np.float64]

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from transformer.interventions import HeadOutput, Intervention, InterventionError, Patch
+from transformer.interventions.heads import InHeads
 from transformer.model.config import ModelConfig
-from transformer.model.interventions import HeadOutput, Intervention, InterventionError, Patch
-from transformer.model.interventions.heads import InHeads
-from transformer.translate.translator import Translator
+from transformer.runs.translator import Translator
 
 Doubles = NDArray[np.float64]
 COUNT = 20

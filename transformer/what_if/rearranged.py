@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from transformer.model.encodings.biases import ALL_HEADS, BiasRule, Heads
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.masks import AttentionMask
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
+from transformer.runs.wording import InputError
 from transformer.text.words import Group, is_punctuation, is_special, reading_groups
 from transformer.trace.audit import audit
 from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.records import AttentionTrace
-from transformer.translate.translation import Translation
-from transformer.translate.translator import Translator
-from transformer.translate.wording import InputError
 
 
 class MovedRule(BiasRule):

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.model.sites import AttentionKind, Side
+from transformer.runs.translation import DecodeStep, Translation
 from transformer.text.brief import Brief
-from transformer.translate.translation import DecodeStep, Translation
 from transformer.what_if.difference import Pair, align_tokens
 
 Doubles = NDArray[np.float64]

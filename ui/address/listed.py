@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from transformer.model.interventions import Intervention, InterventionError, read_text, write_text
+from transformer.interventions import Intervention, InterventionError, read_text, write_text
 from ui.address.values import read_position
 
 Off = tuple[tuple[int, Intervention], ...]

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from figures.base.style import SCALES
+from transformer.interventions import read_text, write_text
 from transformer.model.config import ENCODINGS, SCORE_RULES
-from transformer.model.interventions import read_text, write_text
 from ui.address.listed import read_off, write_off
 from ui.address.state import TEXTS, State, elsewhere
 from ui.address.values import (

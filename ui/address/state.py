@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from transformer.model.interventions import Intervention
+from transformer.interventions import Intervention
 from ui.address.listed import Off
 from ui.address.values import WINDOWS, Against, HandLinks, WhatIf
 from ui.linked_view.events import Head

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from transformer.study import measures
+from lab.heads import measures
 from ui.linked_view.events import Head
 
 SAMPLE = "sample-"

@@ -10,7 +10,7 @@ from figures import overview_spec
 from figures.base import captions
 from figures.base.bars import percent
 from figures.maps.overview import Measure
-from transformer.study.measures import STATISTICS
+from lab.heads.measures import STATISTICS
 from ui import linked_view
 from ui.address import session
 from ui.address.state import State

@@ -9,7 +9,7 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.captions import KIND_NAMES, summary
-from transformer.lenses.reading import ReadView
+from transformer.lenses.words.reading import ReadView
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import HIDEABLE, WINDOWS

@@ -14,7 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-from transformer.lenses.reading import Reading, read_view
+from transformer.lenses.words.reading import Reading, read_view
 from ui import linked_view
 from ui.address import session
 from ui.address.state import State

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from figures.base.bars import shown_candidates
-from transformer.model.interventions import Choose, Intervention, Prefix, choose, prefix
-from transformer.translate.translation import Translation
+from transformer.interventions import Choose, Intervention, Prefix, choose, prefix
+from transformer.runs.translation import Translation
 from ui.address import session
 from ui.server.opened import Opened
 

@@ -11,10 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from figures import Tile
-from transformer.lenses.reading import Axis, Reading, ReadView, read_axis, read_map, read_view, reading_window
+from transformer.lenses.words.reading import (
+    Axis,
+    Reading,
+    ReadView,
+    read_axis,
+    read_map,
+    read_view,
+    reading_window,
+)
 from transformer.model.sites import AttentionKind, Site
+from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap, Window
-from transformer.translate.translation import Translation
 from ui.address.state import State
 from ui.linked_view import Cursor, Head, window_around
 from ui.server import catalogue, runs

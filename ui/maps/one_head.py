@@ -7,7 +7,7 @@ import streamlit as st
 from figures import lines, row_bars_spec, strongest
 from figures.base import labels
 from figures.maps.lines import links
-from transformer.lenses.reading import ReadView
+from transformer.lenses.words.reading import ReadView
 from ui import linked_view
 from ui.address.state import State
 from ui.controls import pickers

@@ -13,7 +13,7 @@ import streamlit as st
 from figures.base import captions, labels, style
 from figures.paper.form import FILES, INCH, LETTERS, MOST_HEADS, WIDTHS, Form, Paper
 from figures.paper.sheet import sheet
-from transformer.lenses.reading import ReadView
+from transformer.lenses.words.reading import ReadView
 from ui.address import session
 from ui.address.state import State
 from ui.controls.export import provenance, sentence_of

@@ -15,9 +15,9 @@ import transformer
 from figures.base import captions, labels
 from figures.maps.export import marked
 from transformer.exports.view import Selection, save_view
-from transformer.lenses.reading import ReadView
+from transformer.lenses.words.reading import ReadView
+from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap
-from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.state import State
 from ui.controls.export import Picture, offer, popover

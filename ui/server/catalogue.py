@@ -146,7 +146,7 @@ def recurrent() -> dict[str, Path]:
 
 
 def position_results() -> dict[str, Any] | None:
-    """What `python -m transformer positions` measured on the twins; None if it was never run."""
+    """What `python -m lab positions` measured on the twins; None if it was never run."""
     for folder in (BUNDLED, own_models()):
         if (path := folder / TWINS / "results.json").is_file():
             return read_json(path)

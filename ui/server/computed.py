@@ -7,24 +7,24 @@ from typing import TypeVar
 
 import streamlit as st
 
+from lab.heads.facts import Grid, grid
+from lab.heads.statistics import sentence_totals
 from transformer import Translation, Translator
 from transformer.decode.rules import SearchRules
-from transformer.lenses.block import Block, open_block
-from transformer.lenses.filtered import FilteredStep, filtered_steps
-from transformer.lenses.inside import InsideHead, look_inside
-from transformer.lenses.shown import Lesson
-from transformer.lenses.shown import lesson as shown_lesson
-from transformer.lenses.smoothing import SmoothedPosition
-from transformer.lenses.smoothing import smoothed as shown_smoothed
+from transformer.lenses.inside.block import Block, open_block
+from transformer.lenses.inside.inside import InsideHead, look_inside
+from transformer.lenses.targets.filtered import FilteredStep, filtered_steps
+from transformer.lenses.targets.shown import Lesson
+from transformer.lenses.targets.shown import lesson as shown_lesson
+from transformer.lenses.targets.smoothing import SmoothedPosition
+from transformer.lenses.targets.smoothing import smoothed as shown_smoothed
 from transformer.model.sites import AttentionKind, Side
-from transformer.study.facts import Grid, grid
-from transformer.study.statistics import sentence_totals
+from transformer.runs.batch import BatchEntry, run_batch
+from transformer.runs.branch import branch
+from transformer.runs.draws import Draws, draw
+from transformer.runs.retrace import retrace
 from transformer.trace.value_norms import output_projections
 from transformer.training.runs.history import History, read_history
-from transformer.translate.batch import BatchEntry, run_batch
-from transformer.translate.branch import branch
-from transformer.translate.draws import Draws, draw
-from transformer.translate.retrace import retrace
 from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.linked_view import Head

@@ -35,7 +35,7 @@ class Claim:
         layer: layer of the cross-attention head, from 0.
         head: the head, from 0.
         least: the smallest weight on the source word that satisfies the claim.
-        weight: the weight that the bundled model puts there; `python -m transformer claims` writes it, the
+        weight: the weight that the bundled model puts there; `python -m lab claims` writes it, the
             layer and the head.
     """
 

@@ -1,6 +1,6 @@
 """The first example as the bundled model translated it, shipped as a file: a cold server draws it at once.
 
-`python -m transformer first` makes the file. It is shown only if it was made by the very model that is here.
+`python -m lab first` makes the file. It is shown only if it was made by the very model that is here.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ import transformer
 from figures.base import labels
 from transformer.exports.record import TraceFileError
 from transformer.exports.view import SavedView, load_view, starts_as_json
-from transformer.model.interventions import Intervention
+from transformer.interventions import Intervention
+from transformer.runs.translation import Translation
 from transformer.text.vocabulary import clean
-from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.parameters import parse
 

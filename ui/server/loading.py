@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from importlib import import_module
 
-LIBRARIES = ("pandas", "torch", "transformer.translate.translator")
+LIBRARIES = ("pandas", "torch", "transformer.runs.translator")
 
 
 class Loading:

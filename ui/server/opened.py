@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from figures.base import labels
-from transformer.lenses.telling import text_words
-from transformer.translate.translation import Translation
+from transformer.lenses.words.telling import text_words
+from transformer.runs.translation import Translation
 from ui.linked_view import EXAMPLE, Gloss
 from ui.server import examples, runs
 from ui.server.runs import Asked

@@ -13,13 +13,13 @@ import numpy as np
 import transformer
 from figures import Tile
 from transformer.decode.rules import SearchRules
-from transformer.lenses.alignment import Aligner
-from transformer.lenses.familiarity import Doubtful, read_measure, traits_of
-from transformer.lenses.telling import glosses, telling_step
-from transformer.model.interventions import Intervention, InterventionError, write_text
+from transformer.interventions import Intervention, InterventionError, write_text
+from transformer.lenses.words.alignment import Aligner
+from transformer.lenses.words.familiarity import Doubtful, read_measure, traits_of
+from transformer.lenses.words.telling import glosses, telling_step
 from transformer.model.sites import AttentionKind
+from transformer.runs.translation import DecodeStep, Translation
 from transformer.text.vocabulary import clean
-from transformer.translate.translation import DecodeStep, Translation
 from ui.address.state import State
 from ui.address.values import BEAM, SAMPLE
 from ui.linked_view import Head
@@ -283,7 +283,7 @@ def first_choice(name: str) -> dict[str, Head]:
     if (known := facts(name).get("default")) is not None:
         return known
     model, (language, *_) = catalogue.model(name), (*languages(name), None)
-    from transformer.study.first_heads import first_heads  # PyTorch is there, as the model is
+    from lab.heads.first_heads import first_heads  # PyTorch is there, as the model is
 
     texts = [addressed(name, text, language) for text in examples.offered(name).values()]
     return kept("first heads").get((name, id(model)), lambda: first_heads(model, texts))

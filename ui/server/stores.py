@@ -13,7 +13,7 @@ import streamlit as st
 
 import transformer
 from transformer.hub.files import size
-from transformer.translate.translation import Translation
+from transformer.runs.translation import Translation
 from ui.server import memory
 
 if TYPE_CHECKING:

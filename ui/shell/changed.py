@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from figures.base import labels
-from transformer.model.interventions import (
+from transformer.interventions import (
     Choose,
     DropSource,
     EditSource,
@@ -18,7 +18,7 @@ from transformer.model.interventions import (
     Intervention,
     Prefix,
 )
-from transformer.translate.translation import Translation
+from transformer.runs.translation import Translation
 from ui.address import session
 from ui.address.listed import Listed, listed, parted
 from ui.address.state import State

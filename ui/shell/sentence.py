@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from transformer.translate.translation import Translation
+from transformer.runs.translation import Translation
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import SAMPLE

@@ -8,7 +8,7 @@ from head_views import decoder_view
 
 from figures import next_token, row_bars
 from figures.base.bars import percent
-from transformer.translate.translation import Alternative, DecodeStep
+from transformer.runs.translation import Alternative, DecodeStep
 
 
 def step(chosen: int, count: int = 10) -> DecodeStep:

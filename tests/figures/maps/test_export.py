@@ -14,7 +14,7 @@ from head_views import decoder_view, view
 from figures import heatmap, next_token
 from figures.maps.export import INK, PAPER, marked, printed, wrapped
 from transformer import AttentionKind
-from transformer.lenses.reading import Reading, read_view
+from transformer.lenses.words.reading import Reading, read_view
 
 HOSTILE = "<script>alert(1)</script> </script> <a href='x'>b</a> \u202eevil\u202c #000001 %{x} line\nbreak"
 

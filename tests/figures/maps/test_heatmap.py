@@ -10,7 +10,7 @@ from head_views import decoder_view, view
 
 from figures import heatmap, heatmap_spec, pooled_heatmap, to_json
 from figures.maps.heatmap import hatching, levels, pool
-from transformer.translate.translator import Translator
+from transformer.runs.translator import Translator
 
 HOSTILE = ("</s>", "<a href='x'>", "#000001", "&lt;", "%{x}", "$x$", "", "▁")
 

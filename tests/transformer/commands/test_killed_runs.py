@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from corpus import number_pairs, write_pairs
+from programs import main
 
-from transformer.__main__ import main
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.storage.description import WEIGHTS_FILE

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from programs import main
 from waiting import until
 
 from transformer import Translator, load_translator
-from transformer.__main__ import main
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.training.runs.files import LOG_FILE, STATE_FILE

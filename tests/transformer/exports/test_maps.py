@@ -11,9 +11,9 @@ import pytest
 
 from transformer import Translation, Translator, Window
 from transformer.exports.maps import MappedRun, load_maps, save_maps
+from transformer.runs.translation import NotCapturedError
 from transformer.storage.description import model_digests
 from transformer.storage.directory import save_checkpoint
-from transformer.translate.translation import NotCapturedError
 
 ROOT = Path(__file__).parents[3]
 

@@ -17,8 +17,8 @@ from transformer.exports.record import TraceFileError
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.hooks import Hook
-from transformer.translate.translation import NotCapturedError
-from transformer.translate.translator import Translator
+from transformer.runs.translation import NotCapturedError
+from transformer.runs.translator import Translator
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from transformer.exports.npz import load_trace
 from transformer.exports.record import TraceFileError
 from transformer.exports.view import LARGEST, Selection, load_view, save_view
 from transformer.model.sites import AttentionKind
+from transformer.runs.translation import NotCapturedError
+from transformer.runs.translator import Translator
 from transformer.trace.view import Window
-from transformer.translate.translation import NotCapturedError
-from transformer.translate.translator import Translator
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "assets" / "trace.schema.json").read_text())
 SELECTION = Selection(step=2, source=1, heads={"encoder": (1, 3), "cross": (0, 1)})

@@ -12,9 +12,9 @@ import torch
 from hub_server import running_hub
 from huggingface_hub import ModelCard, constants
 from marian_models import write_marian
+from programs import main
 
 from transformer import load_translator
-from transformer.__main__ import main
 from transformer.hub.cache import cached
 from transformer.hub.fetch import find
 from transformer.hub.push import published_card, push_to_hub

@@ -3,8 +3,8 @@ from __future__ import annotations
 import re
 
 import pytest
+from programs import main
 
-from transformer.__main__ import main
 from transformer.model.config import LanguageModelConfig
 from transformer.model.language_model import LanguageModel
 from transformer.storage.card import Result, Score, language_model_card, scores, with_results, with_section

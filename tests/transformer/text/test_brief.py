@@ -7,8 +7,8 @@ from random_models import random_language_model
 
 import transformer
 from transformer import AttentionKind, Capture, Sampling, TextGenerator, Window, compare_runs
+from transformer.runs.translator import Translator
 from transformer.text.brief import LINES, WIDTH
-from transformer.translate.translator import Translator
 
 
 @pytest.fixture

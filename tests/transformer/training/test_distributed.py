@@ -14,9 +14,9 @@ import pytest
 import torch
 import worker
 from corpus import number_pairs, write_pairs
+from programs import main
 from safetensors.torch import load_file
 
-from transformer.__main__ import main
 from transformer.storage.description import HEADS_FILE
 from transformer.training.runs.files import STATE_FILE
 

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 from corpus import number_pairs
+from programs import main
 
-from transformer.__main__ import main
+from transformer.lenses.scores.gold_links import align_gold
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer.study.facts import align_gold
+from transformer.runs.translator import load_translator
 from transformer.text.links import GoldPair
 from transformer.text.pairs import SentencePair
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs, make_batch
 from transformer.training.guided import Guide, GuidedHead, guided_loss, with_links
-from transformer.translate.translator import load_translator
 
 PAIRS = [SentencePair(*pair) for pair in number_pairs(40)]
 CONFIG = TransformerConfig(

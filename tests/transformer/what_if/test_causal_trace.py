@@ -10,7 +10,7 @@ from marian_models import write_marian
 
 from transformer import interventions as do
 from transformer import load_translator
-from transformer.translate.wording import InputError
+from transformer.runs.wording import InputError
 from transformer.what_if import batched
 from transformer.what_if.causal_trace import causal_trace, changed_positions
 

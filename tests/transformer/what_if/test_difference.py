@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from closed_form import CASES
 
-from transformer.translate.translator import Translator
+from transformer.runs.translator import Translator
 from transformer.what_if.difference import Map, align_tokens, difference, uniform_weights
 from transformer.what_if.untrained import same_tokens, untrained_twin
 

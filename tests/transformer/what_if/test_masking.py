@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from closed_form import CASES
 
-from transformer.translate.translator import Translator
+from transformer.runs.translator import Translator
 from transformer.what_if.masking import Masking, leak, masked_scores, masked_weights
 
 CAUSAL = np.tri(3, dtype=bool)

@@ -6,7 +6,7 @@ from random_models import random_model
 
 from transformer import Translator
 from transformer.model.encodings.positions import REGISTRY
-from transformer.translate.wording import InputError
+from transformer.runs.wording import InputError
 from transformer.what_if.rearranged import encode_moved, swap_words, swapped_order, words_of
 
 TEXT = "one two three four five"

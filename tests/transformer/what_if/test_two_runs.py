@@ -10,7 +10,7 @@ from closed_form import CASES
 
 from transformer import compare_runs, load_trace, save_trace
 from transformer import interventions as do
-from transformer.translate.translation import NotCapturedError
+from transformer.runs.translation import NotCapturedError
 
 LENGTH = 7
 

@@ -12,7 +12,7 @@ from figures.base import labels
 from figures.maps.heatmap import MASKED, heatmap
 from figures.maps.strongest import SHOWN
 from transformer import Translator
-from transformer.lenses.reading import Reading, ReadView, read_view
+from transformer.lenses.words.reading import Reading, ReadView, read_view
 from ui.linked_view.feeds import Draw, bars_feed, lines_feed, map_feed, strongest_feed
 
 SCRIPT = next((Path(__file__).parents[3] / "static").glob("linked_view-*/view.js"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from transformer.runs.translator import Translator, load_translator
 from transformer.text.words import find_word
-from transformer.translate.translator import Translator, load_translator
 from ui.server import catalogue
 from ui.server.background import surveys
 from ui.server.examples import Example, claim_step, examples, text_on

@@ -21,7 +21,7 @@ CLOSE = 1e-5
 @pytest.fixture(scope="module")
 def shipped() -> MappedRun:
     run = first.run_by(MODEL, catalogue.changed(MODEL))
-    assert run is not None, "The model or the example changed: run `python -m transformer first`."
+    assert run is not None, "The model or the example changed: run `python -m lab first`."
     return run
 
 
@@ -60,7 +60,7 @@ def test_a_fresh_computation_has_the_same_candidates(shipped: MappedRun, fresh: 
 
 
 def test_the_texts_about_a_map_are_the_same(shipped: MappedRun, fresh: Translation):
-    from transformer.lenses.reading import Reading, read_view
+    from transformer.lenses.words.reading import Reading, read_view
 
     for kind, head in (("encoder", (0, 0)), ("decoder", (1, 2)), ("cross", (1, 5))):
         one, other = (

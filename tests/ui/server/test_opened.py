@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from closed_form import CASES
 
-from transformer.lenses.alignment import Aligner
-from transformer.translate.translator import load_translator
+from transformer.lenses.words.alignment import Aligner
+from transformer.runs.translator import load_translator
 from ui.linked_view import EXAMPLE
 from ui.server import runs
 from ui.server.examples import Claim, Example

@@ -7,7 +7,7 @@ from threading import Semaphore
 import pytest
 
 from transformer.decode.rules import SearchRules
-from transformer.translate.translator import Translator
+from transformer.runs.translator import Translator
 from ui.server import runs
 from ui.server.runs import Asked, Untold
 

@@ -2,7 +2,7 @@
 
 The model asks its observer at every place where a run can be watched or changed, and continues with the
 answer. ``Bystander`` answers with what the model has computed itself; ``HookCarrier`` and
-``transformer.model.interventions`` answer with something else; a recorder passes the question on and keeps
+``transformer.interventions`` answer with something else; a recorder passes the question on and keeps
 what was asked and answered. So the forward pass knows neither recordings nor interventions.
 """
 

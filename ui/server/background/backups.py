@@ -8,12 +8,12 @@ from pathlib import Path
 
 import streamlit as st
 
+from lab.backups.backup_heads import BackupHeads, backup_heads
+from lab.backups.pair_effects import PairEffects, from_json, pair_effects
 from transformer import Translator
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import BACKUPS_FILE, WEIGHTS_FILE
 from transformer.storage.marks import measured
-from transformer.what_if.backup_heads import BackupHeads, backup_heads
-from transformer.what_if.pair_effects import PairEffects, from_json, pair_effects
 from ui.server import catalogue
 from ui.server.background import surveys
 from ui.server.background.run import Run, turns

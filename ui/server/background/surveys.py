@@ -9,11 +9,11 @@ from pathlib import Path
 
 import streamlit as st
 
+from lab.heads.shipped import ShippedSurvey, read_survey
+from lab.heads.survey import Line, Survey, Surveyor
 from transformer import Translator
 from transformer.storage.description import SURVEY_FILE, WEIGHTS_FILE, weights_hash
 from transformer.storage.files import read_json
-from transformer.study.shipped import ShippedSurvey, read_survey
-from transformer.study.survey import Line, Survey, Surveyor
 from transformer.text.links import GoldPair
 from transformer.text.pairs import read_pairs
 from ui.server import catalogue, examples, gold

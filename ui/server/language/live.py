@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 import torch
 
-from transformer.generate.generation import Generation
-from transformer.study.cost.local import REACH, ways
-from transformer.study.cost.measuring import least_and_median
-from transformer.study.language.inducing import random_pieces
-from transformer.study.language.induction import followers
+from lab.cost.local import REACH, ways
+from lab.cost.measuring import least_and_median
+from lab.language.inducing import random_pieces
+from lab.language.induction import followers
+from transformer.runs.language.generation import Generation
 from ui.server import catalogue
 from ui.server.stores import kept
 

@@ -1,4 +1,4 @@
-"""What `python -m transformer language` measured of a language model, which ships beside it."""
+"""What `python -m lab language` measured of a language model, which ships beside it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def part(name: str, which: str) -> Json | None:
 
 
 def pretraining() -> Json | None:
-    """What `python -m transformer pretraining` measured; None if it did not come with the app.
+    """What `python -m lab pretraining` measured; None if it did not come with the app.
 
     Raises:
         ValueError: the file is damaged.

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import transformer
-from transformer.generate.generation import Generation
+from transformer.interventions import Intervention
 from transformer.model.config import LanguageModelConfig
-from transformer.model.interventions import Intervention
-from transformer.translate.translation import DecodeStep
+from transformer.runs.language.generation import Generation
+from transformer.runs.translation import DecodeStep
 
 if TYPE_CHECKING:  # the catalogue of models is read before PyTorch is there
     from transformer.model.language_model import LanguageModel

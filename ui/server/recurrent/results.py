@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def measured() -> Json | None:
-    """What `python -m transformer recurrent` measured; None if it was never run.
+    """What `python -m lab recurrent` measured; None if it was never run.
 
     Raises:
         ValueError: the file is damaged.
@@ -23,7 +23,7 @@ def measured() -> Json | None:
 
 
 def hard_attention() -> Json | None:
-    """What `python -m transformer hard-attention` measured; further as `measured`."""
+    """What `python -m lab hard-attention` measured; further as `measured`."""
     return _first(HARD)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.study.learning.moments import Recording, read_recording
+from lab.learning.moments import Recording, read_recording
 from ui.server import catalogue
 from ui.server.training.shipped import shipped
 

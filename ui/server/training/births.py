@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lab.birth.appearing import Born, runs_of
+from lab.birth.sentence import Frame, frames
+from lab.birth.statistics import birth_of
 from transformer.hub.files import size
-from transformer.study.birth.appearing import Born, runs_of
-from transformer.study.birth.sentence import Frame, frames
-from transformer.study.birth.statistics import birth_of
 from transformer.training.runs.snapshots import snapshot_steps
 from ui.server import catalogue, memory
 from ui.server.stores import NoRoomError, kept

@@ -1,4 +1,4 @@
-"""What `python -m transformer cost` measured, which ships with the app."""
+"""What `python -m lab cost` measured, which ships with the app."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lab.learning.flicker import Flicker, flicker
 from transformer import Translation, Window
 from transformer.model.sites import AttentionKind
-from transformer.study.learning.flicker import Flicker, flicker
 from ui.server.catalogue import translator
 from ui.server.stores import kept
 

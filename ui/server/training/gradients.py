@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from transformer.study.learning.depth import VOCABULARY, Gradients, Variant, at_initialisation, of_model
-from transformer.study.learning.depth import sample_batch as batch_of
+from lab.learning.depth import VOCABULARY, Gradients, Variant, at_initialisation, of_model
+from lab.learning.depth import sample_batch as batch_of
 from transformer.text.pairs import SentencePair, both_sides, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import Batch

@@ -11,9 +11,9 @@ import streamlit as st
 
 from figures.base import captions, labels
 from figures.pages.anatomy import diagram, lens, stream
-from transformer.lenses import logit_lens
-from transformer.lenses.logit_lens import LensRow
-from transformer.lenses.parts import stream_norms
+from transformer.lenses.inside import logit_lens
+from transformer.lenses.inside.logit_lens import LensRow
+from transformer.lenses.inside.parts import stream_norms
 from transformer.model.sites import Sublayer
 from ui.address import session
 from ui.address.state import State

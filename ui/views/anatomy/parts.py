@@ -12,8 +12,8 @@ from figures.base import labels, style
 from figures.base.bars import percent
 from figures.base.strips import Strip, strips
 from figures.pages.anatomy import ranked
-from transformer.lenses import logit_lens, parts
-from transformer.lenses.parts import NormPart
+from transformer.lenses.inside import logit_lens, parts
+from transformer.lenses.inside.parts import NormPart
 from ui.address.parameters import link
 from ui.controls import export
 from ui.controls.text import alt, norm, plain

@@ -8,7 +8,14 @@ from typing import Any, cast
 import numpy as np
 
 from figures.base import labels
-from transformer.lenses.alignment import AlignmentScore, Rule, link_words, score, text_words, word_weights
+from transformer.lenses.words.alignment import (
+    AlignmentScore,
+    Rule,
+    link_words,
+    score,
+    text_words,
+    word_weights,
+)
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group, reading_groups, word_groups
 from ui.address.state import State

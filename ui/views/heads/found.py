@@ -13,11 +13,11 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Cell, head_grid
+from lab.heads.measures import STATISTICS, Statistic
+from lab.heads.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
+from lab.heads.shipped import Surveyed
+from lab.heads.survey import Example
 from transformer.model.sites import AttentionKind
-from transformer.study.measures import STATISTICS, Statistic
-from transformer.study.roles import ALIGNMENT, MIXED, MIXED_DEFINITION, ROLES, THRESHOLDS, role
-from transformer.study.shipped import Surveyed
-from transformer.study.survey import Example
 from ui.address import session
 from ui.address.parameters import link
 from ui.address.state import State

@@ -7,8 +7,8 @@ from typing import Any
 import streamlit as st
 
 from figures.base import labels
-from transformer.study.shipped import Surveyed
-from transformer.study.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
+from lab.heads.shipped import Surveyed
+from lab.heads.survey import MOST_SENTENCES, MOST_TOKENS, Survey, read_upload
 from transformer.text.pairs import DataError
 from ui.address import session
 from ui.address.state import State

@@ -13,8 +13,8 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Follower, relation_dots
+from lab.relations.relations import LEAST_ARCS
 from transformer.storage.description import PROBES_FILE
-from transformer.study.relations import LEAST_ARCS
 from ui.controls import export, pickers, text
 from ui.controls.text import plain
 from ui.server import catalogue
@@ -71,7 +71,7 @@ def show(model: str, kind: str) -> None:
     found = probes(model)
     if not found:
         st.info(
-            "No relations were measured for this model. `python -m transformer probes --model … --probes …` "
+            "No relations were measured for this model. `python -m lab probes --model … --probes …` "
             f"measures them and writes {PROBES_FILE} into its directory.",
             icon=":material/info:",
         )

@@ -10,7 +10,7 @@ import numpy as np
 from figures.base import captions, labels
 from figures.pages.inside import LedgerRow
 from figures.pages.lecture import Symbols
-from transformer.lenses.inside import InsideHead
+from transformer.lenses.inside.inside import InsideHead
 from transformer.what_if import arithmetic as what_if
 from transformer.what_if.arithmetic import BoolArray, Doubles
 from ui.controls.text import plain

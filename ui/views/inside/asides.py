@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from figures.base import labels
-from transformer.lenses.spread import ProductSpread
+from transformer.lenses.inside.spread import ProductSpread
 from transformer.what_if import arithmetic as what_if
 from transformer.what_if.two_heads import WORDS, TwoHeads, two_heads
 

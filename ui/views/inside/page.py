@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from transformer.lenses.inside import InsideHead
-from transformer.model.interventions import HeadOutput, Intervention, Patch
-from transformer.model.interventions.heads import InHeads
+from transformer.interventions import HeadOutput, Intervention, Patch
+from transformer.interventions.heads import InHeads
+from transformer.lenses.inside.inside import InsideHead
 from transformer.model.sites import AttentionKind
 from ui.address import session
 from ui.address.state import State

@@ -9,7 +9,7 @@ import streamlit as st
 
 from figures.base import labels
 from figures.pages.inside import saturation_spec
-from transformer.lenses.inside import InsideHead
+from transformer.lenses.inside.inside import InsideHead
 from transformer.what_if import arithmetic as what_if
 from ui.address import session
 from ui.address.values import WhatIf

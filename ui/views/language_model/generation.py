@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.generate.generation import Generation
+from transformer.runs.language.generation import Generation
 from ui.address.values import SAMPLE
 from ui.maps.explorer import Strips
 from ui.server.opened import Opened

@@ -11,7 +11,7 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
-from transformer.generate.generation import Generation
+from transformer.runs.language.generation import Generation
 from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.text import plain

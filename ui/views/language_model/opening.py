@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from transformer.generate.generation import Generation
+from transformer.runs.language.generation import Generation
 from transformer.text.vocabulary import clean
 from ui.address import session
 from ui.address.state import State

@@ -11,8 +11,8 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.base.style import figure
 from figures.pages.language_model import LARGEST, bits_spec, share
-from transformer.generate.generation import Generation
-from transformer.study.language.perplexity import per_piece, per_word, perplexity
+from transformer.lenses.scores.perplexity import per_piece, per_word, perplexity
+from transformer.runs.language.generation import Generation
 from ui import linked_view
 from ui.controls import export, pickers
 from ui.controls.export import Table

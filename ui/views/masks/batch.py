@@ -8,7 +8,7 @@ import streamlit as st
 
 from figures.base.bars import percent
 from figures.pages.masks import padding_grid
-from transformer.translate.batch import BatchEntry
+from transformer.runs.batch import BatchEntry
 from ui.address import session
 from ui.address.state import State
 from ui.controls import export, options, pickers

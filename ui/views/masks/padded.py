@@ -7,8 +7,8 @@ import streamlit as st
 from figures import heatmap
 from figures.base import captions, labels
 from transformer import Window
+from transformer.runs.batch import BatchEntry
 from transformer.trace.view import HeadView
-from transformer.translate.batch import BatchEntry
 from ui.address import session
 from ui.controls import pickers
 from ui.controls.part import part

@@ -15,9 +15,9 @@ from figures.base.bars import percent
 from figures.base.grid import framed
 from figures.pages.masks import leak_bars, mask_map, score_map, weight_map
 from transformer import Translation, Window
+from transformer.runs.batch import BatchEntry
 from transformer.text.vocabulary import PAD
 from transformer.trace.view import HeadView
-from transformer.translate.batch import BatchEntry
 from transformer.what_if.masking import Leak, Masking, leak, masked_weights
 from ui.address import session
 from ui.address.state import State

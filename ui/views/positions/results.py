@@ -37,7 +37,7 @@ def show() -> None:
     results = catalogue.position_results()
     if results is None:
         st.info(
-            "The experiments were not run on these models yet. `python -m transformer positions` runs them "
+            "The experiments were not run on these models yet. `python -m lab positions` runs them "
             "and writes what is shown here.",
             icon=":material/info:",
         )

@@ -10,9 +10,9 @@ import streamlit as st
 from figures import heatmap
 from figures.base import captions, labels
 from figures.pages.positions import twin_lines, twin_name
+from lab.twins.profiles import REACH, by_distance
 from transformer import Translation, Window
 from transformer.model.sites import AttentionKind, Side
-from transformer.study.profiles import REACH, by_distance
 from transformer.trace.records import AttentionTrace
 from ui.address import session
 from ui.controls import pickers

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from transformer.translate.translation import Translation
+from transformer.runs.translation import Translation
 from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers

@@ -10,8 +10,8 @@ import streamlit as st
 from figures.base import labels
 from transformer.decode.rules import SearchRules
 from transformer.decode.tree import SearchTree
-from transformer.translate.search import with_penalty
-from transformer.translate.translation import Translation
+from transformer.runs.search import with_penalty
+from transformer.runs.translation import Translation
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import BEAM, LARGEST_BEAM, LENGTH_OFFSETS, PENALTIES

@@ -12,9 +12,9 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.sampling import before_after
 from figures.pages.search import KEPT, STEPS, WON, Beside, Branch, search_tree
-from transformer.lenses.filtered import FilteredStep
-from transformer.translate.draws import Draws
-from transformer.translate.translation import Translation
+from transformer.lenses.targets.filtered import FilteredStep
+from transformer.runs.draws import Draws
+from transformer.runs.translation import Translation
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import DRAWS, SAMPLE

@@ -12,7 +12,7 @@ import streamlit as st
 from figures.base import labels
 from figures.pages.search import KEPT, LOST, STEPS, WON, Beside, Branch, search_tree
 from transformer.decode.tree import NodeState, SearchTree, TreeNode
-from transformer.translate.translation import Translation
+from transformer.runs.translation import Translation
 from ui.address import session
 from ui.address.state import State
 from ui.controls import export, pickers

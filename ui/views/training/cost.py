@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures.pages.training.cost import Cost, costs
-from transformer.study.cost.table import LAYERS, NEIGHBOURHOOD
+from lab.cost.table import LAYERS, NEIGHBOURHOOD
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import MODEL_WIDTHS
@@ -21,7 +21,7 @@ from ui.server.training.costs import measured
 from ui.views.training import drawn, prices
 
 Json = dict[str, Any]
-_MISSING = "Nothing was measured here; `python -m transformer cost` does it and writes assets/cost.json."
+_MISSING = "Nothing was measured here; `python -m lab cost` does it and writes assets/cost.json."
 _SEEING = (
     "A layer with random weights reads n random vectors. On logarithmic axes a power of n is a straight "
     "line, its exponent the slope. Fixed costs flatten the left end; projections (n · d²) keep "

@@ -9,8 +9,8 @@ import streamlit as st
 
 from figures.base import labels
 from figures.pages.training.smoothing import Piece, against_target, gradient_bars
-from transformer.lenses.shown import Lesson
-from transformer.lenses.smoothing import Entry, SmoothedPosition
+from transformer.lenses.targets.shown import Lesson
+from transformer.lenses.targets.smoothing import Entry, SmoothedPosition
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import SMOOTHINGS

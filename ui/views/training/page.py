@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from transformer.model.interventions import Intervention
+from transformer.interventions import Intervention
 from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers

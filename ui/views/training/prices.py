@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from transformer.study.cost.fitting import meeting
-from transformer.study.cost.table import LAYERS, NEIGHBOURHOOD, WRITTEN
+from lab.cost.fitting import meeting
+from lab.cost.table import LAYERS, NEIGHBOURHOOD, WRITTEN
 from ui.controls.text import plain
 
 Json = dict[str, Any]

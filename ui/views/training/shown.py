@@ -9,7 +9,7 @@ import streamlit as st
 
 from figures.pages.masks import mask_map
 from figures.pages.training.shown import COLUMNS, Column, shifted_right, two_ways
-from transformer.lenses.shown import Lesson
+from transformer.lenses.targets.shown import Lesson
 from transformer.trace.view import Window
 from ui.address import session
 from ui.address.state import State

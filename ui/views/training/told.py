@@ -7,8 +7,8 @@ import math
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.training.smoothing import small
-from transformer.lenses.shown import Lesson, Position
-from transformer.lenses.smoothing import SmoothedPosition
+from transformer.lenses.targets.shown import Lesson, Position
+from transformer.lenses.targets.smoothing import SmoothedPosition
 from transformer.training.options import TrainingOptions, learning_rate
 from ui.controls.text import plain
 

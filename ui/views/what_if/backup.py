@@ -10,9 +10,9 @@ import streamlit as st
 from figures.base import labels
 from figures.base.captions import KIND_NAMES
 from figures.pages.backup_heads import Pairs, pairs_map
+from lab.backups.pair_effects import PairEffects, TakeOver
 from transformer import interventions as do
-from transformer.model.interventions import Intervention
-from transformer.what_if.pair_effects import PairEffects, TakeOver
+from transformer.interventions import Intervention
 from ui.address import session
 from ui.controls import export, pickers
 from ui.controls.export import Table

@@ -12,8 +12,8 @@ import streamlit as st
 from figures.base import labels
 from figures.pages.causal_trace import TracePanel, trace_end, trace_map
 from transformer import interventions as do
-from transformer.model.interventions import DropSource, EditSource
-from transformer.translate.translation import Translation
+from transformer.interventions import DropSource, EditSource
+from transformer.runs.translation import Translation
 from transformer.what_if.causal_trace import SMALLEST_GAP, CausalTrace
 from ui.address import session
 from ui.controls import export, options, pickers

@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from transformer.model.interventions import Intervention, Mask
+from transformer.interventions import Intervention, Mask
 from transformer.model.sites import AttentionKind
 from ui.address import session
 from ui.address.listed import Listed

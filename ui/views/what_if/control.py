@@ -8,9 +8,9 @@ import streamlit as st
 from figures.base import labels
 from figures.pages.what_if import control_strip
 from transformer import interventions as do
-from transformer.model.interventions import InterventionError
-from transformer.model.interventions.heads import InHeads
-from transformer.translate.translation import Translation
+from transformer.interventions import InterventionError
+from transformer.interventions.heads import InHeads
+from transformer.runs.translation import Translation
 from transformer.what_if.random_heads import RandomHeads, random_heads
 from ui.controls import export
 from ui.controls.text import plain

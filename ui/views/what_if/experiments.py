@@ -10,11 +10,11 @@ import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
+from lab.experiments.answers import Answer, Control, Moved, from_json
+from lab.experiments.questions import EXPERIMENTS, Experiment
 from transformer import interventions as do
 from transformer.storage.description import EXPERIMENTS_FILE
 from transformer.storage.marks import measured
-from transformer.what_if.ready.answers import Answer, Control, Moved, from_json
-from transformer.what_if.ready.questions import EXPERIMENTS, Experiment
 from ui.address import session
 from ui.address.state import State
 from ui.controls.text import plain
@@ -32,7 +32,7 @@ def show(model: str) -> None:
     known, found = answered(model)
     if not found:
         st.info(
-            "Nobody has asked this model yet. `python -m transformer experiments --model …` writes "
+            "Nobody has asked this model yet. `python -m lab experiments --model …` writes "
             f"{EXPERIMENTS_FILE} into its directory.",
             icon=":material/info:",
         )

@@ -13,7 +13,7 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.what_if import Moved, delta_bars
 from transformer import compare_runs
-from transformer.translate.translation import Translation
+from transformer.runs.translation import Translation
 from transformer.what_if.difference import Pair
 from transformer.what_if.two_runs import RunDifference, SharedStep
 from ui.address import session

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.causal_trace import TracePanel
-from transformer.model.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
-from transformer.model.interventions.patching import PatchPlace
+from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
+from transformer.interventions.patching import PatchPlace
 from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
 from transformer.text.words import reading_groups
-from transformer.translate.translation import Translation
 from transformer.what_if.causal_trace import CausalTrace
 from ui.controls.export import Table
 from ui.controls.text import plain

@@ -20,10 +20,10 @@ from transformer.model.encodings.positions import REGISTRY
 from transformer.model.masks import padding_mask
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.hooks import Hook
+from transformer.runs.retrace import retrace
 from transformer.trace.audit import audit_layer
 from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.view import Window
-from transformer.translate.retrace import retrace
 
 TEXT = "one two three four five"
 BIASED = ("shaw", "t5", "alibi")

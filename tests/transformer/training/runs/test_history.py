@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from corpus import number_pairs, write_pairs
+from programs import main
 
-from transformer.__main__ import main
 from transformer.storage.description import HISTORY_FILE
 from transformer.storage.directory import load_checkpoint
 from transformer.storage.files import CheckpointError, read_json, write_json

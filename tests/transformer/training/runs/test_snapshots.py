@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 from corpus import number_pairs, write_pairs
+from programs import main
 
-from transformer.__main__ import main
 from transformer.storage.directory import load_checkpoint
 from transformer.storage.files import CheckpointError
 from transformer.training.runs.snapshots import FOLDER, load_snapshot, moments, snapshot_steps

@@ -48,7 +48,7 @@ def test_the_card_that_a_training_run_writes_can_be_read(translator):
     "card",
     [
         "",
-        "```sh\npython -m transformer remake --model x\n```\n",
+        "```sh\npython -m lab remake --model x\n```\n",
         CARD.format("--steps many"),
         CARD.format("--schedule sideways"),
         CARD.format("--warmup 0"),

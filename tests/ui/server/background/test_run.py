@@ -5,8 +5,8 @@ import threading
 import pytest
 from waiting import until
 
-from transformer.study.survey import Line
-from transformer.translate.translator import Translator
+from lab.heads.survey import Line
+from transformer.runs.translator import Translator
 from ui.server.background.run import Run
 from ui.server.background.surveys import SurveyWork
 

@@ -6,8 +6,8 @@ import gzip
 from typing import Any
 
 import pytest
+from programs import main
 
-from transformer.__main__ import main
 from transformer.text.pairs import DataError, SentencePair
 from ui.server.here.plan import BOUNDS, LARGEST, OWN, TASKS, Plan, example, own_pairs
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from transformer.study.cost.table import LAYERS, WRITTEN
+from lab.cost.table import LAYERS, WRITTEN
 from ui.views.training import prices
 
 LENGTHS = [256, 512, 1024, 2048]

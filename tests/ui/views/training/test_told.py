@@ -7,8 +7,8 @@ import re
 import pytest
 import torch
 
-from transformer.lenses.shown import Lesson, Position
-from transformer.lenses.smoothing import Entry, SmoothedPosition
+from transformer.lenses.targets.shown import Lesson, Position
+from transformer.lenses.targets.smoothing import Entry, SmoothedPosition
 from transformer.training.options import TrainingOptions, learning_rate
 from ui.views.training import told
 

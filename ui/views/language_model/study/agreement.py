@@ -8,7 +8,7 @@ import streamlit as st
 from figures.base.bars import percent
 from figures.pages.language.intervals import Dots, dots
 from figures.pages.language.pair import Read, surprisals
-from transformer.study.language.agreement import as_written
+from lab.language.agreement import as_written
 from transformer.text.vocabulary import clean
 from ui.address import session
 from ui.address.state import State

@@ -24,7 +24,7 @@ def known(model: str, part: str) -> Json | None:
         found = None
     if found is None:
         st.info(
-            "No such measurement came with this model. `python -m transformer language` makes it and writes "
+            "No such measurement came with this model. `python -m lab language` makes it and writes "
             "language.json into its directory.",
             icon=":material/info:",
         )

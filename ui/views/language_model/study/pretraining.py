@@ -7,7 +7,7 @@ import streamlit as st
 from figures.base import labels, style
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import Panel, panels
-from transformer.study.language.pretraining import PRETRAINED, SCRATCH
+from lab.pretraining.pretraining import PRETRAINED, SCRATCH
 from ui.address.state import State
 from ui.controls.export import Table
 from ui.server.language import shipped
@@ -31,7 +31,7 @@ def show(_model: str, _now: State) -> None:
     found = shipped.pretraining()
     if found is None:
         st.info(
-            "No such measurement came with this installation. `python -m transformer pretraining` makes it.",
+            "No such measurement came with this installation. `python -m lab pretraining` makes it.",
             icon=":material/info:",
         )
         return

@@ -10,7 +10,7 @@ import streamlit as st
 from figures.base import style
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
-from transformer.study.learning.moments import Moment, Recording, moments
+from lab.learning.moments import Moment, Recording, moments
 from ui.address import session
 from ui.address.state import State
 from ui.controls import export, pickers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from figures.base import labels
 from figures.base.bars import percent
-from transformer.study.learning.moments import Moment, Recording
+from lab.learning.moments import Moment, Recording
 from ui.views.training.told import power
 
 _EQUATIONS = (

@@ -11,7 +11,7 @@ import streamlit as st
 
 from figures.base import style
 from figures.pages.training.birth import Trend, over_snapshots
-from transformer.study.birth.appearing import Born
+from lab.birth.appearing import Born
 from ui.controls import export, pickers
 from ui.controls.export import Table
 from ui.controls.text import plain
@@ -39,7 +39,7 @@ def show(runs: Sequence[Born], name: str) -> None:
     st.markdown("##### When heads appear")
     if not runs:
         st.info(
-            "Nobody has measured these snapshots; `python -m transformer birth` does, and writes birth.json.",
+            "Nobody has measured these snapshots; `python -m lab birth` does, and writes birth.json.",
             icon=":material/info:",
         )
         return

@@ -10,9 +10,9 @@ import streamlit as st
 from figures import Tile, heatmap, overview
 from figures.base import captions, labels, style
 from figures.pages.training.birth import Trend, over_snapshots
-from transformer.study.birth.sentence import Frame
+from lab.birth.sentence import Frame
+from transformer.runs.translation import Translation
 from transformer.trace.view import HeadView
-from transformer.translate.translation import Translation
 from ui.address import session
 from ui.address.state import State
 from ui.controls import export, pickers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.base import labels
-from transformer.study.birth.sentence import Frame
+from lab.birth.sentence import Frame
 from transformer.text.vocabulary import clean
 from ui.address import session
 from ui.address.state import State

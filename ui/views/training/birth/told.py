@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from figures.base import labels
 from figures.base.bars import percent
-from transformer.study.birth.appearing import LATER, PREVIOUS, Born
-from transformer.study.birth.sentence import Frame
+from lab.birth.appearing import LATER, PREVIOUS, Born
+from lab.birth.sentence import Frame
 from ui.controls.text import plain
 
 

@@ -14,8 +14,8 @@ from figures.base.bars import percent
 from figures.maps.heatmap import row_tokens
 from figures.pages.masks import weight_map
 from figures.pages.training.flicker import flicker_map
+from lab.learning.flicker import SHOWN, Flicker
 from transformer import Window
-from transformer.study.learning.flicker import SHOWN, Flicker
 from transformer.trace.view import HeadView
 from ui.address import session
 from ui.address.state import State

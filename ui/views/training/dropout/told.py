@@ -7,7 +7,7 @@ import numpy as np
 from figures.base import labels
 from figures.base.bars import percent
 from figures.maps.heatmap import row_tokens
-from transformer.study.learning.flicker import Flicker
+from lab.learning.flicker import Flicker
 from transformer.trace.view import HeadView
 from ui.views.training.told import word
 

@@ -10,8 +10,8 @@ from figures.base import captions, style
 from figures.maps.heatmap import LARGEST
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
+from transformer.runs.translation import Translation
 from transformer.trace.view import HeadView, Window
-from transformer.translate.translation import Translation
 from ui.address import session
 from ui.controls import export, pickers
 from ui.controls.export import Picture, Table

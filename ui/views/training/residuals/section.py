@@ -8,7 +8,7 @@ import streamlit as st
 
 from figures.base import style
 from figures.pages.training.depth import Layers, by_layer
-from transformer.study.learning.depth import PAIRS, Gradients, Variant
+from lab.learning.depth import PAIRS, Gradients, Variant
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import DEPTHS

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.training.depth import FLOOR
-from transformer.study.learning.depth import Gradients, Variant
+from lab.learning.depth import Gradients, Variant
 from ui.controls.text import plain
 from ui.views.training.told import power
 

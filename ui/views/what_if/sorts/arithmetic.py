@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from figures.base import labels
 from transformer import interventions as do
-from transformer.model.interventions.base import PARTS
+from transformer.interventions.base import PARTS
 from ui.server.opened import Opened
 from ui.views.what_if.sorts import fields
 from ui.views.what_if.sorts.fields import STACKS, Sort

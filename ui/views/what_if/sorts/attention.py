@@ -9,7 +9,7 @@ import streamlit as st
 
 from figures.base import labels
 from transformer import interventions as do
-from transformer.model.interventions.masks import Cell
+from transformer.interventions.masks import Cell
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.views.what_if.sorts import fields

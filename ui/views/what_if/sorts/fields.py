@@ -10,9 +10,9 @@ import streamlit as st
 from figures.base import labels
 from figures.base.captions import KIND_NAMES
 from transformer import Translator
-from transformer.model.interventions import Intervention
-from transformer.model.interventions.base import PARTS
-from transformer.translate.translation import Translation
+from transformer.interventions import Intervention
+from transformer.interventions.base import PARTS
+from transformer.runs.translation import Translation
 from ui.address import session
 from ui.linked_view import Head
 from ui.server import catalogue, runs

@@ -8,10 +8,10 @@ import streamlit as st
 
 from figures.base import labels
 from transformer import interventions as do
-from transformer.model.interventions import InterventionError
-from transformer.model.interventions.patching import PatchPlace
+from transformer.interventions import InterventionError
+from transformer.interventions.patching import PatchPlace
+from transformer.runs.translation import Translation
 from transformer.text.vocabulary import clean
-from transformer.translate.translation import Translation
 from transformer.what_if.difference import align_tokens
 from ui.address import session
 from ui.server import runs

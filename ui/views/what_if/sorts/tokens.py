@@ -6,7 +6,7 @@ import streamlit as st
 
 from figures.base import labels
 from transformer import interventions as do
-from transformer.model.interventions import InterventionError
+from transformer.interventions import InterventionError
 from ui.server.opened import Opened
 from ui.views.what_if.sorts import fields
 from ui.views.what_if.sorts.fields import EVERY, Sort

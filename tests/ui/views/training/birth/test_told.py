@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from transformer.study.birth.appearing import Born
+from lab.birth.appearing import Born
 from ui.views.training.birth import told
 
 STEPS = (0, 8, 16, 32)

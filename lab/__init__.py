@@ -1,0 +1,1 @@
+"""The measurements behind the shipped results: many sentences, many models."""

@@ -1,0 +1,1 @@
+"""Which heads take over when another is ablated, over many sentences."""

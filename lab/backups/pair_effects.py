@@ -1,0 +1,163 @@
+"""What a measurement of backup heads says in the end: the pairs of heads, and which head takes over.
+
+It is small enough for a file (`backups.json`), so that a page can show it without measuring again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab.backups.backup_heads import BackupHeads, Doubles, Head, excess_of
+from transformer.model.sites import AttentionKind
+
+Json = dict[str, Any]
+SEED, DRAWS = 1, 1000
+"""Of the bootstrap over sentences."""
+
+
+@dataclass(frozen=True)
+class TakeOver:
+    """A head that is missed less alone than when another is ablated; effects are Δ log p per token, in nats.
+
+    Attributes:
+        off: The other head, which is missed more alone.
+        head: The head that may take over.
+        usual: The effect of ablating it alone.
+        then: The effect of ablating it when the other is off.
+        low, high: 95 % interval of the excess, then − usual, over the sentences.
+        sentences: In how many sentences both together cost more than the sum of each alone.
+        control: Mean excess of the other head with all remaining heads.
+        strongest: The lowest of these.
+    """
+
+    off: Head
+    head: Head
+    usual: float
+    then: float
+    low: float
+    high: float
+    sentences: int
+    control: float
+    strongest: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairEffects:
+    """Effects of ablating the heads of one kind, alone and in pairs, over many sentences.
+
+    Attributes:
+        kind: Which attention.
+        by: "zero" or "mean": what stood in the place of an ablated head's output.
+        heads: All heads of the kind, in the order of the axes.
+        sentences: Number of sentences measured.
+        joint: (heads, heads) mean Δ log p per token, in nats, of each pair; of each head alone on the
+            diagonal.
+        more: (heads, heads) in how many sentences a pair costs more than the sum of each alone.
+        low, high: (heads, heads) ends of the 95 % interval of the excess, by resampling the sentences.
+    """
+
+    kind: AttentionKind
+    by: str
+    heads: tuple[Head, ...]
+    sentences: int
+    joint: Doubles
+    more: NDArray[np.int64]
+    low: Doubles
+    high: Doubles
+
+    @property
+    def alone(self) -> Doubles:
+        """(heads,) effect of each head alone."""
+        return self.joint.diagonal().copy()
+
+    @property
+    def excess(self) -> Doubles:
+        """(heads, heads) as ``BackupHeads.excess``."""
+        return excess_of(self.joint)
+
+    def take_overs(self) -> tuple[TakeOver, ...]:
+        """The pairs that cost more than the sum of each head alone, the largest excess first.
+
+        The excess of a pair is symmetric; its head that is hardly missed alone may be the backup.
+        """
+        excess, alone = self.excess, self.alone
+        pairs = [
+            (float(excess[pair]), *(pair if alone[pair[0]] < alone[pair[1]] else pair[::-1]))
+            for pair in combinations(range(len(self.heads)), 2)
+        ]
+        return tuple(
+            self._take_over(off, head) for each, off, head in sorted(pairs) if each < 0 and alone[off] < 0
+        )
+
+    def _take_over(self, off: int, head: int) -> TakeOver:
+        others = np.delete(self.excess[off], (off, head))
+        return TakeOver(
+            self.heads[off],
+            self.heads[head],
+            float(self.joint[head, head]),
+            float(self.joint[off, head] - self.joint[off, off]),
+            float(self.low[off, head]),
+            float(self.high[off, head]),
+            int(self.more[off, head]),
+            *((float(others.mean()), float(others.min())) if len(others) else (math.nan, math.nan)),
+        )
+
+
+def pair_effects(found: BackupHeads) -> PairEffects:
+    """What a measurement of all pairs says so far.
+
+    Raises:
+        ValueError: No sentence has been read yet.
+    """
+    joint, excess = found.joint, np.stack([excess_of(each) for each in found.effects])
+    more = np.asarray((excess < 0).sum(0), np.int64)
+    draws = np.random.default_rng(SEED).multinomial(len(excess), [1 / len(excess)] * len(excess), DRAWS)
+    means = np.tensordot(draws, np.nan_to_num(excess), 1) / len(excess)
+    low, high = np.percentile(means, (2.5, 97.5), axis=0)
+    return PairEffects(found.kind, found.by, found.heads, len(found.texts), joint, more, low, high)
+
+
+def to_json(found: PairEffects) -> Json:
+    """A measurement as JSON values: of each matrix the lower triangle, row by row."""
+    rows = range(len(found.heads))
+    return {
+        "by": found.by,
+        "sentences": found.sentences,
+        "heads": [list(head) for head in found.heads],
+        **{
+            name: [[round(float(each), 6) for each in values[i, : i + 1]] for i in rows]
+            for name, values in (("joint", found.joint), ("low", found.low), ("high", found.high))
+        },
+        "more": [found.more[i, : i + 1].tolist() for i in rows],
+    }
+
+
+def from_json(kind: AttentionKind, values: Mapping[str, Any]) -> PairEffects:
+    """Reads what ``to_json`` wrote.
+
+    Raises:
+        ValueError: The values are something else.
+    """
+    try:
+        heads = tuple((int(layer), int(head)) for layer, head in values["heads"])
+        names = ("joint", "more", "low", "high")
+        joint, more, *ends = (_whole(values[name], len(heads)) for name in names)
+        count = int(values["sentences"])
+        return PairEffects(kind, str(values["by"]), heads, count, joint, more.astype(np.int64), *ends)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"This is not a measurement of pairs of heads ({error!r}).") from error
+
+
+def _whole(triangle: Any, count: int) -> Doubles:
+    """(count, count) the symmetric matrix of a lower triangle."""
+    rows = [[*row, *[0.0] * (count - len(row))] for row in triangle]
+    lower = np.array(rows, np.float64).reshape(count, count)
+    whole: Doubles = lower + np.tril(lower, -1).T
+    return whole

@@ -1,0 +1,1 @@
+"""When heads appear, by the snapshots of training runs."""

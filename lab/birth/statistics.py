@@ -1,0 +1,137 @@
+"""When heads appear: a few statistics of every head after each step of which there is a snapshot.
+
+``previous`` is the share of rows whose largest weight is one key earlier. ``later`` is the mean weight that a
+row gives to tokens after its own if no mask hides any: in the encoder, its real weight; in the decoder, the
+softmax of its real scores without the causal mask. Rows that have no later token do not count. A model that
+has learned to look back on its own has a small ``later`` in the decoder too; the mask alone does not make it
+small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lab.birth.snapshots import hashes, opened
+from lab.heads.statistics import Floats, Totals, sentence_totals
+from transformer.lenses.scores.bootstrap import rounded
+from transformer.lenses.scores.gold_links import align_gold, trace_of
+from transformer.model.sites import AttentionKind
+from transformer.runs.translator import Translator
+from transformer.storage.description import BIRTH_FILE
+from transformer.storage.files import CheckpointError
+from transformer.storage.marks import measured
+from transformer.text.links import GoldPair
+from transformer.text.pairs import SentencePair
+from transformer.trace.records import AttentionTrace
+
+Json = dict[str, Any]
+SNAPSHOTS = "snapshots"
+"""The field of ``birth.json`` with the hashes of the snapshots that it describes."""
+
+
+class Later:
+    """Weight on later tokens without a mask, of all heads of one kind, summed over rows."""
+
+    def __init__(self) -> None:
+        self._weight: Floats | float = 0.0
+        self._even, self._rows = 0.0, 0
+
+    def add(self, trace: AttentionTrace, kind: AttentionKind) -> None:
+        """Adds one sentence."""
+        scores = np.stack([trace.scores(kind, layer) for layer in range(len(trace.layers[kind]))])
+        size = scores.shape[-1]
+        later = np.triu(np.ones((size, size), np.float32), 1)
+        self._weight = self._weight + (_softmax(scores) * later).sum((-1, -2))
+        self._even += float(later.sum()) / size
+        self._rows += size - 1
+
+    def mean(self) -> Floats:
+        """(layers, heads) the mean per row."""
+        return np.asarray(self._weight / np.float32(max(self._rows, 1)))
+
+    @property
+    def even(self) -> float:
+        """The same for weight spread evenly over all tokens."""
+        return self._even / max(self._rows, 1)
+
+
+def _softmax(scores: Floats) -> Floats:
+    raised = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.asarray(raised / raised.sum(-1, keepdims=True))
+
+
+def run_statistics(directory: Path, pairs: Sequence[SentencePair], gold: Sequence[GoldPair]) -> Json:
+    """The statistics of all snapshots of a run.
+
+    Args:
+        directory: Directory of the run.
+        pairs: Sentences to measure patterns and losses on, targets forced; at least one.
+        gold: Pairs with links, for the alignment errors; at least one.
+
+    Returns:
+        ``steps``, ``loss`` (nats per token, by step), ``even`` (by kind) and ``aer_diagonal``; and by step,
+        layer and head ``previous`` and ``later`` by kind, ``aer`` and ``aer_read``.
+
+    Raises:
+        CheckpointError: The directory has no snapshots, or one is damaged.
+    """
+    found = {step: snapshot_statistics(each, pairs, gold) for step, each in opened(directory)}
+    if not found:
+        raise CheckpointError(f"{directory} has no snapshots; train with --snapshots.")
+    columns = {name: [each[name] for each in found.values()] for name in ("loss", "aer", "aer_read")}
+    kinds = list(next(iter(found.values()))["previous"])
+    by_kind = {
+        name: {kind: [each[name][kind] for each in found.values()] for kind in kinds}
+        for name in ("previous", "later")
+    }
+    last = found[max(found)]
+    return {
+        "steps": list(found),
+        "even": last["even"],
+        "aer_diagonal": last["aer_diagonal"],
+        **columns,
+        **by_kind,
+    }
+
+
+def snapshot_statistics(
+    translator: Translator, pairs: Sequence[SentencePair], gold: Sequence[GoldPair]
+) -> Json:
+    """The statistics of one model; arguments as in ``run_statistics``."""
+    kinds = [kind for kind, site in translator.config.sites.items() if site.own_keys]
+    totals, later = dict.fromkeys(kinds, Totals({}, {})), {kind: Later() for kind in kinds}
+    nats = tokens = 0.0
+    for pair in pairs:
+        run = translator.force(pair.source, pair.target)
+        nats, tokens = nats - sum(run.log_probs), tokens + len(run.log_probs)
+        for kind in kinds:
+            totals[kind] += sentence_totals(run, kind)
+            later[kind].add(trace_of(run), kind)
+    errors = align_gold(translator, gold).errors()
+    return {
+        "loss": rounded(nats / tokens),
+        "previous": {kind.value: _listed(totals[kind].means()["previous"]) for kind in kinds},
+        "later": {kind.value: _listed(later[kind].mean()) for kind in kinds},
+        "even": {kind.value: rounded(later[kind].even) for kind in kinds},
+        "aer": _listed(errors["aer"]),
+        "aer_read": _listed(errors["aer_read"]),
+        "aer_diagonal": rounded(errors["aer_diagonal"].flat[0]),
+    }
+
+
+def _listed(values: Floats) -> list[list[float]]:
+    return [[round(float(value), 4) for value in row] for row in values]
+
+
+def birth_of(directory: Path) -> Json | None:
+    """What ``birth.json`` says of the snapshots beside it; None without one, or if it has other snapshots.
+
+    Raises:
+        CheckpointError: The file is damaged.
+    """
+    values = measured(directory, BIRTH_FILE)
+    return values if values is not None and values.get(SNAPSHOTS) == hashes(directory) else None

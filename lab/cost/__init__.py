@@ -1,0 +1,1 @@
+"""Time and memory of layers and decoding, by length."""

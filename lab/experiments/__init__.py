@@ -1,0 +1,1 @@
+"""The ready experiments: questions, and what a model answers."""

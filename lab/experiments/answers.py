@@ -1,0 +1,161 @@
+"""What a model answers to the ready experiments, small enough for a file (`experiments.json`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+import transformer.interventions as do
+from lab.experiments.questions import Bench, Experiment
+from transformer.interventions import Intervention, InterventionError
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
+from transformer.what_if.random_heads import random_heads
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The token of the unchanged translation that lost most.
+
+    Attributes:
+        step: Its step, from 0.
+        token: Its piece.
+        before: Its probability without the changes.
+        after: The same with them.
+    """
+
+    step: int
+    token: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Control:
+    """The same change at other heads of the same layer.
+
+    Attributes:
+        heads: How many other heads.
+        as_large: How many of them move the translation's log-probability at least as far.
+        lowest: The smallest Δ log p of the whole translation among them, in nats.
+        highest: The largest.
+    """
+
+    heads: int
+    as_large: int
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model did with one set of changes.
+
+    Attributes:
+        variant: The name of the changes.
+        changes: The changes, as `write_text` writes them.
+        target: The given translation, for changes that hold only then; None if the model decoded.
+        base: What the model writes without the changes.
+        changed: What it writes with them; None if the translation was given.
+        delta: Δ log p of the unchanged translation, in nats; None if the changes contradict it.
+        moved: The sum of |Δ log p| over its tokens, which cannot cancel; None as ``delta``.
+        tokens: Tokens of the unchanged translation.
+        most: The token of it that lost most; None as ``delta``.
+        control: The same change elsewhere; None if it is not a change of heads.
+    """
+
+    variant: str
+    changes: str
+    target: str | None
+    base: str
+    changed: str | None
+    delta: float | None
+    moved: float | None
+    tokens: int
+    most: Moved | None
+    control: Control | None
+
+
+def answers(translator: Translator, experiment: Experiment, heads: Mapping[str, Any]) -> Iterator[Answer]:
+    """Puts a model to a question, with each set of changes.
+
+    Args:
+        translator: The model.
+        experiment: The question.
+        heads: What `heads.json` says of the model.
+
+    Raises:
+        InputError: The model cannot read the sentence, or a word of it.
+        InterventionError: The model does not take the changes.
+    """
+    base = translator.translate(experiment.text, capture=False)
+    for variant, changes in experiment.variants(Bench(translator, heads, base)).items():
+        changed = None
+        if not experiment.forced:
+            changed = translator.translate(experiment.text, capture=False, interventions=changes).text
+        delta, moved, most = _moved(translator, experiment.text, base, changes)
+        yield Answer(
+            variant,
+            do.write_text(changes),
+            base.text if experiment.forced else None,
+            base.text,
+            changed,
+            delta,
+            moved,
+            len(base.target_tokens),
+            most,
+            _control(translator, experiment.text, base, changes),
+        )
+
+
+def _moved(
+    translator: Translator, text: str, base: Translation, changes: Sequence[Intervention]
+) -> tuple[float | None, float | None, Moved | None]:
+    try:
+        forced = translator.force(text, base.target_ids, capture=False, interventions=changes)
+    except InterventionError:  # the changes choose other tokens
+        return None, None, None
+    before, after = np.array(base.log_probs), np.array(forced.log_probs)
+    change = after - before
+    step = int(change.argmin())
+    shares = (round(float(np.exp(each[step])), 6) for each in (before, after))
+    whole, size = (round(float(each.sum()), 4) for each in (change, np.abs(change)))
+    return whole, size, Moved(step, base.target_tokens[step], *shares)
+
+
+def _control(
+    translator: Translator, text: str, base: Translation, changes: Sequence[Intervention]
+) -> Control | None:
+    if len(changes) != 1:
+        return None
+    try:
+        found = random_heads(translator, text, base.target_ids, changes[0])
+    except InterventionError:
+        return None
+    low, high = (round(float(end), 4) for end in (found.effects.min(), found.effects.max()))
+    return Control(len(found.controls), found.as_large, low, high)
+
+
+def to_json(answer: Answer) -> Json:
+    """An answer as JSON values."""
+    return asdict(answer)
+
+
+def from_json(values: Mapping[str, Any]) -> Answer:
+    """Reads what ``to_json`` wrote.
+
+    Raises:
+        ValueError: The values are something else.
+    """
+    try:
+        most, control = values["most"], values["control"]
+        parts: Json = {"most": None if most is None else Moved(**most)}
+        parts["control"] = None if control is None else Control(**control)
+        return Answer(**{**values, **parts})
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"This is no answer to an experiment ({error!r}).") from error

@@ -1,0 +1,1 @@
+"""Soft and hard attention on the same toy task."""

@@ -1,0 +1,1 @@
+"""Statistics and roles of every head over many sentences."""

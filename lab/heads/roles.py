@@ -1,0 +1,179 @@
+"""Roles of heads: one table with the statistic and threshold of each role.
+
+A role names a measured pattern and does not explain it. For example, a head whose largest weight is on the
+previous token in most rows is a "previous token" head, whatever the model uses it for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.model.sites import AttentionKind
+
+Floats = NDArray[np.float32]
+Means = Mapping[str, Floats]
+SELF = (AttentionKind.ENCODER, AttentionKind.DECODER)
+ALL = tuple(AttentionKind)
+MIXED, ALIGNMENT = "mixed", "alignment"
+
+
+@dataclass(frozen=True)
+class Role:
+    """A pattern with a name.
+
+    Attributes:
+        name: Name of the role.
+        kinds: Kinds of attention that can have the role.
+        definition: One sentence, with the threshold.
+        statistic: Computes the statistic of all heads from the means of `lab.heads.statistics`; NaN
+            for heads that cannot have the role.
+        threshold: Smallest value (largest, for `at_most`) with which a head has the role.
+        at_most: Whether small values show the role.
+        share: Whether the value is a share of 1.
+    """
+
+    name: str
+    kinds: tuple[AttentionKind, ...]
+    definition: str
+    statistic: Callable[[Means], Floats]
+    threshold: float
+    at_most: bool = False
+    share: bool = True
+
+    def strength(self, means: Means) -> Floats:
+        """Value divided by threshold (inverted for `at_most`); a head has the role from 1 upwards."""
+        values = self.statistic(means)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.threshold / np.maximum(values, 1e-6) if self.at_most else values / self.threshold
+        found: Floats = np.nan_to_num(ratio, nan=0.0).astype(np.float32)
+        return found
+
+
+def _value(name: str) -> Callable[[Means], Floats]:
+    return lambda means: means[name] if name in means else _missing(means)
+
+
+def _missing(means: Means) -> Floats:
+    return np.full_like(next(iter(means.values())), np.nan)
+
+
+def _first_or_last(means: Means) -> Floats:
+    return np.fmax(means["first"], means.get("last", means["first"]))
+
+
+def _sink(means: Means) -> Floats:
+    return means["special_mass"] + means["punctuation_mass"]
+
+
+def _content(means: Means) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = means["content_mass"] / means["content_chance"]
+    return np.where(means["content_chance"] > 0, found, np.float32(np.nan))
+
+
+def _alignment(means: Means) -> Floats:
+    if "aer" not in means:
+        return _missing(means)
+    error, diagonal = means["aer"], means["aer_diagonal"]
+    return np.where(diagonal > 0, error / np.maximum(diagonal, 1e-6), np.where(error > 0, np.inf, 0)).astype(
+        np.float32
+    )
+
+
+THRESHOLDS = (
+    "All thresholds are this project's own choice: 50 % of the rows stands for most rows. Papers on heads "
+    "set other thresholds, so counts of roles cannot be compared with theirs."
+)
+ROLES = (
+    Role(
+        ALIGNMENT,
+        (AttentionKind.CROSS,),
+        "The word alignment that it implies has an error (AER) of at most 0.8 times that of the diagonal.",
+        _alignment,
+        0.8,
+        at_most=True,
+        share=False,
+    ),
+    Role(
+        "previous token",
+        ALL,
+        "Its largest weight is one key earlier in at least 50 % of the rows.",
+        _value("previous"),
+        0.5,
+    ),
+    Role(
+        "next token",
+        ALL,
+        "Its largest weight is one key later in at least 50 % of the rows.",
+        _value("next"),
+        0.5,
+    ),
+    Role(
+        "same word",
+        SELF,
+        "Its largest weight is on a piece of the row's own word in at least 50 % of the rows.",
+        _value("same_word"),
+        0.5,
+    ),
+    Role(
+        "first or last",
+        ALL,
+        "Its largest weight is on the first key, or on the last one with text, in at least 50 % of the rows.",
+        _first_or_last,
+        0.5,
+    ),
+    Role(
+        "sink",
+        ALL,
+        "At least 50 % of its weight is on <s>, </s> and punctuation.",
+        _sink,
+        0.5,
+    ),
+    Role(
+        "content",
+        ALL,
+        "It puts at least 1.33 times as much weight on content words as even weights would.",
+        _content,
+        4 / 3,
+        share=False,
+    ),
+)
+"""A head has the first role whose threshold it reaches, in this order; otherwise it is mixed."""
+MIXED_DEFINITION = "It reaches none of these thresholds."
+
+
+def role(name: str) -> Role:
+    """The role with that name; `mixed` is not in the table."""
+    return next(each for each in ROLES if each.name == name)
+
+
+def strengths(means: Means, kind: AttentionKind) -> dict[str, Floats]:
+    """How strongly each head shows each role possible for its kind, in the shape of the statistics."""
+    shape = np.shape(means["entropy"])
+    return {each.name: np.broadcast_to(each.strength(means), shape) for each in ROLES if kind in each.kinds}
+
+
+def assign(means: Means, kind: AttentionKind) -> NDArray[np.str_]:
+    """The role of every head: the first of `ROLES` with a strength of at least 1, else `mixed`."""
+    found = strengths(means, kind)
+    names = np.full(np.shape(means["entropy"]), MIXED, dtype="U16")
+    for name in reversed(found):
+        names = np.where(found[name] >= 1, name, names)
+    return names
+
+
+def shows(name: str, means: Means, kind: AttentionKind) -> Floats:
+    """How strongly each head shows a role, 1 at the threshold; for `mixed`, how far below all thresholds."""
+    if name != MIXED:
+        return role(name).strength(means)
+    best = np.max(np.stack(list(strengths(means, kind).values())), axis=0)
+    return (1 / np.maximum(best, 1e-6)).astype(np.float32)
+
+
+def keeps(name: str, shown: Floats) -> NDArray[np.bool_]:
+    """Whether the strength is enough for the role; a mixed head must stay below every threshold."""
+    return shown > 1 if name == MIXED else shown >= 1

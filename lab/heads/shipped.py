@@ -1,0 +1,206 @@
+"""A survey as a file (`survey.json`), so that a page can show it without reading the sentences again.
+
+The file names its sentences by their numbers and holds the hashes of those sentences and of the weights. If
+either has changed, the file says nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab.heads import roles
+from lab.heads.statistics import Floats
+from lab.heads.survey import Example, Line, Survey, as_line
+from transformer.model.sites import AttentionKind
+from transformer.text.links import GoldPair
+
+Json = dict[str, Any]
+Examples = tuple[list[Example], list[Example]]
+"""The sentences that show the role of a head most, and those that show it least."""
+
+
+class Surveyed(Protocol):
+    """What a page shows of a survey, whether it was computed here or read from a file."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+
+    @property
+    def means(self) -> Mapping[AttentionKind, Mapping[str, Floats]]:
+        """Per kind, maps each statistic to (layers, heads)."""
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences read."""
+
+    @property
+    def forced(self) -> int:
+        """Number of sentences whose translation was given."""
+
+    @property
+    def pairs(self) -> int:
+        """Number of gold pairs."""
+
+    @property
+    def skipped(self) -> int:
+        """Number of sentences too long for the model."""
+
+    def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
+        """The role of every head (layers, heads)."""
+
+    def stability(self, kind: AttentionKind, layer: int, head: int) -> float:
+        """Share of the sentences (of the gold pairs, for the role alignment) that show the role of a head."""
+
+    def examples(self, kind: AttentionKind, layer: int, head: int) -> Examples:
+        """The sentences that show the role of a head most and least; each list has the clearest first."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShippedSurvey:
+    """A survey read from a file; see `Surveyed`.
+
+    Attributes:
+        model: Name of the model.
+        means: Per kind, maps each statistic to (layers, heads).
+        sentences: Number of sentences read.
+        forced: Number of sentences whose translation was given.
+        pairs: Number of gold pairs.
+        skipped: Number of sentences too long for the model.
+        date: Day of the measurement.
+        kept: Per kind, (layers, heads) share of the sentences that show the role of a head.
+        shown: Per kind, layer and head, its examples.
+    """
+
+    model: str
+    means: dict[AttentionKind, dict[str, Floats]]
+    sentences: int
+    forced: int
+    pairs: int
+    skipped: int
+    date: str
+    kept: dict[AttentionKind, Floats]
+    shown: dict[AttentionKind, list[list[Examples]]]
+
+    def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
+        """The role of every head (layers, heads)."""
+        return roles.assign(self.means[kind], kind)
+
+    def stability(self, kind: AttentionKind, layer: int, head: int) -> float:
+        """Share of the sentences (of the gold pairs, for the role alignment) that show the role of a head."""
+        return float(self.kept[kind][layer, head])
+
+    def examples(self, kind: AttentionKind, layer: int, head: int) -> Examples:
+        """The sentences that show the role of a head most and least; each list has the clearest first."""
+        return self.shown[kind][layer][head]
+
+
+def fingerprint(lines: Sequence[Line], gold: Sequence[GoldPair]) -> str:
+    """A hash of the sentences of a survey."""
+    texts = [f"{line.source}\t{line.target}" for line in (*lines, *map(as_line, gold))]
+    links = [str((sorted(pair.sure), sorted(pair.possible))) for pair in gold]
+    return hashlib.sha256("\n".join((*texts, *links)).encode()).hexdigest()[:16]
+
+
+def as_json(survey: Survey, lines: Sequence[Line], gold: Sequence[GoldPair]) -> Json:
+    """A complete survey as JSON values; it must have read these sentences.
+
+    An example is the number of its sentence (from 0) and how strongly the sentence shows the role. If the
+    role is alignment, the number counts gold pairs.
+    """
+    places = [_numbers(lines), _numbers([as_line(pair) for pair in gold])]
+    heads = {}
+    for kind in survey.means:
+        names = survey.roles(kind)
+        heads[kind.value] = [
+            [
+                _cell(survey, kind, (layer, head), places[name == roles.ALIGNMENT])
+                for head, name in enumerate(row)
+            ]
+            for layer, row in enumerate(names)
+        ]
+    told = {"sentences": survey.sentences, "forced": survey.forced, "pairs": survey.pairs}
+    return told | {"skipped": survey.skipped, "sample": fingerprint(lines, gold), "heads": heads}
+
+
+def _numbers(lines: Sequence[Line]) -> dict[Line, int]:
+    return {line: number for number, line in reversed([*enumerate(lines)])}
+
+
+def _cell(survey: Survey, kind: AttentionKind, place: tuple[int, int], numbers: Mapping[Line, int]) -> Json:
+    most, least = (
+        [[numbers[each.line], round(each.strength, 4)] for each in examples]
+        for examples in survey.examples(kind, *place)
+    )
+    values = {name: round(float(each[place]), 6) for name, each in survey.means[kind].items()}
+    kept = round(survey.stability(kind, *place), 4)
+    return {"statistics": values, "keeps": kept, "most": most, "least": least}
+
+
+def read_survey(
+    values: Mapping[str, Any], weights: str, lines: Sequence[Line], gold: Sequence[GoldPair]
+) -> ShippedSurvey | None:
+    """A survey from its JSON values; None if they belong to other weights or sentences, or to no survey.
+
+    Args:
+        values: What `survey.json` says.
+        weights: `weights_hash` of the model.
+        lines: The sentences that the numbers of the file stand for.
+        gold: The gold pairs, likewise.
+    """
+    if values.get("weights") != weights or values.get("sample") != fingerprint(lines, gold):
+        return None
+    try:
+        return _survey(values, lines, [as_line(pair) for pair in gold])
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return None
+
+
+def _survey(values: Mapping[str, Any], lines: Sequence[Line], pairs: Sequence[Line]) -> ShippedSurvey:
+    grids = {kind: values["heads"][kind.value] for kind in AttentionKind}
+    means = {
+        kind: {
+            name: np.array([[each["statistics"][name] for each in layer] for layer in grid], np.float32)
+            for name in grid[0][0]["statistics"]
+        }
+        for kind, grid in grids.items()
+    }
+    shown: dict[AttentionKind, list[list[Examples]]] = {}
+    for kind, grid in grids.items():
+        names = roles.assign(means[kind], kind)
+        shown[kind] = [
+            [
+                _examples(each, pairs if names[i, j] == roles.ALIGNMENT else lines)
+                for j, each in enumerate(layer)
+            ]
+            for i, layer in enumerate(grid)
+        ]
+    kept = {
+        kind: np.array([[each["keeps"] for each in layer] for layer in grid], np.float32)
+        for kind, grid in grids.items()
+    }
+    return ShippedSurvey(
+        model=str(values["model"]),
+        means=means,
+        sentences=int(values["sentences"]),
+        forced=int(values["forced"]),
+        pairs=int(values["pairs"]),
+        skipped=int(values["skipped"]),
+        date=str(values["date"]),
+        kept=kept,
+        shown=shown,
+    )
+
+
+def _examples(cell: Mapping[str, Any], texts: Sequence[Line]) -> Examples:
+    most, least = (
+        [Example(texts[place], float(strength)) for place, strength in cell[name]]
+        for name in ("most", "least")
+    )
+    return most, least

@@ -1,0 +1,1 @@
+"""What a causal language model has learned: induction, agreement, words."""

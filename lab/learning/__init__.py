@@ -1,0 +1,1 @@
+"""What training does: gradients by depth, Adam's moments, dropout, the thinned log."""

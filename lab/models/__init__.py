@@ -1,0 +1,1 @@
+"""Everything that describes a bundled model, measured again and written beside it."""

@@ -1,0 +1,99 @@
+"""`python -m lab card`: writes the measured numbers of a model into its card."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lab.models.familiarity import said
+from lab.models.scores import TESTS
+from transformer.commands.arguments import Json, percent
+from transformer.lenses.words.familiarity import read_measure
+from transformer.storage.card import Result, with_results, with_section
+from transformer.storage.description import CARD_FILE, SCORES_FILE, model_digests, read_card, weights_hash
+from transformer.storage.files import read_json, write_atomically
+from transformer.storage.marks import mark
+
+DASH = "–"
+
+
+def add_command(commands: Any) -> None:
+    """Declares the command on an argparse sub-parser collection."""
+    text = "write the numbers of scores.json and familiarity.json into the model's card"
+    parser: argparse.ArgumentParser = commands.add_parser("card", help=text, description=text)
+    parser.add_argument("--model", required=True, type=Path, metavar="DIR", help="model directory")
+    parser.set_defaults(run=write_card)
+
+
+def write_card(arguments: argparse.Namespace) -> int:
+    """`card`: writes the tables of scores and alignment errors, the familiarity, and the card's header.
+
+    Raises:
+        ValueError: There is no `scores.json`, or it belongs to other weights.
+    """
+    directory, card = arguments.model, read_card(arguments.model)
+    values = read_json(directory / SCORES_FILE)
+    if values.get("digests") != model_digests(directory):
+        raise ValueError(f"{directory / SCORES_FILE} was measured on another model; measure it again.")
+    card = with_results(card, values["model"], _results(values))
+    card = with_section(card, "scores", _score_table(values, weights_hash(directory)))
+    card = with_section(card, "alignment", _alignment_table(values))
+    card = with_section(card, "familiarity", _familiarity(directory))
+    write_atomically(directory / CARD_FILE, card.encode())
+    print(f"Wrote {directory / CARD_FILE}.", flush=True)
+    return 0
+
+
+def _results(values: Json) -> list[Result]:
+    tests = {test.name: test for test in TESTS}
+    return [
+        Result(tests[each["name"]].type, tests[each["name"]].dataset, metric, each["greedy"][metric], how)
+        for each in values["translation"]
+        if tests[each["name"]].dataset
+        for metric, how in (("bleu", "sacreBLEU, greedy"), ("chrf", "chrF, greedy"))
+    ]
+
+
+def _score_table(values: Json, weights: str) -> str:
+    head = ("data", "sentences", "BLEU, greedy", "chrF, greedy", "BLEU, beam 4", "chrF, beam 4")
+    lines = [_row(*head, "loss, nats per token"), _row(*["---"] * 7)]
+    for each in values["translation"]:
+        lines.append(_row(each["name"], f"{each['sentences']:,}", *_pair(each["greedy"]), *_beam(each)))
+    signed = values["translation"][0]["greedy"]
+    told = f"BLEU `{signed['signature']}`, chrF `{signed['chrf_signature']}`."
+    return "\n\n".join(["\n".join(lines), told, mark(weights)])
+
+
+def _pair(found: Mapping[str, Any]) -> tuple[str, str]:
+    return f"{found['bleu']:.1f}", f"{found['chrf']:.1f}"
+
+
+def _beam(each: Json) -> tuple[str, ...]:
+    loss = DASH if each["loss"] is None else f"{each['loss']:.2f}"
+    return (*(_pair(each["beam"]) if "beam" in each else (DASH, DASH)), loss)
+
+
+def _alignment_table(values: Json) -> str:
+    head = ("links made by hand", "pairs", "best head, by the row that predicts a word")
+    lines = [_row(*head, "best head, by the row that reads it", "diagonal"), _row(*["---"] * 5)]
+    for each in values["alignment"]:
+        heads = (_head(each[rows]) for rows in ("predicted", "read"))
+        lines.append(_row(each["name"], f"{each['pairs']}", *heads, percent(each["diagonal"])))
+    return "\n".join(lines)
+
+
+def _head(found: Json) -> str:
+    return f"{percent(found['aer'])} (layer {found['layer'] + 1}, head {found['head'] + 1})"
+
+
+def _familiarity(directory: Path) -> str:
+    measure = read_measure(directory)
+    if measure is None:
+        return "No `familiarity.json` was made for this model."
+    return "\n".join(f"- `{name}`: it {said(found)}." for name, found in measure.found.items())
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

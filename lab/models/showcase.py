@@ -1,0 +1,110 @@
+"""What the app shows of the model that it opens first: the claims of its examples, and its first picture.
+
+Both files lie two folders above the model: `examples.json` and `first.npz` in `assets` belong to the model
+`assets/models/en-de`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transformer.commands.arguments import Json
+from transformer.exports.maps import save_maps
+from transformer.lenses.words.claims import heads_that_show, shared_heads
+from transformer.runs.translation import Translation
+from transformer.runs.translator import load_translator
+from transformer.storage.description import model_digests
+from transformer.storage.files import read_json, write_atomically
+from transformer.text.words import reading_groups
+
+EXAMPLES_FILE, FIRST_FILE = "examples.json", "first.npz"
+
+
+def add_commands(commands: Any) -> None:
+    """Declares the commands on an argparse sub-parser collection."""
+    for name, run, text in (
+        ("claims", write_claims, "choose the heads that show what the app's examples claim"),
+        (
+            "first",
+            write_first,
+            "write the app's first picture, drawn before the model is loaded",
+        ),
+    ):
+        parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+        parser.add_argument("--model", required=True, type=Path, metavar="DIR", help="the app's first model")
+        parser.set_defaults(run=run)
+
+
+def examples_file(directory: Path) -> Path:
+    """The app's examples, if this is the model that the app opens first; the file need not exist."""
+    return directory.resolve().parent.parent / EXAMPLES_FILE
+
+
+def write_claims(arguments: argparse.Namespace) -> int:
+    """`claims`: writes the heads of the claims, and names the claims that the model does not show.
+
+    Returns:
+        The exit status: 1 if a person has to correct an example.
+    """
+    path = examples_file(arguments.model)
+    values, translator = read_json(path), load_translator(arguments.model)
+    runs = [translator.translate(each["text"], beam_size=1) for each in values["examples"]]
+    mended, missing = with_heads(values["examples"], runs)
+    write_atomically(path, _written({"digests": model_digests(arguments.model), "examples": mended}))
+    for sentence in missing:
+        print(sentence, flush=True)
+    print(f"Wrote {path}.", flush=True)
+    return 1 if missing else 0
+
+
+def _written(values: Json) -> bytes:
+    return (json.dumps(values, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def with_heads(examples: Sequence[Json], runs: Sequence[Translation]) -> tuple[list[Json], list[str]]:
+    """The examples with the heads that show their claims, and sentences on what the runs do not show."""
+    claims = [each["claim"] for each in examples]
+    found = [
+        heads_that_show(run, claim["target"], claim["source"], claim["least"])
+        for run, claim in zip(runs, claims, strict=True)
+    ]
+    mended, missing = [], []
+    for example, run, shown in zip(examples, runs, shared_heads(found), strict=True):
+        if shown is None:
+            claim = example["claim"]
+            missing.append(
+                f"No head shows that “{claim['target']}” looks at “{claim['source']}” in “{run.text}”: "
+                f"correct the example “{example['label']}”."
+            )
+            mended.append(example)
+        else:
+            place = {"layer": shown.layer, "head": shown.head, "weight": round(shown.weight, 2)}
+            mended.append({**example, "claim": example["claim"] | place})
+        if unknown := _without_gloss(example, run):
+            missing.append(f"The example “{example['label']}” has no gloss for {', '.join(unknown)}.")
+    return mended, missing
+
+
+def _without_gloss(example: Json, run: Translation) -> list[str]:
+    words = [each.text for each in reading_groups(run.target_tokens[:-1])]
+    return [word for word in words if word[0].isalnum() and word not in example["gloss"]]
+
+
+def write_first(arguments: argparse.Namespace) -> int:
+    """`first`: translates the first example, checks the run, and writes it with all of its maps.
+
+    Raises:
+        ValueError: A check of the run fails.
+    """
+    path = examples_file(arguments.model)
+    text = read_json(path)["examples"][0]["text"]
+    run = load_translator(arguments.model).translate(text, beam_size=1)
+    if run.attention is None or not run.attention.audit().passed:
+        raise ValueError("The checks of the first run fail, so it is not written.")
+    save_maps(run, arguments.model, path.with_name(FIRST_FILE))
+    print(f"Wrote {path.with_name(FIRST_FILE)}: “{run.source_text}” → “{run.text}”.", flush=True)
+    return 0

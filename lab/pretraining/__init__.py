@@ -1,0 +1,1 @@
+"""Translators whose encoder began as a language model."""

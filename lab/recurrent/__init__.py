@@ -1,0 +1,1 @@
+"""Recurrent twins beside the Transformer: long sentences, alignment, speed."""

@@ -1,0 +1,1 @@
+"""Which grammatical relations, antecedents and meanings heads follow."""

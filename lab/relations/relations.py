@@ -1,0 +1,256 @@
+"""Which linguistic relations attention heads follow, compared with a fixed rule.
+
+A head *follows* an arc if, in the row of one word, the largest weight among all words is on the other word.
+Weights of pieces are summed over the pieces of a key word and averaged over those of a query word. `</s>` and
+`<s>` are not words; the query word itself counts among the keys. Head and rule are chosen on one half of the
+sentences and measured on the other, so that the best of many heads does not win by luck.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lab.heads.statistics import Floats
+from lab.relations.treebanks import PronounCase, Tree
+from transformer.decode.request import TranslationRequest
+from transformer.lenses.scores.bootstrap import interval, resamples
+from transformer.lenses.scores.gold_links import trace_of
+from transformer.model.sites import AttentionKind
+from transformer.runs.translator import Translator
+from transformer.text.words import piece_words
+from transformer.trace.recorder import Capture, Recorder
+from transformer.trace.records import AttentionTrace
+from transformer.trace.report import AuditReport
+from transformer.training.distributed import ALONE, Workers
+
+OFFSETS = tuple(offset for offset in range(-8, 9) if offset)
+LEAST_ARCS = 100
+RESAMPLES = 2_000
+DIRECTIONS = ("dependent to head", "head to dependent")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How often the best head and the best rule are right, as shares of `count`.
+
+    Attributes:
+        layer: Layer of the head, from 0.
+        head: The head, from 0.
+        share: The head's share.
+        rule: The rule: an offset in words, or the name of a rule.
+        baseline: The rule's share.
+        low: Lower end of the 95 % interval of share − baseline, from resampled groups of sentences.
+        high: Upper end of that interval.
+        count: Number of cases measured.
+    """
+
+    layer: int
+    head: int
+    share: float
+    rule: str
+    baseline: float
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Counts of correct cases in one group of related sentences.
+
+    Attributes:
+        group: Name of the group; a group is never split between halves or in resampling.
+        count: Number of cases.
+        heads: (layers × heads) number of cases that each head gets right.
+        rules: (rules) number of cases that each rule gets right.
+    """
+
+    group: str
+    count: int
+    heads: NDArray[np.int64]
+    rules: NDArray[np.int64]
+
+
+def compare(hits: Sequence[Hits], n_heads: int, rules: Sequence[str]) -> Finding | None:
+    """Chooses head and rule on one half of the groups, and measures them on the other.
+
+    Returns:
+        The finding; None if a half has fewer than `LEAST_ARCS` / 2 cases.
+    """
+    halves: tuple[list[Hits], list[Hits]] = ([], [])
+    for each in hits:
+        halves[zlib.crc32(each.group.encode()) & 1].append(each)
+    if min(sum(each.count for each in half) for half in halves) < LEAST_ARCS / 2:
+        return None
+    best = int(np.argmax(sum(each.heads for each in halves[0])))
+    rule = int(np.argmax(sum(each.rules for each in halves[0])))
+    table = _by_group(halves[1], best, rule)
+    count, right, ruled = table.sum(0)
+    low, high = interval(_gain(resamples(len(table), RESAMPLES) @ table))
+    layer, head = divmod(best, n_heads)
+    return Finding(layer, head, right / count, rules[rule], ruled / count, low, high, int(count))
+
+
+def _by_group(hits: Iterable[Hits], best: int, rule: int) -> NDArray[np.float64]:
+    """(groups, 3): number of cases, cases that the head gets right, cases that the rule gets right."""
+    groups: dict[str, NDArray[np.float64]] = defaultdict(lambda: np.zeros(3))
+    for each in hits:
+        groups[each.group] += (each.count, each.heads[best], each.rules[rule])
+    return np.array(list(groups.values()))
+
+
+def _gain(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The difference share − baseline of summed tables (…, 3) → (…)."""
+    count, right, ruled = np.moveaxis(sums, -1, 0)
+    gain: NDArray[np.float64] = (right - ruled) / np.maximum(1, count)
+    return gain
+
+
+def merge(weights: Floats, table: Floats) -> Floats:
+    """Merges attention between pieces into attention between words (heads, words, words).
+
+    ``table`` says which pieces belong to which word; see `piece_words`.
+    """
+    found: Floats = (table / table.sum(1, keepdims=True)) @ weights @ table.T
+    return found
+
+
+def word_maps(trace: AttentionTrace, kind: AttentionKind, table: Floats) -> Floats:
+    """Attention maps between words (layers × heads, words, words) of one kind."""
+    return np.concatenate(
+        [merge(trace.weights(kind, layer), table) for layer in range(len(trace.layers[kind]))]
+    )
+
+
+def encode(translator: Translator, text: str) -> tuple[tuple[str, ...], AttentionTrace]:
+    """Runs only the encoder on a text; returns the pieces and encoder self-attention."""
+    ids = (*translator.ids(text), translator.config.eos_id)
+    recorder = Recorder(Capture())
+    TranslationRequest(translator.model, torch.tensor([ids], device=translator.device), recorder)
+    trace = recorder.trace(lambda *_: AuditReport(()))
+    assert trace is not None
+    return translator.source_pieces(ids), trace
+
+
+def follow_tree(translator: Translator, tree: Tree, kind: AttentionKind) -> Floats | None:
+    """Word maps of a tree: of the encoder that reads it, or of the decoder forced to write it.
+
+    Returns:
+        (layers × heads, words, words); None if pieces and words do not match, or if the tree lacks the source
+        sentence.
+    """
+    if translator.config.sites[kind].query_side == "encoder":
+        pieces, trace = encode(translator, tree.text)
+    elif tree.translation_of:
+        run = translator.force(tree.translation_of, tree.text)
+        pieces, trace = run.labels(kind).queries, trace_of(run)
+    else:
+        return None
+    table = piece_words(pieces, tree.words)
+    return None if table is None else word_maps(trace, kind, table)
+
+
+def dependencies(
+    translator: Translator, trees: Sequence[Tree], kind: AttentionKind, workers: Workers = ALONE
+) -> dict[str, Any]:
+    """The best head for each relation and direction, compared with the best fixed offset.
+
+    Under a causal mask, only arcs to an earlier word count, because later words are masked.
+
+    Args:
+        translator: The model.
+        trees: The sentences.
+        kind: The attention to measure.
+        workers: The processes that share the sentences.
+    """
+    causal = translator.config.sites[kind].causal
+
+    def found_in(numbered: tuple[int, Tree]) -> dict[tuple[str, str], Hits] | None:
+        number, tree = numbered
+        maps = follow_tree(translator, tree, kind)
+        return None if maps is None else _tree_hits(str(number), tree, maps, causal=causal)
+
+    hits: dict[tuple[str, str], list[Hits]] = defaultdict(list)
+    skipped = 0
+    for each in workers.each(found_in, enumerate(trees)):
+        skipped += each is None
+        for key, found in (each or {}).items():
+            hits[key].append(found)
+    rules = [f"{offset:+d}" for offset in OFFSETS]
+    relations = []
+    for (relation, direction), collected in sorted(hits.items()):
+        finding = compare(collected, translator.config.n_heads, rules)
+        if finding is not None:
+            relations.append({"relation": relation, "direction": direction} | rounded(finding))
+    return {"sentences": len(trees) - skipped, "skipped": skipped, "relations": relations}
+
+
+def _tree_hits(group: str, tree: Tree, maps: Floats, *, causal: bool) -> dict[tuple[str, str], Hits]:
+    best = maps.argmax(-1)
+    pairs: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for arc in tree.arcs:
+        ends = (arc.dependent, arc.head), (arc.head, arc.dependent)
+        for direction, (row, key) in zip(DIRECTIONS, ends, strict=True):
+            if key < row or not causal:
+                pairs[arc.relation, direction].append((row, key))
+    offsets = np.array(OFFSETS)
+    found = {}
+    for name, cells in pairs.items():
+        rows, keys = np.array(cells).T
+        heads = (best[:, rows] == keys).sum(1)
+        found[name] = Hits(group, len(cells), heads, (offsets[:, None] == keys - rows).sum(1))
+    return found
+
+
+def pronouns(
+    translator: Translator, cases: Sequence[PronounCase], left_out: int, workers: Workers = ALONE
+) -> dict[str, Any]:
+    """Whether the row of a pronoun finds its antecedent, compared with the rule "nearest person".
+
+    `of two`: the antecedent has a larger weight than the other person. `of all words`: the antecedent has the
+    largest weight of all words.
+    """
+    hits: dict[str, list[Hits]] = {"of two": [], "of all words": []}
+    for each in workers.each(partial(_case_hits, translator), cases):
+        left_out += each is None
+        for name, found in (each or {}).items():
+            hits[name].append(found)
+    findings = {
+        name: compare(found, translator.config.n_heads, ["nearest person"]) for name, found in hits.items()
+    }
+    return {
+        "sentences": len(hits["of two"]),
+        "skipped": left_out,
+        "findings": {name: rounded(found) for name, found in findings.items() if found is not None},
+    }
+
+
+def _case_hits(translator: Translator, case: PronounCase) -> dict[str, Hits] | None:
+    """What every head gets right in one sentence; None if its pieces do not fit the words."""
+    pieces, trace = encode(translator, case.text)
+    table = piece_words(pieces, case.words)
+    if table is None:
+        return None
+    rows = word_maps(trace, AttentionKind.ENCODER, table)[:, case.pronoun]
+    nearest = abs(case.antecedent - case.pronoun) < abs(case.other - case.pronoun)
+    group, rule = " and ".join(case.people), np.array([int(nearest)])
+    right = {
+        "of two": rows[:, case.antecedent] > rows[:, case.other],
+        "of all words": rows.argmax(-1) == case.antecedent,
+    }
+    return {name: Hits(group, 1, values.astype(np.int64), rule) for name, values in right.items()}
+
+
+def rounded(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON values, rounded to four decimals."""
+    values = asdict(finding)
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}

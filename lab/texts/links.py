@@ -1,0 +1,70 @@
+"""`python -m lab links`: links the words of sentence pairs by a statistical aligner, for `train`."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.relations.treebanks import split_words
+from transformer.text.pairs import SentencePair, read_pairs
+
+Words = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def add_command(commands: Any) -> None:
+    """Declares the command on an argparse sub-parser collection."""
+    text = "link the words of sentence pairs by the statistical aligner eflomal (pip install eflomal)"
+    parser: argparse.ArgumentParser = commands.add_parser("links", help=text, description=text)
+    parser.add_argument(
+        "--data", nargs="+", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)"
+    )
+    parser.add_argument(
+        "--output", required=True, type=Path, metavar="FILE", help="file to write (.gz is packed)"
+    )
+    parser.set_defaults(run=write_links)
+
+
+def write_links(arguments: argparse.Namespace) -> int:
+    """`links`: writes `source<TAB>target<TAB>links` lines, with spaces between words.
+
+    The links are those that the aligner finds from both sides (Östling and Tiedemann 2016, model 3).
+
+    Raises:
+        ValueError: eflomal is not installed.
+    """
+    pairs = [pair for path in arguments.data for pair in read_pairs(path)]
+    words = [_words(pair) for pair in pairs]
+    opened = gzip.open if arguments.output.suffix == ".gz" else open
+    with opened(arguments.output, "wt", encoding="utf-8") as file:
+        for (source, target), links in zip(words, _linked(words), strict=True):
+            shown = " ".join(f"{i}-{j}" for i, j in sorted(links))
+            file.write(f"{' '.join(source)}\t{' '.join(target)}\t{shown}\n")
+    print(f"Wrote {len(words):,} pairs to {arguments.output}.")
+    return 0
+
+
+def _words(pair: SentencePair) -> Words:
+    return split_words(pair.source), split_words(pair.target)
+
+
+def _linked(words: Sequence[Words]) -> Iterator[set[tuple[int, int]]]:
+    """The links of every pair that are found in both directions."""
+    try:
+        from eflomal import Aligner
+    except ImportError as error:
+        raise ValueError("The aligner eflomal is not installed; `pip install eflomal` builds it.") from error
+    with tempfile.TemporaryDirectory() as folder:
+        files = [str(Path(folder, name)) for name in ("forward", "reverse")]
+        sides = ([" ".join(side).lower() for side in column] for column in zip(*words, strict=True))
+        Aligner().align(*sides, links_filename_fwd=files[0], links_filename_rev=files[1])
+        forward, reverse = (Path(file).read_text(encoding="utf-8").splitlines() for file in files)
+    for ours, theirs in zip(forward, reverse, strict=True):
+        yield _read(ours) & _read(theirs)
+
+
+def _read(line: str) -> set[tuple[int, int]]:
+    return {(int(i), int(j)) for i, _, j in (link.partition("-") for link in line.split())}

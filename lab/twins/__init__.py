@@ -1,0 +1,1 @@
+"""Models that differ in one choice only, compared with intervals."""

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qs, quote, urlencode
+
+import pytest
+
+from transformer import interventions as do
+from transformer.interventions.written import LONGEST, MOST_CHANGES
+from transformer.trace.equations import EQUATIONS
+
+OTHER = do.run("one two_~%", [5, 6, 2], [do.hide(0), do.choose(1, "▁a_b~%")])
+CHANGES = [
+    do.choose(3, "▁ist"),
+    do.choose(0, 412),
+    do.choose(0, "412"),
+    do.choose(0, "."),
+    do.choose(0, "_~%5F"),
+    do.forbid("▁nicht"),
+    do.forbid(7, step=2),
+    do.prefix([4, "▁zwei", 2]),
+    do.edit_source(1, "▁young"),
+    do.drop_source(0),
+    do.ablate("cross", 1, 5, by="mean"),
+    do.ablate("encoder", 0, [3, 1], by="previous", rows=[1, 2]),
+    do.ablate("decoder", 2),
+    do.scale("cross", 0, 0, -0.5),
+    do.scale("cross", 0, None, 1e-05, rows=4),
+    do.set_row("cross", 1, 2, 0, {3: 0.25, 0: 0.5}),
+    do.set_row("encoder", 1, None, 2, [0.1, 0.2, 0.7]),
+    do.hide(3),
+    do.mask("decoder", allow="future"),
+    do.mask("cross", forbid=[(None, 2), (1, 0), (3, None)], layer=2),
+    do.mask("encoder", allow=[(0, 1)], forbid="past"),
+    do.temperature("decoder", 0, 1, 0.25),
+    do.unscaled("decoder", 0, [0, 1]),
+    do.no_positions("encoder"),
+    do.drop_sublayer("decoder", 1, "cross_attention"),
+    do.drop_norm("encoder", 0, "feed_forward"),
+    do.drop_norm("decoder"),
+    do.patch(do.embeddings("encoder"), OTHER),
+    do.patch(do.stream("decoder", 1, "feed_forward"), OTHER, {2: 1, 0: 0}),
+    do.patch(do.head_output("cross", 1, 5), OTHER, [0, 2]),
+    do.patch(do.encoder_output(), OTHER, 1),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_every_change_is_the_same_after_text_and_after_json(change):
+    assert do.read_text(do.write_text([change])) == (change,)
+    assert do.from_json(json.loads(json.dumps(do.to_json([change])))) == (change,)
+
+
+def test_a_list_keeps_its_order_as_text_and_as_json():
+    assert do.read_text(do.write_text(CHANGES)) == tuple(CHANGES)
+    assert do.from_json(do.to_json(CHANGES)) == tuple(CHANGES)
+    assert do.read_text("") == do.from_json([]) == ()
+    assert do.write_text([]) == ""
+
+
+def test_every_sort_of_change_is_among_those_written():
+    assert {type(change) for change in CHANGES} == set(EQUATIONS)
+
+
+def test_the_text_survives_an_address_and_counts_from_1():
+    text = do.write_text(CHANGES)
+    assert parse_qs(urlencode({"do": text}))["do"] == [text]
+    plain = do.write_text([do.ablate("cross", 1, 5, by="mean"), do.choose(3, "ist")])
+    assert plain == quote(plain) == "ablate_cross_2.6_mean~choose_4_ist"
+
+
+def test_changes_are_keys_and_equal_by_what_they_say():
+    again = do.read_text(do.write_text(CHANGES))
+    assert {change: place for place, change in enumerate(CHANGES)} == dict(
+        zip(again, range(99), strict=False)
+    )
+    assert do.ablate("cross", 1, 5) != do.ablate("cross", 1, 5, by="mean")
+    assert do.ablate("cross", 1, 5) == do.ablate("cross", 1, [5])
+
+
+def test_people_read_a_change_as_one_line_that_counts_from_1():
+    lines = [str(change) for change in CHANGES]
+    assert len(set(lines)) == len(lines)
+    assert all(line and "\n" not in line and len(line) < 200 for line in lines)
+    assert (
+        str(do.ablate("cross", 1, 5, by="mean")) == "cross-attention, layer 2, head 6 gives its mean output"
+    )
+    assert str(do.hide(3)) == "source token 4 is hidden from cross-attention"
+
+
+def test_a_patch_comes_from_a_translation_as_well(translator):
+    done = translator.translate("one two", max_length=4, interventions=[do.hide(0)])
+    change = do.patch(do.stream("decoder", 0, "feed_forward"), done, [1])
+    assert change.from_run == do.run("one two", done.target_ids, [do.hide(0)])
+    plain = do.patch(do.encoder_output(), translator.translate("one two", max_length=4))
+    assert plain.from_run == do.run("one two")
+
+
+BAD_TEXTS = [
+    "nonsense",
+    "ablate",
+    "ablate_cross",
+    "ablate_cross_0.1_zero",
+    "ablate_cross_2.x_zero",
+    "ablate_cross_2.6_nothing",
+    "ablate_sideways_2.6_zero",
+    "ablate_cross_2.6_previous",
+    "ablate_encoder_1.1_previous_1",
+    "ablate_cross_2.6_zero_1_2",
+    "scale_cross_2.6_nan",
+    "scale_cross_2.6_1e99",
+    "scale_cross_2.6",
+    "row_cross_1.1_1_1",
+    "row_cross_1.1_1_1_0.7_1_0.2",
+    "row_cross_1.1_1_1_0.7_2_0.7",
+    "row_cross_1.1_1",
+    "choose_1",
+    "choose_-1_a",
+    "choose_1_",
+    "hide_0",
+    "hide_one",
+    "mask_decoder_all_none_none",
+    "mask_decoder_all_somewhere_none",
+    "mask_decoder_all_1_none",
+    "temperature_cross_1.1_0",
+    "nopositions_left",
+    "dropsublayer_decoder.1.middle",
+    "dropsublayer_1",
+    "dropnorm_sideways",
+    "patch_output_all_text",
+    "patch_nowhere_all_text_none_",
+    "patch_output_1_text_none_",
+    "patch_output_all__none_",
+    "patch_stream.encoder.1_all_a_none_",
+    "~",
+    "prefix",
+    "x" * (LONGEST + 1),
+    "~".join(["hide_1"] * (MOST_CHANGES + 1)),
+]
+
+
+@pytest.mark.parametrize("text", BAD_TEXTS, ids=lambda text: text[:40])
+def test_a_text_that_means_nothing_is_refused_in_one_sentence(text):
+    with pytest.raises(do.InterventionError, match=r"^[^\n]+\.$") as caught:
+        do.read_text(text)
+    assert len(str(caught.value)) < 400
+
+
+BAD_JSON = [
+    None,
+    {},
+    [1],
+    [{}],
+    [{"do": "nothing"}],
+    [{"do": "hide"}],
+    [{"do": "hide", "source_token": -1}],
+    [{"do": "hide", "source_token": True}],
+    [{"do": "hide", "source_token": 1, "more": 2}],
+    [{"do": "choose", "step": 0, "token": ["a"]}],
+    [{"do": "prefix", "token_ids": "abc"}],
+    [{"do": "ablate", "kind": "cross", "layer": 0, "head": "all", "by": "zero", "rows": None}],
+    [{"do": "ablate", "kind": None, "layer": 0, "head": None, "by": "zero", "rows": None}],
+    [{"do": "row", "kind": "cross", "layer": 0, "head": None, "query": 0, "given": [[0, "1"]]}],
+    [{"do": "row", "kind": "cross", "layer": 0, "head": None, "query": 0, "given": [[0, 0.1], [0, 0.2]]}],
+    [{"do": "mask", "kind": "cross", "allow": [[1]], "forbid": [], "layer": None}],
+    [{"do": "mask", "kind": "cross", "allow": 1, "forbid": [], "layer": None}],
+    [{"do": "dropnorm", "place": {"side": "encoder", "layer": 0}}],
+    [{"do": "patch", "place": {"at": "roof"}, "from_run": {}, "positions": None}],
+    [{"do": "patch", "place": {"at": "encoder output"}, "from_run": None, "positions": None}],
+    [{"do": "hide", "source_token": 1}] * (MOST_CHANGES + 1),
+]
+
+
+@pytest.mark.parametrize("values", BAD_JSON, ids=lambda values: str(values)[:60])
+def test_json_that_means_nothing_is_refused_in_one_sentence(values):
+    with pytest.raises(do.InterventionError, match=r"^[^\n]+\.$"):
+        do.from_json(values)
+
+
+def test_runs_may_not_be_nested_without_end():
+    nested = do.run("a")
+    for _ in range(2):
+        nested = do.run("a", None, [do.patch(do.encoder_output(), nested)])
+    with pytest.raises(do.InterventionError, match="nested"):
+        do.patch(do.encoder_output(), do.run("a", None, [do.patch(do.encoder_output(), nested)]))

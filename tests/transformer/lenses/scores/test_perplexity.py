@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from transformer.lenses.scores.perplexity import per_piece, per_word, perplexities, perplexity
+
+TEXTS = ["The old house stands.", "Yes.", "It is  late, isn't it?"]
+
+
+def test_words_are_parted_by_white_space_and_each_sentence_has_one_end():
+    table = per_word(np.array([-1.0, -2.0, -3.0]), TEXTS)
+    assert table.tolist() == [[1, 5], [2, 2], [3, 6]]
+
+
+def test_even_probabilities_give_their_number_as_perplexity():
+    pieces = [4, 1, 8]
+    logs = np.array([-(n + 1) * math.log(50) for n in pieces])
+    assert perplexity(per_piece(logs, pieces).sum(0)) == pytest.approx(50)
+
+
+def test_the_difference_of_two_models_is_paired():
+    drawn = np.random.default_rng(0).uniform(5, 40, 200)
+    texts = [TEXTS[n % 3] for n in range(200)]
+    ends = per_word(drawn, texts)[:, 1]
+    tables = {"worse": per_word(-drawn, texts), "better": per_word(-drawn + 0.1 * ends, texts)}
+    found = perplexities(tables, "worse")
+    factor = found["better"]["value"]["value"] / found["worse"]["value"]["value"]
+    assert factor == pytest.approx(math.exp(-0.1), rel=1e-3)
+    assert found["better"]["difference"]["high"] < 0

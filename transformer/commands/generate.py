@@ -1,0 +1,155 @@
+"""`python -m transformer generate` and `perplexity`: continues and scores texts with a language model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformer.commands.arguments import add_beam, check_beam_size, choose_device, scored, write
+from transformer.decode.sampling import Sampling
+from transformer.lenses.scores.bootstrap import Cell, Floats
+from transformer.lenses.scores.kneser_ney import train
+from transformer.lenses.scores.perplexity import per_piece, per_word, perplexities
+from transformer.runs.language.corpus import log_probs
+from transformer.runs.language.generator import LENGTH, TextGenerator, load_language_model
+from transformer.storage.files import write_json
+from transformer.text.pairs import DataError, read_texts
+
+MODEL, NGRAM = "language model", "n-gram"
+
+
+def add_commands(commands: Any) -> None:
+    """Declares the commands on an argparse sub-parser collection."""
+    _add_generate(commands)
+    _add_perplexity(commands)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", required=True, metavar="DIR", help="directory, or owner/model on the Hub")
+    parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
+    parser.add_argument("--json", action="store_true", help="print lines of JSON")
+
+
+def _add_generate(commands: Any) -> None:
+    text = "continue texts, or the lines of standard input, with a language model"
+    parser: argparse.ArgumentParser = commands.add_parser("generate", help=text, description=text)
+    _add_model(parser)
+    parser.add_argument(
+        "prompts", nargs="*", metavar="TEXT", help="how the text begins; without one, each line of input"
+    )
+    add_beam(parser)
+    parser.add_argument("--max-length", type=int, default=LENGTH, metavar="N", help="most tokens of the text")
+    parser.add_argument("--sample", action="store_true", help="draw each token instead of taking the best")
+    parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="with --sample")
+    parser.add_argument("--top-k", type=int, metavar="K", help="with --sample: from the K best tokens")
+    parser.add_argument("--top-p", type=float, metavar="P", help="with --sample: from the best, up to mass P")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="with --sample")
+    parser.set_defaults(run=generate)
+
+
+def _add_perplexity(commands: Any) -> None:
+    text = "perplexity of a language model per word and per piece, beside that of an n-gram model"
+    parser: argparse.ArgumentParser = commands.add_parser("perplexity", help=text, description=text)
+    _add_model(parser)
+    parser.add_argument("--data", nargs="+", required=True, metavar="FILE", help="texts to score, one a line")
+    parser.add_argument(
+        "--ngram",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="texts: also score a modified Kneser-Ney model of order --order, counted on these, same pieces",
+    )
+    parser.add_argument("--order", type=int, default=5, metavar="N", help="order of the n-gram model")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the numbers as JSON")
+    parser.set_defaults(run=perplexity)
+
+
+def generate(arguments: argparse.Namespace) -> int:
+    """`generate`: prints one text per line."""
+    check_beam_size(arguments)
+    generator = load_language_model(arguments.model, choose_device(arguments.device))
+    generator.rules = scored(generator.rules, arguments)
+    sample = None
+    if arguments.sample:
+        sample = Sampling(arguments.temperature, arguments.top_k, arguments.top_p, arguments.seed)
+    for prompt in arguments.prompts or _lines():
+        options = {"sample": sample, "max_length": arguments.max_length, "beam_size": arguments.beam_size}
+        found = generator.generate(prompt, capture=False, **options)
+        values = {
+            "text": found.text,
+            "prompt": found.prompt,
+            "given": found.given,
+            "tokens": found.target_tokens,
+            "log_probs": [round(value, 5) for value in found.log_probs],
+        }
+        write(arguments, values, found.text)
+        for note in found.notes:
+            print(note, file=sys.stderr)
+    return 0
+
+
+def perplexity(arguments: argparse.Namespace) -> int:
+    """`perplexity`: prints one line for each file and model.
+
+    Raises:
+        DataError: A file cannot be used or has no texts.
+    """
+    generator = load_language_model(arguments.model, choose_device(arguments.device))
+    texts = {path: _texts(path) for path in arguments.data}
+    logs = {path: {MODEL: log_probs(generator, each)} for path, each in texts.items()}
+    if arguments.ngram:
+        counted = [generator.ids(text) for path in arguments.ngram for text in read_texts(path)]
+        ngram = train(counted, generator.config.vocab_size, arguments.order)
+        for path, each in texts.items():
+            logs[path][NGRAM] = ngram.log_probs([generator.ids(text) for text in each])
+    found = {path: _scores(generator, texts[path], logs[path]) for path in arguments.data}
+    for path, values in found.items():
+        print(
+            json.dumps({"data": path, **values}) if arguments.json else _sentences(path, values), flush=True
+        )
+    if arguments.output is not None:
+        write_json(arguments.output, {"order": arguments.order, "data": found})
+    return 0
+
+
+def _texts(path: str) -> list[str]:
+    texts = list(read_texts(path))
+    if not texts:
+        raise DataError(f"{path}: there is no text in this file.")
+    return texts
+
+
+def _scores(generator: TextGenerator, texts: Sequence[str], logs: dict[str, Floats]) -> dict[str, Any]:
+    """Sizes of some texts, and each model's perplexity per word and per piece."""
+    pieces = [len(generator.ids(text)) for text in texts]
+    words = perplexities({name: per_word(found, texts) for name, found in logs.items()}, MODEL)
+    parts = perplexities({name: per_piece(found, pieces) for name, found in logs.items()}, MODEL)
+    sizes = {
+        "texts": len(texts),
+        "words": sum(len(text.split()) for text in texts),
+        "pieces": sum(pieces),
+    }
+    models = {name: {"per_word": words[name], "per_piece": parts[name]} for name in logs}
+    return {**sizes, "models": models}
+
+
+def _sentences(path: str, values: dict[str, Any]) -> str:
+    sizes = f"{path}: {values['texts']:,} texts, {values['words']:,} words, {values['pieces']:,} pieces"
+    lines = [
+        f"  {name}: perplexity per word {_shown(found['per_word']['value'])}, "
+        f"per piece {_shown(found['per_piece']['value'])}"
+        for name, found in values["models"].items()
+    ]
+    return "\n".join([sizes, *lines])
+
+
+def _shown(cell: Cell) -> str:
+    return f"{cell['value']:.1f} [{cell['low']:.1f}, {cell['high']:.1f}]"
+
+
+def _lines() -> Iterator[str]:
+    return (line.rstrip("\n") for line in sys.stdin)

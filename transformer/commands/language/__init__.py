@@ -1,1 +1,0 @@
-"""Commands about language models: train, generate, measure."""

@@ -1,0 +1,122 @@
+"""`python -m transformer translate` and `evaluate`: translates texts and scores translations."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from transformer.commands.arguments import add_beam, model_command, open_model, shared_model, write
+from transformer.runs.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
+from transformer.runs.translator import Translator
+from transformer.runs.wording import InputError
+from transformer.text.pairs import DataError, SentencePair, read_pairs
+from transformer.text.vocabulary import Tokenizer
+from transformer.training.batches import encode_pairs
+from transformer.training.distributed import ALONE, Workers
+from transformer.training.objective import evaluate_loss
+
+
+def add_commands(commands: Any) -> None:
+    """Declares the commands on an argparse sub-parser collection."""
+    translate = model_command(
+        commands, "translate", translate_texts, "translate texts, or the lines of standard input"
+    )
+    translate.add_argument(
+        "texts", nargs="*", metavar="TEXT", help="text to translate; without one, each line of standard input"
+    )
+    add_beam(translate)
+    evaluate = model_command(
+        commands, "evaluate", evaluate_file, "translate a file and score it with sacreBLEU"
+    )
+    evaluate.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)")
+    add_beam(evaluate)
+
+
+def translate_texts(arguments: argparse.Namespace) -> int:
+    """`translate`: prints one translation per line."""
+    translator = open_model(arguments)
+    place = 0
+    for place, text in enumerate(arguments.texts or _input_lines(), start=1):
+        try:
+            translation = translator.translate(text, beam_size=arguments.beam_size, capture=False)
+        except InputError as error:
+            raise InputError(f"Text {place}: {error}") from error
+        values = {
+            "text": translation.text,
+            "source_tokens": translation.source_tokens,
+            "target_tokens": translation.target_tokens,
+            "log_probs": [round(value, 5) for value in translation.log_probs],
+        }
+        write(arguments, values, translation.text)
+        for note in translation.notes:
+            print(f"Text {place}: {note}", file=sys.stderr)
+    if place == 0:
+        raise InputError("There is nothing to translate; give texts as arguments or lines on standard input.")
+    return 0
+
+
+def _input_lines() -> Iterator[str]:
+    for number, raw in enumerate(sys.stdin.buffer, start=1):
+        try:
+            yield raw.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(f"Standard input, line {number}: this line is not UTF-8 text.") from error
+
+
+def evaluate_file(arguments: argparse.Namespace) -> int:
+    """`evaluate`: prints BLEU, chrF, loss and speed on a file."""
+    pairs = read_pairs(arguments.data)
+    with shared_model(arguments) as (translator, workers):
+        check_lengths(translator, pairs, arguments.data)
+        started = time.perf_counter()
+        sources = [pair.source for pair in pairs]
+        outputs = translate_batched(translator, sources, arguments.beam_size, workers)
+        seconds = time.perf_counter() - started
+        tokens = sum(len(translator.tokenizer.encode_target(output)) + 1 for output in outputs)
+        loss = loss_on(translator, pairs, workers)
+        if workers.first:
+            _write_scores(arguments, pairs, outputs, loss, tokens / seconds)
+    return 0
+
+
+def _write_scores(
+    arguments: argparse.Namespace,
+    pairs: Sequence[SentencePair],
+    outputs: Sequence[str],
+    loss: float | None,
+    speed: float,
+) -> None:
+    values = corpus_scores(outputs, pairs) | {
+        "loss": loss,
+        "tokens_per_second": round(speed, 1),
+        "sentences": len(pairs),
+        "beam_size": arguments.beam_size,
+    }
+    text = (
+        f"BLEU {values['bleu']:.2f}   {values['signature']}\nchrF {values['chrf']:.2f}   "
+        f"{values['chrf_signature']}\n"
+        f"{'' if loss is None else f'loss {loss:.3f} nats per token' + chr(10)}"
+        f"{values['tokens_per_second']:,.0f} target tokens/s, {len(pairs):,} sentences"
+    )
+    write(arguments, values, text)
+
+
+def loss_on(translator: Translator, pairs: Sequence[SentencePair], workers: Workers = ALONE) -> float | None:
+    """Loss on the pairs in nats per token; None if the vocabulary is not one of this package."""
+    if not isinstance(translator.tokenizer, Tokenizer):
+        return None
+    data = encode_pairs(pairs, translator.tokenizer)
+    return round(evaluate_loss(translator.model, data, BATCH_POSITIONS, workers=workers), 4)
+
+
+def check_lengths(translator: Translator, pairs: Sequence[SentencePair], path: str) -> None:
+    """Raises DataError with the line of the first pair that is empty or too long for the model."""
+    for number, pair in enumerate(pairs, start=1):
+        try:
+            translator.ids(pair.source)
+            translator.target_ids(pair.target)
+        except InputError as error:
+            raise DataError(f"{path}:{number}: {error}") from error

@@ -1,1 +1,0 @@
-"""Texts continued by a language model: from a prompt to a Generation."""

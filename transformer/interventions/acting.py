@@ -1,0 +1,235 @@
+"""Interventions at work: an observer that answers the model with changed values.
+
+``Changes`` belongs to one pass over one request. It holds no state, so a new one can repeat the pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from transformer.interventions.applied import masked, patched, put_out, scored, weighed
+from transformer.interventions.base import Intervention
+from transformer.interventions.heads import InAttention, InHeads, Unscaled
+from transformer.interventions.masks import Masking
+from transformer.interventions.patching import (
+    Embeddings,
+    EncoderOutput,
+    HeadOutput,
+    Patch,
+    PatchPlace,
+    Stream,
+)
+from transformer.interventions.stacks import DropNorm, DropSublayer, NoPositions
+from transformer.model.config import ModelConfig
+from transformer.model.encodings.positions import PositionalEncoding
+from transformer.model.sites import AttentionKind, Place, Side, Sublayer
+from transformer.model.watching.explicit import Alteration, explicit_attention
+from transformer.model.watching.hooks import Hook, HookCarrier, hooked_attention
+from transformer.model.watching.observer import Attended, AttentionInputs, Entered, Norm, Passed
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """An intervention, and what it puts in, if that must be computed first.
+
+    Attributes:
+        value: The intervention.
+        material: (heads, d_head) mean outputs, or (positions, width) of another run; None if none is needed.
+    """
+
+    value: Intervention
+    material: Tensor | None = None
+
+
+HeadChange = tuple[InAttention, Tensor | None]
+"""A change of one head, and what it puts in."""
+
+
+@dataclass(frozen=True, eq=False)
+class LayerChanges(Alteration):
+    """All changes of one attention sub-layer, each in the order in which they were given.
+
+    Masks change first, then scores, weights, and outputs of heads.
+
+    Attributes:
+        masks: Changes of the mask, for all heads.
+        heads: Changes by head, from 0.
+    """
+
+    masks: tuple[Masking, ...]
+    heads: Mapping[int, tuple[HeadChange, ...]]
+
+    def alone(self, head: int) -> LayerChanges:
+        """The same for a tensor that holds this head only."""
+        return replace(self, heads={0: self.heads.get(head, ())})
+
+    def masked(self, own: Tensor | None, like: Tensor, first: int) -> Tensor | None:
+        """The mask as changed; see ``Alteration``."""
+        if not self.masks:
+            return own
+        whole = torch.ones(like.shape[-2:], dtype=torch.bool, device=like.device)
+        mask = whole if own is None else own
+        for change in self.masks:
+            mask = masked(change, mask, first)
+        return mask
+
+    def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
+        """The scores as changed; see ``Alteration``."""
+        made = own.clone()
+        for head, changes in self.heads.items():
+            part = None if bias is None else bias[..., head, :, :]
+            for change, _ in changes:
+                made[..., head, :, :] = scored(change, made[..., head, :, :], part, d_head)
+        return made
+
+    def weighed(self, own: Tensor, mask: Tensor | None, first: int) -> Tensor:
+        """The weights as changed; see ``Alteration``."""
+        made = own.clone()
+        for head, changes in self.heads.items():
+            part = made[..., head, :, :]
+            visible = torch.ones_like(part, dtype=torch.bool) if mask is None else _of_head(mask, part)
+            for change, _ in changes:
+                part = weighed(change, part, visible, first)
+            made[..., head, :, :] = part
+        return made
+
+    def put(self, own: Tensor, first: int) -> Tensor:
+        """The outputs of all heads (…, heads, queries, d_head) as changed."""
+        made = own.clone()
+        for head, changes in self.heads.items():
+            for change, material in changes:
+                made[..., head, :, :] = put_out(change, made[..., head, :, :], first, material)
+        return made
+
+    @cached_property
+    def explicit(self) -> bool:
+        """Whether the layer leaves fused attention; changes of outputs alone do not need its weights."""
+        acting = [change.acts_on for changes in self.heads.values() for change, _ in changes]
+        return bool(self.masks) or any(where != "output" for where in acting)
+
+    @cached_property
+    def changes_output(self) -> bool:
+        """Whether the output of a head is changed after it was computed."""
+        acting = [change.acts_on for changes in self.heads.values() for change, _ in changes]
+        return "output" in acting
+
+
+def _of_head(mask: Tensor, like: Tensor) -> Tensor:
+    """A mask (…, 1, queries, keys), or without that dimension, as one head sees it."""
+    return (mask[..., 0, :, :] if mask.dim() > like.dim() else mask).expand_as(like)
+
+
+def layer_changes(
+    changes: Iterable[Change], kind: AttentionKind, layer: int, n_heads: int
+) -> LayerChanges | None:
+    """What changes in one attention sub-layer; None if nothing does."""
+    masks, heads = [], dict[int, tuple[HeadChange, ...]]()
+    for change in changes:
+        value = change.value
+        if isinstance(value, Masking) and value.changes(kind, layer):
+            masks.append(value)
+        for head, material in _heads(change, (kind, layer), n_heads):
+            assert isinstance(value, InAttention)
+            heads[head] = _with(heads.get(head, ()), (value, material))
+    return LayerChanges(tuple(masks), heads) if masks or heads else None
+
+
+def _with(changes: tuple[HeadChange, ...], new: HeadChange) -> tuple[HeadChange, ...]:
+    """Adds a change of a head; the division by √d_k is left out once, and before any temperature."""
+    if not isinstance(new[0], Unscaled):
+        return (*changes, new)
+    return changes if any(isinstance(each, Unscaled) for each, _ in changes) else (new, *changes)
+
+
+def _heads(change: Change, place: Place, n_heads: int) -> list[tuple[int, Tensor | None]]:
+    """The heads of a sub-layer that a change acts on, each with what it puts in."""
+    value, material = change.value, change.material
+    if isinstance(value, InHeads) and (value.kind, value.layer) == place:
+        heads = value.heads(n_heads)
+        return [(head, None if material is None else material[i]) for i, head in enumerate(heads)]
+    at = value.place if isinstance(value, Patch) else None
+    return [(at.head, material)] if isinstance(at, HeadOutput) and (at.kind, at.layer) == place else []
+
+
+class Changes(HookCarrier):
+    """Answers the model with changed values.
+
+    Args:
+        changes: The changes, with what they put in.
+        config: The model's config.
+        hooks: Functions of Python that also act; after the changes, in each attention.
+    """
+
+    def __init__(self, changes: Sequence[Change], config: ModelConfig, hooks: Sequence[Hook] = ()) -> None:
+        super().__init__(hooks)
+        self._layers = {
+            (kind, layer): found
+            for kind, site in config.sites.items()
+            for layer in range(site.n_layers)
+            if (found := layer_changes(changes, kind, layer, config.n_heads)) is not None
+        }
+        values = [change.value for change in changes]
+        self._bare = {value.side for value in values if isinstance(value, NoPositions)}
+        self._dropped = {value.sublayer for value in values if isinstance(value, DropSublayer)}
+        self._unnormed = {value.place for value in values if isinstance(value, DropNorm)}
+        self._patches = [(each.value, each.material) for each in changes if isinstance(each.value, Patch)]
+        self._nowhere = PositionalEncoding(config)
+
+    def encoding(self, side: Side, own: PositionalEncoding) -> PositionalEncoding:
+        """The stack's encoding, or none at all."""
+        return self._nowhere if side in self._bare else own
+
+    def embedding(self, entered: Entered) -> Tensor:
+        """The input of a stack, patched."""
+        return self._patched(Embeddings(entered.side), entered.total, entered.first)
+
+    def attention(self, asked: AttentionInputs) -> Attended:
+        """The output of fused attention, or if the layer is changed, what the changes make of it."""
+        changes = self._layers.get((asked.kind, asked.layer))
+        if changes is None:
+            return super().attention(asked)
+        own = self._attended(asked, changes)
+        if not changes.changes_output:
+            return own
+        return Attended(changes.put(own.output, asked.first), own.output, own.replaced)
+
+    def _attended(self, asked: AttentionInputs, changes: LayerChanges) -> Attended:
+        hooks = self.hooks_for(asked.kind, asked.layer)
+        if hooks:
+            return hooked_attention(asked, hooks, changes)
+        if not changes.explicit:
+            return Attended(asked.fused())
+        found = explicit_attention(asked, changes)
+        return Attended(found.weigh(found.scores) @ asked.value)
+
+    def norm(self, place: Sublayer | Side, own: Norm) -> Norm:
+        """A LayerNorm, or what passes its input on."""
+        return _pass_on if place in self._unnormed else own
+
+    def update(self, sublayer: Sublayer, own: Tensor) -> Tensor:
+        """What a sub-layer adds: its own update, or zero."""
+        return torch.zeros_like(own) if sublayer in self._dropped else own
+
+    def residual(self, passed: Passed) -> Tensor:
+        """The stream after a sub-layer, patched."""
+        return self._patched(Stream(passed.sublayer), passed.output, passed.first)
+
+    def memory(self, own: Tensor) -> Tensor:
+        """The encoder's output, patched."""
+        return self._patched(EncoderOutput(), own, 0)
+
+    def _patched(self, place: PatchPlace, own: Tensor, first: int) -> Tensor:
+        for patch, material in self._patches:
+            if patch.place == place:
+                assert material is not None
+                own = patched(patch, own, first, material)
+        return own
+
+
+def _pass_on(x: Tensor) -> Tensor:
+    return x

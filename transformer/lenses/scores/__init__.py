@@ -1,0 +1,1 @@
+"""How well a model does: perplexity, its n-gram yardstick, intervals by resampling."""

@@ -1,0 +1,45 @@
+"""Perplexity per word and per piece, with bootstrap intervals over sentences.
+
+Perplexity per word is exp(−Σ ln p(sentence) / (words + sentences)). White space separates the words of the
+raw text; each sentence also has an end, which is predicted too. So models with different pieces can be
+compared. p(sentence) is the probability of the one way in which the vocabulary splits the sentence; the other
+ways would add to it, so the figure is an upper bound. Perplexity per piece divides by pieces + sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from transformer.lenses.scores.bootstrap import Cell, Floats, compare, ratio
+
+
+def per_word(log_probs: Floats, texts: Sequence[str]) -> Floats:
+    """(sentences, 2): nats, and words with one end, of each sentence.
+
+    Args:
+        log_probs: (sentences,) natural logs of the sentences' probabilities, ends included.
+        texts: The sentences.
+    """
+    return np.stack([-log_probs, [len(text.split()) + 1.0 for text in texts]], 1)
+
+
+def per_piece(log_probs: Floats, pieces: Sequence[int]) -> Floats:
+    """(sentences, 2): nats, and pieces with one end, of each sentence; arguments as in ``per_word``."""
+    return np.stack([-log_probs, np.array(pieces) + 1.0], 1)
+
+
+def perplexity(sums: Floats) -> Floats:
+    """Perplexity of summed nats and counts (…, 2) → (…)."""
+    return np.exp(ratio(sums))
+
+
+def perplexities(tables: dict[str, Floats], baseline: str | None = None) -> dict[str, dict[str, Cell]]:
+    """The perplexity of each model with its interval, and its difference from the baseline.
+
+    Args:
+        tables: ``per_word`` or ``per_piece`` of each model, the same sentences in the same order.
+        baseline: Model to compare the others with.
+    """
+    return compare(tables, perplexity, baseline)

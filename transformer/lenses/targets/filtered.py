@@ -1,0 +1,93 @@
+"""What temperature, top-k and top-p make of the next-token distribution of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer.decode.sampling import Sampling
+from transformer.decode.steering import steered
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
+
+LISTED = 12
+"""Most tokens listed for a step."""
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """One token of a step, before and after.
+
+    Attributes:
+        token: The piece.
+        token_id: Its id.
+        before: Its probability under the model.
+        after: The probability with which it is drawn.
+    """
+
+    token: str
+    token_id: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class FilteredStep:
+    """The distribution of one step, before and after.
+
+    Attributes:
+        tokens: The most probable tokens and the token written, most probable first.
+        left: How many tokens can be drawn at all.
+        mass: The model's probability of all of these together.
+    """
+
+    tokens: tuple[Filtered, ...]
+    left: int
+    mass: float
+
+
+@torch.inference_mode()
+def filtered_steps(
+    translator: Translator, translation: Translation, sampling: Sampling
+) -> tuple[FilteredStep, ...]:
+    """The distributions from which a sampler draws at the steps of a translation.
+
+    As in decoding, what the model's rules and the changes of the run forbid is left out first.
+
+    Args:
+        translator: The model that made the translation.
+        translation: Any translation that was not opened from a file.
+        sampling: Temperature, top-k and top-p.
+    """
+    assert translation.distributions is not None
+    log_probs = translation.distributions()
+    allowed = torch.cat(list(_allowed(translator, translation, log_probs)))
+    after = sampling.filtered(allowed)
+    return tuple(
+        _step(translator, before, drawn, token_id)
+        for before, drawn, token_id in zip(log_probs.exp(), after, translation.target_ids, strict=True)
+    )
+
+
+def _allowed(translator: Translator, translation: Translation, log_probs: Tensor) -> Iterator[Tensor]:
+    config, ids = translator.config, translation.target_ids
+    find = translator.equipment.wording.token_id
+    rules = steered(translator.rules, translation.interventions, find, config.eos_id)
+    limit = translator.limit(len(translation.source_tokens))
+    for step, row in enumerate(log_probs):
+        yield rules.allowed(row[None], [(config.bos_id, *ids[:step])], [step + 1 >= limit], step)
+
+
+def _step(translator: Translator, before: Tensor, after: Tensor, written: int) -> FilteredStep:
+    best = before.topk(min(LISTED, len(before))).indices.tolist()
+    listed = best if written in best else [*best[:-1], written]
+    left = after > 0
+    pieces = translator.pieces(listed)
+    tokens = tuple(
+        Filtered(piece, token_id, float(before[token_id]), float(after[token_id]))
+        for piece, token_id in zip(pieces, listed, strict=True)
+    )
+    return FilteredStep(tokens, int(left.sum()), float(before[left].sum()))

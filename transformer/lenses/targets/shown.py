@@ -1,0 +1,98 @@
+"""What training shows a model: a target shifted right, with its losses, and what the model writes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer.runs.translator import Translator
+
+
+@dataclass(frozen=True)
+class Position:
+    """One position of a target.
+
+    Attributes:
+        read: The piece that the decoder reads here: the target, shifted right by one.
+        token: The piece that it should predict.
+        token_id: Its id.
+        loss: −log p of that piece, in nats.
+        guess: The most probable piece.
+        guess_id: Its id.
+        share: Its probability, from 0 to 1.
+    """
+
+    read: str
+    token: str
+    token_id: int
+    loss: float
+    guess: str
+    guess_id: int
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """A pair as training shows it, and what the model writes on its own.
+
+    Attributes:
+        positions: The positions of the target, all from one pass.
+        features: (target, d_model) The decoder's output at these positions, before the projection.
+        free: Pieces of the greedy translation, each step of which reads what the step before wrote.
+        free_ids: Their ids.
+    """
+
+    positions: tuple[Position, ...]
+    features: Tensor
+    free: tuple[str, ...]
+    free_ids: tuple[int, ...]
+
+    @property
+    def loss(self) -> float:
+        """Cross-entropy per token, in nats."""
+        return sum(each.loss for each in self.positions) / len(self.positions)
+
+    @property
+    def parting(self) -> int | None:
+        """The first step (from 0) at which the greedy translation is not the target; None if there is none.
+
+        Up to this step, both read the same tokens. If one of them has ended there, it has no such step.
+        """
+        target = tuple(each.token_id for each in self.positions)
+        if target == self.free_ids:
+            return None
+        pairs = zip(target, self.free_ids, strict=False)
+        shorter = min(len(target), len(self.free_ids))
+        return next((i for i, (a, b) in enumerate(pairs) if a != b), shorter)
+
+
+@torch.no_grad()
+def lesson(translator: Translator, text: str, target: Sequence[int]) -> Lesson:
+    """Shows a model a pair as training does (teacher forcing), without dropout; changes nothing in it.
+
+    Args:
+        translator: The model.
+        text: The source.
+        target: Ids of the whole target, `</s>` included.
+
+    Raises:
+        InputError: The source is empty or too long.
+    """
+    config, model, device = translator.config, translator.model, translator.device
+    source = torch.tensor([[*translator.ids(text), config.eos_id]], device=device)
+    shifted = (config.bos_id, *target[:-1])
+    features = model.features(source, torch.tensor([shifted], device=device))[0]
+    log_probs = model.logits(features).float().log_softmax(-1)
+    losses = -log_probs[range(len(target)), list(target)]
+    best, guesses = log_probs.max(-1)
+    read, tokens, guessed = (translator.pieces(ids) for ids in (shifted, target, guesses.tolist()))
+    columns = (
+        *(read, tokens, target, losses.tolist()),
+        *(guessed, guesses.tolist(), best.exp().tolist()),
+    )
+    free = translator.translate(text, beam_size=1, capture=False)
+    positions = tuple(Position(*each) for each in zip(*columns, strict=True))
+    return Lesson(positions, features, free.target_tokens, free.target_ids)

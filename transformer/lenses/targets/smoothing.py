@@ -1,0 +1,127 @@
+"""What label smoothing makes of the loss of one position, and of its gradient (section 5.4)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer.lenses.targets.shown import Lesson
+from transformer.runs.translator import Translator
+from transformer.training.loss import projected_loss
+
+LISTED = 8
+"""Most pieces listed for a position."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One piece, or all others together, at a position.
+
+    Attributes:
+        token: The piece; empty for all others.
+        share: The model's probability p.
+        target: The smoothed target's probability q.
+        bare: The target's probability without smoothing.
+    """
+
+    token: str
+    share: float
+    target: float
+    bare: float
+
+    @property
+    def gradient(self) -> float:
+        """The gradient of the loss with respect to the logit: p − q."""
+        return self.share - self.target
+
+    @property
+    def bare_gradient(self) -> float:
+        """The same without smoothing."""
+        return self.share - self.bare
+
+
+@dataclass(frozen=True)
+class SmoothedPosition:
+    """The loss of one position with label smoothing.
+
+    Attributes:
+        epsilon: Share of the target that is spread over the vocabulary.
+        pieces: Size of the vocabulary V.
+        loss: (1 − ε) · (−log p_y) + ε · spread, in nats, as the training step computes it.
+        bare_loss: −log p_y, the loss without smoothing.
+        spread: Mean of −log p over the vocabulary.
+        entries: The right piece, and the largest entries of the gradient, most probable first.
+        right: Place of the right piece among them.
+        rest: All other pieces together.
+    """
+
+    epsilon: float
+    pieces: int
+    loss: float
+    bare_loss: float
+    spread: float
+    entries: tuple[Entry, ...]
+    right: int
+    rest: Entry
+
+    @property
+    def floor(self) -> float:
+        """The least loss that any prediction can have, in nats: the entropy of the smoothed target."""
+        other = self.epsilon / self.pieces
+        right = 1 - self.epsilon + other
+        others = -(self.pieces - 1) * other * math.log(other) if other else 0.0
+        return others - right * math.log(right)
+
+
+@torch.no_grad()
+def smoothed(translator: Translator, lesson: Lesson, position: int, epsilon: float) -> SmoothedPosition:
+    """The loss of a position under a smoothing.
+
+    Args:
+        translator: The model.
+        lesson: The pair as it was shown to this model.
+        position: From 0.
+        epsilon: From 0 to below 1; the paper uses 0.1.
+
+    Raises:
+        ValueError: ``epsilon`` is out of range.
+    """
+    if not 0 <= epsilon < 1:
+        raise ValueError(f"The smoothing is {epsilon}; it must be from 0 to below 1.")
+    features, right = lesson.features[position : position + 1], lesson.positions[position].token_id
+    weight, bias = translator.model.projection
+    loss = projected_loss(features, weight, torch.tensor([right], device=weight.device), epsilon, bias)
+    log_probs = translator.model.logits(features).float().log_softmax(-1)[0]
+    target = torch.full_like(log_probs, epsilon / len(log_probs))
+    target[right] += 1 - epsilon
+    listed = _listed(log_probs.exp(), right)
+    entries = _entries(translator, log_probs.exp(), target, listed, right)
+    sums = [math.fsum(getattr(each, name) for each in entries) for name in ("share", "target", "bare")]
+    return SmoothedPosition(
+        epsilon,
+        len(log_probs),
+        float(loss),
+        -float(log_probs[right]),
+        -float(log_probs.mean()),
+        entries,
+        listed.index(right),
+        Entry("", *(max(0.0, 1 - each) for each in sums)),
+    )
+
+
+def _listed(shares: Tensor, right: int) -> list[int]:
+    """Ids of the most probable pieces and of the right one, most probable first."""
+    best: list[int] = shares.topk(min(LISTED, len(shares))).indices.tolist()
+    return best if right in best else [*best[:-1], right]
+
+
+def _entries(
+    translator: Translator, shares: Tensor, target: Tensor, listed: list[int], right: int
+) -> tuple[Entry, ...]:
+    return tuple(
+        Entry(piece, float(shares[i]), float(target[i]), float(i == right))
+        for piece, i in zip(translator.pieces(listed), listed, strict=True)
+    )

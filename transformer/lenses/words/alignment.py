@@ -1,0 +1,188 @@
+"""Word alignments from cross-attention, and their error against links made by hand.
+
+By default, a target word is aligned to the source word that gets most of its attention. Attention on the
+source's `</s>` is left out. The weight of a word pair is the sum over the pieces of the source word and
+the mean over the pieces of the target word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.lenses.words.reading import Rows
+from transformer.model.sites import AttentionKind
+from transformer.text.links import GoldPair, Links
+from transformer.text.words import Group, is_special, word_groups
+
+Rule = Literal["strongest", "mutual", "above"]
+
+
+@dataclass(frozen=True)
+class AlignmentScore:
+    """How well links fit the gold links, over all sentences together (Och and Ney 2003).
+
+    Attributes:
+        aer: Alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+        precision: |A ∩ P| / |A|.
+        recall: |A ∩ S| / |S|.
+        links: Number of links found, |A|.
+    """
+
+    aer: float
+    precision: float
+    recall: float
+    links: int
+
+
+class Weighted(Protocol):
+    """A run whose attention weights are known."""
+
+    def weights(self, kind: AttentionKind, layer: int, head: int) -> NDArray[np.float32]:
+        """(queries, keys) of a head."""
+
+
+@dataclass(frozen=True)
+class Aligner:
+    """A head of cross-attention, or the mean of several, from which links between words are read.
+
+    Attributes:
+        heads: Layer and head of each, from 0; at least one.
+        rows: Whether the row of a token is the one that predicts it or the one that reads it.
+    """
+
+    heads: tuple[tuple[int, int], ...]
+    rows: Rows
+
+    def weights(self, run: Weighted) -> NDArray[np.float32]:
+        """(queries, keys): row t belongs to target token t, as in ``rows_of_targets``."""
+        each = [run.weights(AttentionKind.CROSS, layer, head) for layer, head in self.heads]
+        return rows_of_targets(np.mean(each, axis=0, dtype=np.float32), self.rows)
+
+
+def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentScore:
+    """Scores one alignment per gold pair, all pairs together.
+
+    Raises:
+        ValueError: The numbers of alignments and pairs differ.
+    """
+    found = sure = sure_found = possible_found = 0
+    for links, pair in zip(alignments, gold, strict=True):
+        found += len(links)
+        sure += len(pair.sure)
+        sure_found += len(links & pair.sure)
+        possible_found += len(links & pair.possible)
+    error = 1 - (sure_found + possible_found) / max(1, found + sure)
+    return AlignmentScore(error, possible_found / max(1, found), sure_found / max(1, sure), found)
+
+
+def diagonal(pair: GoldPair) -> Links:
+    """A baseline without attention: links each target word to the source word at its relative position."""
+    n_source, n_target = len(pair.source), len(pair.target)
+    return frozenset(((2 * j + 1) * n_source // (2 * n_target), j) for j in range(n_target))
+
+
+def merge_words(
+    weights: NDArray[np.float32], queries: Sequence[Group], keys: Sequence[Group]
+) -> NDArray[np.float32]:
+    """Attention between words: summed over key pieces, averaged over query pieces; rows keep their sum.
+
+    Args:
+        weights: (…, query pieces, key pieces).
+        queries: Words of the rows.
+        keys: Words of the columns.
+
+    Returns:
+        (…, query words, key words).
+    """
+    columns = [weights[..., group.start : group.stop].sum(-1) for group in keys]
+    merged = np.stack(columns, axis=-1)
+    rows = [merged[..., group.start : group.stop, :].mean(-2) for group in queries]
+    return np.stack(rows, axis=-2)
+
+
+def word_weights(
+    weights: NDArray[np.float32], source: Sequence[Group], target: Sequence[Group], *, rows: Rows
+) -> NDArray[np.float32]:
+    """Cross-attention between words.
+
+    Args:
+        weights: (…, queries, keys) cross-attention; row t reads the decoder input t and predicts target
+            token t.
+        source: Words of the source, as groups of its pieces.
+        target: Words of the target, as groups of its pieces.
+        rows: With "predicted", a target word has the attention of the rows that predict its pieces. With
+            "read", it has the attention of the rows that read them, one row later. A word that no row reads
+            (the last piece of a truncated translation) has no weight.
+
+    Returns:
+        (…, target words, source words).
+    """
+    return merge_words(rows_of_targets(weights, rows), target, source)
+
+
+def rows_of_targets(weights: NDArray[np.float32], rows: Rows) -> NDArray[np.float32]:
+    """Puts the row of target token t at place t.
+
+    Args:
+        weights: (…, queries, keys) cross-attention; row t predicts target token t.
+        rows: With "read", the row that reads token t, which is row t + 1. No row reads the last token; its
+            row is 0.
+    """
+    if rows == "predicted":
+        return weights
+    unread = np.zeros_like(weights[..., :1, :])
+    return np.concatenate([weights[..., 1:, :], unread], axis=-2)
+
+
+def text_words(groups: Iterable[Group]) -> list[Group]:
+    """The groups that stand for text; only these can be linked."""
+    return [group for group in groups if not is_special(group.text)]
+
+
+def link_words(weights: NDArray[np.float32], rule: Rule = "strongest", least: float = 0.0) -> list[Links]:
+    """The links that attention between words implies.
+
+    Args:
+        weights: (heads, target words, source words).
+        rule: "strongest" links every target word to its strongest source word; "mutual" keeps only links that
+            are also strongest from the source word (the intersection of both directions); "above" links
+            every pair with a weight of at least `least`.
+        least: Smallest weight for "above", from 0 to 1.
+
+    Returns:
+        One alignment per head; a target word without any weight has no link.
+    """
+    chosen = weights >= least if rule == "above" else _strongest(weights, -1)
+    if rule == "mutual":
+        chosen &= _strongest(weights, -2)
+    return [frozenset((int(i), int(j)) for j, i in np.argwhere(head)) for head in chosen & (weights > 0)]
+
+
+def _strongest(weights: NDArray[np.float32], axis: int) -> NDArray[np.bool_]:
+    """Marks the first largest weight along an axis."""
+    chosen = np.zeros(weights.shape, dtype=bool)
+    np.put_along_axis(chosen, np.expand_dims(weights.argmax(axis), axis), True, axis)
+    return chosen
+
+
+def attention_links(
+    weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str], *, rows: Rows
+) -> list[Links]:
+    """Alignments of the heads of one layer: each target word to its strongest source word.
+
+    Args:
+        weights: (heads, queries, keys) cross-attention.
+        source_tokens: Pieces of the source, ending in `</s>`.
+        target_tokens: Pieces of the target, ending in `</s>`.
+        rows: As in `word_weights`.
+
+    Returns:
+        One alignment per head; words are separated by spaces and count from 0.
+    """
+    source, target = (text_words(word_groups(tokens)) for tokens in (source_tokens, target_tokens))
+    return link_words(word_weights(weights, source, target, rows=rows))

@@ -1,0 +1,75 @@
+"""Where a run shows what an example claims: the row that predicts one word attends to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
+from transformer.text.words import find_word
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A head that shows a claim.
+
+    Attributes:
+        layer: Layer of the cross-attention head, from 0.
+        head: The head, from 0.
+        weight: Its weight on the source word, all pieces together.
+    """
+
+    layer: int
+    head: int
+    weight: float
+
+
+def heads_that_show(run: Translation, target: str, source: str, least: float) -> list[Shown]:
+    """The heads whose row that predicts a target word has its largest weight on a source word.
+
+    Args:
+        run: The translation with its trace.
+        target: The target word; its first piece counts.
+        source: The source word.
+        least: The smallest weight on the source word.
+
+    Returns:
+        The head with the largest weight first; empty if the run lacks one of the words.
+    """
+    row, keys = find_word(run.target_tokens, target), find_word(run.source_tokens, source)
+    if row is None or keys is None or run.attention is None:
+        return []
+    found = []
+    for layer in range(run.config.sites[AttentionKind.CROSS].n_layers):
+        rows = run.attention.weights(AttentionKind.CROSS, layer)[:, row[0]]
+        for head, weights in enumerate(rows):
+            weight = float(weights[keys[0] : keys[1] + 1].sum())
+            if keys[0] <= int(np.argmax(weights)) <= keys[1] and weight >= least:
+                found.append(Shown(layer, head, weight))
+    return sorted(found, key=lambda shown: -shown.weight)
+
+
+def shared_heads(found: Sequence[Sequence[Shown]]) -> list[Shown | None]:
+    """One head for each claim, so that as many claims as possible are shown by the same head.
+
+    Args:
+        found: Per claim, what ``heads_that_show`` found.
+
+    Returns:
+        Per claim, the head that shows most of the claims (of several such heads, the one with the largest sum
+        of weights); if it does not show this claim, the claim's own best head; None if no head shows it.
+    """
+    merits: dict[Place, tuple[int, float]] = {}
+    for shown in (each for heads in found for each in heads):
+        count, total = merits.get((shown.layer, shown.head), (0, 0.0))
+        merits[shown.layer, shown.head] = count + 1, total + shown.weight
+    most = max(merits, key=lambda place: merits[place], default=None)
+    return [
+        next((each for each in heads if (each.layer, each.head) == most), heads[0] if heads else None)
+        for heads in found
+    ]

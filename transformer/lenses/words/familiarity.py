@@ -1,0 +1,274 @@
+"""How likely a model's translation of a text is bad, by traits of the text and of the translation.
+
+The measure is a weighted sum of three traits. A logistic regression chooses the weights on sentences with
+reference translations, where bad means: the sentence's chrF against its reference is below ``BAD_BELOW``. The
+threshold is where precision and recall are best together (F1). `python -m lab familiarity` writes the
+result beside the model, with what it finds among other sentences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.storage.description import FAMILIARITY_FILE
+from transformer.storage.files import CheckpointError, read_json
+from transformer.text.vocabulary import UNK
+from transformer.text.words import byte_of
+
+BAD_BELOW = 50.0
+"""A translation of a smaller chrF is called bad; of 35, 40, 45 and 50 the one that the traits tell best."""
+ROUNDS = 40
+"""Newton steps of the regression; it converges in about ten."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What the measure looks at.
+
+    Attributes:
+        log_prob: Mean log-probability of the tokens of the greedy translation, in nats.
+        tokens: Number of source tokens, without `</s>`.
+        tokens_per_word: Source tokens per space-separated word.
+        unknown: Number of source tokens that are bytes of characters without a token, or `<unk>`.
+    """
+
+    log_prob: float
+    tokens: int
+    tokens_per_word: float
+    unknown: int
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether more than half of the tokens are bytes of characters that the vocabulary lacks."""
+        return 2 * self.unknown > self.tokens
+
+    @property
+    def row(self) -> tuple[float, ...]:
+        """The numbers that are weighted, in the order of ``WEIGHTED``."""
+        return self.log_prob, math.log(self.tokens), self.tokens_per_word
+
+
+WEIGHTED = ("log_prob", "tokens", "tokens_per_word")
+"""The weighted traits. Bytes are no such trait: no known text has any, so no weight could be learned."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the measure finds among texts whose translations were called good or bad without it.
+
+    Attributes:
+        texts: Number of texts.
+        bad: How many of their translations are bad.
+        flagged: How many the measure doubts.
+        caught: How many of these are bad.
+    """
+
+    texts: int
+    bad: int
+    flagged: int
+    caught: int
+
+    @property
+    def precision(self) -> float:
+        """The share of bad translations among the doubted ones; NaN if none is doubted."""
+        return self.caught / self.flagged if self.flagged else math.nan
+
+    @property
+    def recall(self) -> float:
+        """The share of doubted translations among the bad ones; NaN if none is bad."""
+        return self.caught / self.bad if self.bad else math.nan
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a translation is doubted.
+
+    Attributes:
+        weights: One per trait of ``WEIGHTED``.
+        bias: Added to the weighted sum.
+        threshold: A translation above it is doubted.
+        usual: The range of each weighted trait that holds 90 % of the texts with good translations.
+        middle: The median of each number of ``Traits.row`` over the same texts.
+        found: What it finds among texts that it was not chosen on, by name; people judged ``JUDGED``.
+        instead: Name of a larger model on the Hub, or None.
+        instead_bytes: Size of that model's files.
+    """
+
+    weights: tuple[float, ...]
+    bias: float
+    threshold: float
+    usual: Mapping[str, tuple[float, float]]
+    middle: tuple[float, ...]
+    found: Mapping[str, Found]
+    instead: str | None = None
+    instead_bytes: int = 0
+
+    def doubt(self, traits: Traits) -> float:
+        """How much speaks against a translation, as the log-odds of the regression."""
+        return self.bias + sum(w * x for w, x in zip(self.weights, traits.row, strict=True))
+
+    def doubts(self, traits: Traits) -> bool:
+        """Whether a translation is doubted."""
+        return traits.is_foreign or self.doubt(traits) > self.threshold
+
+    def reason(self, traits: Traits) -> str:
+        """The name of the trait that speaks most against a translation."""
+        if traits.is_foreign:
+            return "unknown"
+        parts = zip(self.weights, traits.row, self.middle, strict=True)
+        against = [weight * (value - middle) for weight, value, middle in parts]
+        return WEIGHTED[int(np.argmax(against))]
+
+
+JUDGED = "judged"
+"""The name of the texts whose translations people judged."""
+
+
+@dataclass(frozen=True)
+class Doubtful:
+    """A text whose translation is doubted.
+
+    Attributes:
+        traits: What was measured on it.
+        measure: How the model's translations are doubted.
+    """
+
+    traits: Traits
+    measure: Measure
+
+    @property
+    def reason(self) -> str:
+        """The name of the trait that speaks most against the translation."""
+        return self.measure.reason(self.traits)
+
+
+def traits_of(text: str, pieces: Sequence[str], log_probs: Sequence[float]) -> Traits:
+    """The traits of a text.
+
+    Args:
+        text: The source text.
+        pieces: Its source pieces, without `</s>`.
+        log_probs: Log-probabilities of the tokens of its greedy translation.
+    """
+    unknown = sum(piece == UNK or byte_of(piece) is not None for piece in pieces)
+    words = max(1, len(text.split()))
+    return Traits(sum(log_probs) / max(1, len(log_probs)), len(pieces), len(pieces) / words, unknown)
+
+
+def choose(texts: Sequence[Traits], bad: Sequence[bool]) -> Measure:
+    """Chooses weights and threshold.
+
+    Args:
+        texts: Traits of texts.
+        bad: Whether the translation of each is bad.
+
+    Raises:
+        ValueError: There are fewer than two good or two bad translations.
+    """
+    labels = np.array(bad, dtype=bool)
+    if min(labels.sum(), (~labels).sum()) < 2:
+        raise ValueError("The measure needs at least two good and two bad translations.")
+    rows = np.array([each.row for each in texts])
+    weights, bias = _regression(rows, labels.astype(np.float64))
+    good = [each for each, is_bad in zip(texts, bad, strict=True) if not is_bad]
+    usual = {name: _middle_range([getattr(each, name) for each in good]) for name in WEIGHTED}
+    middle = tuple(map(float, np.median(rows[~labels], axis=0)))
+    threshold = _threshold(rows @ weights + bias, labels)
+    return Measure(tuple(map(float, weights)), float(bias), threshold, usual, middle, {})
+
+
+def _threshold(doubts: Floats, bad: NDArray[np.bool_]) -> float:
+    """The doubt above which F1 is largest."""
+    order = np.argsort(-doubts)
+    caught, flagged = np.cumsum(bad[order]), np.arange(1, len(bad) + 1)
+    last = int(np.argmax(2 * caught / (flagged + bad.sum())))
+    return float(np.mean(doubts[order][last : last + 2]))
+
+
+def _middle_range(values: Sequence[float]) -> tuple[float, float]:
+    low, high = np.quantile(values, (0.05, 0.95))
+    return round(float(low), 4), round(float(high), 4)
+
+
+def _regression(rows: Floats, labels: Floats) -> tuple[Floats, float]:
+    """Weights and bias of a logistic regression with a small ridge, by Newton's method."""
+    mean, deviation = rows.mean(0), rows.std(0) + 1e-9
+    inputs = np.column_stack([(rows - mean) / deviation, np.ones(len(rows))])
+    ridge = np.diag([*[1.0] * rows.shape[1], 0.0])
+    found = np.zeros(inputs.shape[1])
+    for _ in range(ROUNDS):
+        chance = 1 / (1 + np.exp(-np.clip(inputs @ found, -50, 50)))
+        slope = inputs.T @ (chance - labels) + ridge @ found
+        curve = inputs.T @ (inputs * (chance * (1 - chance))[:, None]) + ridge
+        found = found - np.linalg.solve(curve + 1e-9 * np.eye(len(found)), slope)
+    weights: Floats = found[:-1] / deviation
+    return weights, float(found[-1] - weights @ mean)
+
+
+def findings(measure: Measure, texts: Sequence[Traits], bad: Sequence[bool]) -> Found:
+    """What the measure finds among texts; arguments as in ``choose``."""
+    doubted = list(map(measure.doubts, texts))
+    both = sum(each and is_bad for each, is_bad in zip(doubted, bad, strict=True))
+    return Found(len(texts), sum(bad), sum(doubted), both)
+
+
+def as_json(measure: Measure) -> dict[str, Any]:
+    """The measure as the content of `familiarity.json`."""
+    values = {field.name: getattr(measure, field.name) for field in fields(Measure)}
+    found = {name: asdict(each) for name, each in measure.found.items()}
+    return values | {"found": found, "traits": list(WEIGHTED), "bad_below": BAD_BELOW}
+
+
+def read_measure(directory: Path) -> Measure | None:
+    """The measure beside a model; None if there is none.
+
+    Raises:
+        CheckpointError: The file is damaged.
+    """
+    path = directory / FAMILIARITY_FILE
+    if not path.exists():
+        return None
+    values = read_json(path)
+    try:
+        return Measure(
+            weights=_numbers(values["weights"], len(WEIGHTED)),
+            bias=_number(values["bias"]),
+            threshold=_number(values["threshold"]),
+            usual={name: _pair(values["usual"][name]) for name in WEIGHTED},
+            middle=_numbers(values["middle"], len(WEIGHTED)),
+            found={str(name): _found(value) for name, value in values["found"].items()},
+            instead=None if values.get("instead") is None else str(values["instead"]),
+            instead_bytes=int(_number(values.get("instead_bytes", 0))),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
+
+
+def _found(values: Mapping[str, Any]) -> Found:
+    return Found(**{field.name: int(_number(values[field.name])) for field in fields(Found)})
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    if isinstance(value, str | bool) or not math.isfinite(number):
+        raise ValueError(value)
+    return number
+
+
+def _pair(values: Any) -> tuple[float, float]:
+    low, high = _numbers(values, 2)
+    return low, high
+
+
+def _numbers(values: Any, count: int) -> tuple[float, ...]:
+    if len(values) != count:
+        raise ValueError(values)
+    return tuple(map(_number, values))

@@ -1,0 +1,124 @@
+"""Several texts translated as one padded batch, each with its padding, its masks and all its heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.decode.request import TranslationRequest
+from transformer.decode.search import decode
+from transformer.decode.steps import Hypothesis, finish
+from transformer.model.config import ModelConfig
+from transformer.model.masks import token_mask
+from transformer.model.sites import AttentionKind, Place
+from transformer.runs.translator import Translator
+from transformer.trace.audit import audit
+from transformer.trace.heads import head_view
+from transformer.trace.recorder import Capture, Recorder
+from transformer.trace.records import AttentionTrace
+from transformer.trace.report import AuditReport
+from transformer.trace.view import BoolArray, HeadLabels, HeadView, Window, read_only, site_labels
+from transformer.training.data import pad
+
+
+@dataclass(frozen=True, eq=False)
+class BatchEntry:
+    """One sentence of a padded batch, as the model saw it.
+
+    Attributes:
+        source_tokens: Pieces with ``<pad>`` up to the longest source.
+        decoder_input_tokens: What the decoder read, with ``<pad>`` up to the longest target.
+        target_tokens: What the decoder predicted, padded likewise.
+        source_mask: (source,) bool, True for tokens.
+        target_mask: (target,) bool, True for tokens of the decoder input.
+        attention: The trace of this sentence.
+        model: Name of the model.
+        config: The model's config.
+    """
+
+    source_tokens: tuple[str, ...]
+    decoder_input_tokens: tuple[str, ...]
+    target_tokens: tuple[str, ...]
+    source_mask: BoolArray
+    target_mask: BoolArray
+    attention: AttentionTrace
+    model: str
+    config: ModelConfig
+
+    def head(
+        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
+    ) -> HeadView:
+        """One head, with the padding in its mask; raises the errors of ``Translation.head``."""
+        kind = AttentionKind(kind)
+        provenance = self.model, self.config.norm
+        return head_view(self.attention, (kind, layer, head), self.labels(kind), provenance, window)
+
+    def labels(self, kind: AttentionKind | str) -> HeadLabels:
+        """The tokens along the maps of one kind, padding included."""
+        site = self.config.sites[AttentionKind(kind)]
+        return site_labels(site, self.source_tokens, self.decoder_input_tokens, self.target_tokens)
+
+
+def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[BatchEntry, ...]:
+    """Translates texts greedily in one padded batch, then records one teacher-forced pass over all of them.
+
+    The decoder runs as in training: all rows at once under the causal mask. This mask already hides the
+    padding at the end of a target; in cross-attention the padding of the source is masked.
+
+    Raises:
+        InputError: A text is empty or too long.
+    """
+    config = translator.config
+    sources = [(*translator.ids(text), config.eos_id) for text in texts]
+    src_ids = pad(sources, config.pad_id).to(translator.device)
+    recorder = Recorder(Capture())
+    request = TranslationRequest(translator.model, src_ids, recorder)
+    limits = [translator.limit(len(row)) for row in sources]
+    hypotheses = finish(decode(request, limits, rules=translator.rules))
+    written = pad([each.token_ids for each in hypotheses], config.pad_id).to(translator.device)
+    inputs = [(config.bos_id, *each.token_ids[:-1]) for each in hypotheses]
+    read = pad(inputs, config.pad_id).to(translator.device)
+    replayed = _replay(translator, request, read, written, recorder)
+    return tuple(
+        _entry(translator, recorder, row, (src_ids[row], read[row], written[row]), hypothesis, log_probs)
+        for row, (hypothesis, log_probs) in enumerate(zip(hypotheses, replayed, strict=True))
+    )
+
+
+@torch.inference_mode()
+def _replay(
+    translator: Translator, request: TranslationRequest, read: Tensor, written: Tensor, recorder: Recorder
+) -> list[list[float]]:
+    """Log-probability of every output token, (batch, target), from one recorded pass."""
+    model = translator.model
+    features = model.decode(read, request.memory, request.src_padding, observer=recorder)
+    distribution = model.logits(features).float().log_softmax(-1)
+    values: list[list[float]] = distribution.gather(2, written[..., None])[..., 0].tolist()
+    return values
+
+
+def _entry(
+    translator: Translator,
+    recorder: Recorder,
+    row: int,
+    ids: tuple[Tensor, Tensor, Tensor],
+    hypothesis: Hypothesis,
+    log_probs: list[float],
+) -> BatchEntry:
+    decoded = hypothesis.log_probs
+
+    def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+        return audit(trace, places, decoded, tuple(log_probs[: len(decoded)]), translator.model)
+
+    trace = recorder.trace(auditor, row)
+    assert trace is not None
+    source = translator.source_pieces(ids[0].tolist())
+    read, written = (translator.pieces(each.tolist()) for each in ids[1:])
+    source_mask = read_only(token_mask(ids[0], translator.config.pad_id).cpu()).astype(bool)
+    target_mask = np.arange(len(read)) < len(decoded)
+    config = translator.config
+    return BatchEntry(source, read, written, source_mask, target_mask, trace, translator.name, config)

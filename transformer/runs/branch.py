@@ -1,0 +1,70 @@
+"""The run of one node of a search: its hypothesis so far, through the model once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import torch
+
+from transformer.decode.replay import replay
+from transformer.decode.steps import Hypothesis, alternatives
+from transformer.interventions import Choose, Intervention, Prefix
+from transformer.runs.translating import Run
+from transformer.runs.translation import Alternative, DecodeStep, Translation
+from transformer.runs.translator import Translator
+from transformer.trace.recorder import Capture
+
+
+@torch.inference_mode()
+def branch(
+    translator: Translator, translation: Translation, node: int, capture: Capture | None = None
+) -> Translation:
+    """What the model computed for a node of a search's tree: one teacher-forced pass over its prefix.
+
+    Because of the causal mask, this pass computes the same values for every step as the search did. The audit
+    of its trace compares its log-probabilities with those of the search.
+
+    Args:
+        translator: The model that searched.
+        translation: The search, made with ``tree=True``.
+        node: Place of the node in ``translation.tree.nodes``.
+        capture: What to record; None for attention.
+
+    Raises:
+        IndexError: The tree has no such node.
+        ValueError: The translation has no tree.
+    """
+    tree = translation.tree
+    if tree is None:
+        raise ValueError("This translation has no tree; translate with tree=True.")
+    if not 0 <= node < len(tree.nodes):
+        raise IndexError(f"There is no node {node}: the tree has {len(tree.nodes):,}, counted from 0.")
+    ids = tree.token_ids(node)
+    log_probs = tuple(tree.nodes[i].log_prob for i in tree.path(node))
+    changes = tuple(reached(translation.interventions, len(ids)))
+    most = translator.config.max_positions
+    run = Run(
+        translator.equipment, translation.source_text, capture or Capture(), (), changes, lambda _: most
+    )
+    request = run.request(record_steps=True)
+    distribution = replay(request.model, request.memory, ids, observer=request.step_observer)
+    hypothesis = Hypothesis(ids, log_probs, (0,) * len(ids), sum(log_probs))
+    best = zip(*alternatives(distribution), strict=True)
+    steps = tuple(
+        DecodeStep(piece, token_id, log_prob, _named(translator, *found), 0)
+        for piece, token_id, log_prob, found in zip(translator.pieces(ids), ids, log_probs, best, strict=True)
+    )
+    return replace(run.translation(hypothesis, steps, translation.method), notes=translator.notes)
+
+
+def _named(translator: Translator, ids: Sequence[int], log_probs: Sequence[float]) -> tuple[Alternative, ...]:
+    return tuple(map(Alternative, translator.pieces(ids), ids, log_probs))
+
+
+def reached(changes: Sequence[Intervention], length: int) -> Iterator[Intervention]:
+    """The changes of a run as they hold for the first ``length`` tokens of an output."""
+    for each in changes:
+        if isinstance(each, Choose) and each.step >= length:
+            continue
+        yield Prefix(each.token_ids[:length]) if isinstance(each, Prefix) else each

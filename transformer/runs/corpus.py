@@ -1,0 +1,84 @@
+"""Translates many texts in batches, and scores them with sacreBLEU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from transformer.decode.request import TranslationRequest
+from transformer.decode.search import decode
+from transformer.decode.steps import finish
+from transformer.runs.translator import Translator
+from transformer.text.pairs import SentencePair
+from transformer.training.data import pad
+from transformer.training.distributed import ALONE, Workers
+
+Json = dict[str, Any]
+
+BATCH_POSITIONS = 4096
+
+
+def corpus_scores(outputs: Sequence[str], pairs: Sequence[SentencePair]) -> Json:
+    """sacreBLEU's BLEU and chrF with their signatures."""
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
+    bleu, chrf = BLEU(), CHRF()
+    references = [[pair.target for pair in pairs]]
+    values = {
+        "bleu": round(bleu.corpus_score(list(outputs), references).score, 2),
+        "chrf": round(chrf.corpus_score(list(outputs), references).score, 2),
+    }
+    return values | {"signature": str(bleu.get_signature()), "chrf_signature": str(chrf.get_signature())}
+
+
+def translate_batched(
+    translator: Translator, texts: Sequence[str], beam_size: int, workers: Workers = ALONE
+) -> list[str]:
+    """Translations in the order of the texts, computed in padded batches of texts of similar length.
+
+    Args:
+        translator: The model.
+        texts: The texts.
+        beam_size: The beam width; 1 is greedy.
+        workers: The processes that share the batches.
+    """
+
+    def translate(places: list[int]) -> list[str]:
+        return translator.translate_all([texts[place] for place in places], beam_size=beam_size)
+
+    outputs = [""] * len(texts)
+    batches = list(_batches([len(translator.ids(text)) + 1 for text in texts], beam_size))
+    for places, translated in zip(batches, workers.each(translate, batches), strict=True):
+        for place, text in zip(places, translated, strict=True):
+            outputs[place] = text
+    return outputs
+
+
+def greedy(translator: Translator, texts: Sequence[str]) -> list[tuple[str, tuple[float, ...]]]:
+    """Each text's greedy translation with its tokens' log-probabilities (in nats), computed in batches.
+
+    Raises:
+        InputError: A text is empty or too long.
+    """
+    found: list[tuple[str, tuple[float, ...]]] = [("", ())] * len(texts)
+    rows = [(*translator.ids(text), translator.config.eos_id) for text in texts]
+    for places in _batches([len(row) for row in rows], 1):
+        batch = pad([rows[place] for place in places], translator.config.pad_id).to(translator.device)
+        limits = [translator.limit(len(rows[place])) for place in places]
+        done = finish(decode(TranslationRequest(translator.model, batch), limits, rules=translator.rules))
+        for place, hypothesis in zip(places, done, strict=True):
+            found[place] = translator.text(hypothesis.token_ids), hypothesis.log_probs
+    return found
+
+
+def _batches(lengths: Sequence[int], beam_size: int) -> Iterator[list[int]]:
+    """Places of texts of similar length, the longest first, so that each padded batch is of bounded size."""
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] * beam_size > BATCH_POSITIONS:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch

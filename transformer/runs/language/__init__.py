@@ -1,0 +1,1 @@
+"""Prompt in, continuation out: generating with a language model."""

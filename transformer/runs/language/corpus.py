@@ -1,0 +1,79 @@
+"""Log-probabilities of many texts, in padded batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from transformer.interventions import Intervention
+from transformer.interventions.acting import Change, Changes
+from transformer.model.watching.observer import UNWATCHED
+from transformer.runs.language.generator import TextGenerator
+from transformer.training.data import pad
+
+BATCH_POSITIONS = 4096
+
+
+@torch.inference_mode()
+def log_probs(
+    generator: TextGenerator, texts: Sequence[str], changes: Sequence[Intervention] = ()
+) -> NDArray[np.float64]:
+    """(texts,) natural logs of the probabilities of whole texts, ``</s>`` included.
+
+    Args:
+        generator: The model.
+        texts: Not empty; a text has at most ``max_positions`` tokens.
+        changes: Changes of heads that hold in every text.
+
+    Raises:
+        InputError: A text is empty or too long.
+    """
+    config, found = generator.config, np.zeros(len(texts))
+    rows = [generator.ids(text) for text in texts]
+    for group in _groups(rows):
+        read = pad([(config.bos_id, *rows[place]) for place in group], config.pad_id).to(generator.device)
+        wanted = pad([(*rows[place], config.eos_id) for place in group], -100).to(generator.device)
+        logits = _logits(generator, read, changes)
+        losses = F.cross_entropy(logits.transpose(1, 2), wanted, reduction="none", ignore_index=-100)
+        found[group] = -losses.sum(1).double().cpu().numpy()
+    return found
+
+
+@torch.inference_mode()
+def piece_log_probs(
+    generator: TextGenerator, ids: NDArray[np.int64], changes: Sequence[Intervention] = ()
+) -> NDArray[np.float64]:
+    """(sequences, n − 1) natural log of the probability of each id but the first, after those before it.
+
+    Args:
+        generator: The model.
+        ids: (sequences, n), each from the start token on.
+        changes: Changes of heads that hold in every sequence.
+    """
+    rows = torch.as_tensor(ids, device=generator.device)
+    found = _logits(generator, rows[:, :-1], changes).log_softmax(-1)
+    return found.gather(2, rows[:, 1:, None])[..., 0].double().cpu().numpy()
+
+
+def _logits(generator: TextGenerator, read: Tensor, changes: Sequence[Intervention]) -> Tensor:
+    """(batch, length) ids → (batch, length, vocab_size), with changes that need nothing computed first."""
+    model = generator.model
+    observer = Changes([Change(each) for each in changes], model.config) if changes else UNWATCHED
+    return model.logits(model.features(read, observer=observer)).float()
+
+
+def _groups(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Indices of rows of similar length, with at most ``BATCH_POSITIONS`` positions together."""
+    group: list[int] = []
+    for place in sorted(range(len(rows)), key=lambda place: len(rows[place])):
+        if group and (len(rows[place]) + 1) * (len(group) + 1) > BATCH_POSITIONS:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group

@@ -1,0 +1,271 @@
+"""From a prompt to a text: the class that opens a causal language model and continues texts with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer.decode.request import Continuation
+from transformer.decode.rules import FREE, SearchRules
+from transformer.decode.sampling import Sampling
+from transformer.decode.search import decode, most_probable
+from transformer.decode.steering import steered
+from transformer.decode.steps import Hypothesis, Step, alternatives, finish
+from transformer.hub.sources import open_model
+from transformer.interventions import Choose, Intervention, InterventionError, Prefix
+from transformer.interventions.checking import as_interventions
+from transformer.model.config import LanguageModelConfig
+from transformer.model.language_model import LanguageModel
+from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
+from transformer.runs.language.generating import Run, prepare
+from transformer.runs.language.generation import Generation
+from transformer.runs.search import Search, with_penalty
+from transformer.runs.steps import captured, decode_step, path
+from transformer.runs.translating import chosen
+from transformer.runs.translation import DecodeStep
+from transformer.runs.wording import InputError, Wording
+from transformer.storage.files import CheckpointError
+from transformer.text.brief import Brief
+from transformer.text.vocabulary import Vocabulary
+from transformer.trace.recorder import Capture
+
+LENGTH = 60
+"""Most tokens of a text if the caller gives no number."""
+
+
+class TextGenerator(Brief):
+    """A language model with its tokenizer. Safe to share between threads: nothing in it changes.
+
+    Attributes:
+        name: Name of the model.
+        config: Its sizes.
+        model: The network, in ``eval()`` mode.
+        tokenizer: Its vocabulary.
+        heads: Contents of ``heads.json``; None if the checkpoint has none.
+        card: The model card, Markdown.
+        rules: Its rules for the search.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        tokenizer: Vocabulary,
+        *,
+        name: str = "model",
+        heads: dict[str, Any] | None = None,
+        card: str = "",
+        rules: SearchRules = FREE,
+    ) -> None:
+        self.model = model.eval().requires_grad_(False)
+        self.config: LanguageModelConfig = model.config
+        self.tokenizer, self.name, self.heads, self.card, self.rules = tokenizer, name, heads, card, rules
+        self._wording = Wording(tokenizer, self.config)
+
+    def generate(
+        self,
+        prompt: str = "",
+        beam_size: int = 1,
+        max_length: int = LENGTH,
+        sample: Sampling | None = None,
+        capture: bool | Capture = True,
+        hooks: Iterable[Hook | HookFunction] = (),
+        interventions: Iterable[Intervention] = (),
+        length_penalty: float | None = None,
+        tree: bool = False,
+        length_offset: int | None = None,
+    ) -> Generation:
+        """Continues a text.
+
+        Args:
+            prompt: How the text begins; may be empty.
+            beam_size: 1 for greedy search, more for beam search (score Σ log p / length^α over the whole
+                text).
+            max_length: Most tokens of the whole text, ``</s>`` included.
+            sample: Draw tokens instead; only with ``beam_size=1``.
+            capture: True, False, or a ``Capture`` that says what to record.
+            hooks: Functions that change attention, see ``transformer.model.watching.hooks``.
+            interventions: What to change in the run, see ``transformer.interventions``; steps and rows count
+                from the start of the text, the prompt included.
+            length_penalty: α of beam search; None for the model's rules, which say 1.
+            tree: Whether ``Generation.tree`` keeps what the beam search looked at.
+            length_offset: k of that score, as in ``Translator.translate``.
+
+        Raises:
+            InputError: The prompt is too long.
+            InterventionError: A change does not fit the model or the prompt.
+            ValueError: An option is out of range.
+        """
+        options = beam_size, max_length, sample, capture, hooks, interventions
+        *_, generation = self.stream(prompt, *options, length_penalty, tree, length_offset)
+        assert isinstance(generation, Generation)
+        return generation
+
+    def stream(
+        self,
+        prompt: str = "",
+        beam_size: int = 1,
+        max_length: int = LENGTH,
+        sample: Sampling | None = None,
+        capture: bool | Capture = True,
+        hooks: Iterable[Hook | HookFunction] = (),
+        interventions: Iterable[Intervention] = (),
+        length_penalty: float | None = None,
+        tree: bool = False,
+        length_offset: int | None = None,
+    ) -> Iterator[DecodeStep | Generation]:
+        """As ``generate``, but yields each step (in a beam: of the best hypothesis so far), and finally the
+        text. The first steps are those of the prompt."""
+        changes = as_interventions(interventions)
+        given = self.ids(prompt)
+        self._check_length(max_length, len(given))
+        own = with_penalty(self.rules, length_penalty, length_offset)
+        rules = self._rules(changes, given, own)
+        search = Search(beam_size, sample, rules, tree)
+        request = prepare(
+            self.model, self._wording, self.name, changes, as_hooks(hooks), max_length, given=None
+        )
+        run = Run(request, captured(capture), self._wording.read(prompt), len(given))
+        steps: list[Step] = []
+        decoding = search.decoding(run.start(record_steps=not search.has_beam), max_length)
+        while True:
+            try:
+                steps.append(next(decoding))
+            except StopIteration as stop:
+                hypothesis: Hypothesis = stop.value[0]
+                break
+            if steps[-1].log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
+                step = steps[-1]
+                yield decode_step(self._wording, step, step.token_ids[0], step.log_probs[0], step.parents[0])
+        if search.has_beam and run.recorder is not None:
+            run.reread(hypothesis)
+        done = run.generation(hypothesis, path(self._wording, steps, hypothesis), search.method)
+        yield replace(done, tree=search.tree(run.again, max_length, self._wording)) if tree else done
+
+    def force(
+        self,
+        text: str | Sequence[int] | Sequence[str],
+        capture: bool | Capture = True,
+        hooks: Iterable[Hook | HookFunction] = (),
+        interventions: Iterable[Intervention] = (),
+    ) -> Generation:
+        """Runs a given text through the model in one pass: how probable is each of its tokens?
+
+        Args:
+            text: A text; or all of its tokens as ids or pieces, ``</s>`` included if it is to be read.
+            capture: As in ``generate``.
+            hooks: As in ``generate``.
+            interventions: As in ``generate``.
+
+        Raises:
+            InputError: The text is empty or too long.
+            InterventionError: A change does not fit the model or the text.
+        """
+        ids = self._whole(text)
+        request = prepare(
+            self.model,
+            self._wording,
+            self.name,
+            as_interventions(interventions),
+            as_hooks(hooks),
+            len(ids),
+            len(ids),
+        )
+        run = Run(request, captured(capture), self._wording.text(ids), len(ids))
+        distribution = request.distributions(ids, run.observer)
+        log_probs = chosen(distribution, ids)
+        hypothesis = Hypothesis(ids, log_probs, (0,) * len(ids), sum(log_probs))
+        best = alternatives(distribution)
+        steps = [
+            Step((token,), (log_prob,), (0,), (log_prob,), (found,), (values,), (False,))
+            for token, log_prob, found, values in zip(ids, log_probs, *best, strict=True)
+        ]
+        return run.generation(hypothesis, path(self._wording, steps, hypothesis), "forced")
+
+    def generate_all(
+        self, prompts: Sequence[str], max_length: int = LENGTH, sample: Sampling | None = None
+    ) -> list[str]:
+        """Continues many prompts without capture, in batches of prompts of equal length.
+
+        Raises:
+            InputError: A prompt is too long.
+            ValueError: ``max_length`` is out of range.
+        """
+        rows = [(self.config.bos_id, *self.ids(prompt)) for prompt in prompts]
+        texts = [""] * len(rows)
+        for length in sorted(set(map(len, rows))):
+            self._check_length(max_length, length - 1)
+            same = [place for place, row in enumerate(rows) if len(row) == length]
+            ids = torch.tensor([rows[place] for place in same], device=self.device)
+            choose = most_probable if sample is None else sample.chooser()
+            request = Continuation(self.model, ids)
+            found = finish(decode(request, max_length - length + 1, choose, self.rules))
+            for place, hypothesis in zip(same, found, strict=True):
+                texts[place] = self._wording.text((*rows[place][1:], *hypothesis.token_ids))
+        return texts
+
+    @property
+    def device(self) -> torch.device:
+        """The device on which the model computes."""
+        return self.model.embedding.weight.device
+
+    def ids(self, prompt: str) -> tuple[int, ...]:
+        """Ids of a prompt, without special tokens; none for an empty one.
+
+        Raises:
+            InputError: The prompt is too long.
+        """
+        return self._wording.target_ids(prompt) if self._wording.read(prompt) else ()
+
+    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of ids, ``▁`` kept."""
+        return self._wording.pieces(ids)
+
+    def text(self, ids: Iterable[int]) -> str:
+        """The plain text of ids, without special tokens."""
+        return self._wording.text(ids)
+
+    def _whole(self, text: str | Sequence[int] | Sequence[str]) -> tuple[int, ...]:
+        """Ids of a whole text; a text as one string ends with ``</s>``."""
+        if isinstance(text, str):
+            return (*self._wording.target_ids(text), self.config.eos_id)
+        if not text:
+            raise InputError("The text is empty; give it at least one token.")
+        return tuple(self._wording.token_id(token) for token in text)
+
+    def _rules(self, changes: Sequence[Intervention], given: Sequence[int], own: SearchRules) -> SearchRules:
+        """The rules of the search, which writes the prompt first."""
+        for each in changes:
+            if isinstance(each, Prefix) or (isinstance(each, Choose) and each.step < len(given)):
+                raise InterventionError(f"The prompt decides its own tokens, so this cannot be done: {each}.")
+        prompt = [Prefix(tuple(given))] if given else []
+        return steered(own, [*prompt, *changes], self._wording.token_id, self.config.eos_id)
+
+    def _check_length(self, max_length: int, given: int) -> None:
+        longest = self.config.max_positions
+        if not given < max_length <= longest:
+            raise ValueError(f"max_length is {max_length}; it must be from {given + 1:,} to {longest:,}.")
+
+
+def load_language_model(
+    path: str | Path, device: str | torch.device = "cpu", revision: str | None = None
+) -> TextGenerator:
+    """Opens a language model: one that ``train-lm`` wrote, a bundled one, or one on the Hub.
+
+    Args:
+        path: A directory, or ``owner/model`` on the Hub, whose newest state is downloaded.
+        device: The device to compute on.
+        revision: Branch, tag or commit on the Hub; the name shows the commit.
+
+    Raises:
+        CheckpointError: The model is missing or damaged, or it translates.
+    """
+    name, checkpoint = open_model(path, revision)
+    if not isinstance(checkpoint.model, LanguageModel):
+        raise CheckpointError(f"{path} holds a model that translates; open it with load_translator.")
+    model = checkpoint.model.to(device)
+    return TextGenerator(model, checkpoint.tokenizer, name=name, heads=checkpoint.heads, card=checkpoint.card)

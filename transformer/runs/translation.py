@@ -1,0 +1,198 @@
+"""A translation: text, tokens, steps, and access to every head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from transformer.interventions import Intervention
+from transformer.model.config import ModelConfig
+from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.text.brief import Brief
+from transformer.trace.view import (
+    Array,
+    BoolArray,
+    HeadLabels,
+    HeadMap,
+    HeadView,
+    Window,
+    read_only,
+    site_labels,
+)
+
+if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
+    from torch import Tensor
+
+    from transformer.decode.tree import SearchTree
+    from transformer.trace.records import AttentionTrace, ResidualTrace
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A token that could have come next.
+
+    Attributes:
+        token: The piece.
+        token_id: Its id.
+        log_prob: Its log-probability under the model, in nats.
+    """
+
+    token: str
+    token_id: int
+    log_prob: float
+
+
+@dataclass(frozen=True, repr=False)
+class DecodeStep(Brief):
+    """One step of the output.
+
+    Attributes:
+        token: The piece that was chosen.
+        token_id: Its id.
+        log_prob: Its log-probability under the model, in nats, no matter how the token was chosen.
+        alternatives: The most probable tokens at this step, best first.
+        parent: Index, from 0, of the hypothesis in the beam that this step extends; 0 without a beam.
+        forced: Whether the model's search rules, or an intervention, forbade its most probable token;
+            ``log_prob`` and ``alternatives`` are still the model's own.
+    """
+
+    token: str
+    token_id: int
+    log_prob: float
+    alternatives: tuple[Alternative, ...]
+    parent: int
+    forced: bool = False
+
+
+class NotCapturedError(ValueError):
+    """The caller asks for something that was not recorded with the translation."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Translation(Brief):
+    """A sentence, its translation, and everything that the model computed for it. Immutable.
+
+    Attributes:
+        source_text: The text as the model read it.
+        text: The translation.
+        source_tokens: Pieces of the source, ending in ``</s>``.
+        decoder_input_tokens: What the decoder read: the start token and the output, shifted right.
+        target_tokens: What the decoder wrote, ending in ``</s>`` unless the length limit cut it.
+        log_probs: One per target token, in nats.
+        steps: One per target token.
+        method: "greedy", "beam-4", "sample-7", "forced".
+        model: Name of the model.
+        config: The model's config.
+        notes: Sentences for the reader, such as that the text is longer than training texts.
+        attention: The trace; None with ``capture=False``.
+        model_sha256: Digest of the model's weights, if the run was opened from a file that gives it.
+        interventions: What was changed in the model while it ran.
+        distributions: Runs source and output through the model once more, with the same changes, and returns
+            (target, pieces) log-probabilities; None if the run was opened from a file.
+        tree: What a beam search looked at; None unless it was made with ``tree=True``.
+    """
+
+    source_text: str
+    text: str
+    source_tokens: tuple[str, ...]
+    decoder_input_tokens: tuple[str, ...]
+    target_tokens: tuple[str, ...]
+    log_probs: tuple[float, ...]
+    steps: tuple[DecodeStep, ...]
+    method: str
+    model: str
+    config: ModelConfig
+    notes: tuple[str, ...] = ()
+    attention: AttentionTrace | None = None
+    model_sha256: str | None = None
+    interventions: tuple[Intervention, ...] = ()
+    distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
+    tree: SearchTree | None = field(default=None, repr=False)
+
+    @property
+    def target_ids(self) -> tuple[int, ...]:
+        """Ids of the target tokens."""
+        return tuple(step.token_id for step in self.steps)
+
+    def head(
+        self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
+    ) -> HeadView:
+        """One head, or a window of it, with labels and audit.
+
+        Raises:
+            IndexError: There is no such layer or head (both count from 0), or the window leaves the map.
+            NotCapturedError: Nothing was recorded.
+        """
+        from transformer.trace.heads import head_view
+
+        kind = AttentionKind(kind)
+        provenance = self.model, self.config.placement
+        return head_view(self._trace(), (kind, layer, head), self.labels(kind), provenance, window)
+
+    def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
+        """One head as a map, without its vectors; arguments and errors as in ``head``."""
+        return self.head(kind, layer, head, window)
+
+    def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
+        """(queries, keys) weights of a whole head; errors as in ``head``."""
+        return self._trace().weights(kind, layer, head)
+
+    def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
+        """(queries, keys) of a whole head, True = may attend; errors as in ``head``."""
+        return self._trace().mask(kind, layer, head)
+
+    def tokens(self, side: Side) -> tuple[str, ...]:
+        """What a side read: the encoder the source, the decoder the start token and the output."""
+        return {"encoder": self.source_tokens, "decoder": self.decoder_input_tokens}[side]
+
+    def labels(self, kind: AttentionKind | str) -> HeadLabels:
+        """The tokens along the maps of one kind."""
+        site = self.config.sites[AttentionKind(kind)]
+        return site_labels(site, self.source_tokens, self.decoder_input_tokens, self.target_tokens)
+
+    def positions(self, side: Side) -> Array | None:
+        """(length, d_model) encoding added to the embeddings of one side; None if none is added."""
+        encoding = self._trace().embeddings[side].positions
+        return None if encoding is None else read_only(encoding)
+
+    def embeddings(self, side: Side) -> Array:
+        """(length, d_model) token embeddings × √d_model of one side."""
+        return read_only(self._trace().embeddings[side].tokens)
+
+    def residual(self, side: Side, layer: int, sublayer: str) -> ResidualTrace:
+        """A sub-layer and the residual stream around it.
+
+        Args:
+            side: "encoder" or "decoder".
+            layer: Layer, from 0.
+            sublayer: "self_attention", "cross_attention" or "feed_forward".
+
+        Raises:
+            NotCapturedError: The translation was not made with ``capture=Capture(residual=True)``.
+            IndexError: There is no such sub-layer.
+        """
+        return self.stream(Sublayer(side, layer, sublayer))  # type: ignore[arg-type]
+
+    def stream(self, sublayer: Sublayer) -> ResidualTrace:
+        """A sub-layer and the residual stream around it; raises as ``residual``."""
+        residuals = self._trace().residuals
+        if not residuals:
+            raise NotCapturedError(
+                "Sub-layers were not recorded; translate with capture=Capture(residual=True)."
+            )
+        if sublayer not in residuals:
+            where = f"{sublayer.name} in a layer {sublayer.layer}"
+            raise IndexError(f"The {sublayer.side} has no {where}; layers count from 0.")
+        return residuals[sublayer]
+
+    @property
+    def padding_mask(self) -> BoolArray:
+        """(source,) bool, True for tokens; one sentence alone has no padding."""
+        mask: BoolArray = self.mask(AttentionKind.CROSS, 0, 0)[0]
+        return mask
+
+    def _trace(self) -> AttentionTrace:
+        if self.attention is None:
+            raise NotCapturedError("Attention was not recorded; translate with capture=True.")
+        return self.attention

@@ -1,0 +1,323 @@
+"""From text to translation: the class that the app, the command line and most users call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer.decode.replay import replay, reread
+from transformer.decode.request import TranslationRequest
+from transformer.decode.rules import FREE, SearchRules
+from transformer.decode.sampling import Sampling
+from transformer.decode.steering import steered
+from transformer.decode.steps import Hypothesis, Step, alternatives, finish
+from transformer.hub.sources import open_model
+from transformer.interventions import Choose, Forbid, Intervention, InterventionError, Prefix
+from transformer.interventions.checking import as_interventions
+from transformer.interventions.means import HeadMeans
+from transformer.model.config import ModelConfig
+from transformer.model.network import EncoderDecoder
+from transformer.model.transformer import convert
+from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
+from transformer.runs.prepared import Equipment
+from transformer.runs.search import Search, with_penalty
+from transformer.runs.steps import captured, decode_step, path
+from transformer.runs.translating import Run, chosen
+from transformer.runs.translation import DecodeStep, Translation
+from transformer.runs.wording import InputError, Wording
+from transformer.text.brief import Brief
+from transformer.text.vocabulary import Vocabulary
+from transformer.trace.equations import audited_tokens
+from transformer.trace.recorder import Capture
+from transformer.training.data import pad
+
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class Translator(Brief):
+    """A model with its tokenizer. Safe to share between threads: nothing in it changes.
+
+    Attributes:
+        name: Name of the model.
+        config: Its sizes.
+        model: The network, in ``eval()`` mode.
+        tokenizer: Its vocabulary.
+        heads: Contents of ``heads.json``; None if the checkpoint has none.
+        card: The model card, Markdown.
+        rules: The model's own rules for the search.
+        notes: Sentences for the reader of every translation.
+        means: Mean outputs of the heads, for ``ablate(…, by="mean")``; None if the model has none.
+        equipment: What every request is given of these.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        tokenizer: Vocabulary,
+        *,
+        name: str = "model",
+        heads: dict[str, Any] | None = None,
+        card: str = "",
+        rules: SearchRules = FREE,
+        notes: tuple[str, ...] = (),
+        means: HeadMeans | None = None,
+    ) -> None:
+        self.model = model.eval().requires_grad_(False)
+        self.config: ModelConfig = model.config
+        self.tokenizer, self.name, self.heads, self.card = tokenizer, name, heads, card
+        self.rules, self.notes, self.means = rules, notes, means
+        self._wording = Wording(tokenizer, self.config)
+        self.equipment = Equipment(self.model, self._wording, name, notes, means)
+
+    def translate(
+        self,
+        text: str,
+        beam_size: int | None = None,
+        max_length: int | None = None,
+        sample: Sampling | None = None,
+        capture: bool | Capture = True,
+        hooks: Iterable[Hook | HookFunction] = (),
+        interventions: Iterable[Intervention] = (),
+        length_penalty: float | None = None,
+        tree: bool = False,
+        length_offset: int | None = None,
+    ) -> Translation:
+        """Translates one text.
+
+        Args:
+            text: Up to 1,024 tokens, or the model's number of positions.
+            beam_size: 1 for greedy search, more for beam search (score Σ log p / length^α); None for the
+                model's rules, which say 1 for the models of this package.
+            max_length: Most target tokens, ``</s>`` included; None for the limit in the model's rules, or if
+                they set none, 1.5 × source tokens + 10.
+            sample: Draw tokens instead; only with ``beam_size=1``.
+            capture: True, False, or a ``Capture`` that says what to record.
+            hooks: Functions that change attention, see ``transformer.model.watching.hooks``.
+            interventions: What to change in the run, see ``transformer.interventions``.
+            length_penalty: α of beam search; None for the model's rules, which say 1 for the models of this
+                package.
+            tree: Whether ``Translation.tree`` keeps what the beam search looked at.
+            length_offset: k of the score Σ log p / ((k + length) / (k + 1))^α: 5 for the formula of Wu et
+                al. (2016); None for the model's rules, which say 0.
+
+        Raises:
+            InputError: The text is empty or too long.
+            InterventionError: A change does not fit the model or the text.
+            ValueError: An option is out of range.
+        """
+        options = beam_size, max_length, sample, capture, hooks, interventions
+        *_, translation = self.stream(text, *options, length_penalty, tree, length_offset)
+        assert isinstance(translation, Translation)
+        return translation
+
+    def stream(
+        self,
+        text: str,
+        beam_size: int | None = None,
+        max_length: int | None = None,
+        sample: Sampling | None = None,
+        capture: bool | Capture = True,
+        hooks: Iterable[Hook | HookFunction] = (),
+        interventions: Iterable[Intervention] = (),
+        length_penalty: float | None = None,
+        tree: bool = False,
+        length_offset: int | None = None,
+    ) -> Iterator[DecodeStep | Translation]:
+        """As ``translate``, but yields each step (in a beam: of the best hypothesis so far), and finally the
+        translation."""
+        changes = as_interventions(interventions)
+        own = with_penalty(self.rules, length_penalty, length_offset)
+        rules = steered(own, changes, self._wording.token_id, self.config.eos_id)
+        search = Search(self._beam_size(beam_size, sample), sample, rules, tree)
+        run = Run(
+            self.equipment,
+            text,
+            captured(capture),
+            as_hooks(hooks),
+            changes,
+            lambda source: self.limit(source, max_length),
+        )
+        request = run.request(record_steps=not search.has_beam)
+        steps: list[Step] = []
+        decoding = search.decoding(request, run.target)
+        while True:
+            try:
+                steps.append(next(decoding))
+            except StopIteration as stop:
+                hypothesis: Hypothesis = stop.value[0]
+                break
+            if steps[-1].log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
+                step = steps[-1]
+                yield decode_step(self._wording, step, step.token_ids[0], step.log_probs[0], step.parents[0])
+        if search.has_beam and run.recorder is not None:
+            reread(self.model, request.memory, hypothesis.token_ids, observer=run.recorder)
+        done = run.translation(hypothesis, path(self._wording, steps, hypothesis), search.method)
+        yield replace(done, tree=search.tree(run.unwatched, run.target, self._wording)) if tree else done
+
+    def force(
+        self,
+        text: str,
+        target: str | Sequence[int] | Sequence[str],
+        capture: bool | Capture = True,
+        hooks: Iterable[Hook | HookFunction] = (),
+        interventions: Iterable[Intervention] = (),
+    ) -> Translation:
+        """Runs a given translation through the model, without decoding.
+
+        Args:
+            text: The source.
+            target: The translation: a text; or all of its tokens as ids or pieces, ``</s>`` included.
+            capture: As in ``translate``.
+            hooks: As in ``translate``.
+            interventions: As in ``translate``. What chooses or forbids tokens must agree with the target.
+
+        Raises:
+            InputError: A text is empty or too long.
+            InterventionError: A change does not fit the model, the text or the target.
+        """
+        target_ids = self._target(target)
+        changes = as_interventions(interventions)
+        self._check_written(changes, target_ids)
+        options = captured(capture), as_hooks(hooks), changes
+        run = Run(self.equipment, text, *options, lambda _: len(target_ids), len(target_ids))
+        request = run.request(record_steps=True)
+        distribution = replay(self.model, request.memory, target_ids, observer=request.step_observer)
+        log_probs = chosen(distribution, target_ids)
+        hypothesis = Hypothesis(target_ids, log_probs, (0,) * len(target_ids), sum(log_probs))
+        ids, values = alternatives(distribution)
+        steps = [
+            Step((token,), (log_prob,), (0,), (log_prob,), (best,), (best_values,), (False,))
+            for token, log_prob, best, best_values in zip(target_ids, log_probs, ids, values, strict=True)
+        ]
+        return run.translation(hypothesis, path(self._wording, steps, hypothesis), "forced")
+
+    def with_means(self, means: HeadMeans) -> Translator:
+        """The same translator with mean outputs of its heads, such as ``what_if.averages`` measures."""
+        return Translator(
+            self.model,
+            self.tokenizer,
+            name=self.name,
+            heads=self.heads,
+            card=self.card,
+            rules=self.rules,
+            notes=self.notes,
+            means=means,
+        )
+
+    def translate_all(
+        self, texts: Sequence[str], beam_size: int | None = None, max_length: int | None = None
+    ) -> list[str]:
+        """Translates a padded batch without capture, for evaluation.
+
+        Raises:
+            InputError: A text is empty or too long.
+        """
+        if not texts:
+            return []
+        rows = [(*self.ids(text), self.config.eos_id) for text in texts]
+        request = TranslationRequest(self.model, pad(rows, self.config.pad_id).to(self.device))
+        limits = [self.limit(len(row), max_length) for row in rows]
+        search = Search(self._beam_size(beam_size), None, self.rules, tree=False)
+        hypotheses = finish(search.decoding(request, limits))
+        return [self.text(hypothesis.token_ids) for hypothesis in hypotheses]
+
+    @property
+    def device(self) -> torch.device:
+        """The device on which the model computes."""
+        return self.model.embedding.weight.device
+
+    def ids(self, text: str) -> tuple[int, ...]:
+        """Ids of a source text, without special tokens.
+
+        Raises:
+            InputError: The text is empty, has too many tokens, or does not name a target language although
+                the model needs one.
+        """
+        return self._wording.ids(text)
+
+    def target_ids(self, text: str) -> tuple[int, ...]:
+        """Ids of a translation, without special tokens.
+
+        Raises:
+            InputError: The translation is empty or has too many tokens.
+        """
+        return self._wording.target_ids(text)
+
+    def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of source ids, ``▁`` kept."""
+        return self._wording.source_pieces(ids)
+
+    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of target ids, ``▁`` kept."""
+        return self._wording.pieces(ids)
+
+    def text(self, ids: Iterable[int]) -> str:
+        """The plain text of ids, without special tokens."""
+        return self._wording.text(ids)
+
+    def limit(self, source_length: int, max_length: int | None = None) -> int:
+        """Most target tokens for a source: as requested, as the rules say, or 1.5 × source tokens + 10.
+
+        Raises:
+            ValueError: ``max_length`` is out of range.
+        """
+        longest = self.config.max_positions
+        if max_length is None:
+            return min(self.rules.max_length or int(1.5 * source_length) + 10, longest)
+        if not 1 <= max_length <= longest:
+            raise ValueError(f"max_length is {max_length}; it must be from 1 to {longest:,}.")
+        return max_length
+
+    def _target(self, target: str | Sequence[int] | Sequence[str]) -> tuple[int, ...]:
+        """Ids of a whole target, ``</s>`` included."""
+        if isinstance(target, str):
+            return (*self.target_ids(target), self.config.eos_id)
+        if not target:
+            raise InputError("The translation is empty; give it at least one token.")
+        return tuple(self._wording.token_id(token) for token in target)
+
+    def _check_written(self, changes: Sequence[Intervention], target_ids: Sequence[int]) -> None:
+        written = list(zip(self.pieces(target_ids), target_ids, strict=True))
+        for each in changes:
+            if isinstance(each, Choose | Forbid | Prefix) and not audited_tokens([each], (), written):
+                raise InterventionError(f"The given translation contradicts a change: {each}.")
+
+    def _beam_size(self, beam_size: int | None, sample: Sampling | None = None) -> int:
+        if beam_size is not None:
+            return beam_size
+        return self.rules.beam_size if sample is None else 1
+
+
+def load_translator(
+    path: str | Path, device: str | torch.device = "cpu", dtype: str = "float32", revision: str | None = None
+) -> Translator:
+    """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one on the Hub.
+
+    Args:
+        path: A directory, or ``owner/model`` on the Hub, whose newest state is downloaded.
+        device: The device to compute on.
+        dtype: "float32", or "bfloat16", which the translator's name then shows.
+        revision: Branch, tag or commit on the Hub; the translator's name shows the commit.
+
+    Raises:
+        CheckpointError: The model is missing, damaged, or of a kind that this package cannot open.
+        ValueError: ``dtype`` is neither of the two.
+    """
+    if dtype not in TYPES:
+        raise ValueError(f"dtype is {dtype!r:.80}; it must be one of {', '.join(TYPES)}.")
+    title, checkpoint = open_model(path, revision)
+    return Translator(
+        convert(checkpoint.translating, device, TYPES[dtype]),
+        checkpoint.tokenizer,
+        name=title + ("" if dtype == "float32" else f", {dtype}"),
+        heads=checkpoint.heads,
+        card=checkpoint.card,
+        rules=checkpoint.rules,
+        notes=checkpoint.notes,
+        means=checkpoint.means,
+    )

@@ -1,1 +1,0 @@
-"""Measurements over many sentences or models: statistics, roles, relations, twins."""

@@ -1,1 +1,0 @@
-"""The birth of a head: the snapshots of a run, over many sentences and over one."""

@@ -1,1 +1,0 @@
-"""What layers cost: Table 1 of the paper, and times and memory measured on this machine."""

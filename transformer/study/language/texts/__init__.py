@@ -1,1 +1,0 @@
-"""Making plain texts to learn from: parts held out, near duplicates left out, sentences joined."""

@@ -1,1 +1,0 @@
-"""What goes on inside a model while it learns: gradients by depth, Adam's averages, dropout."""

@@ -1,1 +1,0 @@
-"""Recurrent twins beside a Transformer: how well each aligns, and how fast each trains and writes."""

@@ -1,1 +1,0 @@
-"""From text to ``Translation``: one text, many texts, or a finished translation run again."""
