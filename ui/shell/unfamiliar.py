@@ -33,24 +33,26 @@ def tell(opened: Opened) -> None:
     if found is None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="unfamiliar"):
-        st.caption(f":material/info: {plain(sentence(found))}", width="stretch")
+        st.caption(f":material/info: {plain(sentence(found))}", width="stretch", help=plain(meaning(found)))
         if found.measure.instead is not None:
             _offer(found.measure.instead, found.measure.instead_bytes)
 
 
 def sentence(found: Doubtful) -> str:
-    """Why the translation is doubted, with its numbers, and how often such a line was right."""
+    """Why the translation is doubted, with its numbers."""
+    return f"This translation may be wrong: {_reason(found)}."
+
+
+def meaning(found: Doubtful) -> str:
+    """How often such a line was right, and what it is not about."""
     judged, often = found.measure.found.get(JUDGED), ""
     if judged is not None:
         wrong, good = judged.flagged - judged.caught, judged.texts - judged.bad
         often = (
-            f" Such a line stood at {judged.caught} of {judged.bad} bad and {wrong} of {good} good "
-            "translations that were judged by hand."
+            f"Such a line stood at {judged.caught} of {judged.bad} bad and {wrong} of {good} good "
+            "translations that were judged by hand. "
         )
-    return (
-        f"This translation may be wrong: {_reason(found)}.{often} ✓\u00a0verified is about the "
-        "pictures, not the translation."
-    )
+    return f"{often}✓\u00a0verified is about the pictures, not the translation."
 
 
 def _reason(found: Doubtful) -> str:
@@ -61,9 +63,12 @@ def _reason(found: Doubtful) -> str:
     if found.reason == "tokens_per_word":
         low, high = usual["tokens_per_word"]
         return f"{traits.tokens_per_word:.1f} tokens per word (usual: {low:.1f} to {high:.1f})"
+    mean = 100 * math.exp(traits.log_prob)
     if found.reason == "log_prob":
         low, high = (100 * math.exp(end) for end in usual["log_prob"])
-        mean = 100 * math.exp(traits.log_prob)
+        if low <= mean <= high:
+            likely = f"a mean probability of {mean:.0f}{labels.PER_CENT}"
+            return f"{traits.tokens:,} tokens with {likely} are a doubtful pair"
         usually = f"usual: {low:.0f} to {high:.0f}{labels.PER_CENT}"
         return f"translated tokens have a mean probability of {mean:.0f}{labels.PER_CENT} ({usually})"
     return f"{traits.unknown:,} of {traits.tokens:,} tokens are bytes of characters that have no token"
