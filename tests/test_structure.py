@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import importlib
 import re
 import subprocess
 import sys
@@ -140,6 +141,23 @@ def test_no_page_s_view_imports_another_s():
         if name.startswith("ui.views.") and own in folders:
             wrong = {other for other in own_modules(name) if other.startswith("ui.views.")}
             assert not {other for other in wrong if not f"{other}.".startswith(f"ui.views.{own}.")}, name
+
+
+def said_twice(source: str) -> Iterator[str]:
+    """Fields of classes that a docstring lists, though a comment beside the field would say it."""
+    for node in (node for node in ast.walk(parse(source)) if isinstance(node, ast.ClassDef)):
+        listed = (ast.get_docstring(node) or "").partition("Attributes:")[2]
+        fields = [part.target.id for part in node.body if declared(part)]
+        yield from (f"{node.name}.{name}" for name in fields if f"\n    {name}: " in listed)
+
+
+def test_a_field_is_said_beside_it_but_for_what_a_package_exports():
+    public = {
+        name for package in ("transformer", "figures") for name in importlib.import_module(package).__all__
+    }
+    found = {name for source in SOURCES.values() for name in said_twice(source)}
+    assert not {name for name in found if name.partition(".")[0] not in public}
+    assert found
 
 
 def rooms() -> list[Path]:

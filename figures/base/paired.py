@@ -16,21 +16,13 @@ _ROOM = 0.3
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two bars of every row.
+    """One of the two bars of every row."""
 
-    Attributes:
-        name: its name in the legend.
-        values: one per row.
-        texts: the numbers beside the bars, escaped.
-        notes: the hover texts, escaped.
-        color: the colour of the bars.
-    """
-
-    name: str
-    values: Sequence[float]
-    texts: Sequence[str]
-    notes: Sequence[str]
-    color: str
+    name: str  # its name in the legend
+    values: Sequence[float]  # one per row
+    texts: Sequence[str]  # the numbers beside the bars, escaped
+    notes: Sequence[str]  # the hover texts, escaped
+    color: str  # the colour of the bars
 
 
 def paired_bars(

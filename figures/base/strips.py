@@ -23,19 +23,12 @@ _STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "",
 
 @dataclass(frozen=True)
 class Strip:
-    """One vector.
+    """One vector."""
 
-    Attributes:
-        name: written to the left of the strip.
-        values: numbers (n,).
-        note: written to the right of the strip, such as the vector's length.
-        bold: whether the name is emphasised.
-    """
-
-    name: str
-    values: np.ndarray
-    note: str = ""
-    bold: bool = False
+    name: str  # written to the left of the strip
+    values: np.ndarray  # numbers (n,)
+    note: str = ""  # written to the right of the strip, such as the vector's length
+    bold: bool = False  # whether the name is emphasised
 
 
 def largest(values: np.ndarray) -> float:

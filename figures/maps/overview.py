@@ -40,15 +40,10 @@ class Tile:
 
 @dataclass(frozen=True)
 class Measure:
-    """A statistic, drawn as a strip under each tile; its colours run from the smallest value to the largest.
+    """A statistic, drawn as a strip under each tile, coloured from its smallest value to its largest."""
 
-    Attributes:
-        values: by layer and head; NaN if a head has none.
-        texts: each value as text.
-    """
-
-    values: Sequence[Sequence[float]]
-    texts: Sequence[Sequence[str]]
+    values: Sequence[Sequence[float]]  # by layer and head; NaN if a head has none
+    texts: Sequence[Sequence[str]]  # each value as text
 
     @property
     def span(self) -> tuple[float, float]:

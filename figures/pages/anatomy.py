@@ -26,23 +26,14 @@ _FULL = 0.45
 
 @dataclass(frozen=True)
 class Box:
-    """A part of the diagram.
+    """A part of the diagram."""
 
-    Attributes:
-        part: name of the box, reported by a click.
-        label: text in the box.
-        kind: the attention kind whose hue the box has; None for other parts.
-        repeated: whether the box belongs to the layer that is stacked N times.
-        adds: how many boxes back the residual connection that ends here starts; 0 if none ends here.
-        shape: small, under the label; empty for none.
-    """
-
-    part: str
-    label: str
-    kind: str | None = None
-    repeated: bool = False
-    adds: int = 0
-    shape: str = ""
+    part: str  # name of the box, reported by a click
+    label: str  # text in the box
+    kind: str | None = None  # the attention kind whose hue the box has; None for other parts
+    repeated: bool = False  # whether the box belongs to the layer that is stacked N times
+    adds: int = 0  # how many boxes back the residual connection that ends here starts; 0 if none ends here
+    shape: str = ""  # small, under the label; empty for none
 
 
 def diagram_spec(

@@ -21,18 +21,13 @@ _ROOM = 30
 
 @dataclass(frozen=True)
 class Pairs:
-    """What ablating the heads of a kind costs.
+    """What ablating the heads of a kind costs."""
 
-    Attributes:
-        heads: Layer and head, from 0, in the order of both axes.
-        values: (heads, heads) what a pair costs beyond the sum of each alone; on the diagonal what a head
-            costs alone. Negative is a cost.
-        notes: (heads, heads) hover texts of the lower triangle.
-    """
-
-    heads: Sequence[tuple[int, int]]
+    heads: Sequence[tuple[int, int]]  # layer and head, from 0, in the order of both axes
+    # (heads, heads) what a pair costs beyond the sum of each alone; on the diagonal what a head costs alone.
+    # Negative is a cost.
     values: np.ndarray
-    notes: Sequence[Sequence[str]]
+    notes: Sequence[Sequence[str]]  # (heads, heads) hover texts of the lower triangle
 
 
 def pairs_map(pairs: Pairs) -> go.Figure:

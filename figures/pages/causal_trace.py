@@ -24,23 +24,14 @@ _FULL = 1.1
 
 @dataclass(frozen=True)
 class TracePanel:
-    """One group of places, such as the stream of the encoder.
+    """One group of places, such as the stream of the encoder."""
 
-    Attributes:
-        name: Comes back with a click, so that the page knows the group.
-        rows: Names of the places, from top to bottom.
-        tokens: The tokens at whose positions a place was patched, from left to right.
-        shares: (rows, tokens) what comes back: 0 for nothing, 1 for everything.
-        notes: (rows, tokens) hover texts.
-        parted: The first row of each block of rows, from 0; a line is drawn over it.
-    """
-
-    name: str
-    rows: Sequence[str]
-    tokens: Sequence[str]
-    shares: np.ndarray
-    notes: Sequence[Sequence[str]]
-    parted: Sequence[int] = ()
+    name: str  # comes back with a click, so that the page knows the group
+    rows: Sequence[str]  # names of the places, from top to bottom
+    tokens: Sequence[str]  # the tokens at whose positions a place was patched, from left to right
+    shares: np.ndarray  # (rows, tokens) what comes back: 0 for nothing, 1 for everything
+    notes: Sequence[Sequence[str]]  # (rows, tokens) hover texts
+    parted: Sequence[int] = ()  # the first row of each block of rows, from 0; a line is drawn over it
 
 
 def trace_end(panels: Sequence[TracePanel]) -> float:

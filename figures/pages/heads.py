@@ -23,19 +23,12 @@ _LEGEND = 34
 
 @dataclass(frozen=True)
 class Cell:
-    """The content of a head's cell.
+    """The content of a head's cell."""
 
-    Attributes:
-        value: the statistic; None if the head has none.
-        text: the value as people read it.
-        role: the head's role in a few letters.
-        note: the hover text.
-    """
-
-    value: float | None
-    text: str
-    role: str
-    note: str
+    value: float | None  # the statistic; None if the head has none
+    text: str  # the value as people read it
+    role: str  # the head's role in a few letters
+    note: str  # the hover text
 
 
 def head_grid(
@@ -120,19 +113,12 @@ def _text(cell: Cell, place: tuple[int, int], n_heads: int, ink: str | None) -> 
 
 @dataclass(frozen=True)
 class Follower:
-    """How well one head follows a relation, compared with a rule.
+    """How well one head follows a relation, compared with a rule."""
 
-    Attributes:
-        name: the relation.
-        share: how often the head is right.
-        rule: how often the rule is right.
-        note: the hover text.
-    """
-
-    name: str
-    share: float
-    rule: float
-    note: str
+    name: str  # the relation
+    share: float  # how often the head is right
+    rule: float  # how often the rule is right
+    note: str  # the hover text
 
 
 def relation_dots(found: Sequence[Follower], kind: str) -> go.Figure:

@@ -22,21 +22,13 @@ _STILL = {"fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "",
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One line of the calculation.
+    """One line of the calculation."""
 
-    Attributes:
-        name: written to the left of the line.
-        values: one number per key (keys,).
-        share: whether the numbers are weights from 0 to 1, drawn in the hue of the attention kind.
-        masked: whether masked keys have no number in this line.
-        what_if: whether the line shows other arithmetic than the model's.
-    """
-
-    name: str
-    values: np.ndarray
-    share: bool = False
-    masked: bool = False
-    what_if: bool = False
+    name: str  # written to the left of the line
+    values: np.ndarray  # one number per key (keys,)
+    share: bool = False  # whether the numbers are weights from 0 to 1, drawn in the hue of the attention kind
+    masked: bool = False  # whether masked keys have no number in this line
+    what_if: bool = False  # whether the line shows other arithmetic than the model's
 
     def cut(self, keys: slice) -> LedgerRow:
         """The same line for some of the keys."""

@@ -18,23 +18,14 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class Symbols:
-    """How a text writes the vectors and numbers of attention.
+    """How a text writes the vectors and numbers of attention."""
 
-    Attributes:
-        x: the vector that the query is computed from.
-        source: the vectors that keys and values are computed from.
-        score: the score of a key, before the softmax.
-        weight: the weight of a key, after the softmax.
-        output: the output of the head for one query.
-        columns: whether vectors are columns, and a position stands at the top of a symbol.
-    """
-
-    x: str
-    source: str
-    score: str
-    weight: str
-    output: str
-    columns: bool
+    x: str  # the vector that the query is computed from
+    source: str  # the vectors that keys and values are computed from
+    score: str  # the score of a key, before the softmax
+    weight: str  # the weight of a key, after the softmax
+    output: str  # the output of the head for one query
+    columns: bool  # whether vectors are columns, and a position stands at the top of a symbol
 
     def numbered(self, symbol: str, position: int) -> str:
         """A symbol with its position (from 0), in Plotly's markup: raised in columns, lowered in rows."""

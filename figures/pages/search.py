@@ -35,42 +35,25 @@ _CURVE = np.linspace(0, 1, 9)
 
 @dataclass(frozen=True)
 class Branch:
-    """One node of the tree, with the line that leads to it.
+    """One node of the tree, with the line that leads to it."""
 
-    Attributes:
-        token: the piece.
-        step: from 0.
-        parent: place of the branch that it continues; None at the first step.
-        share: how thick the line is, from 0 to 1.
-        fate: `won`, `kept` or `lost`.
-        ended: whether the output ends here.
-        note: the hover text.
-    """
-
-    token: str
-    step: int
-    parent: int | None
-    share: float
-    fate: str
-    ended: bool
-    note: str
+    token: str  # the piece
+    step: int  # from 0
+    parent: int | None  # place of the branch that it continues; None at the first step
+    share: float  # how thick the line is, from 0 to 1
+    fate: str  # `won`, `kept` or `lost`
+    ended: bool  # whether the output ends here
+    note: str  # the hover text
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A path drawn dashed beside the tree, such as that of greedy search.
+    """A path drawn dashed beside the tree, such as that of greedy search."""
 
-    Attributes:
-        name: what the legend calls it.
-        inside: the branches along which it runs, as far as the tree has them.
-        tokens: the pieces that it writes after leaving the tree.
-        notes: their hover texts.
-    """
-
-    name: str
-    inside: Sequence[int]
-    tokens: Sequence[str] = ()
-    notes: Sequence[str] = ()
+    name: str  # what the legend calls it
+    inside: Sequence[int]  # the branches along which it runs, as far as the tree has them
+    tokens: Sequence[str] = ()  # the pieces that it writes after leaving the tree
+    notes: Sequence[str] = ()  # their hover texts
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,11 @@ _STRIP = 0.36
 
 @dataclass(frozen=True)
 class Moved:
-    """What became of one step.
+    """What became of one step."""
 
-    Attributes:
-        token: The token that the run without the changes wrote.
-        delta: The change of its log-probability, in nats; NaN if it is not known.
-        note: The hover text.
-    """
-
-    token: str
-    delta: float
-    note: str
+    token: str  # the token that the run without the changes wrote
+    delta: float  # the change of its log-probability, in nats; NaN if it is not known
+    note: str  # the hover text
 
 
 def delta_bars(steps: Sequence[Moved], parting: int | None) -> go.Figure:

@@ -65,17 +65,11 @@ def text_width(text: str, letters: float) -> float:
 
 @dataclass(frozen=True)
 class Pen:
-    """Draws on a sheet.
+    """Draws on a sheet."""
 
-    Attributes:
-        axes: the sheet.
-        letters: the font size in pt.
-        scale: how weights become colours.
-    """
-
-    axes: Axes
-    letters: float
-    scale: str
+    axes: Axes  # the sheet
+    letters: float  # the font size in pt
+    scale: str  # how weights become colours
 
     def write(self, x: float, y: float, text: str, **look: Any) -> None:
         """Writes a text as it is: a dollar sign does not begin a formula."""

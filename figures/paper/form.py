@@ -26,28 +26,18 @@ _DRAFT_DPI = 192
 class Form:
     """The form of a figure for a paper.
 
-    Attributes:
-        file: the format of the file.
-        width: width in cm; the height follows from it.
-        letters: the font size in pt.
-        columns: maps per row.
-        scale: how weights become colours, one of `style.SCALES`.
-        footnote: whether what the figure shows and where it comes from is printed under it.
-        dpi: dots per inch of a PNG.
-        draft: whether a small PNG is made that shows how the file will look, with the same notes.
-
     Raises:
         ValueError: a number is outside its range.
     """
 
-    file: File = "pdf"
-    width: float = _ONE_COLUMN
-    letters: float = 8.0
-    columns: int = 3
-    scale: str = "linear"
-    footnote: bool = False
-    dpi: int = 300
-    draft: bool = False
+    file: File = "pdf"  # the format of the file
+    width: float = _ONE_COLUMN  # width in cm; the height follows from it
+    letters: float = 8.0  # the font size in pt
+    columns: int = 3  # maps per row
+    scale: str = "linear"  # how weights become colours, one of `style.SCALES`
+    footnote: bool = False  # whether what the figure shows and where it comes from is printed under it
+    dpi: int = 300  # dots per inch of a PNG
+    draft: bool = False  # whether a small PNG is made that shows how the file will look, with the same notes
 
     def __post_init__(self) -> None:
         for name, value, (low, high) in (
@@ -78,16 +68,9 @@ class Form:
 
 @dataclass(frozen=True)
 class Paper:
-    """A figure for a paper, as a file.
+    """A figure for a paper, as a file."""
 
-    Attributes:
-        data: the bytes of the file.
-        width: in cm.
-        height: in cm.
-        notes: what the visitor should know about it, one sentence each.
-    """
-
-    data: bytes
-    width: float
-    height: float
-    notes: tuple[str, ...]
+    data: bytes  # the bytes of the file
+    width: float  # in cm
+    height: float  # in cm
+    notes: tuple[str, ...]  # what the visitor should know about it, one sentence each

@@ -33,27 +33,17 @@ _AIR = 1.5
 
 @dataclass(frozen=True)
 class Panel:
-    """One map with its labels.
+    """One map with its labels."""
 
-    Attributes:
-        view: the head.
-        title: what may stand above the map, the longest first; nothing if the sheet holds one map.
-        titles: the titles of the rows and of the columns.
-        rows: the labels from top to bottom.
-        columns: the labels from left to right.
-        left: room in pt to the left of the map.
-        above: height in pt of the labels and the title of the columns.
-        top: room in pt above the map; in a layout the same for all maps of a row.
-    """
-
-    view: HeadLike
+    view: HeadLike  # the head
+    # what may stand above the map, the longest first; nothing if the sheet holds one map
     title: tuple[str, ...]
-    titles: tuple[str, str]
-    rows: list[str]
-    columns: list[str]
-    left: float
-    above: float
-    top: float
+    titles: tuple[str, str]  # the titles of the rows and of the columns
+    rows: list[str]  # the labels from top to bottom
+    columns: list[str]  # the labels from left to right
+    left: float  # room in pt to the left of the map
+    above: float  # height in pt of the labels and the title of the columns
+    top: float  # room in pt above the map; in a layout the same for all maps of a row
 
     @staticmethod
     def of(view: HeadLike, title: tuple[str, ...], form: Form, measure: Measure) -> Panel:
@@ -72,25 +62,15 @@ def _axis_titles(view: HeadLike) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Layout:
-    """A sheet of maps whose cells all have one size.
+    """A sheet of maps whose cells all have one size."""
 
-    Attributes:
-        panels: the maps, row by row.
-        corners: the upper left corner of each map's first cell.
-        rooms: the width in pt for what stands above each map.
-        cell: side of a cell.
-        letters: the font size of the labels in pt.
-        step: every how many tokens a label is written, so that labels do not overlap.
-        bottom: where the maps end.
-    """
-
-    panels: tuple[Panel, ...]
-    corners: tuple[tuple[float, float], ...]
-    rooms: tuple[float, ...]
-    cell: float
-    letters: float
-    step: int
-    bottom: float
+    panels: tuple[Panel, ...]  # the maps, row by row
+    corners: tuple[tuple[float, float], ...]  # the upper left corner of each map's first cell
+    rooms: tuple[float, ...]  # the width in pt for what stands above each map
+    cell: float  # side of a cell
+    letters: float  # the font size of the labels in pt
+    step: int  # every how many tokens a label is written, so that labels do not overlap
+    bottom: float  # where the maps end
 
 
 def lay_out(panels: Sequence[Panel], form: Form) -> Layout:

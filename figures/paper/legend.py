@@ -19,17 +19,11 @@ _AIR = 0.6
 
 @dataclass(frozen=True)
 class Sign:
-    """A word of the legend, after its squares.
+    """A word of the legend, after its squares."""
 
-    Attributes:
-        text: the word.
-        share: the share of the full colour that the squares show; None if there are none.
-        hatched: whether a hatched square stands there instead.
-    """
-
-    text: str
-    share: float | None = None
-    hatched: bool = False
+    text: str  # the word
+    share: float | None = None  # the share of the full colour that the squares show; None if there are none
+    hatched: bool = False  # whether a hatched square stands there instead
 
 
 class Legend:

@@ -33,23 +33,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class BackupHeads:
-    """Effects of ablating heads of one kind, alone and in pairs.
+    """Effects of ablating heads of one kind, alone and in pairs."""
 
-    Attributes:
-        kind: Which attention.
-        by: "zero" or "mean": what stands in the place of an ablated head's output.
-        head: The head that was paired with all others; None if all were.
-        heads: All heads of the kind, in the order of the axes.
-        texts: The sentences that were measured.
-        effects: (sentences, heads, heads) Δ log p per token of the model's own translation, in nats, with
-            both heads ablated; on the diagonal with one. NaN for pairs that were not asked for.
-    """
-
-    kind: AttentionKind
-    by: str
-    head: Head | None
-    heads: tuple[Head, ...]
-    texts: tuple[str, ...]
+    kind: AttentionKind  # which attention
+    by: str  # "zero" or "mean": what stands in the place of an ablated head's output
+    head: Head | None  # the head that was paired with all others; None if all were
+    heads: tuple[Head, ...]  # all heads of the kind, in the order of the axes
+    texts: tuple[str, ...]  # the sentences that were measured
+    # (sentences, heads, heads) Δ log p per token of the model's own translation, in nats, with both heads
+    # ablated; on the diagonal with one. NaN for pairs that were not asked for.
     effects: Doubles
 
     @property

@@ -24,53 +24,33 @@ SEED, DRAWS = 1, 1000
 
 @dataclass(frozen=True)
 class TakeOver:
-    """A head that is missed less alone than when another is ablated; effects are Δ log p per token, in nats.
+    """A head missed less alone than when another is ablated; effects are Δ log p per token, in nats."""
 
-    Attributes:
-        off: The other head, which is missed more alone.
-        head: The head that may take over.
-        usual: The effect of ablating it alone.
-        then: The effect of ablating it when the other is off.
-        low, high: 95 % interval of the excess, then − usual, over the sentences.
-        sentences: In how many sentences both together cost more than the sum of each alone.
-        control: Mean excess of the other head with all remaining heads.
-        strongest: The lowest of these.
-    """
-
-    off: Head
-    head: Head
-    usual: float
-    then: float
-    low: float
-    high: float
-    sentences: int
-    control: float
-    strongest: float
+    off: Head  # the other head, which is missed more alone
+    head: Head  # the head that may take over
+    usual: float  # the effect of ablating it alone
+    then: float  # the effect of ablating it when the other is off
+    low: float  # 95 % interval of the excess, then − usual, over the sentences
+    high: float  # 95 % interval of the excess, then − usual, over the sentences
+    sentences: int  # in how many sentences both together cost more than the sum of each alone
+    control: float  # mean excess of the other head with all remaining heads
+    strongest: float  # the lowest of these
 
 
 @dataclass(frozen=True, eq=False)
 class PairEffects:
-    """Effects of ablating the heads of one kind, alone and in pairs, over many sentences.
+    """Effects of ablating the heads of one kind, alone and in pairs, over many sentences."""
 
-    Attributes:
-        kind: Which attention.
-        by: "zero" or "mean": what stood in the place of an ablated head's output.
-        heads: All heads of the kind, in the order of the axes.
-        sentences: Number of sentences measured.
-        joint: (heads, heads) mean Δ log p per token, in nats, of each pair; of each head alone on the
-            diagonal.
-        more: (heads, heads) in how many sentences a pair costs more than the sum of each alone.
-        low, high: (heads, heads) ends of the 95 % interval of the excess, by resampling the sentences.
-    """
-
-    kind: AttentionKind
-    by: str
-    heads: tuple[Head, ...]
-    sentences: int
+    kind: AttentionKind  # which attention
+    by: str  # "zero" or "mean": what stood in the place of an ablated head's output
+    heads: tuple[Head, ...]  # all heads of the kind, in the order of the axes
+    sentences: int  # number of sentences measured
+    # (heads, heads) mean Δ log p per token, in nats, of each pair; of each head alone on the diagonal
     joint: Doubles
+    # (heads, heads) in how many sentences a pair costs more than the sum of each alone
     more: NDArray[np.int64]
-    low: Doubles
-    high: Doubles
+    low: Doubles  # (heads, heads) ends of the 95 % interval of the excess, by resampling the sentences
+    high: Doubles  # (heads, heads) ends of the 95 % interval of the excess, by resampling the sentences
 
     @property
     def alone(self) -> Doubles:

@@ -19,27 +19,16 @@ LATER = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Born:
-    """What one run of ``birth.json`` says, as arrays.
+    """What one run of ``birth.json`` says, as arrays."""
 
-    Attributes:
-        name: The run.
-        steps: The steps of its snapshots.
-        loss: (steps,) nats per token.
-        previous: By kind, (steps, layers, heads).
-        later: By kind, (steps, layers, heads).
-        even: By kind, ``later`` of even weight.
-        errors: (steps, layers, heads) alignment error by the better of both rows.
-        diagonal: Alignment error of the diagonal.
-    """
-
-    name: str
-    steps: tuple[int, ...]
-    loss: Floats
-    previous: dict[str, Floats]
-    later: dict[str, Floats]
-    even: dict[str, float]
-    errors: Floats
-    diagonal: float
+    name: str  # the run
+    steps: tuple[int, ...]  # the steps of its snapshots
+    loss: Floats  # (steps,) nats per token
+    previous: dict[str, Floats]  # by kind, (steps, layers, heads)
+    later: dict[str, Floats]  # by kind, (steps, layers, heads)
+    even: dict[str, float]  # by kind, ``later`` of even weight
+    errors: Floats  # (steps, layers, heads) alignment error by the better of both rows
+    diagonal: float  # alignment error of the diagonal
 
     def previous_best(self, kind: str) -> Floats:
         """(steps,) the highest share of rows that a head of this kind points at the token before."""

@@ -16,17 +16,11 @@ LONGEST = 64
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The sentence after one step of training.
+    """The sentence after one step of training."""
 
-    Attributes:
-        step: The step; 0 is the untrained model.
-        forced: The model on the given target, with its trace.
-        written: What the model writes on its own (greedy search).
-    """
-
-    step: int
-    forced: Translation
-    written: str
+    step: int  # the step; 0 is the untrained model
+    forced: Translation  # the model on the given target, with its trace
+    written: str  # what the model writes on its own (greedy search)
 
     @property
     def loss(self) -> float:

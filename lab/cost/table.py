@@ -15,21 +15,13 @@ NEIGHBOURHOOD = 3 * BLOCK
 
 @dataclass(frozen=True)
 class Layer:
-    """A kind of layer, as in Table 1; n tokens of d dimensions, in LaTeX.
+    """A kind of layer, as in Table 1; n tokens of d dimensions, in LaTeX."""
 
-    Attributes:
-        name: The kind.
-        complexity: Operations per layer.
-        sequential: Fewest operations that must follow one another.
-        path: Longest way between two positions.
-        operations: The complexity in numbers, by n and d.
-    """
-
-    name: str
-    complexity: str
-    sequential: str
-    path: str
-    operations: Callable[[float, float], float]
+    name: str  # the kind
+    complexity: str  # operations per layer
+    sequential: str  # fewest operations that must follow one another
+    path: str  # longest way between two positions
+    operations: Callable[[float, float], float]  # the complexity in numbers, by n and d
 
 
 LAYERS = {

@@ -20,65 +20,38 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Moved:
-    """The token of the unchanged translation that lost most.
+    """The token of the unchanged translation that lost most."""
 
-    Attributes:
-        step: Its step, from 0.
-        token: Its piece.
-        before: Its probability without the changes.
-        after: The same with them.
-    """
-
-    step: int
-    token: str
-    before: float
-    after: float
+    step: int  # its step, from 0
+    token: str  # its piece
+    before: float  # its probability without the changes
+    after: float  # the same with them
 
 
 @dataclass(frozen=True)
 class Control:
-    """The same change at other heads of the same layer.
+    """The same change at other heads of the same layer."""
 
-    Attributes:
-        heads: How many other heads.
-        as_large: How many of them move the translation's log-probability at least as far.
-        lowest: The smallest Δ log p of the whole translation among them, in nats.
-        highest: The largest.
-    """
-
-    heads: int
-    as_large: int
-    lowest: float
-    highest: float
+    heads: int  # how many other heads
+    as_large: int  # how many of them move the translation's log-probability at least as far
+    lowest: float  # the smallest Δ log p of the whole translation among them, in nats
+    highest: float  # the largest
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model did with one set of changes.
+    """What a model did with one set of changes."""
 
-    Attributes:
-        variant: The name of the changes.
-        changes: The changes, as `write_text` writes them.
-        target: The given translation, for changes that hold only then; None if the model decoded.
-        base: What the model writes without the changes.
-        changed: What it writes with them; None if the translation was given.
-        delta: Δ log p of the unchanged translation, in nats; None if the changes contradict it.
-        moved: The sum of |Δ log p| over its tokens, which cannot cancel; None as ``delta``.
-        tokens: Tokens of the unchanged translation.
-        most: The token of it that lost most; None as ``delta``.
-        control: The same change elsewhere; None if it is not a change of heads.
-    """
-
-    variant: str
-    changes: str
-    target: str | None
-    base: str
-    changed: str | None
-    delta: float | None
-    moved: float | None
-    tokens: int
-    most: Moved | None
-    control: Control | None
+    variant: str  # the name of the changes
+    changes: str  # the changes, as `write_text` writes them
+    target: str | None  # the given translation, for changes that hold only then; None if the model decoded
+    base: str  # what the model writes without the changes
+    changed: str | None  # what it writes with them; None if the translation was given
+    delta: float | None  # Δ log p of the unchanged translation, in nats; None if the changes contradict it
+    moved: float | None  # the sum of |Δ log p| over its tokens, which cannot cancel; None as ``delta``
+    tokens: int  # tokens of the unchanged translation
+    most: Moved | None  # the token of it that lost most; None as ``delta``
+    control: Control | None  # the same change elsewhere; None if it is not a change of heads
 
 
 def answers(translator: Translator, experiment: Experiment, heads: Mapping[str, Any]) -> Iterator[Answer]:

@@ -26,17 +26,11 @@ Variants = dict[str, tuple[Intervention, ...]]
 
 @dataclass(frozen=True)
 class Bench:
-    """Where an experiment finds its places.
+    """Where an experiment finds its places."""
 
-    Attributes:
-        translator: The model.
-        heads: What `heads.json` says of it.
-        base: Its translation of the sentence.
-    """
-
-    translator: Translator
-    heads: Mapping[str, Any]
-    base: Translation
+    translator: Translator  # the model
+    heads: Mapping[str, Any]  # what `heads.json` says of it
+    base: Translation  # its translation of the sentence
 
     @property
     def aligner(self) -> list[Head]:
@@ -66,23 +60,14 @@ def _positions(pieces: Sequence[str], word: str) -> list[int]:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question to a model.
+    """A question to a model."""
 
-    Attributes:
-        name: Its name in files.
-        question: The question.
-        text: The sentence.
-        variants: The changes that ask it; several if they are compared.
-        not_proved: What the answer does not prove.
-        forced: Whether the changes hold only if the translation is given.
-    """
-
-    name: str
-    question: str
-    text: str
-    variants: Callable[[Bench], Variants]
-    not_proved: str
-    forced: bool = False
+    name: str  # its name in files
+    question: str  # the question
+    text: str  # the sentence
+    variants: Callable[[Bench], Variants]  # the changes that ask it; several if they are compared
+    not_proved: str  # what the answer does not prove
+    forced: bool = False  # whether the changes hold only if the translation is given
 
 
 SISTER = "The woman who wrote the book is my sister."

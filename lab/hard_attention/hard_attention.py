@@ -34,17 +34,11 @@ HELD_OUT, ESTIMATES = 256, 16
 
 @dataclass(frozen=True)
 class Texts:
-    """Sequences of a toy task.
+    """Sequences of a toy task."""
 
-    Attributes:
-        source: (batch, source) ids, ending in ``</s>``.
-        read: (batch, target) ids that the decoder reads.
-        wanted: (batch, target) ids that it should predict; padding where nothing is.
-    """
-
-    source: Tensor
-    read: Tensor
-    wanted: Tensor
+    source: Tensor  # (batch, source) ids, ending in ``</s>``
+    read: Tensor  # (batch, target) ids that the decoder reads
+    wanted: Tensor  # (batch, target) ids that it should predict; padding where nothing is
 
     @property
     def counted(self) -> Tensor:
@@ -76,12 +70,9 @@ class Choosing(Bystander):
 
     Args:
         chance: Draws the position from the weights; None for the position with the largest weight.
-
-    Attributes:
-        log_probs: (batch, queries) log-probability of each drawn position, of the last pass.
     """
 
-    log_probs: Tensor
+    log_probs: Tensor  # (batch, queries) log-probability of each drawn position, of the last pass
 
     def __init__(self, chance: torch.Generator | None = None) -> None:
         self._chance = chance
@@ -135,22 +126,18 @@ def reinforced(model: Recurrent, given: Texts, chance: torch.Generator, usual: f
 
 @dataclass
 class Curves:
-    """What was measured while a model learned; one value for each measured step.
+    """What was measured while a model learned; one value for each measured step."""
 
-    Attributes:
-        steps: How many steps the model had learned.
-        loss: Mean loss of a held-out token in nats; hard attention reads the position of largest weight.
-        exact: Share of the held-out sequences that greedy decoding gives back without a mistake.
-        variance: Variance of the estimated gradient over fresh batches, summed over all parameters.
-        without: The same without the baseline; empty for soft attention.
-        drawn: The part of the variance that is left if the batch stays the same: that of the draws.
-    """
-
-    steps: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)  # how many steps the model had learned
+    # mean loss of a held-out token in nats; hard attention reads the position of largest weight
     loss: list[float] = field(default_factory=list)
+    # share of the held-out sequences that greedy decoding gives back without a mistake
     exact: list[float] = field(default_factory=list)
+    # variance of the estimated gradient over fresh batches, summed over all parameters
     variance: list[float] = field(default_factory=list)
+    # the same without the baseline; empty for soft attention
     without: list[float] = field(default_factory=list)
+    # the part of the variance that is left if the batch stays the same: that of the draws
     drawn: list[float] = field(default_factory=list)
 
 

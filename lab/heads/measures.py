@@ -7,21 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number that describes a head.
+    """A number that describes a head."""
 
-    Attributes:
-        name: Name in `heads.json`.
-        label: A few words for lists.
-        definition: Definition in one sentence.
-        unit: "share" (0 to 1), "pieces" or "norm".
-        falling: Whether small values stand out.
-    """
-
-    name: str
-    label: str
-    definition: str
-    unit: str = "share"
-    falling: bool = False
+    name: str  # name in `heads.json`
+    label: str  # a few words for lists
+    definition: str  # definition in one sentence
+    unit: str = "share"  # "share" (0 to 1), "pieces" or "norm"
+    falling: bool = False  # whether small values stand out
 
 
 STATISTICS = (

@@ -23,26 +23,17 @@ MIXED, ALIGNMENT = "mixed", "alignment"
 
 @dataclass(frozen=True)
 class Role:
-    """A pattern with a name.
+    """A pattern with a name."""
 
-    Attributes:
-        name: Name of the role.
-        kinds: Kinds of attention that can have the role.
-        definition: One sentence, with the threshold.
-        statistic: Computes the statistic of all heads from the means of `lab.heads.statistics`; NaN
-            for heads that cannot have the role.
-        threshold: Smallest value (largest, for `at_most`) with which a head has the role.
-        at_most: Whether small values show the role.
-        share: Whether the value is a share of 1.
-    """
-
-    name: str
-    kinds: tuple[AttentionKind, ...]
-    definition: str
+    name: str  # name of the role
+    kinds: tuple[AttentionKind, ...]  # kinds of attention that can have the role
+    definition: str  # one sentence, with the threshold
+    # computes the statistic of all heads from the means of `lab.heads.statistics`; NaN for heads that cannot
+    # have the role
     statistic: Callable[[Means], Floats]
-    threshold: float
-    at_most: bool = False
-    share: bool = True
+    threshold: float  # smallest value (largest, for `at_most`) with which a head has the role
+    at_most: bool = False  # whether small values show the role
+    share: bool = True  # whether the value is a share of 1
 
     def strength(self, means: Means) -> Floats:
         """Value divided by threshold (inverted for `at_most`); a head has the role from 1 upwards."""

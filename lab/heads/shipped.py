@@ -64,29 +64,18 @@ class Surveyed(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ShippedSurvey:
-    """A survey read from a file; see `Surveyed`.
+    """A survey read from a file; see `Surveyed`."""
 
-    Attributes:
-        model: Name of the model.
-        means: Per kind, maps each statistic to (layers, heads).
-        sentences: Number of sentences read.
-        forced: Number of sentences whose translation was given.
-        pairs: Number of gold pairs.
-        skipped: Number of sentences too long for the model.
-        date: Day of the measurement.
-        kept: Per kind, (layers, heads) share of the sentences that show the role of a head.
-        shown: Per kind, layer and head, its examples.
-    """
-
-    model: str
-    means: dict[AttentionKind, dict[str, Floats]]
-    sentences: int
-    forced: int
-    pairs: int
-    skipped: int
-    date: str
+    model: str  # name of the model
+    means: dict[AttentionKind, dict[str, Floats]]  # per kind, maps each statistic to (layers, heads)
+    sentences: int  # number of sentences read
+    forced: int  # number of sentences whose translation was given
+    pairs: int  # number of gold pairs
+    skipped: int  # number of sentences too long for the model
+    date: str  # day of the measurement
+    # per kind, (layers, heads) share of the sentences that show the role of a head
     kept: dict[AttentionKind, Floats]
-    shown: dict[AttentionKind, list[list[Examples]]]
+    shown: dict[AttentionKind, list[list[Examples]]]  # per kind, layer and head, its examples
 
     def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
         """The role of every head (layers, heads)."""

@@ -28,16 +28,11 @@ FUNCTION_WORDS: dict[Side, frozenset[str]] = {"encoder": SOURCE_LANGUAGES, "deco
 
 @dataclass(frozen=True)
 class Keys:
-    """Facts about the keys of a map that the statistics need.
+    """Facts about the keys of a map that the statistics need."""
 
-    Attributes:
-        columns: Maps each mass to its keys, (keys,) 0 or 1.
-        last: The last key with text; None if no key has text.
-        words: (keys,) index of the word of each piece in self-attention; None in cross-attention.
-    """
-
-    columns: Mapping[str, Floats]
-    last: int | None
+    columns: Mapping[str, Floats]  # maps each mass to its keys, (keys,) 0 or 1
+    last: int | None  # the last key with text; None if no key has text
+    # (keys,) index of the word of each piece in self-attention; None in cross-attention
     words: NDArray[np.int64] | None
 
     @classmethod
@@ -141,15 +136,10 @@ def _spread(weights: Floats, mask: Bools) -> dict[str, Floats]:
 
 @dataclass(frozen=True)
 class Totals:
-    """Statistics of all heads of one kind, summed over rows.
+    """Statistics of all heads of one kind, summed over rows."""
 
-    Attributes:
-        sums: Maps each name to sums (layers, heads).
-        rows: Maps each name to the number of rows in the sum.
-    """
-
-    sums: dict[str, Floats]
-    rows: dict[str, int]
+    sums: dict[str, Floats]  # maps each name to sums (layers, heads)
+    rows: dict[str, int]  # maps each name to the number of rows in the sum
 
     def __add__(self, other: Totals) -> Totals:
         sums, rows = dict(self.sums), dict(self.rows)

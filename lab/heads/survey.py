@@ -88,26 +88,18 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Results of a survey so far; layers and heads count from 0.
+    """Results of a survey so far; layers and heads count from 0."""
 
-    Attributes:
-        model: Name of the model.
-        lines: The sentences read so far.
-        means: Per kind, maps each statistic to (layers, heads), over all rows of all sentences; in
-            cross-attention also `aer`, `aer_read` and `aer_diagonal` over the gold pairs, if there are any.
-        by_line: The same per sentence, (sentences, layers, heads); NaN if a sentence has no value.
-        gold: The gold pairs.
-        gold_errors: (pairs, layers, heads) alignment error of each pair.
-        skipped: Number of sentences too long for the model.
-    """
-
-    model: str
-    lines: tuple[Line, ...]
+    model: str  # name of the model
+    lines: tuple[Line, ...]  # the sentences read so far
+    # per kind, maps each statistic to (layers, heads), over all rows of all sentences; in cross-attention
+    # also `aer`, `aer_read` and `aer_diagonal` over the gold pairs, if there are any
     means: dict[AttentionKind, dict[str, Floats]]
+    # the same per sentence, (sentences, layers, heads); NaN if a sentence has no value
     by_line: dict[AttentionKind, dict[str, Floats]]
-    gold: tuple[GoldPair, ...]
-    gold_errors: Floats
-    skipped: int = 0
+    gold: tuple[GoldPair, ...]  # the gold pairs
+    gold_errors: Floats  # (pairs, layers, heads) alignment error of each pair
+    skipped: int = 0  # number of sentences too long for the model
 
     @property
     def sentences(self) -> int:

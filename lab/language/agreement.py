@@ -44,17 +44,11 @@ CASES = {
 
 @dataclass(frozen=True)
 class AgreementPair:
-    """Two sentences that differ in agreement alone.
+    """Two sentences that differ in agreement alone."""
 
-    Attributes:
-        case: Name of the construction.
-        right: The sentence in which subject and verb agree, as in the file.
-        wrong: The other one.
-    """
-
-    case: str
-    right: str
-    wrong: str
+    case: str  # name of the construction
+    right: str  # the sentence in which subject and verb agree, as in the file
+    wrong: str  # the other one
 
     @property
     def subject(self) -> str:

@@ -79,15 +79,10 @@ def add_command(commands: Any) -> None:
 
 @dataclass(frozen=True)
 class _Study:
-    """What all parts read.
+    """What all parts read."""
 
-    Attributes:
-        arguments: The command's arguments.
-        generator: The model.
-    """
-
-    arguments: argparse.Namespace
-    generator: TextGenerator
+    arguments: argparse.Namespace  # the command's arguments
+    generator: TextGenerator  # the model
 
     @cached_property
     def counted(self) -> list[tuple[int, ...]]:

@@ -27,19 +27,12 @@ SMOOTHING = 0.75
 
 @dataclass(frozen=True, eq=False)
 class Cooccurrence:
-    """A sparse table of PPMI; its rows and columns are pieces.
+    """A sparse table of PPMI; its rows and columns are pieces."""
 
-    Attributes:
-        rows: (entries,) piece of each entry.
-        columns: (entries,) piece near it.
-        values: (entries,) PPMI in nats, above 0.
-        counts: (vocabulary,) how often each piece occurs.
-    """
-
-    rows: Ints
-    columns: Ints
-    values: Floats
-    counts: Ints
+    rows: Ints  # (entries,) piece of each entry
+    columns: Ints  # (entries,) piece near it
+    values: Floats  # (entries,) PPMI in nats, above 0
+    counts: Ints  # (vocabulary,) how often each piece occurs
 
     def vectors(self, chosen: Sequence[int]) -> Floats:
         """(pieces, vocabulary) rows of the table, of length 1; zeros for a piece without entries."""

@@ -29,15 +29,10 @@ Snapshots = Sequence[tuple[int, Floats]]
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """The plane of the map.
+    """The plane of the map."""
 
-    Attributes:
-        origin: (d_model,) mean of the drawn words in the last table.
-        directions: (2, d_model) principal components, of length 1, their largest coordinates positive.
-    """
-
-    origin: Floats
-    directions: Floats
+    origin: Floats  # (d_model,) mean of the drawn words in the last table
+    directions: Floats  # (2, d_model) principal components, of length 1, their largest coordinates positive
 
     @classmethod
     def of(cls, rows: Floats) -> Axes:

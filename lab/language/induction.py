@@ -30,15 +30,10 @@ PieceLogProbs = Callable[[list[int]], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Repeated:
-    """Sequences of different random pieces, each after a start token and followed by copies of itself.
+    """Sequences of different random pieces, each after a start token and followed by copies of itself."""
 
-    Attributes:
-        ids: (sequences, 1 + copies × length).
-        length: Pieces of one copy.
-    """
-
-    ids: Ids
-    length: int
+    ids: Ids  # (sequences, 1 + copies × length)
+    length: int  # pieces of one copy
 
     @classmethod
     def drawn(
@@ -93,19 +88,13 @@ def previous(n: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class HeadScores:
-    """Mean weights of all heads on the places of two patterns.
+    """Mean weights of all heads on the places of two patterns."""
 
-    Attributes:
-        induction: (layers, heads) weight on the tokens that followed the same token before (prefix matching).
-        previous: (layers, heads) weight on the previous token.
-        even_induction: The same for weight spread evenly over all keys that a row sees.
-        even_previous: The same, for the previous token.
-    """
-
+    # (layers, heads) weight on the tokens that followed the same token before (prefix matching)
     induction: Floats
-    previous: Floats
-    even_induction: float
-    even_previous: float
+    previous: Floats  # (layers, heads) weight on the previous token
+    even_induction: float  # the same for weight spread evenly over all keys that a row sees
+    even_previous: float  # the same, for the previous token
 
 
 def head_scores(weights: Weights, sequences: Repeated) -> HeadScores:
@@ -137,16 +126,11 @@ class Copying:
     """The loss on repeated random pieces in nats per piece, with 95 % intervals over sequences.
 
     The first piece of a copy is left out: nothing says that a copy begins there.
-
-    Attributes:
-        first: Loss on the first copy.
-        last: Loss on the last copy, at the same places.
-        gain: The first minus the last; paired.
     """
 
-    first: Cell
-    last: Cell
-    gain: Cell
+    first: Cell  # loss on the first copy
+    last: Cell  # loss on the last copy, at the same places
+    gain: Cell  # the first minus the last; paired
 
 
 def copying(log_probs: PieceLogProbs, sequences: Repeated) -> Copying:

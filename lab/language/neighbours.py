@@ -14,15 +14,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The nearest neighbours of some words, nearest first.
+    """The nearest neighbours of some words, nearest first."""
 
-    Attributes:
-        ids: (words, k) their ids.
-        cosines: (words, k) cosine of each with the word.
-    """
-
-    ids: Ints
-    cosines: Floats
+    ids: Ints  # (words, k) their ids
+    cosines: Floats  # (words, k) cosine of each with the word
 
 
 def nearest(cosines: Floats, chosen: Sequence[int], candidates: Sequence[int], k: int) -> Neighbours:

@@ -31,17 +31,11 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to build a layer.
+    """A way to build a layer."""
 
-    Attributes:
-        norm: Where LayerNorm stands: "pre" or "post".
-        residual: Whether the residual connections are there.
-        layer_norm: Whether any LayerNorm is there.
-    """
-
-    norm: Placement
-    residual: bool = True
-    layer_norm: bool = True
+    norm: Placement  # where LayerNorm stands: "pre" or "post"
+    residual: bool = True  # whether the residual connections are there
+    layer_norm: bool = True  # whether any LayerNorm is there
 
 
 VARIANTS = (
@@ -57,18 +51,12 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Gradients:
-    """How strongly a loss pulls at each layer.
+    """How strongly a loss pulls at each layer."""
 
-    Attributes:
-        encoder: Norm of the gradient of each encoder layer's weights.
-        decoder: The same of the decoder.
-        loss: The loss, in nats per token.
-        alike: Mean cosine between two tokens of a sentence in the encoder's output; 1 if all are the same.
-    """
-
-    encoder: tuple[float, ...]
-    decoder: tuple[float, ...]
-    loss: float
+    encoder: tuple[float, ...]  # norm of the gradient of each encoder layer's weights
+    decoder: tuple[float, ...]  # the same of the decoder
+    loss: float  # the loss, in nats per token
+    # mean cosine between two tokens of a sentence in the encoder's output; 1 if all are the same
     alike: float
 
     @property

@@ -27,21 +27,13 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Flicker:
-    """The maps of one attention in several runs with dropout.
+    """The maps of one attention in several runs with dropout."""
 
-    Attributes:
-        rate: The probability with which a number is dropped.
-        runs: How many runs there were.
-        shown: (shown runs, layers, heads, queries, keys) weights.
-        mean: (layers, heads, queries, keys) mean weight over all runs.
-        spread: (layers, heads, queries, keys) standard deviation over all runs.
-    """
-
-    rate: float
-    runs: int
-    shown: Floats
-    mean: Floats
-    spread: Floats
+    rate: float  # the probability with which a number is dropped
+    runs: int  # how many runs there were
+    shown: Floats  # (shown runs, layers, heads, queries, keys) weights
+    mean: Floats  # (layers, heads, queries, keys) mean weight over all runs
+    spread: Floats  # (layers, heads, queries, keys) standard deviation over all runs
 
     @property
     def nbytes(self) -> int:

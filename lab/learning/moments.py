@@ -15,57 +15,34 @@ MOST_STEPS = 10_000
 
 @dataclass(frozen=True)
 class Recording:
-    """What a run did to one weight.
+    """What a run did to one weight."""
 
-    Attributes:
-        parameter: The weight's matrix, as the model names it.
-        place: Its row and column, from 0.
-        beta1, beta2, epsilon, weight_decay: Those of the optimiser.
-        rates: The learning rate of every step.
-        gradients: The weight's gradient at every step, after clipping.
-        weights: The weight before every step.
-    """
-
-    parameter: str
-    place: tuple[int, ...]
-    beta1: float
-    beta2: float
-    epsilon: float
-    weight_decay: float
-    rates: tuple[float, ...]
-    gradients: tuple[float, ...]
-    weights: tuple[float, ...]
+    parameter: str  # the weight's matrix, as the model names it
+    place: tuple[int, ...]  # its row and column, from 0
+    beta1: float  # those of the optimiser
+    beta2: float  # those of the optimiser
+    epsilon: float  # those of the optimiser
+    weight_decay: float  # those of the optimiser
+    rates: tuple[float, ...]  # the learning rate of every step
+    gradients: tuple[float, ...]  # the weight's gradient at every step, after clipping
+    weights: tuple[float, ...]  # the weight before every step
 
 
 @dataclass(frozen=True)
 class Moment:
-    """Adam at one step (Kingma and Ba 2015, algorithm 1; section 5.3 of the paper).
+    """Adam at one step (Kingma and Ba 2015, algorithm 1; section 5.3 of the paper)."""
 
-    Attributes:
-        step: From 1.
-        gradient: g.
-        mean_before: m of the step before; 0 at the first.
-        square_before: v of the step before.
-        mean: m, the running mean of the gradient.
-        square: v, the running mean of its square.
-        mean_corrected: m / (1 − β₁ᵗ).
-        square_corrected: v / (1 − β₂ᵗ).
-        rate: The learning rate.
-        update: What Adam adds to the weight.
-        decay: What weight decay adds to it (Loshchilov and Hutter 2019).
-    """
-
-    step: int
-    gradient: float
-    mean_before: float
-    square_before: float
-    mean: float
-    square: float
-    mean_corrected: float
-    square_corrected: float
-    rate: float
-    update: float
-    decay: float
+    step: int  # from 1
+    gradient: float  # g
+    mean_before: float  # m of the step before; 0 at the first
+    square_before: float  # v of the step before
+    mean: float  # m, the running mean of the gradient
+    square: float  # v, the running mean of its square
+    mean_corrected: float  # m / (1 − β₁ᵗ)
+    square_corrected: float  # v / (1 − β₂ᵗ)
+    rate: float  # the learning rate
+    update: float  # what Adam adds to the weight
+    decay: float  # what weight decay adds to it (Loshchilov and Hutter 2019)
 
     @property
     def size(self) -> float:

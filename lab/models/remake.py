@@ -33,17 +33,11 @@ SAMPLE_FILE = "tatoeba-en-de.tsv.gz"
 
 @dataclass(frozen=True)
 class Part:
-    """One step of the remake.
+    """One step of the remake."""
 
-    Attributes:
-        name: The command.
-        options: Its options besides `--model`.
-        needs: The files without which it is skipped.
-    """
-
-    name: str
-    options: Sequence[object] = ()
-    needs: Sequence[Path] = ()
+    name: str  # the command
+    options: Sequence[object] = ()  # its options besides `--model`
+    needs: Sequence[Path] = ()  # the files without which it is skipped
 
     def words(self, directory: Path) -> list[str]:
         """The command line of this part."""

@@ -26,21 +26,13 @@ BEAM = 4
 
 @dataclass(frozen=True)
 class Test:
-    """A file of pairs on which every model of the project is scored.
+    """A file of pairs on which every model of the project is scored."""
 
-    Attributes:
-        name: Its name in the tables.
-        data: The file, relative to the folder of corpora.
-        dataset: Its name in the header of a card; empty if it does not stand there.
-        type: The short name of that data set on the Hub.
-        beam: Whether it is translated with a beam as well.
-    """
-
-    name: str
-    data: str
-    dataset: str
-    type: str
-    beam: bool = False
+    name: str  # its name in the tables
+    data: str  # the file, relative to the folder of corpora
+    dataset: str  # its name in the header of a card; empty if it does not stand there
+    type: str  # the short name of that data set on the Hub
+    beam: bool = False  # whether it is translated with a beam as well
 
 
 TATOEBA = "Tatoeba (ManyThings.org edition of 2018-05-13), held-out test"

@@ -45,19 +45,12 @@ ANTONYMS = frozenset(frozenset(pair.split()) for pair in _PAIRS.split(","))
 
 @dataclass(frozen=True)
 class Case:
-    """A sentence with pairs of words that belong together.
+    """A sentence with pairs of words that belong together."""
 
-    Attributes:
-        group: Name of the group for `Hits`.
-        text: The sentence.
-        words: Its words and punctuation marks.
-        pairs: By relation, pairs of words (from 0), the earlier word first.
-    """
-
-    group: str
-    text: str
-    words: Sequence[str]
-    pairs: dict[str, list[tuple[int, int]]]
+    group: str  # name of the group for `Hits`
+    text: str  # the sentence
+    words: Sequence[str]  # its words and punctuation marks
+    pairs: dict[str, list[tuple[int, int]]]  # by relation, pairs of words (from 0), the earlier word first
 
 
 def meanings(

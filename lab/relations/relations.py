@@ -40,44 +40,26 @@ DIRECTIONS = ("dependent to head", "head to dependent")
 
 @dataclass(frozen=True)
 class Finding:
-    """How often the best head and the best rule are right, as shares of `count`.
+    """How often the best head and the best rule are right, as shares of `count`."""
 
-    Attributes:
-        layer: Layer of the head, from 0.
-        head: The head, from 0.
-        share: The head's share.
-        rule: The rule: an offset in words, or the name of a rule.
-        baseline: The rule's share.
-        low: Lower end of the 95 % interval of share − baseline, from resampled groups of sentences.
-        high: Upper end of that interval.
-        count: Number of cases measured.
-    """
-
-    layer: int
-    head: int
-    share: float
-    rule: str
-    baseline: float
-    low: float
-    high: float
-    count: int
+    layer: int  # layer of the head, from 0
+    head: int  # the head, from 0
+    share: float  # the head's share
+    rule: str  # the rule: an offset in words, or the name of a rule
+    baseline: float  # the rule's share
+    low: float  # lower end of the 95 % interval of share − baseline, from resampled groups of sentences
+    high: float  # upper end of that interval
+    count: int  # number of cases measured
 
 
 @dataclass(frozen=True)
 class Hits:
-    """Counts of correct cases in one group of related sentences.
+    """Counts of correct cases in one group of related sentences."""
 
-    Attributes:
-        group: Name of the group; a group is never split between halves or in resampling.
-        count: Number of cases.
-        heads: (layers × heads) number of cases that each head gets right.
-        rules: (rules) number of cases that each rule gets right.
-    """
-
-    group: str
-    count: int
-    heads: NDArray[np.int64]
-    rules: NDArray[np.int64]
+    group: str  # name of the group; a group is never split between halves or in resampling
+    count: int  # number of cases
+    heads: NDArray[np.int64]  # (layers × heads) number of cases that each head gets right
+    rules: NDArray[np.int64]  # (rules) number of cases that each rule gets right
 
 
 def compare(hits: Sequence[Hits], n_heads: int, rules: Sequence[str]) -> Finding | None:

@@ -26,41 +26,27 @@ class Arc:
 
 @dataclass(frozen=True)
 class Tree:
-    """A sentence with its dependencies.
+    """A sentence with its dependencies."""
 
-    Attributes:
-        text: The sentence.
-        words: Its words and punctuation marks, as written.
-        arcs: Dependencies without the root, punctuation, and arcs inside one written word.
-        translation_of: The English sentence that it translates; None if the file does not say.
-        lemmas: The lemma of each word in lower case; None for words that are no content words.
-    """
-
-    text: str
-    words: tuple[str, ...]
-    arcs: tuple[Arc, ...]
+    text: str  # the sentence
+    words: tuple[str, ...]  # its words and punctuation marks, as written
+    arcs: tuple[Arc, ...]  # dependencies without the root, punctuation, and arcs inside one written word
+    # the English sentence that it translates; None if the file does not say
     translation_of: str | None = None
+    # the lemma of each word in lower case; None for words that are no content words
     lemmas: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True)
 class PronounCase:
-    """A sentence with two people and a pronoun; word indices count from 0.
+    """A sentence with two people and a pronoun; word indices count from 0."""
 
-    Attributes:
-        text: The sentence.
-        words: Its words and punctuation marks.
-        pronoun: Index of the pronoun.
-        antecedent: Index of the last word of the person that the pronoun stands for.
-        other: Index of the last word of the other person.
-        people: The two people in alphabetical order; sentences about the same two are much alike.
-    """
-
-    text: str
-    words: tuple[str, ...]
-    pronoun: int
-    antecedent: int
-    other: int
+    text: str  # the sentence
+    words: tuple[str, ...]  # its words and punctuation marks
+    pronoun: int  # index of the pronoun
+    antecedent: int  # index of the last word of the person that the pronoun stands for
+    other: int  # index of the last word of the other person
+    # the two people in alphabetical order; sentences about the same two are much alike
     people: tuple[str, str]
 
 

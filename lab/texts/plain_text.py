@@ -18,18 +18,12 @@ Sources = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Parts:
-    """The sentences of each part, shuffled.
+    """The sentences of each part, shuffled."""
 
-    Attributes:
-        train: Sentences to train on; none is a near duplicate of one held out.
-        valid: Held out, to watch a training.
-        heldout: Held out, to quote.
-        near: How many sentences were left out of ``train`` because they are near one held out, by source.
-    """
-
-    train: tuple[str, ...]
-    valid: tuple[str, ...]
-    heldout: tuple[str, ...]
+    train: tuple[str, ...]  # sentences to train on; none is a near duplicate of one held out
+    valid: tuple[str, ...]  # held out, to watch a training
+    heldout: tuple[str, ...]  # held out, to quote
+    # how many sentences were left out of ``train`` because they are near one held out, by source
     near: dict[str, int]
 
 

@@ -41,17 +41,11 @@ FACTORS = (1, 2, 4)
 
 @dataclass(frozen=True)
 class Scored:
-    """One model's translations of some pairs.
+    """One model's translations of some pairs."""
 
-    Attributes:
-        outputs: Greedy translations.
-        bleu: (sentences, 10) statistics of `bootstrap.bleu_statistics`.
-        loss: (sentences, 2) negative log-probability of the reference in nats, and its number of tokens.
-    """
-
-    outputs: list[str]
-    bleu: Floats
-    loss: Floats
+    outputs: list[str]  # greedy translations
+    bleu: Floats  # (sentences, 10) statistics of `bootstrap.bleu_statistics`
+    loss: Floats  # (sentences, 2) negative log-probability of the reference in nats, and its number of tokens
 
     def rows(self, chosen: Sequence[int]) -> Scored:
         """The results for some of the sentences."""

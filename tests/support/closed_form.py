@@ -59,27 +59,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Case:
-    """A model, a sentence for it, and what must come out.
+    """A model, a sentence for it, and what must come out."""
 
-    Attributes:
-        norm: "pre" or "post".
-        encoder: The line of each encoder head.
-        decoder: The line of each decoder head; no row sees a later key.
-        cross: The line of each cross-attention head.
-        sentence: What to translate.
-        translation: Its translation.
-        source_tokens: Columns of cross-attention.
-        target_tokens: What the rows of cross-attention predict.
-    """
-
-    norm: str
-    encoder: tuple[Line, Line]
-    decoder: tuple[Line, Line]
-    cross: tuple[Line, Line]
-    sentence: str
-    translation: str
-    source_tokens: tuple[str, ...]
-    target_tokens: tuple[str, ...]
+    norm: str  # "pre" or "post"
+    encoder: tuple[Line, Line]  # the line of each encoder head
+    decoder: tuple[Line, Line]  # the line of each decoder head; no row sees a later key
+    cross: tuple[Line, Line]  # the line of each cross-attention head
+    sentence: str  # what to translate
+    translation: str  # its translation
+    source_tokens: tuple[str, ...]  # columns of cross-attention
+    target_tokens: tuple[str, ...]  # what the rows of cross-attention predict
 
     @property
     def decoder_input_tokens(self) -> tuple[str, ...]:

@@ -11,14 +11,10 @@ from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
 @dataclass
 class Sent:
-    """The messages of a page.
+    """The messages of a page."""
 
-    Attributes:
-        timed: The fragments that run again by themselves.
-        places: Of every fragment, the places of what it drew.
-    """
-
-    timed: set[str] = field(default_factory=set)
+    timed: set[str] = field(default_factory=set)  # the fragments that run again by themselves
+    # of every fragment, the places of what it drew
     places: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
 
     def take(self, message: object) -> None:

@@ -26,23 +26,14 @@ from transformer.model.config import ModelConfig
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A hypothesis as a chain of tokens, newest first.
+    """A hypothesis as a chain of tokens, newest first."""
 
-    Attributes:
-        token_id: The newest token.
-        log_prob: Its log-probability under the model, in nats.
-        parent_row: The row of the beam that it was appended to.
-        total: What the search has summed so far: log-probabilities, as the rules allow them.
-        length: Number of tokens, without the start token.
-        before: The hypothesis without the newest token; None for the start token.
-    """
-
-    token_id: int
-    log_prob: float
-    parent_row: int
-    total: float
-    length: int
-    before: Node | None
+    token_id: int  # the newest token
+    log_prob: float  # its log-probability under the model, in nats
+    parent_row: int  # the row of the beam that it was appended to
+    total: float  # what the search has summed so far: log-probabilities, as the rules allow them
+    length: int  # number of tokens, without the start token
+    before: Node | None  # the hypothesis without the newest token; None for the start token
 
     def ending(self, count: int) -> tuple[int, ...]:
         """The last ``count`` tokens at most, including the start token."""

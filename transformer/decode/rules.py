@@ -18,30 +18,21 @@ EarlyStopping = bool | Literal["never"]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRules:
-    """How to search with a model; the defaults impose nothing.
+    """How to search with a model; the defaults impose nothing."""
 
-    Attributes:
-        beam_size: Hypotheses per sentence if the caller gives no number; 1 is greedy search.
-        length_penalty: α of the score.
-        length_offset: k of the score, Σ log p / ((k + length) / (k + 1))^α: 0 divides by length^α, 5 is the
-            formula of Wu et al. (2016, equation 14).
-        early_stopping: When a beam ends. True: as soon as it is full of finished hypotheses; False: when no
-            running hypothesis, at its present length, beats the worst finished one; "never": the same, at the
-            greatest length.
-        max_length: Most output tokens, the end token included; None lets the package decide.
-        forbidden: Sequences of ids that the output must not contain.
-        forced_end: Id of the only token allowed at the last position before the limit; None allows any.
-        renormalize: Whether the probabilities that remain without forbidden tokens are rescaled to sum to 1
-            before scoring.
-    """
-
-    beam_size: int = 1
-    length_penalty: float = 1.0
+    beam_size: int = 1  # hypotheses per sentence if the caller gives no number; 1 is greedy search
+    length_penalty: float = 1.0  # α of the score
+    # k of the score, Σ log p / ((k + length) / (k + 1))^α: 0 divides by length^α, 5 is the formula of Wu et
+    # al. (2016, equation 14)
     length_offset: int = 0
+    # When a beam ends. True: as soon as it is full of finished hypotheses; False: when no running hypothesis,
+    # at its present length, beats the worst finished one; "never": the same, at the greatest length.
     early_stopping: EarlyStopping = False
-    max_length: int | None = None
-    forbidden: tuple[tuple[int, ...], ...] = ()
+    max_length: int | None = None  # most output tokens, the end token included; None lets the package decide
+    forbidden: tuple[tuple[int, ...], ...] = ()  # sequences of ids that the output must not contain
+    # id of the only token allowed at the last position before the limit; None allows any
     forced_end: int | None = None
+    # whether the probabilities that remain without forbidden tokens are rescaled to sum to 1 before scoring
     renormalize: bool = False
 
     def score(self, total: float, length: int) -> float:

@@ -20,17 +20,12 @@ NEVER = -float("inf")
 
 @dataclass(frozen=True, kw_only=True)
 class Steering(SearchRules):
-    """A model's rules, and what a request adds to them.
+    """A model's rules, and what a request adds to them."""
 
-    Attributes:
-        chosen: Steps, from 0, with the id of the only token allowed there.
-        barred: Steps, or None for every step, with the id of a token that is not allowed there.
-        end_id: Id of the token that ends an output; it is not allowed before the last chosen step.
-    """
-
-    chosen: tuple[tuple[int, int], ...] = ()
+    chosen: tuple[tuple[int, int], ...] = ()  # steps, from 0, with the id of the only token allowed there
+    # steps, or None for every step, with the id of a token that is not allowed there
     barred: tuple[tuple[int | None, int], ...] = ()
-    end_id: int
+    end_id: int  # id of the token that ends an output; it is not allowed before the last chosen step
 
     def allowed(
         self, log_probs: Tensor, endings: Sequence[Sequence[int]], last: Sequence[bool], step: int = 0

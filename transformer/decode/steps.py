@@ -23,42 +23,29 @@ FEW_BLOCKS = 64
 
 @dataclass(frozen=True)
 class Step:
-    """One decoding step for all rows; a row is a hypothesis.
+    """One decoding step for all rows; a row is a hypothesis."""
 
-    Attributes:
-        token_ids: (rows,) the chosen tokens.
-        log_probs: (rows,) their log-probabilities under the model, in nats.
-        parents: (rows,) the row before this step that each row extends.
-        scores: (rows,) what the search ranks by; in greedy search and sampling the sum of log-probabilities.
-        alternative_ids: (rows before, ALTERNATIVES) the most probable tokens, best first.
-        alternative_log_probs: (rows before, ALTERNATIVES) their log-probabilities in nats.
-        forced: (rows before,) whether the search rules forbade the most probable token.
-    """
-
-    token_ids: tuple[int, ...]
-    log_probs: tuple[float, ...]
-    parents: tuple[int, ...]
+    token_ids: tuple[int, ...]  # (rows,) the chosen tokens
+    log_probs: tuple[float, ...]  # (rows,) their log-probabilities under the model, in nats
+    parents: tuple[int, ...]  # (rows,) the row before this step that each row extends
+    # (rows,) what the search ranks by; in greedy search and sampling the sum of log-probabilities
     scores: tuple[float, ...]
+    # (rows before, ALTERNATIVES) the most probable tokens, best first
     alternative_ids: tuple[tuple[int, ...], ...]
+    # (rows before, ALTERNATIVES) their log-probabilities in nats
     alternative_log_probs: tuple[tuple[float, ...], ...]
-    forced: tuple[bool, ...]
+    forced: tuple[bool, ...]  # (rows before,) whether the search rules forbade the most probable token
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished output.
+    """A finished output."""
 
-    Attributes:
-        token_ids: The tokens, ending with ``eos_id`` unless the length limit cut them.
-        log_probs: One per token, in nats, under the model.
-        parents: One per token: the row that the token was appended to.
-        score: What the search ranks by: the sum of log-probabilities / length^α in beam search, otherwise
-            the plain sum.
-    """
-
-    token_ids: tuple[int, ...]
-    log_probs: tuple[float, ...]
-    parents: tuple[int, ...]
+    token_ids: tuple[int, ...]  # the tokens, ending with ``eos_id`` unless the length limit cut them
+    log_probs: tuple[float, ...]  # one per token, in nats, under the model
+    parents: tuple[int, ...]  # one per token: the row that the token was appended to
+    # what the search ranks by: the sum of log-probabilities / length^α in beam search, otherwise the plain
+    # sum
     score: float
 
 

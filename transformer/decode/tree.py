@@ -32,48 +32,30 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True)
 class TreeNode:
-    """One continuation that a step looked at.
+    """One continuation that a step looked at."""
 
-    Attributes:
-        token: The piece.
-        token_id: Its id.
-        step: The step of the output, from 0.
-        parent: Place in ``SearchTree.nodes`` of the hypothesis that it extends; None at the first step.
-        log_prob: Log-probability of the token under the model, in nats.
-        total: What the search summed up to here: Σ log p, unless the model's rules rescale or force a token.
-        score: What finished hypotheses are ranked by: see ``SearchRules.score``.
-        state: What became of it.
-        ended: Whether the output ends here, with ``</s>`` or at the length limit.
-        won: Whether it belongs to the best hypothesis.
-    """
-
-    token: str
-    token_id: int
-    step: int
+    token: str  # the piece
+    token_id: int  # its id
+    step: int  # the step of the output, from 0
+    # place in ``SearchTree.nodes`` of the hypothesis that it extends; None at the first step
     parent: int | None
-    log_prob: float
+    log_prob: float  # log-probability of the token under the model, in nats
+    # what the search summed up to here: Σ log p, unless the model's rules rescale or force a token
     total: float
-    score: float
-    state: NodeState
-    ended: bool
-    won: bool
+    score: float  # what finished hypotheses are ranked by: see ``SearchRules.score``
+    state: NodeState  # what became of it
+    ended: bool  # whether the output ends here, with ``</s>`` or at the length limit
+    won: bool  # whether it belongs to the best hypothesis
 
 
 @dataclass(frozen=True)
 class Output:
-    """A whole output that another search wrote.
+    """A whole output that another search wrote."""
 
-    Attributes:
-        tokens: The pieces.
-        token_ids: Their ids.
-        log_probs: One per token, in nats, under the model.
-        score: That of the tree.
-    """
-
-    tokens: tuple[str, ...]
-    token_ids: tuple[int, ...]
-    log_probs: tuple[float, ...]
-    score: float
+    tokens: tuple[str, ...]  # the pieces
+    token_ids: tuple[int, ...]  # their ids
+    log_probs: tuple[float, ...]  # one per token, in nats, under the model
+    score: float  # that of the tree
 
     @property
     def total(self) -> float:
@@ -83,19 +65,14 @@ class Output:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SearchTree(Brief):
-    """A beam search, step by step.
+    """A beam search, step by step."""
 
-    Attributes:
-        nodes: The 2 × ``beam_size`` best continuations of every step, best first; a step that found fewer, or
-            whose rules allowed fewer, has fewer.
-        beam_size: Hypotheses that the search kept.
-        rules: How hypotheses were scored.
-        run_greedy: Runs greedy search on the same sentence, with the same rules and changes; yields pieces.
-    """
-
+    # the 2 × ``beam_size`` best continuations of every step, best first; a step that found fewer, or whose
+    # rules allowed fewer, has fewer
     nodes: tuple[TreeNode, ...]
-    beam_size: int
-    rules: SearchRules
+    beam_size: int  # hypotheses that the search kept
+    rules: SearchRules  # how hypotheses were scored
+    # runs greedy search on the same sentence, with the same rules and changes; yields pieces
     run_greedy: Callable[[], Generator[str, None, Output]] = field(repr=False)
 
     @cached_property

@@ -28,32 +28,20 @@ VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """All heads of one kind.
+    """All heads of one kind."""
 
-    Attributes:
-        weights: (layers, heads, queries, keys).
-        scores: (layers, heads, queries, keys), scaled, with bias, before the mask.
-        mask: (queries, keys), True = may attend.
-        audits: The checks by layer and head.
-    """
-
-    weights: Array
-    scores: Array
-    mask: BoolArray
-    audits: tuple[tuple[AuditReport, ...], ...]
+    weights: Array  # (layers, heads, queries, keys)
+    scores: Array  # (layers, heads, queries, keys), scaled, with bias, before the mask
+    mask: BoolArray  # (queries, keys), True = may attend
+    audits: tuple[tuple[AuditReport, ...], ...]  # the checks by layer and head
 
 
 @dataclass(frozen=True, eq=False)
 class MappedRun(Translation):
-    """A run whose maps are known, while its trace is not: ``attention`` is None.
+    """A run whose maps are known, while its trace is not: ``attention`` is None."""
 
-    Attributes:
-        maps: The heads by kind.
-        digests: SHA-256 of the files of the model that made the run.
-    """
-
-    maps: Mapping[AttentionKind, Maps] = field(default_factory=dict)
-    digests: Digests = field(default_factory=dict)
+    maps: Mapping[AttentionKind, Maps] = field(default_factory=dict)  # the heads by kind
+    digests: Digests = field(default_factory=dict)  # SHA-256 of the files of the model that made the run
 
     def map(self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None) -> HeadMap:
         """One head, or a window of it; the audit is that of the whole head."""

@@ -49,32 +49,20 @@ Head = tuple[int, int]
 
 @dataclass(frozen=True)
 class Selection:
-    """The visitor's selection, counted from 0.
+    """The visitor's selection, counted from 0."""
 
-    Attributes:
-        step: The decode step.
-        source: The source token that was clicked; None follows the step.
-        heads: Layer and head by kind.
-    """
-
-    step: int = 0
-    source: int | None = None
-    heads: Mapping[str, Head] = field(default_factory=dict)
+    step: int = 0  # the decode step
+    source: int | None = None  # the source token that was clicked; None follows the step
+    heads: Mapping[str, Head] = field(default_factory=dict)  # layer and head by kind
 
 
 @dataclass(frozen=True, eq=False)
 class SavedView:
-    """The content of a JSON file.
+    """The content of a JSON file."""
 
-    Attributes:
-        translation: The run, without attention.
-        selection: The visitor's selection.
-        head: The matrix on the screen.
-    """
-
-    translation: Translation
-    selection: Selection
-    head: HeadMap
+    translation: Translation  # the run, without attention
+    selection: Selection  # the visitor's selection
+    head: HeadMap  # the matrix on the screen
 
 
 def save_view(

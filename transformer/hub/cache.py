@@ -22,17 +22,11 @@ _FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)", re.ASCII)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A complete model in the cache.
+    """A complete model in the cache."""
 
-    Attributes:
-        name: Name on the Hub.
-        commit: Commit hash of the files.
-        directory: Directory that holds the files.
-    """
-
-    name: str
-    commit: str
-    directory: Path
+    name: str  # name on the Hub
+    commit: str  # commit hash of the files
+    directory: Path  # directory that holds the files
 
     @property
     def title(self) -> str:

@@ -49,17 +49,11 @@ HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file as the Hub describes it.
+    """A file as the Hub describes it."""
 
-    Attributes:
-        name: File name without a folder.
-        size: Size in bytes.
-        hash: SHA-256 of the content (64 digits), or its git object id (40 digits).
-    """
-
-    name: str
-    size: int
-    hash: str
+    name: str  # file name without a folder
+    size: int  # size in bytes
+    hash: str  # SHA-256 of the content (64 digits), or its git object id (40 digits)
 
     @property
     def is_weights(self) -> bool:
@@ -69,23 +63,14 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Offer:
-    """A model on the Hub that can be downloaded.
+    """A model on the Hub that can be downloaded."""
 
-    Attributes:
-        name: Name that was asked for.
-        present_name: Present name of the model; differs from ``name`` if the model was renamed.
-        revision: Branch, tag or commit that was asked for.
-        commit: Commit that the revision points to.
-        files: Files to download.
-        config: Config of the model.
-    """
-
-    name: str
-    present_name: str
-    revision: str
-    commit: str
-    files: tuple[RemoteFile, ...]
-    config: ModelConfig
+    name: str  # name that was asked for
+    present_name: str  # present name of the model; differs from ``name`` if the model was renamed
+    revision: str  # branch, tag or commit that was asked for
+    commit: str  # commit that the revision points to
+    files: tuple[RemoteFile, ...]  # files to download
+    config: ModelConfig  # config of the model
 
     @property
     def nbytes(self) -> int:

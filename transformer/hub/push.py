@@ -36,17 +36,11 @@ print(translation.text, translation.head("cross", 0, 0).weights)
 
 @dataclass(frozen=True)
 class Pushed:
-    """The result of publishing a model.
+    """The result of publishing a model."""
 
-    Attributes:
-        name: Name on the Hub.
-        commit: Hash of the new commit.
-        url: Address of the model's page.
-    """
-
-    name: str
-    commit: str
-    url: str
+    name: str  # name on the Hub
+    commit: str  # hash of the new commit
+    url: str  # address of the model's page
 
 
 def push_to_hub(

@@ -38,23 +38,15 @@ class StoppedError(HubError):
 
 @dataclass(frozen=True, kw_only=True)
 class Hub:
-    """The Hub to fetch models from, and limits on what may be fetched.
+    """The Hub to fetch models from, and limits on what may be fetched."""
 
-    Attributes:
-        endpoint: Address of the Hub or a mirror; None for huggingface_hub's default.
-        cache_dir: Folder of the downloaded files; None for huggingface_hub's default.
-        token: A token; False for none; None for huggingface_hub's default.
-        most_bytes: Largest total size of a model's files in bytes.
-        allowed: Patterns of the names that may be opened, such as ``Helsinki-NLP/*``; None for all.
-        timeout: Seconds to wait for an answer.
-    """
-
-    endpoint: str | None = None
-    cache_dir: Path | None = None
-    token: str | bool | None = None
-    most_bytes: int = MOST_BYTES
+    endpoint: str | None = None  # address of the Hub or a mirror; None for huggingface_hub's default
+    cache_dir: Path | None = None  # folder of the downloaded files; None for huggingface_hub's default
+    token: str | bool | None = None  # a token; False for none; None for huggingface_hub's default
+    most_bytes: int = MOST_BYTES  # largest total size of a model's files in bytes
+    # patterns of the names that may be opened, such as ``Helsinki-NLP/*``; None for all
     allowed: tuple[str, ...] | None = None
-    timeout: float = 10.0
+    timeout: float = 10.0  # seconds to wait for an answer
 
     @classmethod
     def from_environment(cls) -> Hub:

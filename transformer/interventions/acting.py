@@ -35,14 +35,10 @@ from transformer.model.watching.observer import Attended, AttentionInputs, Enter
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """An intervention, and what it puts in, if that must be computed first.
+    """An intervention, and what it puts in, if that must be computed first."""
 
-    Attributes:
-        value: The intervention.
-        material: (heads, d_head) mean outputs, or (positions, width) of another run; None if none is needed.
-    """
-
-    value: Intervention
+    value: Intervention  # the intervention
+    # (heads, d_head) mean outputs, or (positions, width) of another run; None if none is needed
     material: Tensor | None = None
 
 
@@ -55,14 +51,10 @@ class LayerChanges(Alteration):
     """All changes of one attention sub-layer, each in the order in which they were given.
 
     Masks change first, then scores, weights, and outputs of heads.
-
-    Attributes:
-        masks: Changes of the mask, for all heads.
-        heads: Changes by head, from 0.
     """
 
-    masks: tuple[Masking, ...]
-    heads: Mapping[int, tuple[HeadChange, ...]]
+    masks: tuple[Masking, ...]  # changes of the mask, for all heads
+    heads: Mapping[int, tuple[HeadChange, ...]]  # changes by head, from 0
 
     def alone(self, head: int) -> LayerChanges:
         """The same for a tensor that holds this head only."""

@@ -31,22 +31,14 @@ class InterventionError(ValueError):
 
 @dataclass(frozen=True)
 class Setting:
-    """The request that a change is checked against.
+    """The request that a change is checked against."""
 
-    Attributes:
-        config: The model's config.
-        typed: Number of source tokens as typed, ``</s>`` included.
-        source: Number of source tokens as the model reads them.
-        target: Most tokens of the output.
-        given: Number of tokens of the output in a forced pass; None while decoding.
-        lifted: Whether another change lifts a cell (query, key) of the decoder's causal mask.
-    """
-
-    config: ModelConfig
-    typed: int
-    source: int
-    target: int
-    given: int | None = None
+    config: ModelConfig  # the model's config
+    typed: int  # number of source tokens as typed, ``</s>`` included
+    source: int  # number of source tokens as the model reads them
+    target: int  # most tokens of the output
+    given: int | None = None  # number of tokens of the output in a forced pass; None while decoding
+    # whether another change lifts a cell (query, key) of the decoder's causal mask
     lifted: Callable[[int, int], bool] = field(default=lambda query, key: False, repr=False)
 
     @property

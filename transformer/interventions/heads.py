@@ -39,17 +39,11 @@ class InAttention:
 
 @dataclass(frozen=True)
 class InHeads(Intervention, InAttention):
-    """A change of one head of a layer, of several, or of all.
+    """A change of one head of a layer, of several, or of all."""
 
-    Attributes:
-        kind: Which attention.
-        layer: Its layer, from 0.
-        head: Heads, from 0; None for all of the layer.
-    """
-
-    kind: AttentionKind
-    layer: int
-    head: tuple[int, ...] | None
+    kind: AttentionKind  # which attention
+    layer: int  # its layer, from 0
+    head: tuple[int, ...] | None  # heads, from 0; None for all of the layer
 
     def heads(self, n_heads: int) -> tuple[int, ...]:
         """The heads that it changes."""
@@ -77,18 +71,14 @@ class InHeads(Intervention, InAttention):
 
 @dataclass(frozen=True)
 class Ablate(InHeads):
-    """A head without what it computes; ``by`` says what takes its place.
-
-    Attributes:
-        by: "zero": no output. "mean": its mean output over the sample. "uniform": equal weights on all
-            visible keys. "previous": all weight on the key before the query. "first": all weight on the first
-            key. A row whose key is hidden or does not exist keeps its own weights.
-        rows: The queries, from 0, that it acts on; None for all.
-    """
+    """A head without what it computes; ``by`` says what takes its place."""
 
     name: ClassVar[str] = "ablate"
+    # "zero": no output. "mean": its mean output over the sample. "uniform": equal weights on all visible
+    # keys. "previous": all weight on the key before the query. "first": all weight on the first key. A row
+    # whose key is hidden or does not exist keeps its own weights.
     by: By = "zero"
-    rows: tuple[int, ...] | None = None
+    rows: tuple[int, ...] | None = None  # the queries, from 0, that it acts on; None for all
 
     @property
     def acts_on(self) -> Acts:
@@ -111,16 +101,11 @@ class Ablate(InHeads):
 
 @dataclass(frozen=True)
 class Scale(InHeads):
-    """A head whose output is multiplied by a factor.
-
-    Attributes:
-        factor: The factor.
-        rows: The queries, from 0, that it acts on; None for all.
-    """
+    """A head whose output is multiplied by a factor."""
 
     name: ClassVar[str] = "scale"
-    factor: float = 1.0
-    rows: tuple[int, ...] | None = None
+    factor: float = 1.0  # the factor
+    rows: tuple[int, ...] | None = None  # the queries, from 0, that it acts on; None for all
 
     @property
     def acts_on(self) -> Acts:
@@ -136,16 +121,11 @@ class Scale(InHeads):
 
 @dataclass(frozen=True)
 class SetRow(InHeads):
-    """Given weights in one row of a head; the other visible keys share what is left, as they shared before.
-
-    Attributes:
-        query: The row, from 0.
-        given: Keys, from 0, with their weights.
-    """
+    """Given weights in one row of a head; the other visible keys share what is left, as before."""
 
     name: ClassVar[str] = "row"
-    query: int = 0
-    given: tuple[tuple[int, float], ...] = ()
+    query: int = 0  # the row, from 0
+    given: tuple[tuple[int, float], ...] = ()  # keys, from 0, with their weights
 
     @property
     def acts_on(self) -> Acts:

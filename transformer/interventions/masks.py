@@ -47,20 +47,13 @@ class Masking(Intervention):
 
 @dataclass(frozen=True)
 class Mask(Masking):
-    """Cells of a kind's masks that are allowed, and cells that are forbidden.
-
-    Attributes:
-        kind: Which attention.
-        allow: Cells that may be attended to although the model's mask hides them.
-        forbid: Cells that may not; they win over ``allow``.
-        layer: The layer, from 0; None for every layer.
-    """
+    """Cells of a kind's masks that are allowed, and cells that are forbidden."""
 
     name: ClassVar[str] = "mask"
-    kind: AttentionKind
-    allow: Cells = ()
-    forbid: Cells = ()
-    layer: int | None = None
+    kind: AttentionKind  # which attention
+    allow: Cells = ()  # cells that may be attended to although the model's mask hides them
+    forbid: Cells = ()  # cells that may not; they win over ``allow``
+    layer: int | None = None  # the layer, from 0; None for every layer
 
     def check(self, setting: Setting) -> None:
         setting.site(self.kind, self.layer or 0)

@@ -12,15 +12,10 @@ from transformer.model.sites import AttentionKind
 
 @dataclass(frozen=True, eq=False)
 class HeadMeans:
-    """The mean output of every head, before W_O, over all rows of a sample of sentences.
+    """The mean output of every head, before W_O, over all rows of a sample of sentences."""
 
-    Attributes:
-        outputs: By kind, (layers, heads, d_head) float32.
-        about: What was measured: data, command, date.
-    """
-
-    outputs: Mapping[AttentionKind, Tensor]
-    about: Mapping[str, str]
+    outputs: Mapping[AttentionKind, Tensor]  # by kind, (layers, heads, d_head) float32
+    about: Mapping[str, str]  # what was measured: data, command, date
 
     def of(self, kind: AttentionKind, layer: int, heads: tuple[int, ...]) -> Tensor:
         """(heads, d_head): the mean outputs of some heads of a layer, all from 0."""

@@ -109,17 +109,11 @@ PatchPlace = Embeddings | Stream | HeadOutput | EncoderOutput
 
 @dataclass(frozen=True)
 class OtherRun:
-    """The run that a patch comes from, as all that is needed to repeat it.
+    """The run that a patch comes from, as all that is needed to repeat it."""
 
-    Attributes:
-        text: Its source text.
-        target: Ids of its output; None if only the encoder is needed.
-        interventions: Its own changes.
-    """
-
-    text: str
-    target: tuple[int, ...] | None = None
-    interventions: tuple[Intervention, ...] = ()
+    text: str  # its source text
+    target: tuple[int, ...] | None = None  # ids of its output; None if only the encoder is needed
+    interventions: tuple[Intervention, ...] = ()  # its own changes
 
     def __str__(self) -> str:
         with_changes = f", with {len(self.interventions)} changes" if self.interventions else ""
@@ -128,18 +122,13 @@ class OtherRun:
 
 @dataclass(frozen=True)
 class Patch(Intervention, InAttention):
-    """What a place held in another run.
-
-    Attributes:
-        place: The place.
-        from_run: The other run.
-        positions: Pairs (position here, position there), from 0; None for every position, which both runs
-            must have in the same number.
-    """
+    """What a place held in another run."""
 
     name: ClassVar[str] = "patch"
-    place: PatchPlace
-    from_run: OtherRun
+    place: PatchPlace  # the place
+    from_run: OtherRun  # the other run
+    # pairs (position here, position there), from 0; None for every position, which both runs must have in the
+    # same number
     positions: tuple[tuple[int, int], ...] | None = None
 
     @property

@@ -17,19 +17,12 @@ NO_MASK = AttentionMask()
 
 
 class Attention(nn.Module):
-    """What every attention of a model has, whatever its scores.
+    """What every attention of a model has, whatever its scores."""
 
-    Attributes:
-        kind: Which attention of the model it is.
-        layer: Index of its layer, from 0.
-        n_heads: Its heads.
-        out_proj: W^O, which maps the heads' outputs, side by side, back to d_model.
-    """
-
-    kind: AttentionKind
-    layer: int
-    n_heads: int
-    out_proj: nn.Linear
+    kind: AttentionKind  # which attention of the model it is
+    layer: int  # index of its layer, from 0
+    n_heads: int  # its heads
+    out_proj: nn.Linear  # W^O, which maps the heads' outputs, side by side, back to d_model
 
 
 class MultiHeadAttention(Attention):

@@ -43,50 +43,34 @@ LIMITS = {
 class ModelConfig:
     """What the models of this package have in common.
 
-    Attributes:
-        vocab_size: Number of pieces.
-        d_model: Width of the residual stream, or of the states.
-        n_heads: Attention heads per layer; divides ``d_model`` (section 3.2.2).
-        d_ff: Inner width of the position-wise feed-forward network (section 3.3).
-        dropout: Probability of residual and embedding dropout (section 5.4).
-        norm: "post": LayerNorm(x + Sublayer(x)) as in the paper; "pre": x + Sublayer(LayerNorm(x)),
-            with one more LayerNorm at the end of each stack (Xiong et al. 2020).
-        activation: Non-linearity of the feed-forward network; the paper's is "relu".
-        positions: Name of a positional encoding, one of ``ENCODINGS``.
-        sine_layout: Order of the numbers in sinusoidal positions. "interleaved": alternating sines and
-            cosines, as in the paper; "halves": all sines, then all cosines; "inclusive": the same, but the
-            last wavelength is exactly 2π · 10000, as in tensor2tensor.
-        scaled_embeddings: Token embeddings are multiplied by sqrt(d_model) (section 3.4).
-        output_bias: A learned bias is added to the logits.
-        max_positions: Longest sequence that has positions, in tokens.
-        pad_id: Id of the padding token. One past the last piece: padding is no piece.
-        bos_id: Id of the token that the decoder starts with. One past the last piece: it starts with no
-            token, whose embedding is zero.
-        eos_id: Id of the token that ends a sentence.
-        unk_id: Id of the unknown piece.
-        trained_length: Longest sequence seen in training, in tokens; None if unknown.
-
     Raises:
         ValueError: A size is not a whole number within ``LIMITS``, or two fields contradict each other.
     """
 
-    vocab_size: int
-    d_model: int = 512
-    d_ff: int = 2048
-    n_heads: int = 8
-    dropout: float = 0.1
+    vocab_size: int  # number of pieces
+    d_model: int = 512  # width of the residual stream, or of the states
+    d_ff: int = 2048  # inner width of the position-wise feed-forward network (section 3.3)
+    n_heads: int = 8  # attention heads per layer; divides ``d_model`` (section 3.2.2)
+    dropout: float = 0.1  # probability of residual and embedding dropout (section 5.4)
+    # "post": LayerNorm(x + Sublayer(x)) as in the paper; "pre": x + Sublayer(LayerNorm(x)), with one more
+    # LayerNorm at the end of each stack (Xiong et al. 2020)
     norm: Norm = "post"
-    activation: Activation = "relu"
-    positions: str = "sinusoidal"
+    activation: Activation = "relu"  # non-linearity of the feed-forward network; the paper's is "relu"
+    positions: str = "sinusoidal"  # name of a positional encoding, one of ``ENCODINGS``
+    # order of the numbers in sinusoidal positions. "interleaved": alternating sines and cosines, as in the
+    # paper; "halves": all sines, then all cosines; "inclusive": the same, but the last wavelength is exactly
+    # 2π · 10000, as in tensor2tensor
     sine_layout: SineLayout = "interleaved"
-    scaled_embeddings: bool = True
-    output_bias: bool = False
-    max_positions: int = 2048
-    pad_id: int = 0
+    scaled_embeddings: bool = True  # token embeddings are multiplied by sqrt(d_model) (section 3.4)
+    output_bias: bool = False  # a learned bias is added to the logits
+    max_positions: int = 2048  # longest sequence that has positions, in tokens
+    pad_id: int = 0  # Id of the padding token. One past the last piece: padding is no piece.
+    # Id of the token that the decoder starts with. One past the last piece: it starts with no token, whose
+    # embedding is zero.
     bos_id: int = 1
-    eos_id: int = 2
-    unk_id: int = 3
-    trained_length: int | None = None
+    eos_id: int = 2  # id of the token that ends a sentence
+    unk_id: int = 3  # id of the unknown piece
+    trained_length: int | None = None  # longest sequence seen in training, in tokens; None if unknown
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
@@ -319,25 +303,17 @@ class RecurrentConfig(ModelConfig):
     Half of ``d_model`` reads the source forwards, the other half backwards. ``d_ff``, ``norm`` and
     ``activation`` have no meaning here.
 
-    Attributes:
-        architecture: Always "recurrent"; ``config.json`` says so.
-        cell: The recurrent cell.
-        score: How the decoder's state is compared with the memory; "local" is "bilinear" near a predicted
-            centre.
-        reach: How many positions a local query sees on either side of its centre.
-        n_heads: Always 1.
-        positions: Always "none": the order of the words is in the order of the steps.
-
     Raises:
         ValueError: As for ``ModelConfig``, or a choice is none of those above.
     """
 
-    architecture: Literal["recurrent"] = "recurrent"
-    cell: Literal["gru"] = "gru"
+    architecture: Literal["recurrent"] = "recurrent"  # always "recurrent"; ``config.json`` says so
+    cell: Literal["gru"] = "gru"  # the recurrent cell
+    # how the decoder's state is compared with the memory; "local" is "bilinear" near a predicted centre
     score: Score = "additive"
-    reach: int = 4
-    n_heads: int = 1
-    positions: str = "none"
+    reach: int = 4  # how many positions a local query sees on either side of its centre
+    n_heads: int = 1  # always 1
+    positions: str = "none"  # always "none": the order of the words is in the order of the steps
 
     def __post_init__(self) -> None:
         super().__post_init__()

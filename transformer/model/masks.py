@@ -10,19 +10,15 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class AttentionMask:
-    """Which query may attend to which key, kept as a rule: memory is linear in the length, not quadratic.
+    """Which query may attend to which key, kept as a rule: memory is linear in the length, not quadratic."""
 
-    Attributes:
-        key_padding: (batch, keys) bool, True for tokens, False for padding; None if nothing is padded.
-        causal: Whether query i sees only keys 0 to ``first_query`` + i (section 3.2.3).
-        first_query: Position of the first query among the keys; above 0 if earlier positions are cached.
-        texts: (batch, length) numbers of the texts that share a row; a query sees the keys of its own text
-            only. None if every row is one text.
-    """
-
+    # (batch, keys) bool, True for tokens, False for padding; None if nothing is padded
     key_padding: Tensor | None = None
-    causal: bool = False
+    causal: bool = False  # whether query i sees only keys 0 to ``first_query`` + i (section 3.2.3)
+    # position of the first query among the keys; above 0 if earlier positions are cached
     first_query: int = 0
+    # (batch, length) numbers of the texts that share a row; a query sees the keys of its own text only. None
+    # if every row is one text.
     texts: Tensor | None = None
 
     @property
@@ -50,14 +46,10 @@ class Focus:
 
     A query sees the keys at most ``reach`` from its centre. The softmax over these is multiplied by a
     Gaussian around the centre (equation 10), so that a row sums to less than 1.
-
-    Attributes:
-        centres: (…, queries) p_t: positions among the keys, counted from 0, not rounded.
-        reach: D, in positions.
     """
 
-    centres: Tensor
-    reach: int
+    centres: Tensor  # (…, queries) p_t: positions among the keys, counted from 0, not rounded
+    reach: int  # D, in positions
 
     def of(self, rows: slice) -> Focus:
         """The same for some of the queries."""

@@ -47,23 +47,15 @@ class Network(Brief, nn.Module):
     """Tables of embeddings, an output projection, and attentions that ``config.sites`` names.
 
     A subclass sets ``config`` and the parts.
-
-    Attributes:
-        config: Its sizes.
-        embedding: The table of the pieces, or of the source's pieces.
-        target_embedding: The table of the target's pieces, if it is another one.
-        output: The output projection; None if it is the target's table (section 3.4).
-        output_bias: (pieces,) what is added to the logits, or None.
-        features: The last layer's output (batch, length, d_model) for the tensors that a batch reads, and
-            ``observer=``.
     """
 
-    config: ModelConfig
-    embedding: nn.Embedding
-    target_embedding: nn.Embedding | None
-    output: nn.Module | None
-    output_bias: nn.Parameter | None
+    config: ModelConfig  # its sizes
+    embedding: nn.Embedding  # the table of the pieces, or of the source's pieces
+    target_embedding: nn.Embedding | None  # the table of the target's pieces, if it is another one
+    output: nn.Module | None  # the output projection; None if it is the target's table (section 3.4)
+    output_bias: nn.Parameter | None  # (pieces,) what is added to the logits, or None
     dropout: nn.Dropout
+    # the last layer's output (batch, length, d_model) for the tensors that a batch reads, and ``observer=``
     features: Callable[..., Tensor]
 
     def through(

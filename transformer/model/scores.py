@@ -137,12 +137,9 @@ class Additive(ScoreRule):
     """vᵀ tanh(q + k), for q = W₁ h and k = W₂ m (Bahdanau et al. 2015, appendix A.1.2).
 
     No fused kernel computes it: the sum of each query and key passes through a tanh before it is a number.
-
-    Attributes:
-        vector: (heads, d_head) v.
     """
 
-    vector: Tensor
+    vector: Tensor  # (heads, d_head) v
     name = "additive"
 
     def scores(self, query: Tensor, key: Tensor, heads: Heads = ALL_HEADS) -> Tensor:

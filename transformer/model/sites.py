@@ -42,16 +42,11 @@ Place = tuple[AttentionKind, int]
 
 @dataclass(frozen=True)
 class Stack:
-    """One stack of a model.
+    """One stack of a model."""
 
-    Attributes:
-        side: Which stack.
-        n_layers: Its layers.
-        sublayers: The sub-layers of each layer, in the order in which the residual stream passes them.
-    """
-
-    side: Side
-    n_layers: int
+    side: Side  # which stack
+    n_layers: int  # its layers
+    # the sub-layers of each layer, in the order in which the residual stream passes them
     sublayers: tuple[SublayerName, ...]
 
     def sublayer(self, layer: int, name: SublayerName) -> Sublayer:
@@ -75,25 +70,15 @@ class Stack:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a kind of attention sits in a model, and what it connects; alike in every layer.
+    """Where a kind of attention sits in a model, and what it connects; alike in every layer."""
 
-    Attributes:
-        kind: Which attention.
-        query_side: The side whose sequence asks; the attention sits in this side's stack.
-        key_side: The side whose sequence is attended to.
-        name: Its sub-layer of each layer.
-        n_layers: How many layers have it.
-        causal: Whether query i sees keys 0 to i only.
-        score: How its scores come from queries and keys.
-    """
-
-    kind: AttentionKind
-    query_side: Side
-    key_side: Side
-    name: SublayerName
-    n_layers: int
-    causal: bool
-    score: ScoreName = "scaled_dot"
+    kind: AttentionKind  # which attention
+    query_side: Side  # the side whose sequence asks; the attention sits in this side's stack
+    key_side: Side  # the side whose sequence is attended to
+    name: SublayerName  # its sub-layer of each layer
+    n_layers: int  # how many layers have it
+    causal: bool  # whether query i sees keys 0 to i only
+    score: ScoreName = "scaled_dot"  # how its scores come from queries and keys
 
     @property
     def own_keys(self) -> bool:

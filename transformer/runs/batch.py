@@ -27,27 +27,16 @@ from transformer.training.data import pad
 
 @dataclass(frozen=True, eq=False)
 class BatchEntry:
-    """One sentence of a padded batch, as the model saw it.
+    """One sentence of a padded batch, as the model saw it."""
 
-    Attributes:
-        source_tokens: Pieces with ``<pad>`` up to the longest source.
-        decoder_input_tokens: What the decoder read, with ``<pad>`` up to the longest target.
-        target_tokens: What the decoder predicted, padded likewise.
-        source_mask: (source,) bool, True for tokens.
-        target_mask: (target,) bool, True for tokens of the decoder input.
-        attention: The trace of this sentence.
-        model: Name of the model.
-        config: The model's config.
-    """
-
-    source_tokens: tuple[str, ...]
-    decoder_input_tokens: tuple[str, ...]
-    target_tokens: tuple[str, ...]
-    source_mask: BoolArray
-    target_mask: BoolArray
-    attention: AttentionTrace
-    model: str
-    config: ModelConfig
+    source_tokens: tuple[str, ...]  # pieces with ``<pad>`` up to the longest source
+    decoder_input_tokens: tuple[str, ...]  # what the decoder read, with ``<pad>`` up to the longest target
+    target_tokens: tuple[str, ...]  # what the decoder predicted, padded likewise
+    source_mask: BoolArray  # (source,) bool, True for tokens
+    target_mask: BoolArray  # (target,) bool, True for tokens of the decoder input
+    attention: AttentionTrace  # the trace of this sentence
+    model: str  # name of the model
+    config: ModelConfig  # the model's config
 
     def head(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None

@@ -13,37 +13,23 @@ from transformer.runs.translator import Translator
 
 @dataclass(frozen=True)
 class SharedToken:
-    """A token of one or more samples that agree up to it.
+    """A token of one or more samples that agree up to it."""
 
-    Attributes:
-        token: The piece.
-        token_id: Its id.
-        step: The step of the output, from 0.
-        parent: Place in ``Draws.nodes`` of the token before it; None at the first step.
-        log_prob: Log-probability of the token under the model, in nats.
-        total: Σ log p up to here.
-        samples: Which samples have it, from 0.
-    """
-
-    token: str
-    token_id: int
-    step: int
-    parent: int | None
-    log_prob: float
-    total: float
-    samples: tuple[int, ...]
+    token: str  # the piece
+    token_id: int  # its id
+    step: int  # the step of the output, from 0
+    parent: int | None  # place in ``Draws.nodes`` of the token before it; None at the first step
+    log_prob: float  # log-probability of the token under the model, in nats
+    total: float  # Σ log p up to here
+    samples: tuple[int, ...]  # which samples have it, from 0
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Samples of one text.
+    """Samples of one text."""
 
-    Attributes:
-        translations: One per seed, without attention.
-        nodes: The tree of their tokens, step by step; at each step in the order of the first sample.
-    """
-
-    translations: tuple[Translation, ...]
+    translations: tuple[Translation, ...]  # one per seed, without attention
+    # the tree of their tokens, step by step; at each step in the order of the first sample
     nodes: tuple[SharedToken, ...]
 
     @property

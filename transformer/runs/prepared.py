@@ -41,21 +41,13 @@ NO_MEANS = (
 
 @dataclass(frozen=True, eq=False)
 class Equipment:
-    """What a translator has for every request.
+    """What a translator has for every request."""
 
-    Attributes:
-        model: The network.
-        wording: Its vocabulary.
-        name: Its name.
-        notes: Sentences for the reader of every translation.
-        means: Mean outputs of its heads, or None.
-    """
-
-    model: EncoderDecoder
-    wording: Wording
-    name: str
-    notes: tuple[str, ...] = ()
-    means: HeadMeans | None = None
+    model: EncoderDecoder  # the network
+    wording: Wording  # its vocabulary
+    name: str  # its name
+    notes: tuple[str, ...] = ()  # sentences for the reader of every translation
+    means: HeadMeans | None = None  # mean outputs of its heads, or None
 
     @property
     def config(self) -> ModelConfig:
@@ -70,19 +62,12 @@ class Equipment:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A request that passed every check.
+    """A request that passed every check."""
 
-    Attributes:
-        source_text: The text as typed.
-        src_ids: The source as the model reads it, ``</s>`` included.
-        target: Most tokens of the output.
-        changes: The changes, with what they put in.
-    """
-
-    source_text: str
-    src_ids: tuple[int, ...]
-    target: int
-    changes: tuple[Change, ...]
+    source_text: str  # the text as typed
+    src_ids: tuple[int, ...]  # the source as the model reads it, ``</s>`` included
+    target: int  # most tokens of the output
+    changes: tuple[Change, ...]  # the changes, with what they put in
 
 
 Length = Callable[[int], int]

@@ -30,17 +30,11 @@ from transformer.trace.report import AuditReport, Check
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """What it takes to run a finished output through the model once more, with the same changes.
+    """What it takes to run a finished output through the model once more, with the same changes."""
 
-    Attributes:
-        equipment: The translator's.
-        ready: The request.
-        hooks: Functions of Python that act in attention.
-    """
-
-    equipment: Equipment
-    ready: Prepared
-    hooks: tuple[Hook, ...]
+    equipment: Equipment  # the translator's
+    ready: Prepared  # the request
+    hooks: tuple[Hook, ...]  # functions of Python that act in attention
 
     def within(self) -> Observer:
         """The observer that answers the model; a new one for each pass."""

@@ -30,38 +30,24 @@ if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
 
 @dataclass(frozen=True)
 class Alternative:
-    """A token that could have come next.
+    """A token that could have come next."""
 
-    Attributes:
-        token: The piece.
-        token_id: Its id.
-        log_prob: Its log-probability under the model, in nats.
-    """
-
-    token: str
-    token_id: int
-    log_prob: float
+    token: str  # the piece
+    token_id: int  # its id
+    log_prob: float  # its log-probability under the model, in nats
 
 
 @dataclass(frozen=True, repr=False)
 class DecodeStep(Brief):
-    """One step of the output.
+    """One step of the output."""
 
-    Attributes:
-        token: The piece that was chosen.
-        token_id: Its id.
-        log_prob: Its log-probability under the model, in nats, no matter how the token was chosen.
-        alternatives: The most probable tokens at this step, best first.
-        parent: Index, from 0, of the hypothesis in the beam that this step extends; 0 without a beam.
-        forced: Whether the model's search rules, or an intervention, forbade its most probable token;
-            ``log_prob`` and ``alternatives`` are still the model's own.
-    """
-
-    token: str
-    token_id: int
-    log_prob: float
-    alternatives: tuple[Alternative, ...]
-    parent: int
+    token: str  # the piece that was chosen
+    token_id: int  # its id
+    log_prob: float  # its log-probability under the model, in nats, no matter how the token was chosen
+    alternatives: tuple[Alternative, ...]  # the most probable tokens at this step, best first
+    parent: int  # index, from 0, of the hypothesis in the beam that this step extends; 0 without a beam
+    # whether the model's search rules, or an intervention, forbade its most probable token; ``log_prob`` and
+    # ``alternatives`` are still the model's own
     forced: bool = False
 
 

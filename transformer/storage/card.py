@@ -18,19 +18,12 @@ from transformer.model.network import Network, count_parameters
 
 @dataclass(frozen=True)
 class Score:
-    """One result stated on a model card.
+    """One result stated on a model card."""
 
-    Attributes:
-        dataset: Name of the test data.
-        metric: "bleu", "chrf", …
-        value: The number on the card.
-        how: How the number was measured, such as "sacreBLEU, greedy".
-    """
-
-    dataset: str
-    metric: str
-    value: float
-    how: str
+    dataset: str  # name of the test data
+    metric: str  # "bleu", "chrf", …
+    value: float  # the number on the card
+    how: str  # how the number was measured, such as "sacreBLEU, greedy"
 
 
 def scores(card: str) -> tuple[Score, ...]:
@@ -54,21 +47,13 @@ def scores(card: str) -> tuple[Score, ...]:
 
 @dataclass(frozen=True)
 class Result:
-    """One result to write into a card's header.
+    """One result to write into a card's header."""
 
-    Attributes:
-        type: Short name of the test data on the Hub.
-        dataset: Their full name.
-        metric: "bleu" or "chrf".
-        value: The result.
-        how: How it was measured, such as "sacreBLEU, greedy".
-    """
-
-    type: str
-    dataset: str
-    metric: str
-    value: float
-    how: str
+    type: str  # short name of the test data on the Hub
+    dataset: str  # their full name
+    metric: str  # "bleu" or "chrf"
+    value: float  # the result
+    how: str  # how it was measured, such as "sacreBLEU, greedy"
 
 
 def with_results(card: str, name: str, results: Sequence[Result]) -> str:

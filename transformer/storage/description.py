@@ -33,15 +33,10 @@ MAX_CARD_BYTES = 2**18
 
 @dataclass(frozen=True)
 class Description:
-    """What the files beside the weights say.
+    """What the files beside the weights say."""
 
-    Attributes:
-        config: Sizes and architecture choices.
-        heads: Head statistics (`heads.json`), or None.
-    """
-
-    config: ModelConfig
-    heads: dict[str, Any] | None
+    config: ModelConfig  # sizes and architecture choices
+    heads: dict[str, Any] | None  # head statistics (`heads.json`), or None
 
 
 def describe(directory: Path) -> Description:

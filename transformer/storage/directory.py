@@ -49,27 +49,16 @@ NETWORKS: dict[type[ModelConfig], Callable[..., Network]] = {
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a model directory holds.
+    """What a model directory holds."""
 
-    Attributes:
-        config: Sizes and architecture choices.
-        model: The model, float32, in evaluation mode.
-        tokenizer: The vocabulary of the model.
-        heads: Head statistics (`heads.json`), or None.
-        card: Text of the model card; empty if there is none.
-        rules: Search settings that the model asks for.
-        notes: Sentences to show beside every translation.
-        means: Mean outputs of the heads (`means.safetensors`), or None.
-    """
-
-    config: ModelConfig
-    model: Network
-    tokenizer: Vocabulary
-    heads: dict[str, Any] | None
-    card: str
-    rules: SearchRules = FREE
-    notes: tuple[str, ...] = ()
-    means: HeadMeans | None = None
+    config: ModelConfig  # sizes and architecture choices
+    model: Network  # the model, float32, in evaluation mode
+    tokenizer: Vocabulary  # the vocabulary of the model
+    heads: dict[str, Any] | None  # head statistics (`heads.json`), or None
+    card: str  # text of the model card; empty if there is none
+    rules: SearchRules = FREE  # search settings that the model asks for
+    notes: tuple[str, ...] = ()  # sentences to show beside every translation
+    means: HeadMeans | None = None  # mean outputs of the heads (`means.safetensors`), or None
 
     @property
     def translating(self) -> EncoderDecoder:

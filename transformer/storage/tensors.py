@@ -38,21 +38,13 @@ _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.(safetensors|bin)")
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """The location and shape of a tensor whose numbers have not been read yet.
+    """The location and shape of a tensor whose numbers have not been read yet."""
 
-    Attributes:
-        path: File that holds the tensor.
-        shape: Shape of the tensor.
-        nbytes: Bytes that its numbers take in the file.
-        storage: Equal for two names of the same tensor in one file; None if unknown.
-        held: The tensor itself, if its file cannot be mapped and had to be read whole.
-    """
-
-    path: Path
-    shape: tuple[int, ...]
-    nbytes: int
-    storage: int | None
-    held: Tensor | None = None
+    path: Path  # file that holds the tensor
+    shape: tuple[int, ...]  # shape of the tensor
+    nbytes: int  # bytes that its numbers take in the file
+    storage: int | None  # equal for two names of the same tensor in one file; None if unknown
+    held: Tensor | None = None  # the tensor itself, if its file cannot be mapped and had to be read whole
 
 
 def weight_files(directory: Path) -> tuple[Path, ...]:

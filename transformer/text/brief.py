@@ -12,13 +12,9 @@ LINES, WIDTH, LONGEST = 3, 100, 48
 
 
 class Brief:
-    """A value that may hold a whole run, and prints in three lines.
+    """A value that may hold a whole run, and prints in three lines."""
 
-    Attributes:
-        TOLD: Names of properties that it tells besides its public attributes.
-    """
-
-    TOLD: ClassVar[tuple[str, ...]] = ()
+    TOLD: ClassVar[tuple[str, ...]] = ()  # names of properties that it tells besides its public attributes
 
     def __repr__(self) -> str:
         names = [*(name for name in vars(self) if not name.startswith("_")), *self.TOLD]

@@ -15,19 +15,12 @@ _LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
 
 @dataclass(frozen=True)
 class GoldPair:
-    """A sentence pair with links made by hand; words count from 0.
+    """A sentence pair with links made by hand; words count from 0."""
 
-    Attributes:
-        source: Source words.
-        target: Target words.
-        sure: (source word, target word) links that an alignment should have.
-        possible: Links that it may have, including the sure links.
-    """
-
-    source: tuple[str, ...]
-    target: tuple[str, ...]
-    sure: Links
-    possible: Links
+    source: tuple[str, ...]  # source words
+    target: tuple[str, ...]  # target words
+    sure: Links  # (source word, target word) links that an alignment should have
+    possible: Links  # links that it may have, including the sure links
 
 
 def read_gold(path: str | Path, bounds: Bounds = TRUSTED) -> list[GoldPair]:

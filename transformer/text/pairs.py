@@ -26,16 +26,11 @@ class Bounds:
     """Limits on how much of a text file is read, counted on the unpacked bytes during reading.
 
     A gzip file of 17 kB can unpack to gigabytes, so the size of the file itself is no limit.
-
-    Attributes:
-        total: Largest number of bytes in the file.
-        line: Largest number of bytes in one line.
-        lines: Largest number of lines.
     """
 
-    total: int = 2**36
-    line: int = 2**20
-    lines: int = 10**9
+    total: int = 2**36  # largest number of bytes in the file
+    line: int = 2**20  # largest number of bytes in one line
+    lines: int = 10**9  # largest number of lines
 
 
 TRUSTED = Bounds()

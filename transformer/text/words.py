@@ -35,17 +35,11 @@ _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 
 @dataclass(frozen=True)
 class Group:
-    """Neighbouring pieces that are read as one unit.
+    """Neighbouring pieces that are read as one unit."""
 
-    Attributes:
-        start: Index of the first piece, from 0.
-        stop: Index after the last piece.
-        text: The text that the pieces spell, without `▁`.
-    """
-
-    start: int
-    stop: int
-    text: str
+    start: int  # index of the first piece, from 0
+    stop: int  # index after the last piece
+    text: str  # the text that the pieces spell, without `▁`
 
     @property
     def indices(self) -> range:

@@ -22,17 +22,11 @@ OUTPUTS, HEADS, STREAM, TOKENS = "outputs", "changed heads", "residual stream", 
 
 @dataclass(frozen=True)
 class Equation:
-    """How one sort of intervention is proved.
+    """How one sort of intervention is proved."""
 
-    Attributes:
-        recorded: What the trace holds, before and after.
-        checked: The equation.
-        check: Name of the check in the report.
-    """
-
-    recorded: str
-    checked: str
-    check: str
+    recorded: str  # what the trace holds, before and after
+    checked: str  # the equation
+    check: str  # name of the check in the report
 
 
 EQUATIONS: dict[type[do.Intervention], Equation] = {

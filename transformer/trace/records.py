@@ -26,40 +26,26 @@ from transformer.trace.view import Array, BoolArray, Window
 
 @dataclass(frozen=True, repr=False)
 class LayerTrace(Brief):
-    """One attention sub-layer for one sentence; every tensor is float32 on the CPU.
+    """One attention sub-layer for one sentence; every tensor is float32 on the CPU."""
 
-    Attributes:
-        query: (heads, queries, d_head), after rotation if any.
-        key: (heads, keys, d_head), after rotation if any.
-        value: (heads, keys, d_head).
-        output: (heads, queries, d_head), what attention really returned, and what W_O read.
-        key_padding: (keys,) bool, True for tokens; None if nothing is padded.
-        causal: Whether query i sees only keys 0 to i.
-        bias: Rule for numbers added to the scores, or None.
-        replaced_rows: (heads, queries) bool, rows that hooks changed; None without hooks.
-        replaced_weights: (heads, queries, keys) weights used in the replaced rows; None without hooks.
-        value_norms: (heads, keys) ‖v_j W_O^h‖, if a file gives them; otherwise None.
-        changes: What interventions change here, as rules; mask, scores and weights are then the changed ones.
-            None without any.
-        own_output: (heads, queries, d_head) the output before interventions changed it; None if none did.
-        score: How scores come from queries and keys.
-        focus: Where each query looks, centres (queries,); None if it may look everywhere.
-    """
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    output: Tensor
-    key_padding: Tensor | None
-    causal: bool
-    bias: BiasRule | None = None
-    replaced_rows: Tensor | None = None
+    query: Tensor  # (heads, queries, d_head), after rotation if any
+    key: Tensor  # (heads, keys, d_head), after rotation if any
+    value: Tensor  # (heads, keys, d_head)
+    output: Tensor  # (heads, queries, d_head), what attention really returned, and what W_O read
+    key_padding: Tensor | None  # (keys,) bool, True for tokens; None if nothing is padded
+    causal: bool  # whether query i sees only keys 0 to i
+    bias: BiasRule | None = None  # rule for numbers added to the scores, or None
+    replaced_rows: Tensor | None = None  # (heads, queries) bool, rows that hooks changed; None without hooks
+    # (heads, queries, keys) weights used in the replaced rows; None without hooks
     replaced_weights: Tensor | None = None
-    value_norms: Tensor | None = None
+    value_norms: Tensor | None = None  # (heads, keys) ‖v_j W_O^h‖, if a file gives them; otherwise None
+    # What interventions change here, as rules; mask, scores and weights are then the changed ones. None
+    # without any.
     changes: LayerChanges | None = None
+    # (heads, queries, d_head) the output before interventions changed it; None if none did
     own_output: Tensor | None = None
-    score: ScoreRule = SCALED_DOT
-    focus: Focus | None = None
+    score: ScoreRule = SCALED_DOT  # how scores come from queries and keys
+    focus: Focus | None = None  # where each query looks, centres (queries,); None if it may look everywhere
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -146,52 +132,36 @@ class LayerTrace(Brief):
 
 @dataclass(frozen=True, repr=False)
 class EmbeddingTrace(Brief):
-    """The input of a stack for one sentence (sections 3.4 and 3.5).
+    """The input of a stack for one sentence (sections 3.4 and 3.5)."""
 
-    Attributes:
-        tokens: (length, d_model) token embeddings × √d_model.
-        positions: (length, d_model) encoding that was added; None if none was added.
-        input: (length, d_model) what the first layer received.
-        own_input: (length, d_model) the sum before another run was patched in; None without a patch here.
-    """
-
-    tokens: Tensor
-    positions: Tensor | None
-    input: Tensor
+    tokens: Tensor  # (length, d_model) token embeddings × √d_model
+    positions: Tensor | None  # (length, d_model) encoding that was added; None if none was added
+    input: Tensor  # (length, d_model) what the first layer received
+    # (length, d_model) the sum before another run was patched in; None without a patch here
     own_input: Tensor | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class ResidualTrace(Brief):
-    """A sub-layer and the residual stream around it; each tensor is (length, d_model).
+    """A sub-layer and the residual stream around it; each tensor is (length, d_model)."""
 
-    Attributes:
-        stream: The stream before the sub-layer.
-        read: What the sub-layer reads: LayerNorm(stream) with pre-norm, the stream itself with post-norm.
-        update: What the sub-layer adds.
-        output: The stream after the sub-layer.
-        own_update: What the sub-layer returned, if an intervention dropped it; otherwise None.
-        own_output: The stream before another run was patched in; None without a patch here.
-    """
-
-    stream: Tensor
+    stream: Tensor  # the stream before the sub-layer
+    # what the sub-layer reads: LayerNorm(stream) with pre-norm, the stream itself with post-norm
     read: Tensor
-    update: Tensor
-    output: Tensor
+    update: Tensor  # what the sub-layer adds
+    output: Tensor  # the stream after the sub-layer
+    # what the sub-layer returned, if an intervention dropped it; otherwise None
     own_update: Tensor | None = None
+    # the stream before another run was patched in; None without a patch here
     own_output: Tensor | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class MemoryTrace(Brief):
-    """The encoder's output for one sentence.
+    """The encoder's output for one sentence."""
 
-    Attributes:
-        used: (source, d_model) what cross-attention reads.
-        own: (source, d_model) what the encoder returned, if another run was patched in; otherwise None.
-    """
-
-    used: Tensor
+    used: Tensor  # (source, d_model) what cross-attention reads
+    # (source, d_model) what the encoder returned, if another run was patched in; otherwise None
     own: Tensor | None = None
 
 

@@ -28,14 +28,10 @@ class Check:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """The checks that were run on a trace.
+    """The checks that were run on a trace."""
 
-    Attributes:
-        checks: The checks.
-        changes: What was changed in the run, one sentence each; the checks hold for the changed run.
-    """
-
-    checks: tuple[Check, ...]
+    checks: tuple[Check, ...]  # the checks
+    # what was changed in the run, one sentence each; the checks hold for the changed run
     changes: tuple[str, ...] = ()
 
     @property

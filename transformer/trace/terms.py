@@ -15,29 +15,19 @@ from transformer.trace.view import Array, read_only
 
 @dataclass(frozen=True)
 class ScoreTerms:
-    """The sum behind one score, and what becomes of it.
+    """The sum behind one score, and what becomes of it."""
 
-    Attributes:
-        rule: How the score comes from query and key.
-        query: (d_head,) q.
-        key: (d_head,) k.
-        vector: (d_head,) v of additive scores; otherwise None.
-        terms: (d_head,) what each dimension adds: q k, divided by √d_k if scaled; v tanh(q + k) if additive.
-        score: Their sum.
-        log_total: Logarithm of Σ exp(score) over the keys that the query sees.
-        factor: The Gaussian of local attention at this key, which multiplies the softmax; otherwise 1.
-        centre: Where the query looks in local attention, counted from 0; otherwise None.
-    """
-
-    rule: ScoreName
-    query: Array
-    key: Array
-    vector: Array | None
+    rule: ScoreName  # how the score comes from query and key
+    query: Array  # (d_head,) q
+    key: Array  # (d_head,) k
+    vector: Array | None  # (d_head,) v of additive scores; otherwise None
+    # (d_head,) what each dimension adds: q k, divided by √d_k if scaled; v tanh(q + k) if additive
     terms: Array
-    score: float
-    log_total: float
+    score: float  # their sum
+    log_total: float  # logarithm of Σ exp(score) over the keys that the query sees
+    # the Gaussian of local attention at this key, which multiplies the softmax; otherwise 1
     factor: float = 1.0
-    centre: float | None = None
+    centre: float | None = None  # where the query looks in local attention, counted from 0; otherwise None
 
     @property
     def weight(self) -> float:

@@ -65,43 +65,27 @@ def site_labels(
 
 @dataclass(frozen=True, repr=False)
 class HeadMap(Brief):
-    """One head, or a window of it, as a map: what figures and files need of it.
+    """One head, or a window of it, as a map: what figures and files need of it."""
 
-    Attributes:
-        kind: Which attention.
-        layer: Layer, from 0.
-        head: Head, from 0.
-        model: Name of the model.
-        norm: Where LayerNorm stands, "pre" or "post"; "none" without any.
-        query_tokens: Tokens of the rows; in decoder and cross-attention, the token that each row reads.
-        predicted_tokens: In decoder and cross-attention, the token that each row predicts; else None.
-        key_tokens: Tokens of the columns.
-        window: Which part of the whole map this is.
-        scores: (queries, keys) float32, scaled, with bias, before the mask.
-        mask: (queries, keys) bool, True = may attend.
-        weights: (queries, keys) float32.
-        audit: Checks of the trace and of this view's arrays.
-        score: How the scores come from queries and keys.
-        centres: (queries,) where each query looks in local attention, counted from 0; otherwise None.
-        reach: How far from its centre such a query sees; otherwise 0.
-    """
-
-    kind: AttentionKind
-    layer: int
-    head: int
-    model: str
-    norm: str
+    kind: AttentionKind  # which attention
+    layer: int  # layer, from 0
+    head: int  # head, from 0
+    model: str  # name of the model
+    norm: str  # where LayerNorm stands, "pre" or "post"; "none" without any
+    # tokens of the rows; in decoder and cross-attention, the token that each row reads
     query_tokens: tuple[str, ...]
+    # in decoder and cross-attention, the token that each row predicts; else None
     predicted_tokens: tuple[str, ...] | None
-    key_tokens: tuple[str, ...]
-    window: Window
-    scores: Array
-    mask: BoolArray
-    weights: Array
-    audit: AuditReport
-    score: ScoreName = field(default="scaled_dot", kw_only=True)
+    key_tokens: tuple[str, ...]  # tokens of the columns
+    window: Window  # which part of the whole map this is
+    scores: Array  # (queries, keys) float32, scaled, with bias, before the mask
+    mask: BoolArray  # (queries, keys) bool, True = may attend
+    weights: Array  # (queries, keys) float32
+    audit: AuditReport  # checks of the trace and of this view's arrays
+    score: ScoreName = field(default="scaled_dot", kw_only=True)  # how the scores come from queries and keys
+    # (queries,) where each query looks in local attention, counted from 0; otherwise None
     centres: Array | None = field(default=None, kw_only=True)
-    reach: int = field(default=0, kw_only=True)
+    reach: int = field(default=0, kw_only=True)  # how far from its centre such a query sees; otherwise 0
 
 
 @dataclass(frozen=True, repr=False)

@@ -21,22 +21,15 @@ POOL_PAIRS = 200_000
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences of similar length, ready for the model.
+    """Sentences of similar length, ready for the model."""
 
-    Attributes:
-        src_ids: Source ids, each row ending in `</s>` (batch, source).
-        tgt_input_ids: Ids that the decoder reads: `<s>` and the target (batch, target).
-        tgt_ids: Ids that the decoder should predict: the target and `</s>` (batch, target).
-        links: Where the row that reads each token should look (batch, target, source): rows of sum 1, and
-            rows of zeros for tokens without links; None if the pairs have no links.
-        pad_id: What the ids are padded with.
-    """
-
-    src_ids: Tensor
-    tgt_input_ids: Tensor
-    tgt_ids: Tensor
+    src_ids: Tensor  # source ids, each row ending in `</s>` (batch, source)
+    tgt_input_ids: Tensor  # ids that the decoder reads: `<s>` and the target (batch, target)
+    tgt_ids: Tensor  # ids that the decoder should predict: the target and `</s>` (batch, target)
+    # where the row that reads each token should look (batch, target, source): rows of sum 1, and rows of
+    # zeros for tokens without links; None if the pairs have no links
     links: Tensor | None = None
-    pad_id: int = PAD_ID
+    pad_id: int = PAD_ID  # what the ids are padded with
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""
@@ -77,22 +70,16 @@ class Batch:
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Sentence pairs as ids, without special ids.
+    """Sentence pairs as ids, without special ids."""
 
-    Attributes:
-        source: Ids of each source.
-        target: Ids of each target.
-        weights: How often each pair occurs in an epoch: 2 is twice, 0.35 in 35 of 100 epochs; None is once.
-        links: Linked pieces of each pair, as target, source, target, source, …; empty for a pair whose links
-            are not known. None if no pair has links.
-        special: Ids that stand around them in a batch.
-    """
-
-    source: list[array[int]]
-    target: list[array[int]]
+    source: list[array[int]]  # ids of each source
+    target: list[array[int]]  # ids of each target
+    # how often each pair occurs in an epoch: 2 is twice, 0.35 in 35 of 100 epochs; None is once
     weights: array[float] | None = None
+    # Linked pieces of each pair, as target, source, target, source, …; empty for a pair whose links are not
+    # known. None if no pair has links.
     links: list[array[int]] | None = None
-    special: SpecialIds = SPECIAL_IDS
+    special: SpecialIds = SPECIAL_IDS  # ids that stand around them in a batch
 
     def __len__(self) -> int:
         return len(self.source)

@@ -34,15 +34,10 @@ class JobError(ConnectionError):
 
 @dataclass(frozen=True)
 class Workers:
-    """One process that works alone; `Group` does the same work as one of several processes.
+    """One process that works alone; `Group` does the same work as one of several processes."""
 
-    Attributes:
-        rank: Number of this process, from 0; process 0 writes the files.
-        world: Number of processes.
-    """
-
-    rank: int = 0
-    world: int = 1
+    rank: int = 0  # number of this process, from 0; process 0 writes the files
+    world: int = 1  # number of processes
 
     @property
     def first(self) -> bool:
@@ -89,13 +84,9 @@ ALONE = Workers()
 
 @dataclass(frozen=True)
 class Group(Workers):
-    """One of several processes of a `torch.distributed` group.
+    """One of several processes of a `torch.distributed` group."""
 
-    Attributes:
-        device: Where the numbers are that the processes exchange.
-    """
-
-    device: torch.device = field(kw_only=True)
+    device: torch.device = field(kw_only=True)  # where the numbers are that the processes exchange
 
     def sum(self, *numbers: float) -> list[float]:
         total = torch.tensor(numbers, dtype=torch.float64, device=self.device)

@@ -27,15 +27,10 @@ from transformer.training.batches import EncodedPairs
 
 @dataclass(frozen=True)
 class GuidedHead:
-    """A head of cross-attention.
+    """A head of cross-attention."""
 
-    Attributes:
-        layer: Its layer, from 0.
-        head: Its number in the layer, from 0.
-    """
-
-    layer: int
-    head: int
+    layer: int  # its layer, from 0
+    head: int  # its number in the layer, from 0
 
     @classmethod
     def read(cls, text: str, config: ModelConfig) -> GuidedHead:

@@ -11,50 +11,33 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """Settings of a training run.
+    """Settings of a training run."""
 
-    Attributes:
-        steps: Total number of optimiser steps.
-        batch_positions: Largest number of positions of either side of one batch, with padding.
-        accumulate: Batches per optimiser step and process.
-        schedule: "linear": warm-up to `learning_rate`, then straight down to 0 at the last step;
-            "constant": warm-up, then the same rate, then straight down to 0 over the last `decay_steps`;
-            until the decay begins, a run can be resumed with more `steps`; "inverse_sqrt": the paper's
-            schedule (section 5.3), with its own peak (d_model · warmup)^-0.5.
-        learning_rate: Peak of the linear and the constant schedule; a factor on the paper's schedule.
-        warmup: Steps of rising learning rate.
-        decay_steps: Steps of falling learning rate at the end of the constant schedule.
-        weight_decay: Weight decay of AdamW; biases and layer norms are exempt.
-        beta1, beta2, epsilon: Parameters of Adam; the paper uses 0.9, 0.98, 1e-9 (section 5.3).
-        label_smoothing: Share of the target spread over the vocabulary (section 5.4).
-        clip: Largest norm of the gradient; 0 does not clip.
-        average_decay: Decay per step of the running average of the weights; 0 keeps no average.
-        seed: Seed of weights, data order and dropout.
-        evaluate_every, checkpoint_every: Intervals in steps; the last step always does both.
-        compile: Whether `torch.compile` compiles the model (CUDA).
-        precision: Type of the matrix products; weights, sums and optimiser stay in float32. "auto" is
-            "bfloat16" on CUDA and "float32" elsewhere. On a CPU with 16-bit units "bfloat16" can be twice as
-            fast.
-    """
-
-    steps: int = 10_000
-    batch_positions: int = 2_500
-    accumulate: int = 1
+    steps: int = 10_000  # total number of optimiser steps
+    batch_positions: int = 2_500  # largest number of positions of either side of one batch, with padding
+    accumulate: int = 1  # batches per optimiser step and process
+    # "linear": warm-up to `learning_rate`, then straight down to 0 at the last step; "constant": warm-up,
+    # then the same rate, then straight down to 0 over the last `decay_steps`; until the decay begins, a run
+    # can be resumed with more `steps`; "inverse_sqrt": the paper's schedule (section 5.3), with its own peak
+    # (d_model · warmup)^-0.5
     schedule: Schedule = "linear"
+    # peak of the linear and the constant schedule; a factor on the paper's schedule
     learning_rate: float = 1.5e-3
-    warmup: int = 400
-    decay_steps: int = 2_000
-    weight_decay: float = 0.01
-    beta1: float = 0.9
-    beta2: float = 0.98
-    epsilon: float = 1e-9
-    label_smoothing: float = 0.1
-    clip: float = 1.0
-    average_decay: float = 0.999
-    seed: int = 1
-    evaluate_every: int = 500
-    checkpoint_every: int = 250
-    compile: bool = False
+    warmup: int = 400  # steps of rising learning rate
+    decay_steps: int = 2_000  # steps of falling learning rate at the end of the constant schedule
+    weight_decay: float = 0.01  # weight decay of AdamW; biases and layer norms are exempt
+    beta1: float = 0.9  # parameters of Adam; the paper uses 0.9, 0.98, 1e-9 (section 5.3)
+    beta2: float = 0.98  # parameters of Adam; the paper uses 0.9, 0.98, 1e-9 (section 5.3)
+    epsilon: float = 1e-9  # parameters of Adam; the paper uses 0.9, 0.98, 1e-9 (section 5.3)
+    label_smoothing: float = 0.1  # share of the target spread over the vocabulary (section 5.4)
+    clip: float = 1.0  # largest norm of the gradient; 0 does not clip
+    average_decay: float = 0.999  # decay per step of the running average of the weights; 0 keeps no average
+    seed: int = 1  # seed of weights, data order and dropout
+    evaluate_every: int = 500  # intervals in steps; the last step always does both
+    checkpoint_every: int = 250  # intervals in steps; the last step always does both
+    compile: bool = False  # whether `torch.compile` compiles the model (CUDA)
+    # Type of the matrix products; weights, sums and optimiser stay in float32. "auto" is "bfloat16" on CUDA
+    # and "float32" elsewhere. On a CPU with 16-bit units "bfloat16" can be twice as fast.
     precision: Precision = "auto"
     guided_alignment: str = ""
     guided_weight: float = 0.05

@@ -14,16 +14,11 @@ LEARNED_POSITIONS = 256
 
 @dataclass(frozen=True)
 class Preset:
-    """Default options of one `train` command.
+    """Default options of one `train` command."""
 
-    Attributes:
-        sizes: Fields of the model's config.
-        options: Fields of `TrainingOptions`.
-        shares: Extra pairs per given pair, by the names in `transformer.training.augment.MAKERS`.
-    """
-
-    sizes: dict[str, Any]
-    options: dict[str, Any] = field(default_factory=dict)
+    sizes: dict[str, Any]  # fields of the model's config
+    options: dict[str, Any] = field(default_factory=dict)  # fields of `TrainingOptions`
+    # extra pairs per given pair, by the names in `transformer.training.augment.MAKERS`
     shares: dict[str, float] = field(default_factory=dict)
 
 

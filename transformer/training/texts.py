@@ -24,17 +24,11 @@ Part = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Rows of texts, ready for a language model.
+    """Rows of texts, ready for a language model."""
 
-    Attributes:
-        ids: (rows, length) ids that it reads.
-        texts: (rows, length) numbers of the texts of a row, from 0; padding has −1.
-        wanted: (rows, length) the id that follows each; padding has ``PAD_ID``.
-    """
-
-    ids: Tensor
-    texts: Tensor
-    wanted: Tensor
+    ids: Tensor  # (rows, length) ids that it reads
+    texts: Tensor  # (rows, length) numbers of the texts of a row, from 0; padding has −1
+    wanted: Tensor  # (rows, length) the id that follows each; padding has ``PAD_ID``
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -62,15 +56,10 @@ class TextBatch:
 
 @dataclass(frozen=True)
 class PackedTexts:
-    """Texts as ids, each from ``<s>`` to ``</s>``; a text longer than a row continues in another row.
+    """Texts as ids, each from ``<s>`` to ``</s>``; a text longer than a row continues in another row."""
 
-    Attributes:
-        texts: Ids of each text, with ``<s>`` and ``</s>``.
-        row: Positions of a row.
-    """
-
-    texts: list[array[int]]
-    row: int
+    texts: list[array[int]]  # ids of each text, with ``<s>`` and ``</s>``
+    row: int  # positions of a row
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -30,48 +30,31 @@ USED = "used"
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """Measurements of one optimiser step.
+    """Measurements of one optimiser step."""
 
-    Attributes:
-        step: Number of the step, from 1.
-        loss: Smoothed cross-entropy per target token, in nats; with guided alignment, plus its weighted loss.
-        learning_rate: Learning rate of this step.
-        gradient_norm: Norm of the gradient before clipping.
-        tokens: Number of target tokens of all processes, without padding.
-        seconds: Duration of this step.
-        flops: Operations of the matrix products of all processes, see `cost.step_flops`.
-        valid_loss: Cross-entropy per token on the validation pairs, if this step measured it.
-        valid_loss_average: The same for the averaged weights.
-        bleu: BLEU of the weights or of their average, whichever has the lower loss, if this step measured it.
-        bleu_sentences: On how many validation sentences.
-        exact: Share of these that greedy search writes exactly as their reference.
-    """
-
-    step: int
+    step: int  # number of the step, from 1
+    # smoothed cross-entropy per target token, in nats; with guided alignment, plus its weighted loss
     loss: float
-    learning_rate: float
-    gradient_norm: float
-    tokens: int
-    seconds: float
-    flops: float = 0.0
+    learning_rate: float  # learning rate of this step
+    gradient_norm: float  # norm of the gradient before clipping
+    tokens: int  # number of target tokens of all processes, without padding
+    seconds: float  # duration of this step
+    flops: float = 0.0  # operations of the matrix products of all processes, see `cost.step_flops`
+    # cross-entropy per token on the validation pairs, if this step measured it
     valid_loss: float | None = None
-    valid_loss_average: float | None = None
+    valid_loss_average: float | None = None  # the same for the averaged weights
+    # BLEU of the weights or of their average, whichever has the lower loss, if this step measured it
     bleu: float | None = None
-    bleu_sentences: int | None = None
-    exact: float | None = None
+    bleu_sentences: int | None = None  # on how many validation sentences
+    exact: float | None = None  # share of these that greedy search writes exactly as their reference
 
 
 @dataclass(frozen=True)
 class Written:
-    """How good the translations of some sentences are.
+    """How good the translations of some sentences are."""
 
-    Attributes:
-        bleu: Their BLEU.
-        exact: Share of those that are their reference, letter for letter.
-    """
-
-    bleu: float
-    exact: float
+    bleu: float  # their BLEU
+    exact: float  # share of those that are their reference, letter for letter
 
 
 class Quality(Protocol):

@@ -18,17 +18,12 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Saturation:
-    """How close a softmax is to a hard choice, and how much gradient it lets through.
+    """How close a softmax is to a hard choice, and how much gradient it lets through."""
 
-    Attributes:
-        largest: The largest weight.
-        entropy: −Σ w ln w as a share of the entropy of equal weights over the visible keys; 0 with one key.
-        gradient: ‖∂w/∂s‖, the Frobenius norm of the softmax's Jacobian diag(w) − w wᵀ.
-    """
-
-    largest: float
+    largest: float  # the largest weight
+    # −Σ w ln w as a share of the entropy of equal weights over the visible keys; 0 with one key
     entropy: float
-    gradient: float
+    gradient: float  # ‖∂w/∂s‖, the Frobenius norm of the softmax's Jacobian diag(w) − w wᵀ
 
 
 def softmax(scores: Floats, mask: BoolArray) -> Doubles:

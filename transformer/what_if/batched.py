@@ -25,17 +25,11 @@ MOST_LOGITS = 1 << 22
 
 
 class Swap(NamedTuple):
-    """A vector that stands in the place of the model's own.
+    """A vector that stands in the place of the model's own."""
 
-    Attributes:
-        place: Where.
-        vector: (width,) what stands there.
-        position: The position that it stands at, from 0; None for all.
-    """
-
-    place: PatchPlace
-    vector: Tensor
-    position: int | None = None
+    place: PatchPlace  # where
+    vector: Tensor  # (width,) what stands there
+    position: int | None = None  # the position that it stands at, from 0; None for all
 
 
 OneRun = Sequence[Swap]

@@ -42,32 +42,21 @@ class CausalTrace:
 
     The last axis of every array is the target token that is scored; the axis before it is the token whose
     place is patched.
-
-    Attributes:
-        base_tokens: The source whose vectors are put in.
-        changed_tokens: The source that is read, as many tokens.
-        differing: Positions, from 0, at which the two differ.
-        target_tokens: The target, forced in every run.
-        base: (target,) with the base sentence.
-        changed: (target,) with the changed sentence, nothing patched.
-        encoder_stream: (layers + 1, source, target): the encoder's embeddings, then the stream after each
-            layer.
-        encoder_output: (source, target): what cross-attention reads. It is a function of the last stream, so
-            it is the same as its last row.
-        cross_heads: (layers, heads, target, target): one head's output at one target position.
-        decoder_stream: (layers, target, target): the stream after each layer of the decoder.
     """
 
-    base_tokens: tuple[str, ...]
-    changed_tokens: tuple[str, ...]
-    differing: tuple[int, ...]
-    target_tokens: tuple[str, ...]
-    base: Doubles
-    changed: Doubles
+    base_tokens: tuple[str, ...]  # the source whose vectors are put in
+    changed_tokens: tuple[str, ...]  # the source that is read, as many tokens
+    differing: tuple[int, ...]  # positions, from 0, at which the two differ
+    target_tokens: tuple[str, ...]  # the target, forced in every run
+    base: Doubles  # (target,) with the base sentence
+    changed: Doubles  # (target,) with the changed sentence, nothing patched
+    # (layers + 1, source, target): the encoder's embeddings, then the stream after each layer
     encoder_stream: Doubles
+    # (source, target): what cross-attention reads. It is a function of the last stream, so it is the same as
+    # its last row.
     encoder_output: Doubles
-    cross_heads: Doubles
-    decoder_stream: Doubles
+    cross_heads: Doubles  # (layers, heads, target, target): one head's output at one target position
+    decoder_stream: Doubles  # (layers, target, target): the stream after each layer of the decoder
 
     def gap(self, step: int | None = None) -> float:
         """What the changed word costs: base − changed log-probability, in nats, of a step or the target."""

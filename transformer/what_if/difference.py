@@ -69,43 +69,26 @@ def _backtrack(costs: list[list[int]], a: Sequence[str], b: Sequence[str]) -> li
 
 @dataclass(frozen=True)
 class Map:
-    """A whole attention map with the names of its rows and columns.
+    """A whole attention map with the names of its rows and columns."""
 
-    Attributes:
-        rows: Tokens of the queries.
-        columns: Tokens of the keys.
-        weights: (queries, keys).
-        mask: (queries, keys), True if a query may attend to the key.
-    """
-
-    rows: Sequence[str]
-    columns: Sequence[str]
-    weights: Floats
-    mask: Bools
+    rows: Sequence[str]  # tokens of the queries
+    columns: Sequence[str]  # tokens of the keys
+    weights: Floats  # (queries, keys)
+    mask: Bools  # (queries, keys), True if a query may attend to the key
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first map minus the second, over the rows and columns of both.
+    """The first map minus the second, over the rows and columns of both."""
 
-    Attributes:
-        rows: Aligned rows.
-        columns: Aligned columns.
-        first: (rows, columns) weights of the first map; 0 for cells that it lacks.
-        second: The same for the second map.
-        compared: (rows, columns), True for cells that both maps have and that at least one mask allows.
-        values: (rows, columns) first − second for compared cells, else 0.
-        distances: (rows,) total variation distance ½ Σ |first − second| of the rows that both maps have, from
-            0 (equal) to 1 (no weight in common); NaN for other rows. Weight on columns of only one map counts
-            as not in common.
-    """
-
-    rows: tuple[Pair, ...]
-    columns: tuple[Pair, ...]
-    first: Floats
-    second: Floats
-    compared: Bools
-    values: Floats
+    rows: tuple[Pair, ...]  # aligned rows
+    columns: tuple[Pair, ...]  # aligned columns
+    first: Floats  # (rows, columns) weights of the first map; 0 for cells that it lacks
+    second: Floats  # the same for the second map
+    compared: Bools  # (rows, columns), True for cells that both maps have and that at least one mask allows
+    values: Floats  # (rows, columns) first − second for compared cells, else 0
+    # (rows,) total variation distance ½ Σ |first − second| of the rows that both maps have, from 0 (equal) to
+    # 1 (no weight in common); NaN for other rows. Weight on columns of only one map counts as not in common.
     distances: Floats
 
     @property

@@ -62,19 +62,12 @@ def masked_weights(scores: Floats, mask: Bools, way: Masking) -> Floats:
 
 @dataclass(frozen=True)
 class Leak:
-    """How much of a map leaks through a mask.
+    """How much of a map leaks through a mask."""
 
-    Attributes:
-        masked: (queries,) weight that each row puts on masked keys.
-        sums: (queries,) sum of each row.
-        cells: Number of masked cells.
-        zeros: Number of weights that are exactly 0, masked or not.
-    """
-
-    masked: Floats
-    sums: Floats
-    cells: int
-    zeros: int
+    masked: Floats  # (queries,) weight that each row puts on masked keys
+    sums: Floats  # (queries,) sum of each row
+    cells: int  # number of masked cells
+    zeros: int  # number of weights that are exactly 0, masked or not
 
     @property
     def unequal(self) -> Bools:

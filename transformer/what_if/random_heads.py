@@ -27,23 +27,14 @@ COUNT = 20
 
 @dataclass(frozen=True, eq=False)
 class RandomHeads:
-    """The effect of a change on a given output, and of the same change at other heads.
+    """The effect of a change on a given output, and of the same change at other heads."""
 
-    Attributes:
-        change: The change.
-        controls: The same change at other heads of its layer.
-        base: (target,) log-probability of each target token without the change, in nats.
-        with_change: (target,) the same with it.
-        with_controls: (controls, target) the same with each control in its place.
-        complete: Whether the controls are all that there are, not a random sample of them.
-    """
-
-    change: Intervention
-    controls: tuple[Intervention, ...]
-    base: Doubles
-    with_change: Doubles
-    with_controls: Doubles
-    complete: bool
+    change: Intervention  # the change
+    controls: tuple[Intervention, ...]  # the same change at other heads of its layer
+    base: Doubles  # (target,) log-probability of each target token without the change, in nats
+    with_change: Doubles  # (target,) the same with it
+    with_controls: Doubles  # (controls, target) the same with each control in its place
+    complete: bool  # whether the controls are all that there are, not a random sample of them
 
     @property
     def effect(self) -> float:

@@ -77,17 +77,12 @@ def encode_moved(translator: Translator, text: str, offset: int) -> AttentionTra
 
 @dataclass(frozen=True, eq=False)
 class Swapped:
-    """A translation after two words of the source were exchanged.
+    """A translation after two words of the source were exchanged."""
 
-    Attributes:
-        translation: Translation of the changed source.
-        order: (tokens,) for each token now, its position before the exchange.
-        change: (tokens,) distance that each token's encoder output moved, as a share of its norm; 0 if the
-            output did not change.
-    """
-
-    translation: Translation
-    order: tuple[int, ...]
+    translation: Translation  # translation of the changed source
+    order: tuple[int, ...]  # (tokens,) for each token now, its position before the exchange
+    # (tokens,) distance that each token's encoder output moved, as a share of its norm; 0 if the output did
+    # not change
     change: tuple[float, ...]
 
 

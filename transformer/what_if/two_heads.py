@@ -20,21 +20,13 @@ WORDS = ("cat", "sees", "mouse")
 
 @dataclass(frozen=True, eq=False)
 class ToyHead:
-    """One head of the pair.
+    """One head of the pair."""
 
-    Attributes:
-        w_q: (d_model, d_head) W^Q.
-        w_k: (d_model, d_head) W^K.
-        w_v: (d_model, d_head) W^V.
-        weights: (tokens, tokens) softmax(Q Kᵀ / √d_k).
-        output: (tokens, d_head) weights times V.
-    """
-
-    w_q: Integers
-    w_k: Integers
-    w_v: Integers
-    weights: Doubles
-    output: Doubles
+    w_q: Integers  # (d_model, d_head) W^Q
+    w_k: Integers  # (d_model, d_head) W^K
+    w_v: Integers  # (d_model, d_head) W^V
+    weights: Doubles  # (tokens, tokens) softmax(Q Kᵀ / √d_k)
+    output: Doubles  # (tokens, d_head) weights times V
 
     @property
     def matrices(self) -> tuple[Integers, Integers, Integers]:
@@ -44,19 +36,12 @@ class ToyHead:
 
 @dataclass(frozen=True, eq=False)
 class TwoHeads:
-    """Both heads and the matrix that joins them (section 3.2.2).
+    """Both heads and the matrix that joins them (section 3.2.2)."""
 
-    Attributes:
-        x: (tokens, d_model) the inputs.
-        heads: The two heads.
-        w_o: (2 d_head, d_model) W^O.
-        output: (tokens, d_model) Concat(head_1, head_2) W^O.
-    """
-
-    x: Integers
-    heads: tuple[ToyHead, ToyHead]
-    w_o: Integers
-    output: Doubles
+    x: Integers  # (tokens, d_model) the inputs
+    heads: tuple[ToyHead, ToyHead]  # the two heads
+    w_o: Integers  # (2 d_head, d_model) W^O
+    output: Doubles  # (tokens, d_model) Concat(head_1, head_2) W^O
 
     @property
     def matrices(self) -> tuple[Integers, ...]:

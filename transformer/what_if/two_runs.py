@@ -29,37 +29,25 @@ UNKNOWN = float("nan")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token that could come next at a shared step.
+    """A token that could come next at a shared step."""
 
-    Attributes:
-        token: The piece.
-        token_id: Its id.
-        base: Its log-probability in the base run, in nats; NaN if it is not known.
-        changed: The same in the changed run.
-    """
-
-    token: str
-    token_id: int
-    base: float
-    changed: float
+    token: str  # the piece
+    token_id: int  # its id
+    base: float  # its log-probability in the base run, in nats; NaN if it is not known
+    changed: float  # the same in the changed run
 
 
 @dataclass(frozen=True)
 class SharedStep:
-    """A step before which both runs had written the same tokens.
+    """A step before which both runs had written the same tokens."""
 
-    Attributes:
-        base: What the base run wrote.
-        changed: What the changed run wrote; another token only at the step where the runs part.
-        kl: KL(base ‖ changed) = Σ p ln(p / q) of the next-token distributions, in nats; NaN if a run was
-            opened from a file, which keeps only the most probable tokens.
-        candidates: The most probable tokens of either run, by their larger probability, best first; what the
-            two runs wrote is always among them.
-    """
-
-    base: DecodeStep
-    changed: DecodeStep
+    base: DecodeStep  # what the base run wrote
+    changed: DecodeStep  # what the changed run wrote; another token only at the step where the runs part
+    # KL(base ‖ changed) = Σ p ln(p / q) of the next-token distributions, in nats; NaN if a run was opened
+    # from a file, which keeps only the most probable tokens
     kl: float
+    # the most probable tokens of either run, by their larger probability, best first; what the two runs wrote
+    # is always among them
     candidates: tuple[Candidate, ...]
 
     @property
@@ -71,37 +59,26 @@ class SharedStep:
 
 
 class Common(NamedTuple):
-    """What two maps have in common: pairs of positions (base, changed), from 0.
+    """What two maps have in common: pairs of positions (base, changed), from 0."""
 
-    Attributes:
-        rows: In the decoder, the rows of shared steps; in the encoder, aligned source tokens.
-        columns: Aligned keys of these rows.
-    """
-
-    rows: tuple[Both, ...]
-    columns: tuple[Both, ...]
+    rows: tuple[Both, ...]  # in the decoder, the rows of shared steps; in the encoder, aligned source tokens
+    columns: tuple[Both, ...]  # aligned keys of these rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RunDifference(Brief):
-    """A changed run beside its base.
+    """A changed run beside its base."""
 
-    Attributes:
-        base: The run that it is compared with.
-        changed: The run with changes.
-        target: Aligned target tokens: pairs of steps (base, changed) by the fewest insertions, deletions and
-            replacements (Levenshtein); None if a run has no such token. A replacement is a pair too.
-        source: The same for the source tokens.
-        parting: The first step, from 0, at which the runs write different tokens, or only one still writes;
-            None if both wrote the same.
-        steps: The shared steps: all before the parting, and the parting itself if both runs have it.
-    """
-
-    base: Translation
-    changed: Translation
+    base: Translation  # the run that it is compared with
+    changed: Translation  # the run with changes
+    # Aligned target tokens: pairs of steps (base, changed) by the fewest insertions, deletions and
+    # replacements (Levenshtein); None if a run has no such token. A replacement is a pair too.
     target: tuple[Pair, ...]
-    source: tuple[Pair, ...]
+    source: tuple[Pair, ...]  # the same for the source tokens
+    # the first step, from 0, at which the runs write different tokens, or only one still writes; None if both
+    # wrote the same
     parting: int | None
+    # the shared steps: all before the parting, and the parting itself if both runs have it
     steps: tuple[SharedStep, ...]
 
     @property

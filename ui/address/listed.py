@@ -13,15 +13,10 @@ Off = tuple[tuple[int, Intervention], ...]
 
 
 class Listed(NamedTuple):
-    """A change in the list.
+    """A change in the list."""
 
-    Attributes:
-        change: the change.
-        on: whether it acts.
-    """
-
-    change: Intervention
-    on: bool
+    change: Intervention  # the change
+    on: bool  # whether it acts
 
 
 def listed(changes: Iterable[Intervention], off: Off) -> tuple[Listed, ...]:

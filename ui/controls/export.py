@@ -49,24 +49,16 @@ Table = Sequence[Sequence[object]]
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that can be saved.
+    """A figure that can be saved."""
 
-    Attributes:
-        make: draws the figure; called only when a visitor asks for it.
-        caption: kind, layer, head, step, quantity, model.
-        audit: result of the checks; None if the caption already gives it.
-        derived: whether the figure shows values derived from a trace, not the model's own arrays.
-        name: what the name of the file calls the figure; empty for its name on the page.
-        sentence: whether the figure belongs to the visitor's sentence, so that the name of the file says it.
-        table: gives the numbers of the figure, to be saved as CSV; None if it offers none.
-    """
-
-    make: Callable[[], go.Figure]
-    caption: str
-    audit: AuditLike | None = None
-    derived: bool = False
-    name: str = ""
+    make: Callable[[], go.Figure]  # draws the figure; called only when a visitor asks for it
+    caption: str  # kind, layer, head, step, quantity, model
+    audit: AuditLike | None = None  # result of the checks; None if the caption already gives it
+    derived: bool = False  # whether the figure shows values derived from a trace, not the model's own arrays
+    name: str = ""  # what the name of the file calls the figure; empty for its name on the page
+    # whether the figure belongs to the visitor's sentence, so that the name of the file says it
     sentence: bool = True
+    # gives the numbers of the figure, to be saved as CSV; None if it offers none
     table: Callable[[], Table] | None = None
 
     def printed(self, now: State) -> go.Figure:

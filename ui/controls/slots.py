@@ -28,19 +28,12 @@ _feed = st.components.v2.component(
 
 @dataclass(frozen=True)
 class Legend:
-    """What the colours of a figure mean.
+    """What the colours of a figure mean."""
 
-    Attributes:
-        low: the number at the left end.
-        high: the number at the right end.
-        colors: from left to right, as stops of a CSS gradient.
-        about: what the colours stand for.
-    """
-
-    low: str
-    high: str
-    colors: tuple[str, ...]
-    about: str
+    low: str  # the number at the left end
+    high: str  # the number at the right end
+    colors: tuple[str, ...]  # from left to right, as stops of a CSS gradient
+    about: str  # what the colours stand for
 
 
 def signed(largest: float | None, about: str) -> Legend:
@@ -63,25 +56,16 @@ def shares(kind: str, about: str) -> Legend:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure in a slot.
+    """A figure in a slot."""
 
-    Attributes:
-        name: unique on the page.
-        spec: the figure, as `figures.base.style.spec` writes it.
-        alt: what the figure shows, for visitors who cannot see it.
-        caption: written under it.
-        badge: `passed`, `text` and `title` of the audit; None if the numbers are not the model's.
-        legends: what its colours mean.
-        least: the smallest width in px; in less room it scrolls inside its own frame.
-    """
-
-    name: str
-    spec: dict[str, Any]
-    alt: str
-    caption: str
+    name: str  # unique on the page
+    spec: dict[str, Any]  # the figure, as `figures.base.style.spec` writes it
+    alt: str  # what the figure shows, for visitors who cannot see it
+    caption: str  # written under it
+    # `passed`, `text` and `title` of the audit; None if the numbers are not the model's
     badge: Mapping[str, Any] | None = None
-    legends: tuple[Legend, ...] = ()
-    least: int = 0
+    legends: tuple[Legend, ...] = ()  # what its colours mean
+    least: int = 0  # the smallest width in px; in less room it scrolls inside its own frame
 
     def sent(self) -> dict[str, Any]:
         """The figure as the browser gets it."""

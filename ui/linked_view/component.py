@@ -26,23 +26,14 @@ _feeder = st.components.v2.component(
 
 @dataclass(frozen=True)
 class Layout:
-    """The content of a linked view.
+    """The content of a linked view."""
 
-    Attributes:
-        view: name of the view; feeders name the view they feed.
-        style: `home` (side by side) or `page` (one below the other).
-        strips: the token strips, in order: `source`, `target`.
-        plots: names of the figures, in order.
-        focus: the map that the sentence describes and the arrow keys move on.
-        cursor: what the slider moves: `step` or `source`.
-    """
-
-    view: str
-    style: str
-    strips: tuple[str, ...]
-    plots: tuple[str, ...]
-    focus: str
-    cursor: str = "step"
+    view: str  # name of the view; feeders name the view they feed
+    style: str  # `home` (side by side) or `page` (one below the other)
+    strips: tuple[str, ...]  # the token strips, in order: `source`, `target`
+    plots: tuple[str, ...]  # names of the figures, in order
+    focus: str  # the map that the sentence describes and the arrow keys move on
+    cursor: str = "step"  # what the slider moves: `step` or `source`
 
 
 def feed(layout: Layout, name: str, payload: Mapping[str, object]) -> None:

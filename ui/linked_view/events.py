@@ -11,32 +11,20 @@ Head = tuple[int, int]
 
 @dataclass(frozen=True)
 class Cursor:
-    """The visitor's position in a translation.
+    """The visitor's position in a translation."""
 
-    Attributes:
-        step: the decode step, from 0.
-        source: the source token that was clicked, from 0; None follows the step.
-        ack: the number of the last event accepted from the browser.
-    """
-
-    step: int = 0
-    source: int | None = None
-    ack: int = 0
+    step: int = 0  # the decode step, from 0
+    source: int | None = None  # the source token that was clicked, from 0; None follows the step
+    ack: int = 0  # the number of the last event accepted from the browser
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a cursor may go in one translation, and which translation the events must name.
+    """How far a cursor may go in one translation, and which translation the events must name."""
 
-    Attributes:
-        trace: the name of the translation.
-        steps: number of decode steps.
-        sources: number of source tokens.
-    """
-
-    trace: str
-    steps: int
-    sources: int
+    trace: str  # the name of the translation
+    steps: int  # number of decode steps
+    sources: int  # number of source tokens
 
 
 def _position(value: object, length: int) -> int | None:

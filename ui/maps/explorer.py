@@ -30,17 +30,11 @@ _KEY = "explorer"
 
 @dataclass(frozen=True)
 class Strips:
-    """What the token strips of a view show beside the tokens.
+    """What the token strips of a view show beside the tokens."""
 
-    Attributes:
-        sides: names of the strips.
-        given: how many of the target tokens were given to the model, and not written by it.
-        shades: how dark each target token is; none if the strip is not shaded.
-    """
-
-    sides: Mapping[str, str] = field(default_factory=lambda: linked_view.SIDES)
-    given: int = 0
-    shades: Sequence[Shade] = ()
+    sides: Mapping[str, str] = field(default_factory=lambda: linked_view.SIDES)  # names of the strips
+    given: int = 0  # how many of the target tokens were given to the model, and not written by it
+    shades: Sequence[Shade] = ()  # how dark each target token is; none if the strip is not shaded
 
 
 USUAL = Strips()
@@ -48,37 +42,25 @@ USUAL = Strips()
 
 @dataclass(frozen=True)
 class Scene:
-    """The linked view of one page; its functions get the state, and the visitor's look at each kind.
+    """The linked view of one page; its functions get the state, and the visitor's look at each kind."""
 
-    Attributes:
-        layout: the contents of the view, or a function that returns them if they depend on the state.
-        opened: the opened sentence.
-        kinds: the kinds of attention whose chosen head is drawn as a map.
-        extra: returns the payloads of the other figures, by name.
-        below: draws the controls under the view.
-        tour: the stops of the tour, each a part of the view and its text.
-        fade: whether the rows of later steps are faded.
-        largest: the longest side that a map may have, in px.
-        follows: whether the part below the view shows the cursor's place, and is redrawn when that changes.
-        above: draws the controls over the view.
-        beside: draws what follows every step together with the view.
-        strips: what the token strips show beside the tokens.
-        go_on: gets the sentence, a step and a token id, and returns the values of the state with which the
-            model continues from there with that token.
-    """
-
+    # the contents of the view, or a function that returns them if they depend on the state
     layout: Layout | Callable[[State, Looks], Layout]
-    opened: Opened
-    kinds: tuple[str, ...]
-    extra: Callable[[State, Looks], Mapping[str, Feed]]
-    below: Callable[[State, Looks], None]
-    tour: tuple[tuple[str, str], ...] = ()
-    fade: bool = True
-    largest: int = 360
+    opened: Opened  # the opened sentence
+    kinds: tuple[str, ...]  # the kinds of attention whose chosen head is drawn as a map
+    extra: Callable[[State, Looks], Mapping[str, Feed]]  # returns the payloads of the other figures, by name
+    below: Callable[[State, Looks], None]  # draws the controls under the view
+    tour: tuple[tuple[str, str], ...] = ()  # the stops of the tour, each a part of the view and its text
+    fade: bool = True  # whether the rows of later steps are faded
+    largest: int = 360  # the longest side that a map may have, in px
+    # whether the part below the view shows the cursor's place, and is redrawn when that changes
     follows: bool = False
-    above: Callable[[State, Looks], None] | None = None
+    above: Callable[[State, Looks], None] | None = None  # draws the controls over the view
+    # draws what follows every step together with the view
     beside: Callable[[State, Looks], None] | None = None
-    strips: Strips = USUAL
+    strips: Strips = USUAL  # what the token strips show beside the tokens
+    # gets the sentence, a step and a token id, and returns the values of the state with which the model
+    # continues from there with that token
     go_on: Callable[[Opened, int, int], Mapping[str, Any]] = going_on.take
 
     def laid_out(self, now: State, looks: Looks) -> Layout:

@@ -31,27 +31,16 @@ from ui.server.opened import Opened
 
 @dataclass(frozen=True)
 class Looking:
-    """How the visitor looks at one kind of attention of a sentence.
+    """How the visitor looks at one kind of attention of a sentence."""
 
-    Attributes:
-        opened: the opened sentence.
-        kind: encoder, decoder or cross.
-        head: layer and head, from 0.
-        reading: whether words are merged, which tokens are hidden, and which token names a row.
-        most: how many rows, and how many columns, a map shows at most.
-        scale: how weights become colours.
-        cursor: the step and the source token that the visitor chose.
-        cell: a row and column (from 0) of the whole map; every window must contain this cell.
-    """
-
-    opened: Opened
-    kind: str
-    head: Head
-    reading: Reading
-    most: int
-    scale: str
-    cursor: Cursor
-    cell: tuple[int, int]
+    opened: Opened  # the opened sentence
+    kind: str  # encoder, decoder or cross
+    head: Head  # layer and head, from 0
+    reading: Reading  # whether words are merged, which tokens are hidden, and which token names a row
+    most: int  # how many rows, and how many columns, a map shows at most
+    scale: str  # how weights become colours
+    cursor: Cursor  # the step and the source token that the visitor chose
+    cell: tuple[int, int]  # a row and column (from 0) of the whole map; every window must contain this cell
 
     @property
     def translation(self) -> Translation:

@@ -26,45 +26,27 @@ OFFERED = 4
 
 @dataclass(frozen=True)
 class Claim:
-    """What an example shows, and where.
+    """What an example shows, and where."""
 
-    Attributes:
-        text: the claim in one sentence.
-        target: the word whose prediction shows the claim; if the word occurs twice, its first occurrence.
-        source: the source word that the head must attend to.
-        layer: layer of the cross-attention head, from 0.
-        head: the head, from 0.
-        least: the smallest weight on the source word that satisfies the claim.
-        weight: the weight that the bundled model puts there; `python -m lab claims` writes it, the
-            layer and the head.
-    """
-
-    text: str
-    target: str
-    source: str
-    layer: int
-    head: int
-    least: float
+    text: str  # the claim in one sentence
+    target: str  # the word whose prediction shows the claim; if the word occurs twice, its first occurrence
+    source: str  # the source word that the head must attend to
+    layer: int  # layer of the cross-attention head, from 0
+    head: int  # the head, from 0
+    least: float  # the smallest weight on the source word that satisfies the claim
+    # the weight that the bundled model puts there; `python -m lab claims` writes it, the layer and the head
     weight: float
 
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence to start from.
+    """A sentence to start from."""
 
-    Attributes:
-        label: the topic, in a few words.
-        text: the sentence.
-        other: the sentence with one other word, of as many tokens.
-        claim: what the example shows.
-        gloss: English words by target word.
-    """
-
-    label: str
-    text: str
-    other: str
-    claim: Claim
-    gloss: Mapping[str, str]
+    label: str  # the topic, in a few words
+    text: str  # the sentence
+    other: str  # the sentence with one other word, of as many tokens
+    claim: Claim  # what the example shows
+    gloss: Mapping[str, str]  # English words by target word
 
 
 @cache

@@ -132,23 +132,15 @@ class Download:
 
 @dataclass
 class Question:
-    """What a visitor asked for, and what the Hub answered.
+    """What a visitor asked for, and what the Hub answered."""
 
-    Attributes:
-        name: the name as typed.
-        pressed: whether the visitor pressed the button; a link only suggests a name.
-        offer: what could be fetched; None if the Hub was not asked yet, or the model was refused.
-        problem: why the model cannot be fetched; empty if there is no problem.
-        unreachable: whether the Hub did not answer.
-        download: the download that this visitor waits for.
-    """
-
-    name: str
-    pressed: bool = True
+    name: str  # the name as typed
+    pressed: bool = True  # whether the visitor pressed the button; a link only suggests a name
+    # what could be fetched; None if the Hub was not asked yet, or the model was refused
     offer: Offer | None = None
-    problem: str = ""
-    unreachable: bool = False
-    download: Download | None = None
+    problem: str = ""  # why the model cannot be fetched; empty if there is no problem
+    unreachable: bool = False  # whether the Hub did not answer
+    download: Download | None = None  # the download that this visitor waits for
 
     @property
     def is_open(self) -> bool:

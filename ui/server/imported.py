@@ -27,17 +27,11 @@ LARGEST = 128 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """An open file.
+    """An open file."""
 
-    Attributes:
-        name: name in the list of models; contains a digest of the file.
-        translation: the run.
-        view: the content of a JSON file; None for a whole trace.
-    """
-
-    name: str
-    translation: Translation
-    view: SavedView | None
+    name: str  # name in the list of models; contains a digest of the file
+    translation: Translation  # the run
+    view: SavedView | None  # the content of a JSON file; None for a whole trace
 
     @property
     def nbytes(self) -> int:

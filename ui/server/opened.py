@@ -14,17 +14,11 @@ from ui.server.runs import Asked
 
 @dataclass(frozen=True)
 class Opened:
-    """A sentence that is ready to be shown.
+    """A sentence that is ready to be shown."""
 
-    Attributes:
-        asked: the request that identifies the translation.
-        translation: the translation with its trace.
-        example: the example with this sentence, or None.
-    """
-
-    asked: Asked
-    translation: Translation
-    example: examples.Example | None
+    asked: Asked  # the request that identifies the translation
+    translation: Translation  # the translation with its trace
+    example: examples.Example | None  # the example with this sentence, or None
 
     @property
     def trace(self) -> str:

@@ -45,17 +45,11 @@ _TELLS = 0.2
 
 @dataclass(frozen=True)
 class Drawing:
-    """How the next token is drawn, apart from the seed.
+    """How the next token is drawn, apart from the seed."""
 
-    Attributes:
-        temperature: divides the logits.
-        top_k: only the k most probable tokens are drawn; None for all.
-        top_p: only the fewest tokens whose probabilities reach p are drawn; None for all.
-    """
-
-    temperature: float = TEMPERATURE
-    top_k: int | None = None
-    top_p: float | None = None
+    temperature: float = TEMPERATURE  # divides the logits
+    top_k: int | None = None  # only the k most probable tokens are drawn; None for all
+    top_p: float | None = None  # only the fewest tokens whose probabilities reach p are drawn; None for all
 
     def sampling(self, seed: int = 0) -> transformer.Sampling:
         """The settings of the package."""
@@ -72,23 +66,14 @@ USUAL = Drawing()
 
 @dataclass(frozen=True)
 class Asked:
-    """What identifies a translation.
+    """What identifies a translation."""
 
-    Attributes:
-        model: the name of the model.
-        text: the sentence.
-        decode: `greedy`, `beam-4`, `sample-7`.
-        target: the visitor's own translation, or None.
-        changes: what is changed in the run.
-        drawing: how a sample is drawn; the usual one for every other way of decoding.
-    """
-
-    model: str
-    text: str
-    decode: str
-    target: str | None
-    changes: tuple[Intervention, ...] = ()
-    drawing: Drawing = USUAL
+    model: str  # the name of the model
+    text: str  # the sentence
+    decode: str  # `greedy`, `beam-4`, `sample-7`
+    target: str | None  # the visitor's own translation, or None
+    changes: tuple[Intervention, ...] = ()  # what is changed in the run
+    drawing: Drawing = USUAL  # how a sample is drawn; the usual one for every other way of decoding
 
     @property
     def trace(self) -> str:
@@ -312,14 +297,10 @@ def aligner(name: str) -> Aligner:
 
 @dataclass(frozen=True)
 class Told:
-    """What attention tells about a translation; positions count from 0.
+    """What attention tells about a translation; positions count from 0."""
 
-    Attributes:
-        step: the most telling step.
-        glosses: the source word behind a target word, by the position of the target word's first piece.
-    """
-
-    step: int
+    step: int  # the most telling step
+    # the source word behind a target word, by the position of the target word's first piece
     glosses: Mapping[int, str]
 
 

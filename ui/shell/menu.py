@@ -20,19 +20,12 @@ from ui.address.state import PAGE_OWN, PLACE
 
 @dataclass(frozen=True)
 class Page:
-    """One entry.
+    """One entry."""
 
-    Attributes:
-        path: the script.
-        label: the name in the menu.
-        icon: the icon.
-        sort: the sort of models that the page shows; each sort has a place of its own.
-    """
-
-    path: str
-    label: str
-    icon: str
-    sort: str = session.TRANSLATE
+    path: str  # the script
+    label: str  # the name in the menu
+    icon: str  # the icon
+    sort: str = session.TRANSLATE  # the sort of models that the page shows; each sort has a place of its own
 
 
 GROUPS: dict[str, tuple[Page, ...]] = {

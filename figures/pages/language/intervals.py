@@ -21,23 +21,15 @@ _NAME = 0.36
 
 @dataclass(frozen=True)
 class Dots:
-    """One dot with its whiskers in each row.
+    """One dot with its whiskers in each row."""
 
-    Attributes:
-        name: what the legend calls them.
-        cells: ``value``, ``low`` and ``high`` for each row; None for a row without a dot.
-        notes: hover texts.
-        color: of dots and whiskers.
-        symbol: of the dots, as Plotly names it.
-        single: single measurements behind each dot, drawn as faint ticks.
-    """
-
-    name: str
+    name: str  # what the legend calls them
+    # ``value``, ``low`` and ``high`` for each row; None for a row without a dot
     cells: Sequence[Mapping[str, float] | None]
-    notes: Sequence[str]
-    color: str
-    symbol: str = "circle"
-    single: Sequence[Sequence[float]] = ()
+    notes: Sequence[str]  # hover texts
+    color: str  # of dots and whiskers
+    symbol: str = "circle"  # of the dots, as Plotly names it
+    single: Sequence[Sequence[float]] = ()  # single measurements behind each dot, drawn as faint ticks
 
 
 def dots(

@@ -18,15 +18,10 @@ NAMES = ("first", "second")
 
 @dataclass(frozen=True)
 class Read:
-    """A sentence as the model reads it.
+    """A sentence as the model reads it."""
 
-    Attributes:
-        tokens: its tokens, the end included.
-        bits: the surprisal of each.
-    """
-
-    tokens: Sequence[str]
-    bits: Sequence[float]
+    tokens: Sequence[str]  # its tokens, the end included
+    bits: Sequence[float]  # the surprisal of each
 
 
 def surprisals(first: Read, second: Read) -> go.Figure:

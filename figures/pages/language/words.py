@@ -24,27 +24,16 @@ _SYMBOLS = ("circle", "diamond")
 
 @dataclass(frozen=True)
 class Plane:
-    """Where words are at one step.
+    """Where words are at one step."""
 
-    Attributes:
-        words: their texts.
-        groups: the group of each.
-        points: (words, 2) places.
-        ends: (2, 2) the smallest and the largest place of the whole training, by axis.
-        notes: hover texts.
-        chosen: the word (from 0) that is looked at.
-        near: its neighbours among the words.
-        path: (steps, 2) its places up to this step.
-    """
-
-    words: Sequence[str]
-    groups: Sequence[str]
-    points: np.ndarray
-    ends: np.ndarray
-    notes: Sequence[str]
-    chosen: int
-    near: Sequence[int]
-    path: np.ndarray
+    words: Sequence[str]  # their texts
+    groups: Sequence[str]  # the group of each
+    points: np.ndarray  # (words, 2) places
+    ends: np.ndarray  # (2, 2) the smallest and the largest place of the whole training, by axis
+    notes: Sequence[str]  # hover texts
+    chosen: int  # the word (from 0) that is looked at
+    near: Sequence[int]  # its neighbours among the words
+    path: np.ndarray  # (steps, 2) its places up to this step
 
 
 def word_map(plane: Plane) -> go.Figure:

@@ -20,23 +20,14 @@ _EVERY = 7
 
 @dataclass(frozen=True)
 class Trend:
-    """One line over the snapshots.
+    """One line over the snapshots."""
 
-    Attributes:
-        name: what the legend calls it; empty for a line without an entry, such as another seed's.
-        values: one for each snapshot.
-        color: of the line.
-        faint: whether the line is thin, such as another seed's.
-        dash: of the line, as Plotly names it.
-        notes: hover text of each point; empty for the value alone.
-    """
-
-    name: str
-    values: Sequence[float]
-    color: str
-    faint: bool = False
-    dash: str = "solid"
-    notes: Sequence[str] = ()
+    name: str  # what the legend calls it; empty for a line without an entry, such as another seed's
+    values: Sequence[float]  # one for each snapshot
+    color: str  # of the line
+    faint: bool = False  # whether the line is thin, such as another seed's
+    dash: str = "solid"  # of the line, as Plotly names it
+    notes: Sequence[str] = ()  # hover text of each point; empty for the value alone
 
 
 def over_snapshots(

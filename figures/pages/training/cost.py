@@ -33,19 +33,12 @@ _ANY = ("rgba(128,128,128,.9)", "solid", "circle")
 
 @dataclass(frozen=True)
 class Cost:
-    """One line.
+    """One line."""
 
-    Attributes:
-        key: the kind, which gives the look.
-        name: what the legend calls it.
-        x: places.
-        y: what it costs there.
-    """
-
-    key: str
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
+    key: str  # the kind, which gives the look
+    name: str  # what the legend calls it
+    x: Sequence[float]  # places
+    y: Sequence[float]  # what it costs there
 
 
 def costs(

@@ -15,23 +15,14 @@ _GRID = "rgba(128,128,128,.22)"
 
 @dataclass(frozen=True)
 class Curve:
-    """One line.
+    """One line."""
 
-    Attributes:
-        name: what the legend calls it.
-        x: where its values are measured, such as steps.
-        y: the values.
-        color: of the line.
-        dash: of the line, as Plotly names it.
-        width: of the line, in px.
-    """
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    color: str
-    dash: str = "solid"
-    width: float = 2
+    name: str  # what the legend calls it
+    x: Sequence[float]  # where its values are measured, such as steps
+    y: Sequence[float]  # the values
+    color: str  # of the line
+    dash: str = "solid"  # of the line, as Plotly names it
+    width: float = 2  # of the line, in px
 
 
 def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None = None) -> go.Figure:

@@ -18,21 +18,13 @@ FLOOR = 1e-10
 
 @dataclass(frozen=True)
 class Layers:
-    """A line through all layers of a model.
+    """A line through all layers of a model."""
 
-    Attributes:
-        name: what the legend calls it.
-        encoder: the quantity in each encoder layer.
-        decoder: the quantity in each decoder layer.
-        color: of the line.
-        dash: of the line, as Plotly names it.
-    """
-
-    name: str
-    encoder: Sequence[float]
-    decoder: Sequence[float]
-    color: str
-    dash: str = "solid"
+    name: str  # what the legend calls it
+    encoder: Sequence[float]  # the quantity in each encoder layer
+    decoder: Sequence[float]  # the quantity in each decoder layer
+    color: str  # of the line
+    dash: str = "solid"  # of the line, as Plotly names it
 
 
 def by_layer(models: Sequence[Layers], title: str) -> go.Figure:

@@ -18,21 +18,13 @@ FAINT = "rgba(128,128,128,.42)"
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel.
+    """One panel."""
 
-    Attributes:
-        title: what its vertical axis shows.
-        lines: what is drawn in it.
-        height: px of its axes.
-        from_zero: whether the vertical axis begins at zero.
-        top: where the vertical axis ends, from zero on; None for what the values need.
-    """
-
-    title: str
-    lines: Sequence[Curve]
-    height: int = 120
-    from_zero: bool = True
-    top: float | None = None
+    title: str  # what its vertical axis shows
+    lines: Sequence[Curve]  # what is drawn in it
+    height: int = 120  # px of its axes
+    from_zero: bool = True  # whether the vertical axis begins at zero
+    top: float | None = None  # where the vertical axis ends, from zero on; None for what the values need
 
 
 def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figure:

@@ -28,21 +28,13 @@ _ROW = 34
 
 @dataclass(frozen=True)
 class Column:
-    """One position of a target, with tokens as pieces.
+    """One position of a target, with tokens as pieces."""
 
-    Attributes:
-        read: what the decoder reads.
-        token: what it should predict.
-        loss: −log p of that token, in nats.
-        guess: its most probable token.
-        share: the probability of that guess.
-    """
-
-    read: str
-    token: str
-    loss: float
-    guess: str
-    share: float
+    read: str  # what the decoder reads
+    token: str  # what it should predict
+    loss: float  # −log p of that token, in nats
+    guess: str  # its most probable token
+    share: float  # the probability of that guess
 
 
 def shifted_right(

@@ -17,19 +17,12 @@ _ROW = 31
 
 @dataclass(frozen=True)
 class Piece:
-    """One row: a piece of the vocabulary, or all others together.
+    """One row: a piece of the vocabulary, or all others together."""
 
-    Attributes:
-        name: the piece as people read it.
-        share: the model's probability p.
-        target: the smoothed target's probability q.
-        bare: the target's probability without smoothing.
-    """
-
-    name: str
-    share: float
-    target: float
-    bare: float
+    name: str  # the piece as people read it
+    share: float  # the model's probability p
+    target: float  # the smoothed target's probability q
+    bare: float  # the target's probability without smoothing
 
 
 def against_target(pieces: Sequence[Piece], right: int) -> go.Figure:

@@ -28,21 +28,13 @@ ALIKE = [*SIZES, *STEPS, "--dropout", "0", "--batch-positions", "60", "--device"
 
 @dataclass(frozen=True)
 class Together:
-    """Four commands of two processes.
+    """Four commands of two processes."""
 
-    Attributes:
-        output: The run that the first one trained.
-        scores: The command that scores a file.
-        heads: The command that measures heads.
-        found: The file that the latter wrote.
-        done: The job that ran these three, and then a command with an error.
-    """
-
-    output: Path
-    scores: list[str]
-    heads: list[str]
-    found: bytes
-    done: subprocess.CompletedProcess[str]
+    output: Path  # the run that the first one trained
+    scores: list[str]  # the command that scores a file
+    heads: list[str]  # the command that measures heads
+    found: bytes  # the file that the latter wrote
+    done: subprocess.CompletedProcess[str]  # the job that ran these three, and then a command with an error
 
 
 @pytest.fixture(scope="module")

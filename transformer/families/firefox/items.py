@@ -25,21 +25,13 @@ MAX_FILE_BYTES = 2 * 2**30
 
 @dataclass(frozen=True)
 class Item:
-    """One item of the file, whose numbers have not been read.
+    """One item of the file, whose numbers have not been read."""
 
-    Attributes:
-        name: Its name.
-        type: ``FLOAT32``, ``INT8``, or ``TEXT``; an item of another type cannot be read.
-        shape: Shape of its matrix, (inputs, outputs).
-        start: Where its bytes begin in the file.
-        nbytes: How many bytes it has.
-    """
-
-    name: str
-    type: int
-    shape: tuple[int, ...]
-    start: int
-    nbytes: int
+    name: str  # its name
+    type: int  # ``FLOAT32``, ``INT8``, or ``TEXT``; an item of another type cannot be read
+    shape: tuple[int, ...]  # shape of its matrix, (inputs, outputs)
+    start: int  # where its bytes begin in the file
+    nbytes: int  # how many bytes it has
 
 
 class Items:

@@ -18,17 +18,12 @@ from transformer.trace.view import Array, read_only
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One layer at one token.
+    """One layer at one token."""
 
-    Attributes:
-        names: The sub-layers, in the order in which the stream passes them.
-        points: (d_model,) arrays, one more than sub-layers: the stream before the first, and after each.
-        audit: Checks that each point follows from the one before.
-    """
-
-    names: tuple[SublayerName, ...]
+    names: tuple[SublayerName, ...]  # the sub-layers, in the order in which the stream passes them
+    # (d_model,) arrays, one more than sub-layers: the stream before the first, and after each
     points: tuple[Array, ...]
-    audit: AuditReport
+    audit: AuditReport  # checks that each point follows from the one before
 
 
 def open_block(model: Network, translation: Translation, side: Side, layer: int, position: int) -> Block:

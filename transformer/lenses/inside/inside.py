@@ -33,15 +33,10 @@ SMALLEST_SCALE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A head's share of one linear map, x W + b.
+    """A head's share of one linear map, x W + b."""
 
-    Attributes:
-        weight: (in, out) float32; W_Q, W_K, W_V are (d_model, d_head), W_O is (d_head, d_model).
-        bias: (out,) float32.
-    """
-
-    weight: Array
-    bias: Array
+    weight: Array  # (in, out) float32; W_Q, W_K, W_V are (d_model, d_head), W_O is (d_head, d_model)
+    bias: Array  # (out,) float32
 
     def __call__(self, x: Array) -> Doubles:
         """x W + b in float64."""
@@ -50,55 +45,31 @@ class Projection:
 
 @dataclass(frozen=True, eq=False)
 class InsideHead:
-    """Everything that one head does for one query; float32, positions from 0.
+    """Everything that one head does for one query; float32, positions from 0."""
 
-    Attributes:
-        view: The head, cut to the row of the query and all keys.
-        row: Position of the query.
-        stream: (d_model,) the residual stream that arrives at the sub-layer.
-        read: (d_model,) x, the input that the sub-layer reads from the stream.
-        sources: (keys, d_model) the inputs from which keys and values are computed.
-        w_q: W_Q and b_Q of this head.
-        w_k: W_K and b_K.
-        w_v: W_V and b_V.
-        w_o: This head's rows of W_O, with the bias that all heads share.
-        query: (d_head,) x W_Q + b_Q, before any rotation.
-        key: (keys, d_head) before any rotation.
-        products: (keys,) q·k, of the rotated vectors if the encoding rotates.
-        bias: (keys,) the bias that the encoding adds to the scaled products; None if it adds nothing.
-        rule: Name of the rule of that bias, such as ``alibi``; empty without one.
-        spread: Variances of this head's products over the sentence.
-        outputs: (heads, d_head) the output of every head of the layer.
-        contributions: (heads, d_model) the part of the update that each head adds.
-        update: (d_model,) the output of the sub-layer.
-        added: (d_model,) stream + update.
-        next_stream: (d_model,) the stream that leaves: the sum, or with post-norm its LayerNorm.
-        rotates: Whether the encoding rotates queries and keys.
-        audit: Checks of all these arrays.
-    """
-
-    view: HeadView
-    row: int
-    stream: Array
-    read: Array
-    sources: Array
-    w_q: Projection
-    w_k: Projection
-    w_v: Projection
-    w_o: Projection
-    query: Array
-    key: Array
-    products: Array
+    view: HeadView  # the head, cut to the row of the query and all keys
+    row: int  # position of the query
+    stream: Array  # (d_model,) the residual stream that arrives at the sub-layer
+    read: Array  # (d_model,) x, the input that the sub-layer reads from the stream
+    sources: Array  # (keys, d_model) the inputs from which keys and values are computed
+    w_q: Projection  # W_Q and b_Q of this head
+    w_k: Projection  # W_K and b_K
+    w_v: Projection  # W_V and b_V
+    w_o: Projection  # this head's rows of W_O, with the bias that all heads share
+    query: Array  # (d_head,) x W_Q + b_Q, before any rotation
+    key: Array  # (keys, d_head) before any rotation
+    products: Array  # (keys,) q·k, of the rotated vectors if the encoding rotates
+    # (keys,) the bias that the encoding adds to the scaled products; None if it adds nothing
     bias: Array | None
-    rule: str
-    spread: ProductSpread
-    outputs: Array
-    contributions: Array
-    update: Array
-    added: Array
-    next_stream: Array
-    rotates: bool
-    audit: AuditReport
+    rule: str  # name of the rule of that bias, such as ``alibi``; empty without one
+    spread: ProductSpread  # variances of this head's products over the sentence
+    outputs: Array  # (heads, d_head) the output of every head of the layer
+    contributions: Array  # (heads, d_model) the part of the update that each head adds
+    update: Array  # (d_model,) the output of the sub-layer
+    added: Array  # (d_model,) stream + update
+    next_stream: Array  # (d_model,) the stream that leaves: the sum, or with post-norm its LayerNorm
+    rotates: bool  # whether the encoding rotates queries and keys
+    audit: AuditReport  # checks of all these arrays
 
     @property
     def scaled(self) -> Array:
@@ -108,25 +79,15 @@ class InsideHead:
 
 @dataclass(frozen=True, eq=False)
 class RecordedSublayer:
-    """The modules of a sub-layer and its recorded arrays.
+    """The modules of a sub-layer and its recorded arrays."""
 
-    Attributes:
-        attention: The attention module.
-        residual: The module that adds the update to the stream.
-        positions: Encoding that acts inside the attention; None in cross-attention.
-        record: Queries, keys, values, outputs of all heads.
-        stream: The residual stream before and after the sub-layer.
-        sources: (keys, d_model) the inputs from which keys and values are computed.
-        following: (queries, d_model) the stream that the next sub-layer receives.
-    """
-
-    attention: MultiHeadAttention
-    residual: Residual
-    positions: PositionalEncoding | None
-    record: LayerTrace
-    stream: ResidualTrace
-    sources: Tensor
-    following: Tensor
+    attention: MultiHeadAttention  # the attention module
+    residual: Residual  # the module that adds the update to the stream
+    positions: PositionalEncoding | None  # encoding that acts inside the attention; None in cross-attention
+    record: LayerTrace  # queries, keys, values, outputs of all heads
+    stream: ResidualTrace  # the residual stream before and after the sub-layer
+    sources: Tensor  # (keys, d_model) the inputs from which keys and values are computed
+    following: Tensor  # (queries, d_model) the stream that the next sub-layer receives
 
 
 def look_inside(

@@ -25,19 +25,12 @@ class Guess:
 
 @dataclass(frozen=True)
 class LensRow:
-    """The distribution that the output matrix gives after some layers (nostalgebraist 2020).
+    """The distribution that the output matrix gives after some layers (nostalgebraist 2020)."""
 
-    Attributes:
-        layers: Number of decoder layers that the stream has passed; 0 at the decoder's input.
-        best: The most probable tokens, best first.
-        chosen: Probability of the token that the model finally chose.
-        rank: Rank of that token in the distribution, from 1.
-    """
-
-    layers: int
-    best: tuple[Guess, ...]
-    chosen: float
-    rank: int
+    layers: int  # number of decoder layers that the stream has passed; 0 at the decoder's input
+    best: tuple[Guess, ...]  # the most probable tokens, best first
+    chosen: float  # probability of the token that the model finally chose
+    rank: int  # rank of that token in the distribution, from 1
 
 
 def logit_lens(

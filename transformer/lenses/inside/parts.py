@@ -26,48 +26,28 @@ from transformer.trace.view import Array, read_only
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingPart:
-    """How a token enters a stack (sections 3.4 and 3.5); each (d_model,).
+    """How a token enters a stack (sections 3.4 and 3.5); each (d_model,)."""
 
-    Attributes:
-        row: The token's row of the embedding table.
-        scaled: That row times the model's factor, √d_model in the paper.
-        position: The vector added for the token's position; None if nothing is added.
-        input: The input of the first layer.
-        factor: The model's factor.
-        checks: Checks against the recorded arrays.
-    """
-
-    row: Array
-    scaled: Array
-    position: Array | None
-    input: Array
-    factor: float
-    checks: tuple[Check, ...]
+    row: Array  # the token's row of the embedding table
+    scaled: Array  # that row times the model's factor, √d_model in the paper
+    position: Array | None  # the vector added for the token's position; None if nothing is added
+    input: Array  # the input of the first layer
+    factor: float  # the model's factor
+    checks: tuple[Check, ...]  # checks against the recorded arrays
 
 
 @dataclass(frozen=True, eq=False)
 class NormPart:
-    """One LayerNorm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,).
+    """One LayerNorm at one token: γ (x − μ) / √(σ² + ε) + β; vectors are (d_model,)."""
 
-    Attributes:
-        before: x.
-        mean: μ.
-        deviation: σ.
-        epsilon: ε.
-        weight: γ.
-        bias: β.
-        after: The output.
-        checks: Checks against the recorded arrays.
-    """
-
-    before: Array
-    mean: float
-    deviation: float
-    epsilon: float
-    weight: Array
-    bias: Array
-    after: Array
-    checks: tuple[Check, ...]
+    before: Array  # x
+    mean: float  # μ
+    deviation: float  # σ
+    epsilon: float  # ε
+    weight: Array  # γ
+    bias: Array  # β
+    after: Array  # the output
+    checks: tuple[Check, ...]  # checks against the recorded arrays
 
     @property
     def normalised(self) -> Array:
@@ -78,21 +58,13 @@ class NormPart:
 
 @dataclass(frozen=True, eq=False)
 class FeedForwardPart:
-    """The feed-forward network at one token (equation 2).
+    """The feed-forward network at one token (equation 2)."""
 
-    Attributes:
-        read: (d_model,) the input of the network.
-        units: (d_ff,) inner units after the activation.
-        added: (d_ff,) norm of the vector that each unit adds to the update.
-        update: (d_model,) the output of the network.
-        checks: Checks against the recorded arrays.
-    """
-
-    read: Array
-    units: Array
-    added: Array
-    update: Array
-    checks: tuple[Check, ...]
+    read: Array  # (d_model,) the input of the network
+    units: Array  # (d_ff,) inner units after the activation
+    added: Array  # (d_ff,) norm of the vector that each unit adds to the update
+    update: Array  # (d_model,) the output of the network
+    checks: tuple[Check, ...]  # checks against the recorded arrays
 
     def most_active(self, count: int = 8) -> tuple[int, ...]:
         """The units that add most to the update, counted from 0, largest first."""
@@ -101,15 +73,10 @@ class FeedForwardPart:
 
 @dataclass(frozen=True)
 class StreamPoint:
-    """The norm of a token's vector at one point of the residual stream.
+    """The norm of a token's vector at one point of the residual stream."""
 
-    Attributes:
-        sublayer: The sub-layer that the stream has passed; None at the input of the stack.
-        norm: ‖x‖.
-    """
-
-    sublayer: Sublayer | None
-    norm: float
+    sublayer: Sublayer | None  # the sub-layer that the stream has passed; None at the input of the stack
+    norm: float  # ‖x‖
 
 
 @dataclass(frozen=True)

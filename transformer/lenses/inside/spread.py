@@ -14,20 +14,13 @@ class ProductSpread:
     """Variances of one head over one sentence; the vectors are those that are multiplied, rotated if at all.
 
     If the entries of q and k were independent, with mean 0 and variance 1, q·k would have the variance d_k.
-
-    Attributes:
-        products: Variance of q·k over all pairs of a query and a key that it may attend to.
-        pairs: How many pairs these are.
-        query: Variance of the entries of all queries.
-        key: Variance of the entries of all keys.
-        d_head: d_k.
     """
 
-    products: float
-    pairs: int
-    query: float
-    key: float
-    d_head: int
+    products: float  # variance of q·k over all pairs of a query and a key that it may attend to
+    pairs: int  # how many pairs these are
+    query: float  # variance of the entries of all queries
+    key: float  # variance of the entries of all keys
+    d_head: int  # d_k
 
     @property
     def divided(self) -> float:

@@ -37,15 +37,10 @@ FALLBACK = (0.5, 1.0, 1.5)
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Sentences one after the other, each between ``<s>`` and ``</s>``.
+    """Sentences one after the other, each between ``<s>`` and ``</s>``."""
 
-    Attributes:
-        ids: (positions,) pieces.
-        places: (positions,) place of each piece in its sentence; 0 is ``<s>``.
-    """
-
-    ids: Ints
-    places: Ints
+    ids: Ints  # (positions,) pieces
+    places: Ints  # (positions,) place of each piece in its sentence; 0 is ``<s>``
 
     @classmethod
     def of(cls, sentences: Sentences) -> Stream:
@@ -62,17 +57,11 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """The n-grams of one order, and what each adds to a probability.
+    """The n-grams of one order, and what each adds to a probability."""
 
-    Attributes:
-        keys: (n-grams,) sorted; number of the history × vocabulary + last piece.
-        shares: (n-grams,) discounted count over the sum of its history's counts.
-        left: (histories,) γ, the mass left for the order below; 1 for a history without a successor.
-    """
-
-    keys: Ints
-    shares: Floats
-    left: Floats
+    keys: Ints  # (n-grams,) sorted; number of the history × vocabulary + last piece
+    shares: Floats  # (n-grams,) discounted count over the sum of its history's counts
+    left: Floats  # (histories,) γ, the mass left for the order below; 1 for a history without a successor
 
     def numbers(self, keys: Ints) -> Ints:
         """The numbers of n-grams by their keys (…) → (…); negative keys and unknown n-grams have none."""
@@ -161,19 +150,12 @@ def train(
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """The n-grams of one order; all (n-grams,).
+    """The n-grams of one order; all (n-grams,)."""
 
-    Attributes:
-        keys: As in ``Order``.
-        counts: How often each occurs.
-        suffixes: Number of each n-gram without its first piece, among those of the order below.
-        starts: Whether it begins with ``<s>``.
-    """
-
-    keys: Ints
-    counts: Ints
-    suffixes: Ints
-    starts: NDArray[np.bool_]
+    keys: Ints  # as in ``Order``
+    counts: Ints  # how often each occurs
+    suffixes: Ints  # number of each n-gram without its first piece, among those of the order below
+    starts: NDArray[np.bool_]  # whether it begins with ``<s>``
 
 
 def _counted(stream: Stream, vocab_size: int, order: int) -> list[_Counted]:

@@ -19,34 +19,21 @@ LISTED = 12
 
 @dataclass(frozen=True)
 class Filtered:
-    """One token of a step, before and after.
+    """One token of a step, before and after."""
 
-    Attributes:
-        token: The piece.
-        token_id: Its id.
-        before: Its probability under the model.
-        after: The probability with which it is drawn.
-    """
-
-    token: str
-    token_id: int
-    before: float
-    after: float
+    token: str  # the piece
+    token_id: int  # its id
+    before: float  # its probability under the model
+    after: float  # the probability with which it is drawn
 
 
 @dataclass(frozen=True)
 class FilteredStep:
-    """The distribution of one step, before and after.
+    """The distribution of one step, before and after."""
 
-    Attributes:
-        tokens: The most probable tokens and the token written, most probable first.
-        left: How many tokens can be drawn at all.
-        mass: The model's probability of all of these together.
-    """
-
-    tokens: tuple[Filtered, ...]
-    left: int
-    mass: float
+    tokens: tuple[Filtered, ...]  # the most probable tokens and the token written, most probable first
+    left: int  # how many tokens can be drawn at all
+    mass: float  # the model's probability of all of these together
 
 
 @torch.inference_mode()

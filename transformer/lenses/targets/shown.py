@@ -13,42 +13,26 @@ from transformer.runs.translator import Translator
 
 @dataclass(frozen=True)
 class Position:
-    """One position of a target.
+    """One position of a target."""
 
-    Attributes:
-        read: The piece that the decoder reads here: the target, shifted right by one.
-        token: The piece that it should predict.
-        token_id: Its id.
-        loss: −log p of that piece, in nats.
-        guess: The most probable piece.
-        guess_id: Its id.
-        share: Its probability, from 0 to 1.
-    """
-
-    read: str
-    token: str
-    token_id: int
-    loss: float
-    guess: str
-    guess_id: int
-    share: float
+    read: str  # the piece that the decoder reads here: the target, shifted right by one
+    token: str  # the piece that it should predict
+    token_id: int  # its id
+    loss: float  # −log p of that piece, in nats
+    guess: str  # the most probable piece
+    guess_id: int  # its id
+    share: float  # its probability, from 0 to 1
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """A pair as training shows it, and what the model writes on its own.
+    """A pair as training shows it, and what the model writes on its own."""
 
-    Attributes:
-        positions: The positions of the target, all from one pass.
-        features: (target, d_model) The decoder's output at these positions, before the projection.
-        free: Pieces of the greedy translation, each step of which reads what the step before wrote.
-        free_ids: Their ids.
-    """
-
-    positions: tuple[Position, ...]
-    features: Tensor
+    positions: tuple[Position, ...]  # the positions of the target, all from one pass
+    features: Tensor  # (target, d_model) The decoder's output at these positions, before the projection
+    # pieces of the greedy translation, each step of which reads what the step before wrote
     free: tuple[str, ...]
-    free_ids: tuple[int, ...]
+    free_ids: tuple[int, ...]  # their ids
 
     @property
     def loss(self) -> float:

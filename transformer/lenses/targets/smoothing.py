@@ -18,19 +18,12 @@ LISTED = 8
 
 @dataclass(frozen=True)
 class Entry:
-    """One piece, or all others together, at a position.
+    """One piece, or all others together, at a position."""
 
-    Attributes:
-        token: The piece; empty for all others.
-        share: The model's probability p.
-        target: The smoothed target's probability q.
-        bare: The target's probability without smoothing.
-    """
-
-    token: str
-    share: float
-    target: float
-    bare: float
+    token: str  # the piece; empty for all others
+    share: float  # the model's probability p
+    target: float  # the smoothed target's probability q
+    bare: float  # the target's probability without smoothing
 
     @property
     def gradient(self) -> float:
@@ -45,27 +38,17 @@ class Entry:
 
 @dataclass(frozen=True)
 class SmoothedPosition:
-    """The loss of one position with label smoothing.
+    """The loss of one position with label smoothing."""
 
-    Attributes:
-        epsilon: Share of the target that is spread over the vocabulary.
-        pieces: Size of the vocabulary V.
-        loss: (1 − ε) · (−log p_y) + ε · spread, in nats, as the training step computes it.
-        bare_loss: −log p_y, the loss without smoothing.
-        spread: Mean of −log p over the vocabulary.
-        entries: The right piece, and the largest entries of the gradient, most probable first.
-        right: Place of the right piece among them.
-        rest: All other pieces together.
-    """
-
-    epsilon: float
-    pieces: int
-    loss: float
-    bare_loss: float
-    spread: float
+    epsilon: float  # share of the target that is spread over the vocabulary
+    pieces: int  # size of the vocabulary V
+    loss: float  # (1 − ε) · (−log p_y) + ε · spread, in nats, as the training step computes it
+    bare_loss: float  # −log p_y, the loss without smoothing
+    spread: float  # mean of −log p over the vocabulary
+    # the right piece, and the largest entries of the gradient, most probable first
     entries: tuple[Entry, ...]
-    right: int
-    rest: Entry
+    right: int  # place of the right piece among them
+    rest: Entry  # all other pieces together
 
     @property
     def floor(self) -> float:

@@ -24,19 +24,12 @@ Rule = Literal["strongest", "mutual", "above"]
 
 @dataclass(frozen=True)
 class AlignmentScore:
-    """How well links fit the gold links, over all sentences together (Och and Ney 2003).
+    """How well links fit the gold links, over all sentences together (Och and Ney 2003)."""
 
-    Attributes:
-        aer: Alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
-        precision: |A ∩ P| / |A|.
-        recall: |A ∩ S| / |S|.
-        links: Number of links found, |A|.
-    """
-
-    aer: float
-    precision: float
-    recall: float
-    links: int
+    aer: float  # alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
+    precision: float  # |A ∩ P| / |A|
+    recall: float  # |A ∩ S| / |S|
+    links: int  # number of links found, |A|
 
 
 class Weighted(Protocol):
@@ -48,15 +41,10 @@ class Weighted(Protocol):
 
 @dataclass(frozen=True)
 class Aligner:
-    """A head of cross-attention, or the mean of several, from which links between words are read.
+    """A head of cross-attention, or the mean of several, from which links between words are read."""
 
-    Attributes:
-        heads: Layer and head of each, from 0; at least one.
-        rows: Whether the row of a token is the one that predicts it or the one that reads it.
-    """
-
-    heads: tuple[tuple[int, int], ...]
-    rows: Rows
+    heads: tuple[tuple[int, int], ...]  # layer and head of each, from 0; at least one
+    rows: Rows  # whether the row of a token is the one that predicts it or the one that reads it
 
     def weights(self, run: Weighted) -> NDArray[np.float32]:
         """(queries, keys): row t belongs to target token t, as in ``rows_of_targets``."""

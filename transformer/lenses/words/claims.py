@@ -16,17 +16,11 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Shown:
-    """A head that shows a claim.
+    """A head that shows a claim."""
 
-    Attributes:
-        layer: Layer of the cross-attention head, from 0.
-        head: The head, from 0.
-        weight: Its weight on the source word, all pieces together.
-    """
-
-    layer: int
-    head: int
-    weight: float
+    layer: int  # layer of the cross-attention head, from 0
+    head: int  # the head, from 0
+    weight: float  # its weight on the source word, all pieces together
 
 
 def heads_that_show(run: Translation, target: str, source: str, least: float) -> list[Shown]:

@@ -31,19 +31,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Traits:
-    """What the measure looks at.
+    """What the measure looks at."""
 
-    Attributes:
-        log_prob: Mean log-probability of the tokens of the greedy translation, in nats.
-        tokens: Number of source tokens, without `</s>`.
-        tokens_per_word: Source tokens per space-separated word.
-        unknown: Number of source tokens that are bytes of characters without a token, or `<unk>`.
-    """
-
-    log_prob: float
-    tokens: int
-    tokens_per_word: float
-    unknown: int
+    log_prob: float  # mean log-probability of the tokens of the greedy translation, in nats
+    tokens: int  # number of source tokens, without `</s>`
+    tokens_per_word: float  # source tokens per space-separated word
+    unknown: int  # number of source tokens that are bytes of characters without a token, or `<unk>`
 
     @property
     def is_foreign(self) -> bool:
@@ -62,19 +55,12 @@ WEIGHTED = ("log_prob", "tokens", "tokens_per_word")
 
 @dataclass(frozen=True)
 class Found:
-    """What the measure finds among texts whose translations were called good or bad without it.
+    """What the measure finds among texts whose translations were called good or bad without it."""
 
-    Attributes:
-        texts: Number of texts.
-        bad: How many of their translations are bad.
-        flagged: How many the measure doubts.
-        caught: How many of these are bad.
-    """
-
-    texts: int
-    bad: int
-    flagged: int
-    caught: int
+    texts: int  # number of texts
+    bad: int  # how many of their translations are bad
+    flagged: int  # how many the measure doubts
+    caught: int  # how many of these are bad
 
     @property
     def precision(self) -> float:
@@ -89,27 +75,18 @@ class Found:
 
 @dataclass(frozen=True)
 class Measure:
-    """How a translation is doubted.
+    """How a translation is doubted."""
 
-    Attributes:
-        weights: One per trait of ``WEIGHTED``.
-        bias: Added to the weighted sum.
-        threshold: A translation above it is doubted.
-        usual: The range of each weighted trait that holds 90 % of the texts with good translations.
-        middle: The median of each number of ``Traits.row`` over the same texts.
-        found: What it finds among texts that it was not chosen on, by name; people judged ``JUDGED``.
-        instead: Name of a larger model on the Hub, or None.
-        instead_bytes: Size of that model's files.
-    """
-
-    weights: tuple[float, ...]
-    bias: float
-    threshold: float
+    weights: tuple[float, ...]  # one per trait of ``WEIGHTED``
+    bias: float  # added to the weighted sum
+    threshold: float  # a translation above it is doubted
+    # the range of each weighted trait that holds 90 % of the texts with good translations
     usual: Mapping[str, tuple[float, float]]
-    middle: tuple[float, ...]
+    middle: tuple[float, ...]  # the median of each number of ``Traits.row`` over the same texts
+    # what it finds among texts that it was not chosen on, by name; people judged ``JUDGED``
     found: Mapping[str, Found]
-    instead: str | None = None
-    instead_bytes: int = 0
+    instead: str | None = None  # name of a larger model on the Hub, or None
+    instead_bytes: int = 0  # size of that model's files
 
     def doubt(self, traits: Traits) -> float:
         """How much speaks against a translation, as the log-odds of the regression."""
@@ -134,15 +111,10 @@ JUDGED = "judged"
 
 @dataclass(frozen=True)
 class Doubtful:
-    """A text whose translation is doubted.
+    """A text whose translation is doubted."""
 
-    Attributes:
-        traits: What was measured on it.
-        measure: How the model's translations are doubted.
-    """
-
-    traits: Traits
-    measure: Measure
+    traits: Traits  # what was measured on it
+    measure: Measure  # how the model's translations are doubted
 
     @property
     def reason(self) -> str:

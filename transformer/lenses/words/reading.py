@@ -22,19 +22,13 @@ Rows = Literal["read", "predicted"]
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings for reading maps.
+    """Settings for reading maps."""
 
-    Attributes:
-        words: Whether the pieces of a word are merged into one row and one column.
-        hide_special: Whether `<s>`, `</s>` and other special tokens are left out.
-        hide_punctuation: Whether punctuation is left out.
-        rows: Whether decoder rows are named, merged and hidden by the token they read or by the token they
-            predict. None: the predicted token in cross-attention, the token read elsewhere.
-    """
-
-    words: bool = False
-    hide_special: bool = False
-    hide_punctuation: bool = False
+    words: bool = False  # whether the pieces of a word are merged into one row and one column
+    hide_special: bool = False  # whether `<s>`, `</s>` and other special tokens are left out
+    hide_punctuation: bool = False  # whether punctuation is left out
+    # Whether decoder rows are named, merged and hidden by the token they read or by the token they predict.
+    # None: the predicted token in cross-attention, the token read elsewhere.
     rows: Rows | None = None
 
     @property
@@ -45,16 +39,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Axis:
-    """The rows or columns of a map after reading.
+    """The rows or columns of a map after reading."""
 
-    Attributes:
-        groups: The pieces of each row or column, in the order of the text; positions count from
-            the start of the text.
-        shown: (groups,) bool, False for hidden groups.
-    """
-
+    # the pieces of each row or column, in the order of the text; positions count from the start of the text
     groups: tuple[Group, ...]
-    shown: BoolArray
+    shown: BoolArray  # (groups,) bool, False for hidden groups
 
     @property
     def visible(self) -> tuple[Group, ...]:
@@ -69,49 +58,30 @@ class Axis:
 
 @dataclass(frozen=True)
 class ReadView:
-    """A head after reading; like a ``HeadMap``.
+    """A head after reading; like a ``HeadMap``."""
 
-    Attributes:
-        kind: Kind of attention.
-        layer: Layer, from 0.
-        head: Head, from 0.
-        model: Name of the model.
-        norm: Where LayerNorm stands, "pre" or "post"; "none" without any.
-        query_tokens: Names of the rows by the token that each row reads.
-        predicted_tokens: Names of the rows by the token that each row predicts; None in the encoder.
-        key_tokens: Names of the columns.
-        window: The pieces of the whole map that this view covers.
-        scores: (rows, columns) as in ``HeadMap``; None if pieces were merged, because words have no score.
-        mask: (rows, columns) bool, True if any piece of the row may attend to any piece of the column.
-        weights: (rows, columns) float32, summed over key pieces, averaged over query pieces.
-        hidden: (rows,) float32, the weight on hidden columns of this window.
-        rows: The pieces that each row stands for; positions count from the start of the text.
-        columns: The pieces that each column stands for.
-        named: Whether decoder rows are named by the token they read or by the token they predict.
-        derived: Whether these arrays are derived from the model's own arrays instead of equal to them.
-        audit: Audit of the trace and of the arrays before merging.
-        reach: As in ``HeadMap``: above 0 in local attention, whose rows sum to less than 1.
-    """
-
-    kind: AttentionKind
-    layer: int
-    head: int
-    model: str
-    norm: str
-    query_tokens: tuple[str, ...]
+    kind: AttentionKind  # kind of attention
+    layer: int  # layer, from 0
+    head: int  # head, from 0
+    model: str  # name of the model
+    norm: str  # where LayerNorm stands, "pre" or "post"; "none" without any
+    query_tokens: tuple[str, ...]  # names of the rows by the token that each row reads
+    # names of the rows by the token that each row predicts; None in the encoder
     predicted_tokens: tuple[str, ...] | None
-    key_tokens: tuple[str, ...]
-    window: Window
+    key_tokens: tuple[str, ...]  # names of the columns
+    window: Window  # the pieces of the whole map that this view covers
+    # (rows, columns) as in ``HeadMap``; None if pieces were merged, because words have no score
     scores: Array | None
+    # (rows, columns) bool, True if any piece of the row may attend to any piece of the column
     mask: BoolArray
-    weights: Array
-    hidden: Array
-    rows: tuple[Group, ...]
-    columns: tuple[Group, ...]
-    named: Rows
-    derived: bool
-    audit: AuditReport
-    reach: int = 0
+    weights: Array  # (rows, columns) float32, summed over key pieces, averaged over query pieces
+    hidden: Array  # (rows,) float32, the weight on hidden columns of this window
+    rows: tuple[Group, ...]  # the pieces that each row stands for; positions count from the start of the text
+    columns: tuple[Group, ...]  # the pieces that each column stands for
+    named: Rows  # whether decoder rows are named by the token they read or by the token they predict
+    derived: bool  # whether these arrays are derived from the model's own arrays instead of equal to them
+    audit: AuditReport  # audit of the trace and of the arrays before merging
+    reach: int = 0  # as in ``HeadMap``: above 0 in local attention, whose rows sum to less than 1
 
 
 def read_view(view: HeadMap, reading: Reading) -> ReadView:

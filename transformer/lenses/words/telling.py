@@ -22,19 +22,13 @@ SPECIAL, MARK, FUNCTION, CONTENT = range(4)
 
 @dataclass(frozen=True)
 class Link:
-    """A target word and a source word, each the strongest for the other.
+    """A target word and a source word, each the strongest for the other."""
 
-    Attributes:
-        target: The pieces of the target word.
-        source: The pieces of the source word.
-        weight: The attention of the target word on the source word, from 0 to 1.
-        distance: How far the source word stands from the diagonal, on which it would stand if the translation
-            kept the order of the words; as a share of the source, from 0 to 1.
-    """
-
-    target: Group
-    source: Group
-    weight: float
+    target: Group  # the pieces of the target word
+    source: Group  # the pieces of the source word
+    weight: float  # the attention of the target word on the source word, from 0 to 1
+    # how far the source word stands from the diagonal, on which it would stand if the translation kept the
+    # order of the words; as a share of the source, from 0 to 1
     distance: float
 
 

@@ -35,21 +35,13 @@ UNALTERED = Alteration()
 
 @dataclass(frozen=True, eq=False)
 class Explicit:
-    """Attention on its way to an output: scores and mask are there, weights are not.
+    """Attention on its way to an output: scores and mask are there, weights are not."""
 
-    Attributes:
-        scores: (batch, heads, queries, keys), as altered.
-        mask: (batch or 1, 1, queries, keys) bool, as altered; None if nothing is masked.
-        alteration: What is altered.
-        first: Position of the first query, from 0.
-        focus: Factors on the weights; None for none.
-    """
-
-    scores: Tensor
-    mask: Tensor | None
-    alteration: Alteration
-    first: int
-    focus: Focus | None = None
+    scores: Tensor  # (batch, heads, queries, keys), as altered
+    mask: Tensor | None  # (batch or 1, 1, queries, keys) bool, as altered; None if nothing is masked
+    alteration: Alteration  # what is altered
+    first: int  # position of the first query, from 0
+    focus: Focus | None = None  # factors on the weights; None for none
 
     def weigh(self, scores: Tensor) -> Tensor:
         """(batch, heads, queries, keys): the weights that some scores give under mask and alteration."""

@@ -25,28 +25,17 @@ Norm = Callable[[Tensor], Tensor]
 
 
 class AttentionInputs(NamedTuple):
-    """All that one attention sub-layer computes its output from.
+    """All that one attention sub-layer computes its output from."""
 
-    Attributes:
-        kind: Which attention.
-        layer: Its layer, from 0.
-        query: (batch, heads, queries, d_head), the new rows only, after rotation if any.
-        key: (batch, heads, keys, d_head), all keys so far.
-        value: (batch, heads, keys, d_head).
-        mask: Who may attend to whom, and the position of the first query.
-        rule: Numbers that positions add to the scores, or None.
-        score: How scores come from queries and keys.
-        focus: Where each query looks, centres (batch, 1, queries); None if it may look everywhere.
-    """
-
-    kind: AttentionKind
-    layer: int
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    mask: AttentionMask
-    rule: BiasRule | None
-    score: ScoreRule = SCALED_DOT
+    kind: AttentionKind  # which attention
+    layer: int  # its layer, from 0
+    query: Tensor  # (batch, heads, queries, d_head), the new rows only, after rotation if any
+    key: Tensor  # (batch, heads, keys, d_head), all keys so far
+    value: Tensor  # (batch, heads, keys, d_head)
+    mask: AttentionMask  # who may attend to whom, and the position of the first query
+    rule: BiasRule | None  # numbers that positions add to the scores, or None
+    score: ScoreRule = SCALED_DOT  # how scores come from queries and keys
+    # where each query looks, centres (batch, 1, queries); None if it may look everywhere
     focus: Focus | None = None
 
     @property
@@ -85,56 +74,34 @@ class AttentionInputs(NamedTuple):
 
 
 class Attended(NamedTuple):
-    """What one attention sub-layer gave.
+    """What one attention sub-layer gave."""
 
-    Attributes:
-        output: (batch, heads, queries, d_head), what W_O receives.
-        own: The same before outputs of heads were changed; None if none was.
-        replaced: What hooks did: rows that differ from the model's own (batch, heads, queries) bool, and the
-            weights used (batch, heads, queries, keys). None without hooks.
-    """
-
-    output: Tensor
-    own: Tensor | None = None
+    output: Tensor  # (batch, heads, queries, d_head), what W_O receives
+    own: Tensor | None = None  # the same before outputs of heads were changed; None if none was
+    # What hooks did: rows that differ from the model's own (batch, heads, queries) bool, and the weights used
+    # (batch, heads, queries, keys). None without hooks.
     replaced: tuple[Tensor, Tensor] | None = None
 
 
 class Entered(NamedTuple):
-    """The input of a stack, and the two terms of its sum (sections 3.4 and 3.5).
+    """The input of a stack, and the two terms of its sum (sections 3.4 and 3.5)."""
 
-    Attributes:
-        side: "encoder" or "decoder".
-        first: Position of the first new row, from 0.
-        tokens: (batch, new, d_model) token embeddings.
-        positions: (new, d_model) encoding added to them; None if nothing is added.
-        total: (batch, new, d_model) the sum.
-    """
-
-    side: Side
-    first: int
-    tokens: Tensor
-    positions: Tensor | None
-    total: Tensor
+    side: Side  # "encoder" or "decoder"
+    first: int  # position of the first new row, from 0
+    tokens: Tensor  # (batch, new, d_model) token embeddings
+    positions: Tensor | None  # (new, d_model) encoding added to them; None if nothing is added
+    total: Tensor  # (batch, new, d_model) the sum
 
 
 class Passed(NamedTuple):
-    """The stream around one sub-layer; each tensor is (batch, new, d_model).
+    """The stream around one sub-layer; each tensor is (batch, new, d_model)."""
 
-    Attributes:
-        sublayer: Which sub-layer.
-        first: Position of the first new row, from 0.
-        stream: The stream before it.
-        read: What it read: with pre-norm, LayerNorm(stream).
-        update: What it added.
-        output: The stream after it.
-    """
-
-    sublayer: Sublayer
-    first: int
-    stream: Tensor
-    read: Tensor
-    update: Tensor
-    output: Tensor
+    sublayer: Sublayer  # which sub-layer
+    first: int  # position of the first new row, from 0
+    stream: Tensor  # the stream before it
+    read: Tensor  # what it read: with pre-norm, LayerNorm(stream)
+    update: Tensor  # what it added
+    output: Tensor  # the stream after it
 
 
 class Observer(Protocol):

@@ -29,21 +29,13 @@ from transformer.trace.report import AuditReport
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a call asks for, checked.
+    """What a call asks for, checked."""
 
-    Attributes:
-        model: The network.
-        wording: Its vocabulary.
-        name: Its name.
-        changes: The changes, with what they put in.
-        hooks: Functions of Python that act in attention.
-    """
-
-    model: LanguageModel
-    wording: Wording
-    name: str
-    changes: tuple[Change, ...]
-    hooks: tuple[Hook, ...]
+    model: LanguageModel  # the network
+    wording: Wording  # its vocabulary
+    name: str  # its name
+    changes: tuple[Change, ...]  # the changes, with what they put in
+    hooks: tuple[Hook, ...]  # functions of Python that act in attention
 
     def within(self) -> Observer:
         """The observer that answers the model; a new one for each pass."""

@@ -30,16 +30,11 @@ TOKENIZER = "tokenizer"
 
 @dataclass
 class Exported:
-    """Parts of an exported model besides the weights.
+    """Parts of an exported model besides the weights."""
 
-    Attributes:
-        tokenizer: The vocabulary.
-        card: Text of the model card.
-        averaged: Whether the averaged weights did better than the last ones on the validation pairs.
-    """
-
-    tokenizer: Tokenizer
-    card: str = ""
+    tokenizer: Tokenizer  # the vocabulary
+    card: str = ""  # text of the model card
+    # whether the averaged weights did better than the last ones on the validation pairs
     averaged: bool = False
 
 

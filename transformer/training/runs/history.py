@@ -29,21 +29,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class History:
-    """What a run logged, at some of its steps. Lists of a table are equally long.
+    """What a run logged, at some of its steps. Lists of a table are equally long."""
 
-    Attributes:
-        steps: Number of steps of the run.
-        window: Number of steps that a smoothed value is a mean over.
-        training: "step", "loss" (nats per token, smoothed targets), "learning_rate" and "gradient_norm" of
-            some steps, and as "smoothed_…" means over the steps around them.
-        evaluations: "step", "valid_loss", "valid_loss_average" and "bleu"; None if it was not measured.
-        bleu_sentences: On how many validation sentences BLEU was measured; None if it was not.
-    """
-
-    steps: int
-    window: int
+    steps: int  # number of steps of the run
+    window: int  # number of steps that a smoothed value is a mean over
+    # "step", "loss" (nats per token, smoothed targets), "learning_rate" and "gradient_norm" of some steps,
+    # and as "smoothed_…" means over the steps around them
     training: Mapping[str, Sequence[float]]
+    # "step", "valid_loss", "valid_loss_average" and "bleu"; None if it was not measured
     evaluations: Mapping[str, Sequence[float | None]]
+    # on how many validation sentences BLEU was measured; None if it was not
     bleu_sentences: int | None = None
 
     def measured(self, name: str) -> list[tuple[int, float]]:

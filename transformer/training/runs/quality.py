@@ -25,14 +25,10 @@ class GreedyBleu:
     """sacreBLEU's BLEU of a model's greedy translations, and the share that is exactly right.
 
     Greedy search draws no random numbers, so measuring changes nothing of a run.
-
-    Attributes:
-        pairs: The sentences and their references.
-        tokenizer: The vocabulary of the model.
     """
 
-    pairs: tuple[SentencePair, ...]
-    tokenizer: Tokenizer
+    pairs: tuple[SentencePair, ...]  # the sentences and their references
+    tokenizer: Tokenizer  # the vocabulary of the model
 
     def __call__(self, model: Network) -> Written | None:
         """The measures of a model, which stays in its mode; None if its numbers overflow."""

@@ -22,19 +22,13 @@ DRAWN, HELD_OUT = 10_000, 200
 
 @dataclass(frozen=True)
 class Toy:
-    """A task.
+    """A task."""
 
-    Attributes:
-        about: What the model should learn, in a few words.
-        draw: Makes a pair; gets the source of chance and the most letters of a sequence.
-        words: Words that should become pieces of the vocabulary, whole.
-        spelled: Whether a sequence has a length to choose.
-    """
-
-    about: str
+    about: str  # what the model should learn, in a few words
+    # makes a pair; gets the source of chance and the most letters of a sequence
     draw: Callable[[random.Random, int], SentencePair]
-    words: tuple[str, ...] = ()
-    spelled: bool = True
+    words: tuple[str, ...] = ()  # words that should become pieces of the vocabulary, whole
+    spelled: bool = True  # whether a sequence has a length to choose
 
 
 def _letters(order: Callable[[list[str]], Sequence[str]]) -> Callable[[random.Random, int], SentencePair]:
@@ -67,17 +61,11 @@ TOYS: dict[str, Toy] = {
 
 @dataclass(frozen=True)
 class ToyData:
-    """The data of a task.
+    """The data of a task."""
 
-    Attributes:
-        train: Pairs to train on.
-        valid: Other pairs, to measure with.
-        words: Texts that only the vocabulary reads.
-    """
-
-    train: tuple[SentencePair, ...]
-    valid: tuple[SentencePair, ...]
-    words: tuple[str, ...]
+    train: tuple[SentencePair, ...]  # pairs to train on
+    valid: tuple[SentencePair, ...]  # other pairs, to measure with
+    words: tuple[str, ...]  # texts that only the vocabulary reads
 
 
 def toy_data(name: str, length: int = LENGTH, seed: int = 1) -> ToyData:

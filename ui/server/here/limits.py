@@ -19,19 +19,12 @@ _ON, _OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may take.
+    """What a run may take."""
 
-    Attributes:
-        minutes: Time from its start, pauses included.
-        memory_mb: Memory of its process, in MB.
-        disk_mb: All files of the run and of the models kept from runs, in MB.
-        nice: How much it gives way to others: 0 not at all, 19 most.
-    """
-
-    minutes: float = 15
-    memory_mb: float = 1500
-    disk_mb: float = 300
-    nice: int = 15
+    minutes: float = 15  # time from its start, pauses included
+    memory_mb: float = 1500  # memory of its process, in MB
+    disk_mb: float = 300  # all files of the run and of the models kept from runs, in MB
+    nice: int = 15  # how much it gives way to others: 0 not at all, 19 most
 
     @classmethod
     def from_environment(cls) -> Limits:

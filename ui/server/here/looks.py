@@ -20,19 +20,13 @@ KIND = "cross"
 
 @dataclass(frozen=True)
 class Look:
-    """A pair at one checkpoint.
+    """A pair at one checkpoint."""
 
-    Attributes:
-        step: The step of its weights.
-        forced: The right output, forced, so that rows and columns stay from checkpoint to checkpoint.
-        written: What the model writes on its own.
-        telling: The head of cross-attention whose rows differ most, see ``difference``.
-    """
-
-    step: int
+    step: int  # the step of its weights
+    # the right output, forced, so that rows and columns stay from checkpoint to checkpoint
     forced: Translation
-    written: str
-    telling: Head
+    written: str  # what the model writes on its own
+    telling: Head  # the head of cross-attention whose rows differ most, see ``difference``
 
 
 def look(run: Run) -> Look | None:

@@ -33,24 +33,16 @@ _WIDE = 64
 class Plan:
     """A task and sizes.
 
-    Attributes:
-        task: One of ``TASKS``.
-        length: Most letters of a sequence, if the task has such.
-        width: d_model; the feed-forward network is twice as wide.
-        heads: Heads per layer.
-        layers: Layers of the encoder, and of the decoder.
-        steps: Steps of training.
-
     Raises:
         ValueError: A value is out of bounds; the message says which.
     """
 
-    task: str = "copy"
-    length: int = 8
-    width: int = 48
-    heads: int = 4
-    layers: int = 2
-    steps: int = 1_000
+    task: str = "copy"  # one of ``TASKS``
+    length: int = 8  # most letters of a sequence, if the task has such
+    width: int = 48  # d_model; the feed-forward network is twice as wide
+    heads: int = 4  # heads per layer
+    layers: int = 2  # layers of the encoder, and of the decoder
+    steps: int = 1_000  # steps of training
 
     def __post_init__(self) -> None:
         choices = {"task": TASKS, "width": WIDTHS, "heads": HEADS, "layers": LAYERS}
@@ -110,15 +102,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Pairs:
-    """A visitor's pairs.
+    """A visitor's pairs."""
 
-    Attributes:
-        train: To train on.
-        valid: Held out.
-    """
-
-    train: Sequence[SentencePair]
-    valid: Sequence[SentencePair]
+    train: Sequence[SentencePair]  # to train on
+    valid: Sequence[SentencePair]  # held out
 
     def write(self, folder: Path) -> None:
         """Writes both parts as files.

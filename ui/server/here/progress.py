@@ -15,21 +15,14 @@ POINTS = 300
 
 @dataclass(frozen=True)
 class Curves:
-    """What a run has measured so far; every list of points is (step, value).
+    """What a run has measured so far; every list of points is (step, value)."""
 
-    Attributes:
-        step: The last step.
-        seconds: Time of all steps together.
-        loss: Training loss in nats per token: means over neighbouring steps, if there are many.
-        valid: Validation loss of the weights that would be kept.
-        exact: Share of held-out pairs that are written exactly.
-    """
-
-    step: int = 0
-    seconds: float = 0.0
+    step: int = 0  # the last step
+    seconds: float = 0.0  # time of all steps together
+    # training loss in nats per token: means over neighbouring steps, if there are many
     loss: tuple[tuple[int, float], ...] = ()
-    valid: tuple[tuple[int, float], ...] = ()
-    exact: tuple[tuple[int, float], ...] = ()
+    valid: tuple[tuple[int, float], ...] = ()  # validation loss of the weights that would be kept
+    exact: tuple[tuple[int, float], ...] = ()  # share of held-out pairs that are written exactly
 
 
 class Log:

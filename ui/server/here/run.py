@@ -29,15 +29,10 @@ MB = 1_000_000
 
 @dataclass(frozen=True)
 class Asked:
-    """What a run is for.
+    """What a run is for."""
 
-    Attributes:
-        plan: Task and sizes.
-        shown: The held-out pair whose maps are shown.
-    """
-
-    plan: Plan
-    shown: SentencePair
+    plan: Plan  # task and sizes
+    shown: SentencePair  # the held-out pair whose maps are shown
 
     def write(self, folder: Path) -> None:
         """Keeps it beside the run, for a server that starts again."""

@@ -24,17 +24,12 @@ REPEATS = 3
 
 @dataclass(frozen=True)
 class Repetition:
-    """Random pieces, said twice, as a model reads them.
+    """Random pieces, said twice, as a model reads them."""
 
-    Attributes:
-        run: the reading; its rows are the pieces and the start token.
-        followers: (rows, keys) whether a key is the token after an earlier place of the row's own token.
-        again: (rows,) which rows read the second copy.
-    """
-
-    run: Generation
+    run: Generation  # the reading; its rows are the pieces and the start token
+    # (rows, keys) whether a key is the token after an earlier place of the row's own token
     followers: np.ndarray
-    again: np.ndarray
+    again: np.ndarray  # (rows,) which rows read the second copy
 
 
 def repetition(name: str, seed: int) -> Repetition:
@@ -53,15 +48,10 @@ def repetition(name: str, seed: int) -> Repetition:
 
 @dataclass(frozen=True)
 class Read:
-    """A sentence as a model reads it.
+    """A sentence as a model reads it."""
 
-    Attributes:
-        tokens: its tokens, the end included.
-        bits: the surprisal of each.
-    """
-
-    tokens: tuple[str, ...]
-    bits: tuple[float, ...]
+    tokens: tuple[str, ...]  # its tokens, the end included
+    bits: tuple[float, ...]  # the surprisal of each
 
     @property
     def total(self) -> float:

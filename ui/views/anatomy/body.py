@@ -41,29 +41,17 @@ _SUBLAYERS: dict[Side, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Body:
-    """The model at work on one sentence, at the cursor.
+    """The model at work on one sentence, at the cursor."""
 
-    Attributes:
-        opened: the sentence.
-        now: what the visitor asked for.
-        translator: the model.
-        traced: the translation with the residual stream.
-        part: the part under inspection.
-        layer: the layer of the part, from 0.
-        source: the source token, from 0.
-        step: the decode step, from 0.
-        notes: what the visitor asked for and the model lacks.
-    """
-
-    opened: Opened
-    now: State
-    translator: Translator
-    traced: Translation
-    part: str
-    layer: int
-    source: int
-    step: int
-    notes: tuple[str, ...]
+    opened: Opened  # the sentence
+    now: State  # what the visitor asked for
+    translator: Translator  # the model
+    traced: Translation  # the translation with the residual stream
+    part: str  # the part under inspection
+    layer: int  # the layer of the part, from 0
+    source: int  # the source token, from 0
+    step: int  # the decode step, from 0
+    notes: tuple[str, ...]  # what the visitor asked for and the model lacks
 
     @property
     def side(self) -> Side:

@@ -32,21 +32,14 @@ Source = tuple[int, int | None]
 
 @dataclass(frozen=True)
 class Choice:
-    """How attention becomes links.
+    """How attention becomes links."""
 
-    Attributes:
-        head: the head of cross-attention, from 0.
-        mean: the layers (first and last, from 0) over whose heads weights are averaged; None for `head`.
-        reading: whether a word's row is the row that reads the word, instead of the row that predicts it.
-        rule: `strongest`, `mutual` or `above`.
-        least: the threshold of `above`.
-    """
-
-    head: Head
+    head: Head  # the head of cross-attention, from 0
+    # the layers (first and last, from 0) over whose heads weights are averaged; None for `head`
     mean: tuple[int, int] | None
-    reading: bool
-    rule: Rule
-    least: float
+    reading: bool  # whether a word's row is the row that reads the word, instead of the row that predicts it
+    rule: Rule  # `strongest`, `mutual` or `above`
+    least: float  # the threshold of `above`
 
     @classmethod
     def of(cls, opened: Opened, now: State) -> Choice:

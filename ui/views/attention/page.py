@@ -25,21 +25,13 @@ _LOCAL = (
 
 @dataclass(frozen=True)
 class KindPage:
-    """What differs between the three pages.
+    """What differs between the three pages."""
 
-    Attributes:
-        kind: encoder, decoder or cross.
-        strips: the token strips that the page shows.
-        cursor: what the slider moves: `step` or `source`.
-        note: the text under the picture that says what to notice.
-        seeing: the explanation, at most 60 words.
-    """
-
-    kind: str
-    strips: tuple[str, ...]
-    cursor: str
-    note: str
-    seeing: str
+    kind: str  # encoder, decoder or cross
+    strips: tuple[str, ...]  # the token strips that the page shows
+    cursor: str  # what the slider moves: `step` or `source`
+    note: str  # the text under the picture that says what to notice
+    seeing: str  # the explanation, at most 60 words
 
     def layout(self, now: State, looks: Looks) -> Layout:
         """The layout of the page's linked view for a state."""

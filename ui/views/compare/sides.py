@@ -44,21 +44,13 @@ class FormulaView:
 
 @dataclass(frozen=True)
 class Compared:
-    """One side of a comparison.
+    """One side of a comparison."""
 
-    Attributes:
-        name: the name of the side, for the visitor.
-        translation: the translation that the side shows.
-        kind: encoder, decoder or cross.
-        head: layer and head, from 0.
-        uniform: whether the weights are 1 / visible keys instead of those of the head.
-    """
-
-    name: str
-    translation: Translation
-    kind: str
-    head: Head
-    uniform: bool = False
+    name: str  # the name of the side, for the visitor
+    translation: Translation  # the translation that the side shows
+    kind: str  # encoder, decoder or cross
+    head: Head  # layer and head, from 0
+    uniform: bool = False  # whether the weights are 1 / visible keys instead of those of the head
 
     @property
     def rows(self) -> tuple[str, ...]:

@@ -60,25 +60,15 @@ _SEEING = (
 
 @dataclass(frozen=True)
 class Found:
-    """What a survey found, and what the visitor chose to see of it.
+    """What a survey found, and what the visitor chose to see of it."""
 
-    Attributes:
-        survey: statistics of every head over the sentences.
-        now: what the visitor asked for.
-        kind: encoder, decoder or cross.
-        head: the chosen head, from 0.
-        known: the statistics that heads of the kind have.
-        statistic: the one that the visitor chose, or the usual one if the kind lacks it.
-        file: the name of the visitor's own file of sentences; None for the sample.
-    """
-
-    survey: Surveyed
-    now: State
-    kind: AttentionKind
-    head: Head
-    known: tuple[Statistic, ...]
-    statistic: Statistic
-    file: str | None
+    survey: Surveyed  # statistics of every head over the sentences
+    now: State  # what the visitor asked for
+    kind: AttentionKind  # encoder, decoder or cross
+    head: Head  # the chosen head, from 0
+    known: tuple[Statistic, ...]  # the statistics that heads of the kind have
+    statistic: Statistic  # the one that the visitor chose, or the usual one if the kind lacks it
+    file: str | None  # the name of the visitor's own file of sentences; None for the sample
 
     @classmethod
     def of(cls, survey: Surveyed, kind: str, now: State, file: str | None) -> Found:

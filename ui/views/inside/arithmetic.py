@@ -25,23 +25,14 @@ _LOCAL = ("local", "local-best", "local-predicted")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of the other arithmetic for one query, with numbers for all keys.
+    """The result of the other arithmetic for one query, with numbers for all keys."""
 
-    Attributes:
-        weights: (keys,).
-        output: the sum with these weights: of the values (d_head,), or of the inputs (d_model,).
-        rows: the lines that the calculation shows under the model's own.
-        factor: multiplies the model's scores, if the arithmetic does only that.
-        note: what the arithmetic found in this row, in a sentence.
-        letter: the letter of the output, if it is not the head's.
-    """
-
-    weights: Doubles
-    output: Doubles
-    rows: tuple[LedgerRow, ...]
-    factor: float | None = None
-    note: str = ""
-    letter: str = ""
+    weights: Doubles  # (keys,)
+    output: Doubles  # the sum with these weights: of the values (d_head,), or of the inputs (d_model,)
+    rows: tuple[LedgerRow, ...]  # the lines that the calculation shows under the model's own
+    factor: float | None = None  # multiplies the model's scores, if the arithmetic does only that
+    note: str = ""  # what the arithmetic found in this row, in a sentence
+    letter: str = ""  # the letter of the output, if it is not the head's
 
     def named(self, symbols: Symbols) -> str:
         """The name of the output in a figure."""
@@ -54,18 +45,12 @@ Partner = Callable[[int], InsideHead]
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """One way to compute weights.
+    """One way to compute weights."""
 
-    Attributes:
-        label: its name in the list of choices.
-        formula: LaTeX, with `SCORE`, `WEIGHT`, `OUTPUT`, `OWN` and `SOURCE` for the symbols of the page.
-        text: what it changes, in one or two sentences.
-        compute: computes the outcome; the number is the chosen parameter.
-    """
-
-    label: str
-    formula: str
-    text: str
+    label: str  # its name in the list of choices
+    formula: str  # LaTeX, with `SCORE`, `WEIGHT`, `OUTPUT`, `OWN` and `SOURCE` for the symbols of the page
+    text: str  # what it changes, in one or two sentences
+    # computes the outcome; the number is the chosen parameter
     compute: Callable[[InsideHead, float, Partner], Outcome]
 
     def written(self, symbols: Notation) -> str:

@@ -16,15 +16,10 @@ _list = st.components.v2.component(
 
 @dataclass(frozen=True)
 class Section:
-    """One section.
+    """One section."""
 
-    Attributes:
-        title: its heading.
-        short: its name in the list.
-    """
-
-    title: str
-    short: str
+    title: str  # its heading
+    short: str  # its name in the list
 
 
 SECTIONS = {

@@ -36,19 +36,12 @@ _NOTHING_WORDS = {
 
 @dataclass(frozen=True)
 class Terms:
-    """What stands inside the softmax beside q·k ÷ √dₖ.
+    """What stands inside the softmax beside q·k ÷ √dₖ."""
 
-    Attributes:
-        rotated: whether queries and keys are turned before the product.
-        rule: name of the rule of the bias; empty if nothing is added.
-        masked: whether a mask hides later keys.
-        kind: encoder, decoder or cross.
-    """
-
-    rotated: bool
-    rule: str
-    masked: bool
-    kind: str
+    rotated: bool  # whether queries and keys are turned before the product
+    rule: str  # name of the rule of the bias; empty if nothing is added
+    masked: bool  # whether a mask hides later keys
+    kind: str  # encoder, decoder or cross
 
     def row(self, weight: str) -> str:
         """The weights of query i, as in the paper: softmax(q Kᵀ / √d_k + …)."""

@@ -25,25 +25,15 @@ ONE_SCALE = "amber negative, purple positive, one scale for all"
 
 @dataclass(frozen=True)
 class Look:
-    """What the sections share.
+    """What the sections share."""
 
-    Attributes:
-        opened: the sentence.
-        inside: the query of the head, with all its keys.
-        map: the head in the window around the cursor.
-        key: the key under inspection, from 0.
-        start: the first key that is drawn.
-        stop: one past the last key that is drawn.
-        symbols: how vectors and numbers are written.
-    """
-
-    opened: Opened
-    inside: InsideHead
-    map: HeadMap
-    key: int
-    start: int
-    stop: int
-    symbols: Notation
+    opened: Opened  # the sentence
+    inside: InsideHead  # the query of the head, with all its keys
+    map: HeadMap  # the head in the window around the cursor
+    key: int  # the key under inspection, from 0
+    start: int  # the first key that is drawn
+    stop: int  # one past the last key that is drawn
+    symbols: Notation  # how vectors and numbers are written
 
     @property
     def view(self) -> HeadView:
@@ -121,29 +111,17 @@ class Look:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure and everything that is said of it.
+    """A figure and everything that is said of it."""
 
-    Attributes:
-        name: unique on the page.
-        spec: the figure.
-        quantity: what it shows, for the caption.
-        alt: what it shows, for visitors who cannot see it.
-        legends: what its colours mean.
-        step: whether it depends on the query.
-        least: the smallest width in px; in less room it scrolls inside its own frame.
-        audit: the checks of its numbers, if they are not those of the head.
-        computed: whether the model computed its numbers.
-    """
-
-    name: str
-    spec: dict[str, Any]
-    quantity: str
-    alt: str
-    legends: tuple[Legend, ...] = ()
-    step: bool = True
-    least: int = 0
-    audit: AuditReport | None = None
-    computed: bool = True
+    name: str  # unique on the page
+    spec: dict[str, Any]  # the figure
+    quantity: str  # what it shows, for the caption
+    alt: str  # what it shows, for visitors who cannot see it
+    legends: tuple[Legend, ...] = ()  # what its colours mean
+    step: bool = True  # whether it depends on the query
+    least: int = 0  # the smallest width in px; in less room it scrolls inside its own frame
+    audit: AuditReport | None = None  # the checks of its numbers, if they are not those of the head
+    computed: bool = True  # whether the model computed its numbers
 
     def checked(self, look: Look) -> AuditReport | None:
         """The checks of its numbers; None if the model did not compute them."""
@@ -165,14 +143,10 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Part:
-    """What a section shows at a step.
+    """What a section shows at a step."""
 
-    Attributes:
-        texts: by the place in the section; `text` is the main one.
-        figures: by the place in the section; `figures` are the main ones.
-    """
-
-    texts: Mapping[str, str]
+    texts: Mapping[str, str]  # by the place in the section; `text` is the main one
+    # by the place in the section; `figures` are the main ones
     figures: Mapping[str, tuple[Drawing, ...]] = field(default_factory=dict)
 
     @property

@@ -32,24 +32,15 @@ _MISSING = (
 
 @dataclass(frozen=True)
 class Section:
-    """One section of the page.
+    """One section of the page."""
 
-    Attributes:
-        label: its name in the switch.
-        told: what it shows, in a sentence.
-        examples: texts to start from by their topics; the first one opens.
-        whole: whether the model reads a whole text and writes nothing.
-        first: the step (from 0) at which a run opens.
-        show: draws it.
-        note: a sentence about the run, which stands behind the examples.
-    """
-
-    label: str
-    told: str
-    examples: Mapping[str, str]
-    whole: bool
-    first: Callable[[Generation], int]
-    show: Callable[[Opened, Generation], None]
+    label: str  # its name in the switch
+    told: str  # what it shows, in a sentence
+    examples: Mapping[str, str]  # texts to start from by their topics; the first one opens
+    whole: bool  # whether the model reads a whole text and writes nothing
+    first: Callable[[Generation], int]  # the step (from 0) at which a run opens
+    show: Callable[[Opened, Generation], None]  # draws it
+    # a sentence about the run, which stands behind the examples
     note: Callable[[Generation], str] | None = None
 
     def text(self, now: State) -> str:
@@ -66,19 +57,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Study:
-    """A section about what the model has learned; the page opens no text for it.
+    """A section about what the model has learned; the page opens no text for it."""
 
-    Attributes:
-        label: its name in the switch.
-        told: what it shows, in a sentence.
-        show: draws it for a model.
-        examples: texts that are not the visitor's own.
-    """
-
-    label: str
-    told: str
-    show: Callable[[str, State], None]
-    examples: Mapping[str, str] = field(default_factory=dict)
+    label: str  # its name in the switch
+    told: str  # what it shows, in a sentence
+    show: Callable[[str, State], None]  # draws it for a model
+    examples: Mapping[str, str] = field(default_factory=dict)  # texts that are not the visitor's own
 
 
 def open_page(sections: Mapping[str, Section | Study]) -> None:

@@ -15,25 +15,15 @@ MOST = 10
 
 @dataclass(frozen=True, eq=False)
 class WeightedSum:
-    """y_i = Σ α_ij v_j over j ≤ i, for one query of one head; positions count from 0.
+    """y_i = Σ α_ij v_j over j ≤ i, for one query of one head; positions count from 0."""
 
-    Attributes:
-        position: i.
-        tokens: what the positions 0 to i read.
-        scores: (i + 1,) scaled, with bias.
-        weights: (i + 1,) α.
-        values: (i + 1, d_head) v.
-        total: (d_head,) Σ α v, computed here in float64.
-        used: (d_head,) the output with which the model went on.
-    """
-
-    position: int
-    tokens: Sequence[str]
-    scores: Array
-    weights: Array
-    values: Array
-    total: np.ndarray
-    used: Array
+    position: int  # i
+    tokens: Sequence[str]  # what the positions 0 to i read
+    scores: Array  # (i + 1,) scaled, with bias
+    weights: Array  # (i + 1,) α
+    values: Array  # (i + 1, d_head) v
+    total: np.ndarray  # (d_head,) Σ α v, computed here in float64
+    used: Array  # (d_head,) the output with which the model went on
 
     @property
     def error(self) -> float:

@@ -40,23 +40,14 @@ _FORMULA = r"s(t_i) = -\log_2 p(t_i \mid t_1 \dots t_{i-1})"
 
 @dataclass(frozen=True)
 class Cost:
-    """What a text costs, its end included.
+    """What a text costs, its end included."""
 
-    Attributes:
-        bits: of all tokens together.
-        pieces: number of tokens, `</s>` among them.
-        words: number of words, as white space parts them.
-        bits_per_word: the bits over the words and one end.
-        per_word: perplexity per word, with one end.
-        per_piece: perplexity per token.
-    """
-
-    bits: float
-    pieces: int
-    words: int
-    bits_per_word: float
-    per_word: float
-    per_piece: float
+    bits: float  # of all tokens together
+    pieces: int  # number of tokens, `</s>` among them
+    words: int  # number of words, as white space parts them
+    bits_per_word: float  # the bits over the words and one end
+    per_word: float  # perplexity per word, with one end
+    per_piece: float  # perplexity per token
 
 
 def cost(run: Generation) -> Cost:

@@ -51,21 +51,14 @@ _WHY = {
 
 @dataclass(frozen=True)
 class Subject:
-    """Whose masks are shown: the visitor's translation, or one sentence of a batch.
+    """Whose masks are shown: the visitor's translation, or one sentence of a batch."""
 
-    Attributes:
-        of: the translation or the sentence of a batch.
-        name: the name of the subject in captions.
-        heads: layer and head (from 0), by kind.
-        places: the cell (row and column, from 0) that a window must contain, by kind.
-        cursor: whether those cells are the cursor's; a batch is translated anew and has no cursor.
-    """
-
-    of: Translation | BatchEntry
-    name: str
-    heads: dict[str, Head]
+    of: Translation | BatchEntry  # the translation or the sentence of a batch
+    name: str  # the name of the subject in captions
+    heads: dict[str, Head]  # layer and head (from 0), by kind
+    # the cell (row and column, from 0) that a window must contain, by kind
     places: dict[str, tuple[int, int]]
-    cursor: bool = False
+    cursor: bool = False  # whether those cells are the cursor's; a batch is translated anew and has no cursor
 
     def head(self, kind: str) -> HeadView:
         """The chosen head of a kind, in a window of at most 40 x 40."""

@@ -23,17 +23,11 @@ STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the page presents an encoding.
+    """How the page presents an encoding."""
 
-    Attributes:
-        paper: who described it, and where.
-        formula: LaTeX.
-        what: one or two sentences on the place where it acts, and what follows from that.
-    """
-
-    paper: str
-    formula: str
-    what: str
+    paper: str  # who described it, and where
+    formula: str  # LaTeX
+    what: str  # one or two sentences on the place where it acts, and what follows from that
 
 
 ENCODINGS = {

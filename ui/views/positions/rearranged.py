@@ -34,19 +34,12 @@ _STILL = 0.0005
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A twin's encoder that read the sentence twice.
+    """A twin's encoder that read the sentence twice."""
 
-    Attributes:
-        here: the trace of the sentence in its place.
-        there: the trace of the sentence moved.
-        change: the largest change of a weight in each head: mean, smallest and largest over all heads.
-        verified: whether both traces passed their audit.
-    """
-
-    here: AttentionTrace
-    there: AttentionTrace
-    change: Interval
-    verified: bool
+    here: AttentionTrace  # the trace of the sentence in its place
+    there: AttentionTrace  # the trace of the sentence moved
+    change: Interval  # the largest change of a weight in each head: mean, smallest and largest over all heads
+    verified: bool  # whether both traces passed their audit
 
     def weights(self, head: Head) -> tuple[np.ndarray, np.ndarray]:
         """A head's map, (tokens, tokens), of the moved sentence and of the one in place."""

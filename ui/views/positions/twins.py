@@ -32,15 +32,10 @@ MAP = 264
 
 @dataclass(frozen=True)
 class Run:
-    """One twin's translation of the sentence.
+    """One twin's translation of the sentence."""
 
-    Attributes:
-        name: the name of the twin, without its folder.
-        translation: its greedy translation.
-    """
-
-    name: str
-    translation: Translation
+    name: str  # the name of the twin, without its folder
+    translation: Translation  # its greedy translation
 
 
 def translations(opened: Opened) -> list[Run]:

@@ -19,19 +19,12 @@ from ui.views.recurrent import hard, long, maps, path, speed
 
 @dataclass(frozen=True)
 class _Section:
-    """One section of the page.
+    """One section of the page."""
 
-    Attributes:
-        label: its name in the switch.
-        told: what it shows, in a sentence.
-        show: draws it.
-        reads: whether it reads the visitor's sentence.
-    """
-
-    label: str
-    told: str
-    show: Callable[[State], None]
-    reads: bool = False
+    label: str  # its name in the switch
+    told: str  # what it shows, in a sentence
+    show: Callable[[State], None]  # draws it
+    reads: bool = False  # whether it reads the visitor's sentence
 
 
 _SECTIONS = {

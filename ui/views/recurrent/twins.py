@@ -29,15 +29,10 @@ _MISSING = (
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two models with its run.
+    """One of the two models with its run."""
 
-    Attributes:
-        opened: the sentence and its translation.
-        head: layer and head of cross-attention, from 0.
-    """
-
-    opened: Opened
-    head: Head
+    opened: Opened  # the sentence and its translation
+    head: Head  # layer and head of cross-attention, from 0
 
     @property
     def model(self) -> str:

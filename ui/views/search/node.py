@@ -36,13 +36,9 @@ _SEEING = (
 
 @dataclass(frozen=True)
 class Branched(Opened):
-    """The run of a node, which no request can ask for.
+    """The run of a node, which no request can ask for."""
 
-    Attributes:
-        place: what tells it from other runs of the same sentence.
-    """
-
-    place: str = ""
+    place: str = ""  # what tells it from other runs of the same sentence
 
     @property
     def trace(self) -> str:

@@ -24,17 +24,11 @@ from ui.views.training.residuals import section as residuals
 
 @dataclass(frozen=True)
 class _Section:
-    """One section of the page.
+    """One section of the page."""
 
-    Attributes:
-        label: its name in the switch.
-        told: what it shows, in a sentence.
-        show: draws it.
-    """
-
-    label: str
-    told: str
-    show: Callable[[Opened, State], None]
+    label: str  # its name in the switch
+    told: str  # what it shows, in a sentence
+    show: Callable[[Opened, State], None]  # draws it
 
 
 _SECTIONS = {

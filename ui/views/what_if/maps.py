@@ -97,21 +97,13 @@ def _switch(now: State, kind: str, head: Head) -> None:
 
 @dataclass(frozen=True)
 class _Shared:
-    """What one head's maps have in common.
+    """What one head's maps have in common."""
 
-    Attributes:
-        found: the runs that are compared.
-        kind: encoder, decoder or cross.
-        head: layer and head, from 0.
-        rows: positions of queries, as it is and changed.
-        columns: positions of keys, as it is and changed.
-    """
-
-    found: RunDifference
-    kind: str
-    head: Head
-    rows: tuple[Both, ...]
-    columns: tuple[Both, ...]
+    found: RunDifference  # the runs that are compared
+    kind: str  # encoder, decoder or cross
+    head: Head  # layer and head, from 0
+    rows: tuple[Both, ...]  # positions of queries, as it is and changed
+    columns: tuple[Both, ...]  # positions of keys, as it is and changed
 
     @cached_property
     def weights(self) -> tuple[np.ndarray, np.ndarray]:

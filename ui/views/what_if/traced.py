@@ -32,47 +32,29 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class _Row:
-    """One place, with what it brings back at each of its tokens.
+    """One place, with what it brings back at each of its tokens."""
 
-    Attributes:
-        name: its name on the map.
-        place: the place.
-        patched: (tokens, target) log-probabilities, in nats.
-    """
-
-    name: str
-    place: PatchPlace
-    patched: Doubles
+    name: str  # its name on the map
+    place: PatchPlace  # the place
+    patched: Doubles  # (tokens, target) log-probabilities, in nats
 
 
 @dataclass(frozen=True)
 class Best:
-    """The cell of some rows that brings back most.
+    """The cell of some rows that brings back most."""
 
-    Attributes:
-        place: the place.
-        position: the position at which it was patched, from 0.
-        share: the share that comes back.
-    """
-
-    place: PatchPlace
-    position: int
-    share: float
+    place: PatchPlace  # the place
+    position: int  # the position at which it was patched, from 0
+    share: float  # the share that comes back
 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A causal trace, and what of the target is scored.
+    """A causal trace, and what of the target is scored."""
 
-    Attributes:
-        found: the trace.
-        base: the run that the vectors come from, with the target forced.
-        scored: the target token that is scored, from 0; None for the whole target.
-    """
-
-    found: CausalTrace
-    base: Translation
-    scored: int | None
+    found: CausalTrace  # the trace
+    base: Translation  # the run that the vectors come from, with the target forced
+    scored: int | None  # the target token that is scored, from 0; None for the whole target
 
     @cached_property
     def gap(self) -> float:

@@ -33,17 +33,11 @@ _SEEING = (
 
 @dataclass(frozen=True)
 class Seen:
-    """A sentence through the snapshots of a run.
+    """A sentence through the snapshots of a run."""
 
-    Attributes:
-        run: name of the run.
-        frames: the sentence at each snapshot.
-        given: the model whose translation every snapshot reads; None if the visitor wrote it.
-    """
-
-    run: str
-    frames: tuple[Frame, ...]
-    given: str | None
+    run: str  # name of the run
+    frames: tuple[Frame, ...]  # the sentence at each snapshot
+    given: str | None  # the model whose translation every snapshot reads; None if the visitor wrote it
 
     @property
     def steps(self) -> list[int]:

@@ -25,17 +25,12 @@ STACKS = {"encoder": ("self_attention", "feed_forward"), "decoder": tuple(PARTS)
 
 @dataclass(frozen=True)
 class Sort:
-    """A sort of change.
+    """A sort of change."""
 
-    Attributes:
-        label: its name in the list.
-        says: what it does, in one sentence.
-        choose: draws its controls; returns the change that they say, or None if something is missing. Raises
-            ValueError if there is no such change; the message says why.
-    """
-
-    label: str
-    says: str
+    label: str  # its name in the list
+    says: str  # what it does, in one sentence
+    # draws its controls; returns the change that they say, or None if something is missing. Raises ValueError
+    # if there is no such change; the message says why.
     choose: Callable[[Opened], Intervention | None]
 
 
