@@ -36,6 +36,7 @@ from transformer.training.augment import MAKERS
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
 from transformer.training.guided import with_links
+from transformer.training.objective import GuidedLoss, SummedLoss
 from transformer.training.options import TrainingOptions
 from transformer.training.presets import PRESETS, Preset, preset_name
 from transformer.training.runs.files import Exported
@@ -147,7 +148,8 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
                 "--encoder-from needs a preset of a Transformer; a recurrent encoder has no such layers."
             )
         take_encoder(model, _language_model(arguments.encoder_from, exported.tokenizer))
-    trainer = Trainer(model, data, options, workers)
+    summed = GuidedLoss if options.guided_alignment else SummedLoss
+    trainer = Trainer(model, data, options, workers, summed=summed)
     exported.card = exported.card or _card(arguments, model)
     return advance(arguments, trainer, exported, valid, leash, resume, quality)
 

@@ -10,12 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from transformer.model.network import Network
+from transformer.model.masks import padding_mask
+from transformer.model.network import EncoderDecoder, Network
 from transformer.model.watching.observer import UNWATCHED, Observer
 from transformer.training.data import Data
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.guided import Guide, GuidedHead, guided_loss
-from transformer.training.loss import projected_loss
+from transformer.training.loss import projected_loss, taught_loss
 from transformer.training.options import Precision, TrainingOptions
 
 
@@ -52,6 +53,31 @@ class GuidedLoss(nn.Module):
         loss: Tensor = self.translated(src_ids, tgt_input_ids, tgt_ids, observer=self._guide)
         assert self._guide.log_weights is not None
         return loss + self._weight * guided_loss(self._guide.log_weights, links)
+
+
+class TaughtLoss(nn.Module):
+    """The cross-entropy of a batch against a teacher's distributions, summed over its target tokens.
+
+    Args:
+        model: The student; it has the teacher's projection.
+        teacher: The teacher, which reads the student's memory: their encoders are the same.
+        dtype: Type of the matrix products.
+    """
+
+    def __init__(self, model: EncoderDecoder, teacher: EncoderDecoder, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.model, self._teacher, self._dtype = model, (teacher,), dtype
+
+    def forward(self, src_ids: Tensor, tgt_input_ids: Tensor, tgt_ids: Tensor) -> Tensor:
+        src_padding = padding_mask(src_ids, self.model.config.pad_id)
+        counted = tgt_ids != self.model.config.pad_id
+        with computing(tgt_ids.device, self._dtype):
+            memory = self.model.encode(src_ids, src_padding)
+            features = self.model.decode(tgt_input_ids, memory, src_padding)
+            with torch.no_grad():
+                taught = self._teacher[0].decode(tgt_input_ids, memory, src_padding)
+        own, theirs = (each[counted].to(self._dtype) for each in (features, taught))
+        return taught_loss(own, theirs, *self.model.projection)
 
 
 @torch.no_grad()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer.model.network import Network
 from transformer.text.pairs import SentencePair
@@ -20,7 +20,7 @@ from transformer.training.cost import step_flops
 from transformer.training.data import AnyBatch, Data
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.dropout import use_byte_dropout
-from transformer.training.objective import GuidedLoss, SummedLoss, evaluate_loss, product_type
+from transformer.training.objective import SummedLoss, evaluate_loss, product_type
 from transformer.training.options import TrainingOptions, learning_rate
 
 AVERAGE_EVERY = 10
@@ -78,6 +78,7 @@ class Trainer:
         workers: This process among those that train the model; all hold the same weights.
         rates: By name of a weight, a factor on its learning rate; 0 leaves it as it is, and
             1 is that of a weight without a name.
+        summed: Makes what is made small of the model, the options and the type of the products.
 
     Attributes:
         used: Batches that all processes have used so far.
@@ -90,6 +91,7 @@ class Trainer:
         options: TrainingOptions,
         workers: Workers = ALONE,
         rates: Mapping[str, float] = MappingProxyType({}),
+        summed: Callable[[Any, TrainingOptions, torch.dtype], nn.Module] = SummedLoss,
     ) -> None:
         self.model = model.train()
         for name, parameter in model.named_parameters():
@@ -107,7 +109,6 @@ class Trainer:
         self.average = (
             {name: weights[name].detach().clone() for name in weights} if options.average_decay else {}
         )
-        summed = GuidedLoss if options.guided_alignment else SummedLoss
         self._loss = workers.share(summed(model, options, self.dtype))
         workers.part_random(options.seed)
         self._batches: Iterator[AnyBatch] | None = None

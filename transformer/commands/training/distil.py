@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from transformer.commands.arguments import command_line
 from transformer.commands.training.running import add_run_arguments, advance, given, resumes, run_on
@@ -19,6 +20,7 @@ from transformer.text.pairs import DataError, SentencePair, read_lines
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import EncodedPairs, encode_pairs
 from transformer.training.distributed import Workers
+from transformer.training.objective import SummedLoss, TaughtLoss
 from transformer.training.options import TrainingOptions
 from transformer.training.runs.distilled import begin, faithful, learning_rates, student_config
 from transformer.training.runs.files import Exported, load_exported
@@ -69,6 +71,13 @@ def add_command(commands: Any) -> None:
         metavar="X",
         help="factor on the learning rate of weights that the teacher had (default: %(default)s)",
     )
+    parser.add_argument(
+        "--targets",
+        choices=("text", "distributions"),
+        default="text",
+        help="what to learn: the words that the teacher chose, or how probable all were to it, for which "
+        "encoder, embedding and output_bias must stay frozen (default: %(default)s)",
+    )
     parser.add_argument("--max-length", type=int, default=128, metavar="N", help="most tokens on a side")
     parser.add_argument("--bleu-sentences", type=int, default=200, metavar="N", help="as in `train`")
     add_run_arguments(parser, {})
@@ -103,14 +112,25 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
     student = Transformer(config)
     taken = begin(student, teacher)
     names = [name for name, _ in student.named_parameters()]
-    rates = learning_rates(names, taken, tuple(arguments.frozen.split(",")), arguments.taken_rate)
-    trainer = Trainer(student.to(device), data, options, workers, rates)
+    frozen = tuple(arguments.frozen.split(","))
+    rates = learning_rates(names, taken, frozen, arguments.taken_rate)
+    if arguments.targets == "distributions" and not {*FROZEN.split(",")} <= {*frozen}:
+        raise ValueError(f"--targets distributions needs --frozen {FROZEN}: student and teacher share them.")
+    trainer = Trainer(
+        student.to(device), data, options, workers, rates, _summed(arguments.targets, teacher.to(device))
+    )
     exported = load_exported(arguments.output) if resume else Exported(tokenizer)
     exported.card = exported.card or training_card(
         arguments.output.name, [], command_line(), [arguments.teacher, *arguments.train], student
     )
     quality = greedy_bleu(valid_pairs, tokenizer, arguments.bleu_sentences, arguments.max_length)
     return advance(arguments, trainer, exported, valid, leash, resume, quality)
+
+
+def _summed(targets: str, teacher: Transformer) -> Callable[[Any, TrainingOptions, torch.dtype], nn.Module]:
+    if targets == "text":
+        return SummedLoss
+    return lambda model, _, dtype: TaughtLoss(model, teacher, dtype)
 
 
 def _pairs(paths: Sequence[str]) -> list[SentencePair]:
