@@ -10,8 +10,9 @@ import numpy as np
 import sentencepiece
 import torch
 
+from transformer.families.firefox.config import SETTINGS, TABLES
 from transformer.families.firefox.items import FLOAT32, INT8, TEXT, VERSION
-from transformer.families.firefox.model import SETTINGS, weight_names
+from transformer.families.firefox.model import weight_names
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
@@ -42,13 +43,13 @@ Content = list[tuple[str, int, tuple[int, ...], bytes]]
 """Name, type, shape and bytes of each item."""
 
 
-def vocabulary() -> bytes:
-    """A vocabulary of 60 pieces that begins with ``</s>`` and ``<unk>`` and has no other special piece."""
+def vocabulary(pieces: int = PIECES) -> bytes:
+    """A vocabulary that begins with ``</s>`` and ``<unk>`` and has no other special piece."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(TEXT_TO_LEARN),
         model_writer=written,
-        vocab_size=PIECES,
+        vocab_size=pieces,
         eos_id=0,
         unk_id=1,
         pad_id=-1,
@@ -78,9 +79,9 @@ def content(model: Transformer, *, eight_bits: bool = True) -> Content:
         if weight.dim() == 1:
             found.append((theirs, FLOAT32, (1, len(weight)), weight.numpy().tobytes()))
             continue
-        shape = tuple(weight.shape) if theirs == "Wemb" else tuple(weight.shape)[::-1]
+        shape = tuple(weight.shape) if theirs in TABLES else tuple(weight.shape)[::-1]
         if not eight_bits:
-            stored = weight if theirs == "Wemb" else weight.t()
+            stored = weight if theirs in TABLES else weight.t()
             found.append((theirs, FLOAT32, shape, stored.contiguous().numpy().tobytes()))
             continue
         multiplier = np.float32(127) / weight.abs().max().numpy()

@@ -8,41 +8,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.families.marian.config import is_marian, marian_config
-from transformer.families.marian.rules import GENERATION_FILE
-from transformer.families.marian.vocabulary import (
-    SETTINGS_FILE,
-    SOURCE_FILE,
-    TARGET_FILE,
-    TARGET_VOCABULARY_FILE,
-    VOCABULARY_FILE,
-)
+from transformer.families.registry import family_of, published_family
 from transformer.hub.settings import HubError
 from transformer.model.config import ModelConfig
-from transformer.storage.description import (
-    CARD_FILE,
-    CONFIG_FILE,
-    FAMILIARITY_FILE,
-    HEADS_FILE,
-    TOKENIZER_FILE,
-    WEIGHTS_FILE,
-    parameter_count,
-    read_config,
-)
-from transformer.storage.files import MAX_JSON_BYTES, MAX_SHARDS, PYTORCH, SAFETENSORS, read_json
+from transformer.storage.description import parameter_count
+from transformer.storage.files import MAX_JSON_BYTES, PYTORCH, SAFETENSORS
 
-OWN = (CONFIG_FILE, TOKENIZER_FILE)
-MARIAN = (CONFIG_FILE, SOURCE_FILE, TARGET_FILE, VOCABULARY_FILE)
-"""Required files, besides the weights."""
-WELCOME = (CARD_FILE, HEADS_FILE, FAMILIARITY_FILE)
-"""Optional files, downloaded if they exist."""
-WELCOME_TO_MARIAN = (*WELCOME, TARGET_VOCABULARY_FILE, SETTINGS_FILE, GENERATION_FILE)
 MAX_SMALL_BYTES = MAX_JSON_BYTES
 """Largest number of bytes in a file that holds no weights."""
-_SHARD = {
-    SAFETENSORS: re.compile(r"model-\d{5}-of-\d{5}\.safetensors"),
-    PYTORCH: re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin"),
-}
 HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 """A git object id, or a SHA-256."""
 
@@ -93,29 +66,15 @@ def needed(names: Collection[str], model: str) -> list[str]:
     Raises:
         HubError: The package cannot open this model.
     """
-    is_marian_s = {CONFIG_FILE, SOURCE_FILE} <= set(names)
-    required = MARIAN if is_marian_s else OWN
-    welcome = WELCOME_TO_MARIAN if is_marian_s else WELCOME
-    weights = _weights(names) if is_marian_s else [WEIGHTS_FILE]
-    missing = sorted({*required, *weights} - set(names))
+    family = published_family(names)
+    weights = family.weights(names)
+    missing = sorted({*family.required, *weights} - set(names))
     if missing or not weights:
         lacking = " and no ".join(missing[:3]) or f"{SAFETENSORS} or {PYTORCH}"
         raise HubError(
             f"{model} has no {lacking}; this package opens only Marian models (OPUS-MT) and its own."
         )
-    return [*required, *(name for name in welcome if name in names), *weights]
-
-
-def _weights(names: Collection[str]) -> list[str]:
-    """The weight files that the loader prefers: safetensors before PyTorch, one file before shards."""
-    for name, shard in _SHARD.items():
-        index = f"{name}.index.json"
-        if name in names:
-            return [name]
-        if index in names:
-            shards = sorted(filter(shard.fullmatch, names))
-            return [index, *shards] if 0 < len(shards) <= MAX_SHARDS else []
-    return []
+    return [*family.required, *(name for name in family.welcome if name in names), *weights]
 
 
 def check_sizes(model: str, files: Iterable[RemoteFile], most_bytes: int, variable: str) -> None:
@@ -142,8 +101,7 @@ def check_config(directory: Path) -> ModelConfig:
     Raises:
         CheckpointError: The config does not describe a model that the package can open.
     """
-    path = directory / CONFIG_FILE
-    return marian_config(read_json(path), path) if is_marian(directory) else read_config(directory)
+    return family_of(directory).config(directory)
 
 
 def matches(path: Path, expected: str) -> bool:

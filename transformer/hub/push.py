@@ -13,7 +13,7 @@ import yaml  # type: ignore[import-untyped]
 from huggingface_hub import CommitOperationAdd, ModelCard, ModelCardData
 from huggingface_hub.errors import RepositoryNotFoundError
 
-from transformer.families.marian.config import is_marian
+from transformer.families.registry import family_of
 from transformer.hub.client import client, explained
 from transformer.hub.files import needed
 from transformer.hub.settings import Hub, HubError, check_name
@@ -73,7 +73,7 @@ def push_to_hub(
         raise CheckpointError(f"There is no model directory {directory}.")
     files = needed([path.name for path in source.iterdir() if path.is_file()], str(directory))
     open_model(source)
-    card = published_card(read_card(source), name, license, languages, marian=is_marian(source))
+    card = published_card(read_card(source), name, license, languages, family_of(source).library)
     operations = [CommitOperationAdd(each, source / each) for each in files if each != CARD_FILE] + [
         CommitOperationAdd(CARD_FILE, card.encode())
     ]
@@ -98,9 +98,7 @@ def _explained(name: str, hub: Hub) -> Iterator[None]:
         raise explained(cause, name, hub) from error
 
 
-def published_card(
-    card: str, name: str, license: str | None, languages: Iterable[str], *, marian: bool
-) -> str:
+def published_card(card: str, name: str, license: str | None, languages: Iterable[str], library: str) -> str:
     """Completes the YAML header of a card, by which the Hub finds models; existing entries stay.
 
     Args:
@@ -108,7 +106,7 @@ def published_card(
         name: Name on the Hub.
         license: License of the weights; None if the card names it.
         languages: Language codes; empty if the card names them.
-        marian: Whether transformers can open the model too.
+        library: Who can open the model.
 
     Raises:
         HubError: The header is damaged, or license or languages are missing.
@@ -124,7 +122,7 @@ def published_card(
     for what, value in (("license", data.license), ("language", data.language)):
         if not value:
             raise HubError(f"{CARD_FILE} names no {what}; add one to the card, or pass --{what}.")
-    data.library_name = "transformers" if marian else "attention-explorer"
+    data.library_name = library
     data.pipeline_tag = "translation"
     data.tags = list(dict.fromkeys((*(data.tags or ()), *TAGS)))
     measured = [result.metric_type for result in data.eval_results or []]

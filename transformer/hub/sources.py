@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from transformer.families.firefox.model import is_firefox, load_firefox
-from transformer.families.marian.config import is_marian
-from transformer.families.marian.model import load_marian
+from transformer.families.registry import family_of
 from transformer.hub.cache import hub_title, in_words_of, verify
 from transformer.hub.settings import HubError
 from transformer.storage.description import check_heads
-from transformer.storage.directory import Checkpoint, load_checkpoint
+from transformer.storage.directory import Checkpoint
 from transformer.storage.files import CheckpointError
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
@@ -21,7 +19,7 @@ def open_model(path: str | Path, revision: str | None = None) -> tuple[str, Chec
     """Reads a model.
 
     Args:
-        path: A directory, or ``owner/model`` on the Hub.
+        path: A directory, an archive that a family reads, or ``owner/model`` on the Hub.
         revision: Branch, tag or commit on the Hub; None for the newest state.
 
     Returns:
@@ -40,8 +38,7 @@ def open_model(path: str | Path, revision: str | None = None) -> tuple[str, Chec
 
 
 def _directory(path: str | Path, revision: str | None) -> Path:
-    is_directory = Path(path).is_dir()
-    if isinstance(path, str) and not is_directory and _NAME.fullmatch(path):
+    if isinstance(path, str) and not Path(path).exists() and _NAME.fullmatch(path):
         return _found(path, revision)
     if revision is not None:
         raise CheckpointError(f"{path} is not a name on the Hub, so it has no revision {revision!r:.80}.")
@@ -62,12 +59,6 @@ def _found(name: str, revision: str | None) -> Path:
 
 
 def _read(directory: Path) -> Checkpoint:
-    checkpoint = _load(directory)
+    checkpoint = family_of(directory).load(directory)
     check_heads(directory, checkpoint.heads, checkpoint.config)
     return checkpoint
-
-
-def _load(directory: Path) -> Checkpoint:
-    if is_firefox(directory):
-        return load_firefox(directory)
-    return load_marian(directory) if is_marian(directory) else load_checkpoint(directory)

@@ -9,10 +9,10 @@ from typing import Any
 import streamlit as st
 
 import transformer
-from transformer.families.marian.config import is_marian
+from transformer.families.registry import family_of
 from transformer.model.config import ENCODINGS, SCORE_RULES, ModelConfig
 from transformer.model.sites import AttentionKind
-from transformer.storage.description import Description, describe
+from transformer.storage.description import Description
 from transformer.storage.files import read_json
 from ui.linked_view import Head
 from ui.server import hub_models, imported, memory
@@ -290,4 +290,4 @@ def described(name: str) -> Description | None:
         ValueError: the directory is damaged.
     """
     path = directory(name)
-    return _descriptions().get(_key(name, path), lambda: None if is_marian(path) else describe(path))
+    return _descriptions().get(_key(name, path), lambda: family_of(path).describe(path))

@@ -103,7 +103,7 @@ def test_a_private_model_is_private(server, hub, directory):
 
 
 def test_the_card_s_head_makes_a_model_findable_and_its_text_stays():
-    card = published_card(CARD, NAME, None, (), marian=False)
+    card = published_card(CARD, NAME, None, (), "attention-explorer")
     data = ModelCard(card).data
     assert (data.language, data.license, data.library_name) == (
         ["en", "de"],
@@ -116,11 +116,11 @@ def test_the_card_s_head_makes_a_model_findable_and_its_text_stays():
     assert data.eval_results[0].metric_value == 39.7
     assert "Made by hand." in card
     assert f'load_translator("{NAME}")' in card
-    assert published_card(card, NAME, None, (), marian=False) == card
+    assert published_card(card, NAME, None, (), "attention-explorer") == card
 
 
 def test_a_card_that_is_missing_is_made_from_what_was_said():
-    card = published_card("", NAME, "mit", ["en", "fr"], marian=True)
+    card = published_card("", NAME, "mit", ["en", "fr"], "transformers")
     data = ModelCard(card).data
     assert (data.language, data.license, data.library_name) == (["en", "fr"], "mit", "transformers")
     assert "# own" in card
@@ -139,7 +139,7 @@ def test_a_card_that_is_missing_is_made_from_what_was_said():
 )
 def test_a_card_without_what_readers_need_is_refused(card, message):
     with pytest.raises(HubError, match=message):
-        published_card(card, NAME, None, (), marian=False)
+        published_card(card, NAME, None, (), "attention-explorer")
 
 
 def test_a_damaged_directory_is_not_pushed(server, hub, directory, tmp_path):

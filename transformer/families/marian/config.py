@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from transformer.model.config import TransformerConfig
-from transformer.storage.description import CONFIG_FILE, check_parameters
-from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.description import check_parameters
+from transformer.storage.files import CheckpointError
 
 Json = dict[str, Any]
 
@@ -45,12 +45,6 @@ REQUIRED = {
     "is_encoder_decoder": True,
 }
 """Entries of older configs; any other value would mean another architecture."""
-
-
-def is_marian(path: str | Path) -> bool:
-    """Whether the config of a directory says that it holds a Marian model."""
-    file = Path(path) / CONFIG_FILE
-    return file.is_file() and read_json(file).get("model_type") == "marian"
 
 
 def marian_config(values: Json, path: Path) -> TransformerConfig:

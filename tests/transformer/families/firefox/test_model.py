@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from firefox_files import CONFIG, content, packed, random_model, settings, write_firefox
+from firefox_files import CONFIG, PIECES, content, packed, random_model, settings, vocabulary, write_firefox
 from firefox_reference import Reference
 
 from transformer import load_translator
+from transformer.families.firefox.config import SETTINGS
+from transformer.families.firefox.family import Firefox
 from transformer.families.firefox.items import TEXT, Items
-from transformer.families.firefox.model import SETTINGS, is_firefox, load_firefox
+from transformer.families.firefox.model import load_firefox
+from transformer.families.registry import family_of
 from transformer.model.sites import AttentionKind
 from transformer.storage.files import CheckpointError
 
@@ -37,7 +43,7 @@ def logits(model, source, target):
 def test_a_folder_gives_the_weights_that_were_written(folder, model):
     original = random_model()
     content(original)  # rounds to 8 bits
-    assert is_firefox(folder)
+    assert isinstance(family_of(folder), Firefox)
     assert model.config == CONFIG
     for name, weight in original.state_dict().items():
         torch.testing.assert_close(model.state_dict()[name], weight, rtol=0, atol=1e-7)
@@ -132,3 +138,57 @@ def test_two_models_in_a_folder_and_none_are_refused(tmp_path):
         load_firefox(folder)
     with pytest.raises(CheckpointError, match="no complete model"):
         load_firefox(tmp_path.parent)
+
+
+@pytest.mark.parametrize("kind", ["zip", "gztar"])
+def test_an_archive_is_opened_like_its_folder(tmp_path, kind):
+    model = random_model()
+    write_firefox(tmp_path / "all" / "enpt", model)
+    archive = shutil.make_archive(str(tmp_path / "enpt"), kind, tmp_path / "all")
+    translator = load_translator(archive)
+    assert translator.name.startswith("enpt")
+    folder = load_translator(tmp_path / "all" / "enpt")
+    assert translator.translate("the old house").text == folder.translate("the old house").text
+
+
+def test_a_damaged_archive_and_one_of_two_models_give_a_sentence(tmp_path):
+    folder = write_firefox(tmp_path / "enpt", random_model())
+    archive = Path(shutil.make_archive(str(tmp_path / "enpt"), "zip", folder))
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[:200] + bytes(50) + whole[250:])
+    with pytest.raises(CheckpointError, match=r"enpt\.zip") as caught:
+        load_firefox(archive)
+    assert "\n" not in str(caught.value)
+    with zipfile.ZipFile(archive, "w") as twice:
+        for place in "ab":
+            for file in folder.iterdir():
+                twice.write(file, f"{place}/{file.name}")
+    with pytest.raises(CheckpointError, match="two files named"):
+        load_firefox(archive)
+
+
+def test_each_language_may_have_its_own_pieces(tmp_path):
+    config = replace(CONFIG, shared_embeddings=False)
+    model = random_model(config)
+    folder = write_firefox(tmp_path / "zh", model)
+    pieces = folder / "vocab.enpt.spm"
+    shutil.copy(pieces, folder / "trgvocab.enpt.spm")
+    pieces.rename(folder / "srcvocab.enpt.spm")
+    loaded = load_firefox(folder)
+    assert not loaded.config.shared_embeddings
+    src, tgt = torch.tensor([[5, 7, 9, 0]]), torch.tensor([[CONFIG.bos_id, 11, 12]])
+    torch.testing.assert_close(loaded.model(src, tgt), model(src, tgt), atol=2e-2, rtol=0)
+    assert load_translator(folder).translate("the old house").steps
+    (folder / "trgvocab.enpt.spm").write_bytes(vocabulary(PIECES - 5))
+    with pytest.raises(CheckpointError, match="one size"):
+        load_firefox(folder)
+
+
+def test_a_search_never_writes_the_unknown_piece(tmp_path):
+    model = random_model()
+    with torch.no_grad():
+        model.output_bias[CONFIG.unk_id] = 100
+    translator = load_translator(write_firefox(tmp_path / "enpt", model))
+    translation = translator.translate("the old house", max_length=5)
+    assert CONFIG.unk_id not in [step.token_id for step in translation.steps]
+    assert all(step.forced for step in translation.steps)

@@ -1,0 +1,54 @@
+"""A format of model directories, and what every format says of itself. No PyTorch until a model is opened."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transformer.model.config import ModelConfig
+from transformer.storage.description import CARD_FILE, FAMILIARITY_FILE, HEADS_FILE, Description
+
+if TYPE_CHECKING:
+    from transformer.storage.directory import Checkpoint
+
+
+class Family(ABC):
+    """A format of model directories."""
+
+    library: str  # who opens such a model, for the Hub
+    required: tuple[str, ...]  # files that a published model has besides its weights
+    welcome: tuple[str, ...] = (CARD_FILE, HEADS_FILE, FAMILIARITY_FILE)  # files that it may have
+
+    @abstractmethod
+    def owns(self, directory: Path) -> bool:
+        """Whether a directory has this format."""
+
+    def publishes(self, names: Collection[str]) -> bool:
+        """Whether a published model with these files has this format."""
+        return set(self.required) <= set(names)
+
+    @abstractmethod
+    def weights(self, names: Collection[str]) -> list[str]:
+        """The files of weights among those of a published model; empty if there are none."""
+
+    @abstractmethod
+    def config(self, directory: Path) -> ModelConfig:
+        """The config of a model, read without its weights.
+
+        Raises:
+            CheckpointError: The files do not describe a model that the package can open.
+        """
+
+    def describe(self, directory: Path) -> Description | None:
+        """What the files beside the weights say; None if only the opened model knows."""
+        return None
+
+    @abstractmethod
+    def load(self, directory: Path) -> Checkpoint:
+        """Opens a model.
+
+        Raises:
+            CheckpointError: A file is missing, damaged, of another model, or needs an unsupported feature.
+        """

@@ -1,0 +1,164 @@
+"""The settings inside a Firefox model and its vocabularies, converted to our config. No PyTorch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer.families.firefox.folder import MODEL, only, unpacked
+from transformer.families.firefox.items import Items
+from transformer.model.config import TransformerConfig
+from transformer.storage.description import check_parameters
+from transformer.storage.files import CheckpointError
+from transformer.text.vocabulary import SpecialIds, Tokenizer, TokenizerError
+
+SETTINGS = "special:model.yml"
+MAX_VOCABULARY_BYTES = 16 * 2**20
+MAX_POSITIONS = 2048
+_SETTING = re.compile(r"^([\w-]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+
+SIZES = {
+    "d_model": "dim-emb",
+    "d_ff": "transformer-dim-ffn",
+    "n_heads": "transformer-heads",
+    "n_encoder_layers": "enc-depth",
+    "n_decoder_layers": "dec-depth",
+}
+"""Maps our size to its name in the settings."""
+REQUIRED = {
+    "type": "transformer",
+    "transformer-preprocess": '""',
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-top": '""',
+    "transformer-decoder-autoreg": "rnn",
+    "dec-cell": "ssru",
+    "transformer-ffn-depth": "2",
+    "transformer-no-projection": "false",
+    "transformer-train-position-embeddings": "false",
+    "transformer-tied-layers": "[]",
+    "layer-normalization": "false",
+}
+"""Settings of the architecture; any other value would mean another one."""
+TABLES = SHARED_TABLE, SOURCE_TABLE, TARGET_TABLE = "Wemb", "encoder_Wemb", "decoder_Wemb"
+"""The embeddings of pieces: one table for all, or one for each side."""
+OUTPUT_TABLE, OUTPUT_BIAS = "decoder_ff_logit_out_W", "decoder_ff_logit_out_b"
+"""The output's, if it is not an embedding table, and what is added to the logits."""
+
+
+@dataclass(frozen=True)
+class PairedVocabulary:
+    """A vocabulary of each language; both have as many pieces, and the same ids of special ones."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def special(self) -> SpecialIds:
+        return self.target.special
+
+    @property
+    def vocab_size(self) -> int:
+        return self.source.vocab_size
+
+    @property
+    def target_size(self) -> int:
+        return self.target.vocab_size
+
+    def read(self, text: str) -> str:
+        return self.source.read(text)
+
+    def encode(self, text: str) -> list[int]:
+        return self.source.encode(text)
+
+    def encode_target(self, text: str) -> list[int]:
+        return self.target.encode(text)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return self.target.decode(ids)
+
+    def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        return self.source.pieces(ids)
+
+    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        return self.target.pieces(ids)
+
+
+def read_vocabulary(directory: Path) -> Tokenizer | PairedVocabulary:
+    """The pieces of both languages together, or of each.
+
+    Raises:
+        CheckpointError: A file is missing, damaged or too large, or two do not fit together.
+    """
+    if not any(directory.glob("srcvocab.*.spm")):
+        return _read_tokenizer(only(directory, "vocab.*.spm"))
+    source, target = (_read_tokenizer(only(directory, f"{side}vocab.*.spm")) for side in ("src", "trg"))
+    if (source.vocab_size, source.special) != (target.vocab_size, target.special):
+        raise CheckpointError(
+            f"{directory} has vocabularies of {source.vocab_size:,} and {target.vocab_size:,} pieces, or "
+            "other ids of their special ones; only vocabularies of one size and order are supported."
+        )
+    return PairedVocabulary(source, target)
+
+
+def _read_tokenizer(path: Path) -> Tokenizer:
+    if path.stat().st_size > MAX_VOCABULARY_BYTES:
+        raise CheckpointError(
+            f"{path} is larger than 16 MiB, so it is not the vocabulary of a translation model."
+        )
+    try:
+        return Tokenizer.load(path)
+    except TokenizerError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+
+
+def firefox_config(items: Items, tokenizer: Tokenizer | PairedVocabulary) -> TransformerConfig:
+    """Converts the settings inside a model to our config.
+
+    Raises:
+        CheckpointError: A setting is missing, out of range, or names an unsupported architecture.
+    """
+    settings = dict(_SETTING.findall(items.text(SETTINGS)))
+    for name, required in REQUIRED.items():
+        if settings.get(name, required) != required:
+            raise CheckpointError(
+                f"{items.path} says {name}: {settings[name]:.80}; only {required} is supported."
+            )
+    try:
+        sizes = {ours: int(settings[theirs]) for ours, theirs in SIZES.items()}
+        names = ("pad_id", "bos_id", "eos_id", "unk_id")
+        special = dict(zip(names, tokenizer.special, strict=True))
+        shared = SHARED_TABLE in items.found
+        found = TransformerConfig.from_dict(
+            {
+                **sizes,
+                **special,
+                "vocab_size": tokenizer.vocab_size,
+                "activation": settings.get("transformer-ffn-activation", "relu"),
+                "norm": "post",
+                "sine_layout": "inclusive",
+                "decoder_unit": "ssru",
+                "dropout": 0.0,
+                "output_bias": OUTPUT_BIAS in items.found,
+                "max_positions": MAX_POSITIONS,
+                "shared_embeddings": shared,
+                "tied_embeddings": shared or OUTPUT_TABLE not in items.found,
+            }
+        )
+        check_parameters(items.path, found)
+        return found
+    except KeyError as error:
+        raise CheckpointError(f"{items.path} does not say its {error.args[0]}.") from error
+    except ValueError as error:
+        raise CheckpointError(f"{items.path} describes no usable model: {error}") from error
+
+
+def read_firefox_config(path: Path) -> TransformerConfig:
+    """The config of a folder or an archive, without its weights.
+
+    Raises:
+        CheckpointError: A file is missing or damaged, or describes a model that the package cannot open.
+    """
+    with unpacked(path) as directory:
+        return firefox_config(Items(only(directory, MODEL)), read_vocabulary(directory))

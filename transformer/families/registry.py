@@ -1,0 +1,24 @@
+"""The formats of models that can be opened; nothing else asks of which a model is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from transformer.families.family import Family
+from transformer.families.firefox.family import Firefox
+from transformer.families.marian.family import Marian
+from transformer.families.own import Own
+
+FAMILIES: tuple[Family, ...] = (Firefox(), Marian(), Own())
+"""The last one takes what no other does."""
+
+
+def family_of(path: str | Path) -> Family:
+    """The family of a directory."""
+    return next(family for family in FAMILIES if family.owns(Path(path)))
+
+
+def published_family(names: Collection[str]) -> Family:
+    """The family of a model on the Hub, known by the names of its files."""
+    return next(family for family in FAMILIES if family.publishes(names))
