@@ -18,7 +18,7 @@ from transformer.commands.training.running import (
     resumes,
     run_on,
 )
-from transformer.model.config import LanguageModelConfig
+from transformer.model.config import RELATIVE, LanguageModelConfig
 from transformer.model.language_model import LanguageModel
 from transformer.storage.card import language_model_card
 from transformer.text.pairs import DataError, read_texts
@@ -39,7 +39,7 @@ SIZES: Sizes = {
     "dropout": (float, "probability"),
     "norm": (str, "pre, or post"),
     "activation": (str, "relu, gelu or silu"),
-    "positions": (str, "rotary, alibi, t5, shaw or none"),
+    "positions": (str, f"one of {', '.join(RELATIVE)}"),
 }
 
 

@@ -11,10 +11,10 @@ from torch import Tensor
 from transformer.exports.record import TraceFileError
 from transformer.interventions import Ablate, HeadOutput, Intervention, NoPositions, Patch
 from transformer.interventions.acting import Change
+from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import Side, Sublayer
 from transformer.runs.translation import Translation
 from transformer.trace.records import AttentionTrace, EmbeddingTrace, MemoryTrace, ResidualTrace
-from transformer.trace.stream import ADDED, BIASED
 
 Arrays = dict[str, NDArray[Any]]
 Read = Callable[[str, tuple[int, ...]], Tensor]
@@ -101,12 +101,13 @@ def check_positions(run: Translation, embeddings: Mapping[Side, EmbeddingTrace],
         biased: The sides whose self-attention has a bias.
     """
     bare = {value.side for value in run.interventions if isinstance(value, NoPositions)}
+    acts = ENCODINGS[run.config.positions].acts
     for side, embedding in embeddings.items():
         expected = side not in bare
-        added = expected and run.config.positions in ADDED
+        added = expected and acts == "embeddings"
         if added != (embedding.positions is not None):
             raise TraceFileError(f"The file's positions of the {side} contradict its config and its changes.")
-        if (expected and run.config.positions in BIASED) != (side in biased):
+        if (expected and acts == "scores") != (side in biased):
             raise TraceFileError(f"The file's bias in the {side} contradicts its config and its changes.")
 
 

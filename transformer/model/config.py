@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
+from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import (
     AttentionKind,
     ScoreName,
@@ -21,9 +22,6 @@ Norm = Literal["post", "pre"]
 Activation = Literal["relu", "gelu", "silu"]
 DecoderUnit = Literal["self_attention", "ssru"]
 SineLayout = Literal["interleaved", "halves", "inclusive"]
-
-ENCODINGS = ("none", "sinusoidal", "learned", "shaw", "t5", "rotary", "alibi")
-"""Names of the positional encodings, in the order of ``transformer.model.encodings.positions.REGISTRY``."""
 
 LIMITS = {
     "vocab_size": 1_000_000,
@@ -246,8 +244,7 @@ class TransformerConfig(ModelConfig):
         return {site.kind: site for site in sites if site.name in self.stacks[site.query_side].sublayers}
 
 
-RELATIVE = ("none", "shaw", "t5", "rotary", "alibi")
-"""Encodings that know distances only, so that a text may begin anywhere in a row."""
+RELATIVE = tuple(encoding.name for encoding in ENCODINGS.values() if encoding.relative)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,16 +17,13 @@ from transformer.interventions.acting import Change
 from transformer.interventions.patching import PatchPlace
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import Rotary
+from transformer.model.encodings.table import ENCODINGS
 from transformer.model.network import Network
 from transformer.model.sites import Side, Sublayer
 from transformer.trace.equations import STREAM, patched_textbook
 from transformer.trace.records import AttentionTrace, MemoryTrace, ResidualTrace
 from transformer.trace.report import Check
 
-ADDED = ("sinusoidal", "learned")
-"""Encodings that are added to the embeddings."""
-BIASED = ("shaw", "t5", "alibi")
-"""Encodings that add a bias to the scores."""
 SMALLEST_SCALE = 1e-2
 """Differences are divided by the largest number, or by this value if it is larger."""
 
@@ -89,7 +86,7 @@ class _Stream:
     def _entering(self, side: Side) -> Iterator[Pair]:
         embedding = self.trace.embeddings[side]
         yield from self._patched(do.Embeddings(side), embedding.own_input, embedding.input)
-        added = self.config.positions in ADDED and side not in self.bare
+        added = ENCODINGS[self.config.positions].acts == "embeddings" and side not in self.bare
         yield _present(added), _present(embedding.positions is not None)
         if side not in self.bare:
             return

@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from figures.base.style import SCALES
 from transformer.interventions import read_text, write_text
-from transformer.model.config import ENCODINGS, SCORE_RULES
+from transformer.model.config import SCORE_RULES
+from transformer.model.encodings.table import ENCODINGS
 from ui.address.listed import read_off, write_off
 from ui.address.state import TEXTS, State, elsewhere
 from ui.address.values import (

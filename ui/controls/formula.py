@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-BIASED = ("shaw", "t5", "alibi")
-"""Encodings that add a number to every score: a matrix of queries × keys."""
+from transformer.model.encodings.table import ENCODINGS
+
 _SIDES = {"encoder": ("", ""), "decoder": ("", ""), "cross": (r"_{\text{decoder}}", r"_{\text{encoder}}")}
 
 
@@ -24,8 +24,9 @@ def attention(kind: str, positions: str, masked: bool, score: str = "scaled_dot"
     """
     queries, keys = _SIDES[kind]
     own = kind != "cross"
-    turned = r"^{\prime}" if own and positions == "rotary" else ""
-    added = (" + B" if own and positions in BIASED else "") + (" + M" if masked else "")
+    acts = ENCODINGS[positions].acts if own else "nowhere"
+    turned = r"^{\prime}" if acts == "rotation" else ""
+    added = (" + B" if acts == "scores" else "") + (" + M" if masked else "")
     above = r"^{\prime\top}" if turned else r"^{\top}"
     transposed = keys + above
     product = rf"Q{turned}{queries}K{transposed}"
@@ -42,8 +43,8 @@ def explained(kind: str, positions: str, score: str = "scaled_dot") -> str:
     """A sentence on B, on Q' and K', or on another score, if the formula has them; empty otherwise."""
     if kind == "cross":
         return _SAID.get(score, "")
-    if positions == "rotary":
+    if ENCODINGS[positions].acts == "rotation":
         return "Q′ and K′ are the queries and keys, turned by their positions."
-    if positions in BIASED:
+    if ENCODINGS[positions].acts == "scores":
         return "B is what this model's positions add to the scores."
     return ""

@@ -10,7 +10,8 @@ import streamlit as st
 
 import transformer
 from transformer.families.registry import family_of
-from transformer.model.config import ENCODINGS, SCORE_RULES, ModelConfig
+from transformer.model.config import SCORE_RULES, ModelConfig
+from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import Description
 from transformer.storage.files import read_json

@@ -5,12 +5,12 @@ import pytest
 from random_models import random_model
 
 from transformer import Translator
+from transformer.model.config import RELATIVE
 from transformer.model.encodings.positions import REGISTRY
 from transformer.runs.wording import InputError
 from transformer.what_if.rearranged import encode_moved, swap_words, swapped_order, words_of
 
 TEXT = "one two three four five"
-RELATIVE = {"none", "shaw", "t5", "rotary", "alibi"}
 
 
 @pytest.fixture(scope="module", params=REGISTRY)

@@ -6,22 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from figures.base import labels
+from transformer.model.encodings.table import ENCODINGS
 from ui.views.inside.look import Look
 from ui.views.inside.notation import Notation
 
-_ADDED = {
-    "alibi": r"B_{ij} = -m\,|i - j|",
-    "t5": r"B_{ij} = t_{\mathrm{clip}(j - i)}",
-    "shaw": r"B_{ij} = q_i \cdot r_{\mathrm{clip}(j - i)} / \sqrt{d_k}",
-}
-_SHARED = "all far distances share one (clip)"
-_ADDED_WORDS = {
-    "alibi": "ALiBi adds the penalty B for distance, with a fixed slope m for each head.",
-    "t5": f"B is a learned number t for each head and distance; {_SHARED}. Unlike T5, this model keeps "
-    "÷ √dₖ.",
-    "shaw": "B compares the query with a learned vector r for the distance (Shaw et al., relative keys); "
-    f"{_SHARED}.",
-}
 _ROTATED = r"\tilde q_i = q_i R_i,\quad \tilde k_j = k_j R_j"
 _ROTATED_WORDS = "Rotary positions rotate every q and k by its position before the product (marked by ~)."
 _MASK = r"M_{ij} = \begin{cases} 0 & j \le i \\ -\infty & j > i \end{cases}"
@@ -72,13 +60,13 @@ class Terms:
     def defined(self) -> tuple[str, ...]:
         """What the letters stand for, in LaTeX."""
         found = [_ROTATED] if self.rotated else []
-        found += [_ADDED[self.rule]] if self.rule else []
+        found += [ENCODINGS[self.rule].bias] if self.rule else []
         return (*found, *([_MASK] if self.masked else []))
 
     def words(self) -> str:
         """What is added and what is hidden, in words."""
         found = [_ROTATED_WORDS] if self.rotated else []
-        found += [_ADDED_WORDS[self.rule]] if self.rule else []
+        found += [ENCODINGS[self.rule].bias_words] if self.rule else []
         return " ".join([*found, _MASK_WORDS if self.masked else _NOTHING_WORDS[self.kind]])
 
     def _named(self, letter: str) -> str:

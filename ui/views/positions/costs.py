@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from figures.pages.positions import Interval, measured_lines, twin_name
-from ui.controls.formula import BIASED
+from transformer.model.encodings.table import ENCODINGS
 from ui.views.positions.encodings import draw
 
 Json = dict[str, Any]
@@ -41,7 +41,8 @@ def sentence(results: Json) -> str:
     """How time and memory grow with the length n, as exponents of n, and the largest memory of a bias."""
     found = results["cost"]
     lengths = found["lengths"]
-    biased = {name for name, facts in results["models"].items() if facts["positions"] in BIASED}
+    kinds = {name: ENCODINGS[facts["positions"]].acts for name, facts in results["models"].items()}
+    biased = {name for name, acts in kinds.items() if acts == "scores"}
     parts = {
         (measure, with_bias): _exponents(
             lengths,

@@ -1,9 +1,8 @@
-"""The seven encodings in words: the place where each acts, its formula and its paper."""
+"""What the sections of the page share: the choice of an encoding, of a stack, and sentences on both."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -11,6 +10,7 @@ import streamlit as st
 from figures.base import labels
 from figures.base.captions import AuditLike
 from figures.pages.positions import twin_name
+from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import Side
 from ui.address import session
 from ui.address.state import State
@@ -21,74 +21,15 @@ USUAL = "sinusoidal"
 STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
 
 
-@dataclass(frozen=True)
-class Encoding:
-    """How the page presents an encoding."""
-
-    paper: str  # who described it, and where
-    formula: str  # LaTeX
-    what: str  # one or two sentences on the place where it acts, and what follows from that
-
-
-ENCODINGS = {
-    "none": Encoding(
-        "nothing is added",
-        r"x_{pos} = \sqrt{d_{model}}\;E_{token}",
-        "The encoder sees a bag of words: if you permute the words, its outputs are permuted alike. "
-        "The decoder still has an order, because its mask lets row *t* see *t* keys.",
-    ),
-    "sinusoidal": Encoding(
-        "Vaswani et al. 2017, section 3.5",
-        r"\begin{aligned} PE_{(pos,\,2i)} &= \sin(pos\,/\,base^{\,2i/d_{model}}) \\[4pt] "
-        r"PE_{(pos,\,2i+1)} &= \cos(pos\,/\,base^{\,2i/d_{model}}) \end{aligned}",
-        "A fixed table is added to the token embeddings once, before the first layer. Each pair of "
-        "dimensions is a clock hand with a speed of its own.",
-    ),
-    "learned": Encoding(
-        "Gehring et al. 2017, section 3.1",
-        r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos}",
-        "A trained table is added to the token embeddings. The table ends at some position, and rows that "
-        "training rarely reached stay near their random start.",
-    ),
-    "shaw": Encoding(
-        "Shaw et al. 2018, equations 2 and 4",
-        r"e_{ij} = \frac{q_i \cdot (k_j + a_{j-i})}{\sqrt{d_k}},\quad j-i \text{ clipped to } \pm 16",
-        "Each distance has a trained vector, and every query is compared with that vector: the query itself "
-        "decides which distances it likes. Here every layer and head has vectors of its own, for keys only.",
-    ),
-    "t5": Encoding(
-        "Raffel et al. 2020, section 2.1",
-        r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + b_{\,bucket(j-i)}",
-        "Each head has a trained number for each bucket of distances. Near distances have a bucket each; far "
-        "distances share one. The layers of a stack share the numbers. Unlike in T5, the scores keep their "
-        "÷ √d_k.",
-    ),
-    "rotary": Encoding(
-        "Su et al. 2021, equation 15",
-        r"\begin{aligned} q_i' &= R_{i}\,q_i,\quad k_j' = R_{j}\,k_j \\[4pt] "
-        r"q_i' \cdot k_j' &= q_i \cdot R_{j-i}\,k_j \end{aligned}",
-        "Queries and keys are rotated by their position, each pair of dimensions at its own speed. The "
-        "product then depends on the two positions only through their distance. Values stay as they are.",
-    ),
-    "alibi": Encoding(
-        "Press et al. 2022, section 3",
-        r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} - m_{head}\,|i-j|",
-        "A fixed penalty grows with distance, with a different slope in each head; nothing is trained. In "
-        "the encoder, the penalty is the same on both sides, so mainly `</s>`, which always stands at the "
-        "right end, tells left from right.",
-    ),
-}
 NARROW = 240
 """How many columns of a map a phone has room for."""
-ADDED = ("sinusoidal", "learned")
-"""Encodings that are added to the embeddings; the others act inside self-attention."""
 
 
 def in_cross_attention(name: str) -> str:
     """What an encoding means for cross-attention, which applies none."""
     if name == "none":
         return "Cross-attention applies no positions either."
-    if name in ADDED:
+    if ENCODINGS[name].acts == "embeddings":
         return (
             "Nothing is applied *inside* cross-attention. But what was added to the embeddings travels on in "
             "the stream, so positions reach cross-attention through the encoder's output."

@@ -13,6 +13,7 @@ from figures.base.bars import percent
 from figures.pages.positions import lines, margin, table_map, twin_name
 from transformer.model.encodings.biases import alibi_slopes
 from transformer.model.encodings.positions import rotary_angles, shift_matrix, sinusoidal_table
+from transformer.model.encodings.table import ENCODINGS
 from transformer.training.presets import TWINS
 from ui.address import session
 from ui.address.state import State
@@ -23,7 +24,6 @@ from ui.server import catalogue
 from ui.shell import frame
 from ui.views.positions import trained
 from ui.views.positions.encodings import (
-    ENCODINGS,
     NARROW,
     USUAL,
     draw,
@@ -60,7 +60,8 @@ def show() -> None:
         st.caption(shown.paper + counting * (name in _COUNTED))
     with formula:
         st.latex(shown.formula)
-    _PARTS[name](now)
+    if name in _PARTS:
+        _PARTS[name](now)
     with notices:
         frame.show_notices(now)
 
