@@ -60,13 +60,11 @@ def _opening(view: HeadLike, row: int) -> list[str]:
     return ["Predicting ", predicted] if named(view) == "predicted" else ["Having read ", read]
 
 
-def sentence(view: HeadLike, row: int) -> list[str]:
-    """One sentence about a row, with numbers, as alternating plain and emphasised parts.
-
-    Args:
-        view: the head.
-        row: the row of its window, from 0.
-    """
+def sentence(
+    view: HeadLike,  # the head
+    row: int,  # the row of its window, from 0
+) -> list[str]:
+    """One sentence about a row, with numbers, as alternating plain and emphasised parts."""
     weights = view.weights[row]
     name = labels.head_phrase(view.layer, view.head)
     opening = _opening(view, row)
@@ -119,14 +117,14 @@ def place(view: HeadLike) -> str:
     return f"{KIND_NAMES[view.kind]} · layer {labels.count(view.layer)} · head {labels.count(view.head)}"
 
 
-def caption(view: CheckedHead, scale: str | None = "linear", whole: tuple[int, int] | None = None) -> str:
-    """Kind, layer, head, step, quantity and model; the placeholder `{step}` is filled in later.
-
-    Args:
-        view: the head.
-        scale: how weights become colours, one of `style.SCALES`; None if the picture has no colours for them.
-        whole: number of queries and keys of the whole matrix; needed to recognise a window.
-    """
+def caption(
+    view: CheckedHead,  # the head
+    # how weights become colours, one of `style.SCALES`; None if the picture has no colours for them
+    scale: str | None = "linear",
+    # number of queries and keys of the whole matrix; needed to recognise a window
+    whole: tuple[int, int] | None = None,
+) -> str:
+    """Kind, layer, head, step, quantity and model; the placeholder `{step}` is filled in later."""
     colour = "" if scale is None else f", colour from 0 to 1, {style.SCALE_NAMES[scale]}"
     quantity = f"{quantity_name(view)}{colour}{window_note(view.window, whole)}"
     return f"{place(view)}{{step}} · {quantity} · {view.model} ({norm_name(view.norm)})"
@@ -150,13 +148,12 @@ def summary(view: HeadLike, links: int = 5) -> str:
     return f"{title}: {rows} queries by {keys} keys. Strongest links: {strongest or 'none'}."
 
 
-def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
-    """Says which part of a long matrix is drawn; empty if all of it is drawn.
-
-    Args:
-        window: the part that is drawn.
-        whole: number of queries and keys of the whole matrix; if None, a side of 64 or more counts as a part.
-    """
+def window_note(
+    window: object,  # the part that is drawn
+    # number of queries and keys of the whole matrix; if None, a side of 64 or more counts as a part
+    whole: tuple[int, int] | None = None,
+) -> str:
+    """Says which part of a long matrix is drawn; empty if all of it is drawn."""
     q0, q1, k0, k1 = (
         getattr(window, name) for name in ("query_start", "query_stop", "key_start", "key_stop")
     )
@@ -166,14 +163,14 @@ def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
     return f" · queries {labels.count(q0)}–{q1}, keys {labels.count(k0)}–{k1}"
 
 
-def badge(audit: AuditLike, derived: bool = False) -> dict[str, object]:
+def badge(
+    audit: AuditLike,  # the checks of the trace
+    # whether the picture shows values derived from the trace, not the model's own arrays
+    derived: bool = False,
+) -> dict[str, object]:
     """The audit badge: whether the audit passed, the text, and what stands behind it.
 
     A file can only be checked against itself, so its badge says no more than that its parts agree.
-
-    Args:
-        audit: the checks of the trace.
-        derived: whether the picture shows values derived from the trace, not the model's own arrays.
     """
     origin, proved = ("imported file, ", "consistent") if audit.imported else ("", "verified")
     passed = f"✓ {origin}from a {proved} trace" if derived else f"✓ {origin}{proved}"

@@ -17,16 +17,14 @@ def hover(note: str) -> str:
     return labels.escape(note).replace("\n", "<br>")
 
 
-def targets(x: Numbers, y: Numbers, data: Sequence[Any], notes: Sequence[str], side: float) -> dict[str, Any]:
-    """Unseen squares that take the pointer and the click, because Streamlit reports no clicks on a heatmap.
-
-    Args:
-        x: centres of the squares.
-        y: the same, from top to bottom.
-        data: the `customdata` of each.
-        notes: the hover text of each, as `hover` writes it.
-        side: px of a square.
-    """
+def targets(
+    x: Numbers,  # centres of the squares
+    y: Numbers,  # the same, from top to bottom
+    data: Sequence[Any],  # the `customdata` of each
+    notes: Sequence[str],  # the hover text of each, as `hover` writes it
+    side: float,  # px of a square
+) -> dict[str, Any]:
+    """Unseen squares that take pointer and click, because Streamlit reports no clicks on a heatmap."""
     unseen = {"marker": {"opacity": 0}}
     return {
         "type": "scatter",
@@ -43,15 +41,13 @@ def targets(x: Numbers, y: Numbers, data: Sequence[Any], notes: Sequence[str], s
     }
 
 
-def axis(texts: Sequence[str], side: str, size: int = 10, every: int = 1) -> dict[str, Any]:
-    """An axis with a name at each of the positions 0, 1, ….
-
-    Args:
-        texts: the names, escaped.
-        side: `left`, `top` or `bottom`; on the left, names go from the top down.
-        size: font size in px.
-        every: step between the names that are drawn.
-    """
+def axis(
+    texts: Sequence[str],  # the names, escaped
+    side: str,  # `left`, `top` or `bottom`; on the left, names go from the top down
+    size: int = 10,  # font size in px
+    every: int = 1,  # step between the names that are drawn
+) -> dict[str, Any]:
+    """An axis with a name at each of the positions 0, 1, …."""
     ends = (-0.5, len(texts) - 0.5)
     shown = range(0, len(texts), every)
     return {
@@ -69,15 +65,13 @@ def axis(texts: Sequence[str], side: str, size: int = 10, every: int = 1) -> dic
     }
 
 
-def colour_bar(ticks: dict[float, str], length: float, size: int = 10, title: str = "") -> dict[str, Any]:
-    """A thin colour bar that lies under the map.
-
-    Args:
-        ticks: the texts of values, escaped.
-        length: share of the map's width.
-        size: font size in px.
-        title: what stands above the bar.
-    """
+def colour_bar(
+    ticks: dict[float, str],  # the texts of values, escaped
+    length: float,  # share of the map's width
+    size: int = 10,  # font size in px
+    title: str = "",  # what stands above the bar
+) -> dict[str, Any]:
+    """A thin colour bar that lies under the map."""
     bar = {
         "orientation": "h",
         "x": 0,

@@ -17,21 +17,14 @@ _LETTERS = 10
 
 
 def token_grid(
-    rows: Sequence[str],
-    columns: Sequence[str],
-    titles: tuple[str, str],
-    size: int = style.SIZE,
+    rows: Sequence[str],  # tokens from top to bottom
+    columns: Sequence[str],  # tokens from left to right
+    titles: tuple[str, str],  # titles of the rows and of the columns
+    size: int = style.SIZE,  # width and height in px
+    # widest label, in multiples of the font size; labels wider than usual enlarge the map
     room: float = labels.ROOM,
 ) -> dict[str, Any]:
-    """The layout of a map.
-
-    Args:
-        rows: tokens from top to bottom.
-        columns: tokens from left to right.
-        titles: titles of the rows and of the columns.
-        size: width and height in px.
-        room: widest label, in multiples of the font size; labels wider than usual enlarge the map.
-    """
+    """The layout of a map."""
     longest = max(len(rows), len(columns))
     across = style.token_axis(labels.ticks(columns, room), size, longest)
     down = style.token_axis(labels.ticks(rows, room), size, longest)

@@ -39,13 +39,12 @@ def head_phrase(layer: int, head: int) -> str:
     return f"head {count(head)} of layer {count(layer)}"
 
 
-def aligner(heads: Sequence[tuple[int, int]], rows: str) -> str:
-    """What stands behind an alignment, after “the”: `alignment head (head 2 of layer 1, row that reads)`.
-
-    Args:
-        heads: layer and head of each, from 0; several give a mean.
-        rows: "read" if a word's row is the one that reads it, "predicted" if it is the one that predicts it.
-    """
+def aligner(
+    heads: Sequence[tuple[int, int]],  # layer and head of each, from 0; several give a mean
+    # "read" if a word's row is the one that reads it, "predicted" if it is the one that predicts it
+    rows: str,
+) -> str:
+    """What stands behind an alignment, after “the”: `alignment head (head 2 of layer 1, row that reads)`."""
     row = "row that reads the word" if rows == "read" else "row that predicts the word"
     if len(heads) == 1:
         return f"alignment head ({head_phrase(*heads[0])}, {row})"
@@ -142,13 +141,12 @@ def occurrences(tokens: Sequence[str]) -> list[int | None]:
     return numbers
 
 
-def names(tokens: Sequence[str], room: float | None = None) -> list[str]:
-    """Unescaped names of tokens; repeated tokens get a small index: `die₁ … die₂`.
-
-    Args:
-        tokens: the pieces.
-        room: greatest width of a name with its index, in multiples of the font size; None cuts nothing.
-    """
+def names(
+    tokens: Sequence[str],  # the pieces
+    # greatest width of a name with its index, in multiples of the font size; None cuts nothing
+    room: float | None = None,
+) -> list[str]:
+    """Unescaped names of tokens; repeated tokens get a small index: `die₁ … die₂`."""
     result = []
     for token, number in zip(tokens, occurrences(tokens), strict=True):
         index = "" if number is None else str(number).translate(_SUBSCRIPTS)

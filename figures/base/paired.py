@@ -26,17 +26,13 @@ class Side:
 
 
 def paired_bars(
-    names: Sequence[str], sides: tuple[Side, Side], bold: int, ends: tuple[float, float], row: int
+    names: Sequence[str],  # the names of the rows, escaped
+    sides: tuple[Side, Side],  # the two bars
+    bold: int,  # the row whose name is bold
+    ends: tuple[float, float],  # the ends of the axis, without the room for numbers
+    row: int,  # px of a row
 ) -> go.Figure:
-    """Draws the rows from the top down.
-
-    Args:
-        names: the names of the rows, escaped.
-        sides: the two bars.
-        bold: the row whose name is bold.
-        ends: the ends of the axis, without the room for numbers.
-        row: px of a row.
-    """
+    """Draws the rows from the top down."""
     low, high = ends
     room = _ROOM * (high - low)
     still = {"showgrid": False, "fixedrange": True, "ticks": ""}

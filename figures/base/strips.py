@@ -49,15 +49,14 @@ def signed(values: np.ndarray, scale: float, **more: object) -> dict[str, Any]:
     }
 
 
-def strips_spec(strips: Sequence[Strip], joint: bool = False, across: str = "dimension") -> dict[str, Any]:
-    """Vectors one below the other, dimension by dimension.
-
-    Args:
-        strips: the vectors; a shorter one leaves its row empty at the right.
-        joint: whether all vectors share one colour scale, as when they are added or compared; otherwise
-            each has its own.
-        across: what a column stands for.
-    """
+def strips_spec(
+    strips: Sequence[Strip],  # the vectors; a shorter one leaves its row empty at the right
+    # whether all vectors share one colour scale, as when they are added or compared; otherwise each has its
+    # own
+    joint: bool = False,
+    across: str = "dimension",  # what a column stands for
+) -> dict[str, Any]:
+    """Vectors one below the other, dimension by dimension."""
     common = max(largest(strip.values) for strip in strips)
     width = max(len(strip.values) for strip in strips)
     traces = [
@@ -103,21 +102,13 @@ def strips(vectors: Sequence[Strip], joint: bool = False, across: str = "dimensi
 
 
 def vectors_spec(
-    values: np.ndarray,
-    tokens: Sequence[str],
-    factors: np.ndarray,
-    hover: tuple[str, str],
-    selected: int | None = None,
+    values: np.ndarray,  # keys or values (tokens, d_head)
+    tokens: Sequence[str],  # at most 64
+    factors: np.ndarray,  # multiplies each number: (d_head,), the same for every row, or (tokens, 1)
+    hover: tuple[str, str],  # names of the number and of its factor, such as `k` and `q`
+    selected: int | None = None,  # index in `tokens` of the token to frame
 ) -> dict[str, Any]:
-    """One vector per token; the hover text shows each number times a factor.
-
-    Args:
-        values: keys or values (tokens, d_head).
-        tokens: at most 64.
-        factors: multiplies each number: (d_head,), the same for every row, or (tokens, 1).
-        hover: names of the number and of its factor, such as `k` and `q`.
-        selected: index in `tokens` of the token to frame.
-    """
+    """One vector per token; the hover text shows each number times a factor."""
     count, width = values.shape
     numbers = np.broadcast_to(factors, values.shape)
     trace = signed(
@@ -166,14 +157,14 @@ def frame(left: float, right: float, top: float, bottom: float, **more: object) 
     return {"type": "rect", "x0": left, "x1": right, "y0": top, "y1": bottom, "line": line} | more
 
 
-def matrices_spec(matrices: Sequence[tuple[str, np.ndarray]], height: int = 210) -> dict[str, Any]:
+def matrices_spec(
+    # name (may hold Plotly's markup) and numbers (rows, columns) of each matrix
+    matrices: Sequence[tuple[str, np.ndarray]],
+    height: int = 210,  # in px
+) -> dict[str, Any]:
     """Weight matrices side by side, each with its own scale; rows are inputs, columns outputs.
 
     The columns of a single matrix stand under the dimensions of the strips above it.
-
-    Args:
-        matrices: name (may hold Plotly's markup) and numbers (rows, columns) of each matrix.
-        height: in px.
     """
     gap, count = 0.05, len(matrices)
     width = (1 - gap * (count - 1)) / count

@@ -45,12 +45,11 @@ def scale(kind: str) -> list[tuple[float, str]]:
     return [(0.0, clear), (first, clear), (first, faint), (1.0, rgba(hue, 1))]
 
 
-def strength(weights: np.ndarray, scale: str = "linear") -> np.ndarray:
+def strength(
+    weights: np.ndarray,  # from 0 to 1
+    scale: str = "linear",  # one of `SCALES`
+) -> np.ndarray:
     """Turns weights into shares of the full colour, from 0 to 1.
-
-    Args:
-        weights: from 0 to 1.
-        scale: one of `SCALES`.
 
     Raises:
         ValueError: there is no such scale.
@@ -100,14 +99,12 @@ def label_step(count: int, size: int = SIZE) -> int:
     return math.ceil(0.75 * label_size(count, size) / pitch(count, size))
 
 
-def token_axis(labels: Sequence[str], size: int = SIZE, count: int | None = None) -> dict[str, Any]:
-    """An axis with tokens at the numeric positions 0, 1, …, so that equal tokens stay separate.
-
-    Args:
-        labels: escaped names.
-        size: size of the map in px.
-        count: number of cells on the map's longer side, if the cells are square.
-    """
+def token_axis(
+    labels: Sequence[str],  # escaped names
+    size: int = SIZE,  # size of the map in px
+    count: int | None = None,  # number of cells on the map's longer side, if the cells are square
+) -> dict[str, Any]:
+    """An axis with tokens at the numeric positions 0, 1, …, so that equal tokens stay separate."""
     count = len(labels) if count is None else count
     shown = range(0, len(labels), label_step(count, size))
     return {

@@ -31,28 +31,18 @@ def size_for(words: int, usual: int) -> int:
 
 
 def alignment_map(
-    weights: np.ndarray,
-    source: Sequence[str],
-    target: Sequence[str],
-    found: Collection[Pair],
-    sure: Collection[Pair],
-    possible: Collection[Pair],
-    titles: tuple[str, str],
-    size: int = style.LARGE,
+    weights: np.ndarray,  # (target words, source words) from 0 to 1
+    source: Sequence[str],  # words of the columns
+    target: Sequence[str],  # words of the rows
+    found: Collection[Pair],  # (source word, target word) links that attention implies, drawn as dots
+    sure: Collection[Pair],  # links made by hand, drawn as squares
+    possible: Collection[Pair],  # links that an alignment may or may not have, drawn as dotted squares
+    titles: tuple[str, str],  # titles of the rows and of the columns
+    size: int = style.LARGE,  # width and height in px
 ) -> go.Figure:
     """Draws cross-attention between words, with links as marks on the cells.
 
     A click on a cell gives a point whose `customdata` is (source word, target word), from 0.
-
-    Args:
-        weights: (target words, source words) from 0 to 1.
-        source: words of the columns.
-        target: words of the rows.
-        found: (source word, target word) links that attention implies, drawn as dots.
-        sure: links made by hand, drawn as squares.
-        possible: links that an alignment may or may not have, drawn as dotted squares.
-        titles: titles of the rows and of the columns.
-        size: width and height in px.
     """
     layout = token_grid(target, source, titles, size)
     below = layout["margin"]["b"] + LEGEND + _MARKS

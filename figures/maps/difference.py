@@ -39,30 +39,20 @@ def merged_names(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pa
 
 
 def difference_map(
-    first: np.ndarray,
-    second: np.ndarray,
-    compared: np.ndarray,
-    rows: Sequence[str],
-    columns: Sequence[str],
+    first: np.ndarray,  # (rows, columns) weights of side A
+    second: np.ndarray,  # the same for side B
+    compared: np.ndarray,  # (rows, columns), True for cells whose difference means something
+    rows: Sequence[str],  # names of the rows
+    columns: Sequence[str],  # names of the columns
+    # (rows,) total variation distance of each row, NaN if it has none; written at its end
     distances: np.ndarray,
-    end: float,
-    titles: tuple[str, str],
+    end: float,  # the scale runs from −end to end
+    titles: tuple[str, str],  # titles of the rows and of the columns
+    # width and height in px of a map with usual labels; longer names and distances enlarge it
     size: int = style.LARGE,
-    room: float = ROOM,
+    room: float = ROOM,  # widest label, in multiples of its font size
 ) -> go.Figure:
     """Draws first − second; cells that were not compared are hatched.
-
-    Args:
-        first: (rows, columns) weights of side A.
-        second: The same for side B.
-        compared: (rows, columns), True for cells whose difference means something.
-        rows: Names of the rows.
-        columns: Names of the columns.
-        distances: (rows,) total variation distance of each row, NaN if it has none; written at its end.
-        end: The scale runs from −end to end.
-        titles: Titles of the rows and of the columns.
-        size: Width and height in px of a map with usual labels; longer names and distances enlarge it.
-        room: Widest label, in multiples of its font size.
 
     Raises:
         ValueError: There are more than 64 x 64 cells.

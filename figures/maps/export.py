@@ -32,13 +32,11 @@ class GroupLike(Protocol):
     def stop(self) -> int: ...
 
 
-def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
-    """A copy with dark text on white, and with a description below the picture.
-
-    Args:
-        figure: any figure; it is not changed. The copy leaves out the frames of an animation.
-        lines: paragraphs of plain text; `layout.meta` holds them unbroken too.
-    """
+def printed(
+    figure: go.Figure,  # any figure; it is not changed. The copy leaves out the frames of an animation.
+    lines: Sequence[str],  # paragraphs of plain text; `layout.meta` holds them unbroken too
+) -> go.Figure:
+    """A copy with dark text on white, and with a description below the picture."""
     layout = figure.layout
     width, height = layout.width or _WIDTH, layout.height or _HEIGHT
     bottom = 80 if layout.margin.b is None else layout.margin.b
@@ -93,23 +91,14 @@ def plain(text: str) -> str:
 
 
 def marked(
-    view: HeadLike,
-    row: int | None = None,
-    column: int | None = None,
-    later: bool = True,
-    size: int = SIZE,
-    scale: str = "linear",
+    view: HeadLike,  # the head, or a view derived from it, at most 64 x 64 cells
+    row: int | None = None,  # the query at the cursor (position in the sentence, from 0); None marks nothing
+    column: int | None = None,  # the key at the cursor (from 0), or None
+    later: bool = True,  # whether rows after the cursor are faded to a quarter
+    size: int = SIZE,  # width and height in px
+    scale: str = "linear",  # how weights become colours, one of `style.SCALES`
 ) -> go.Figure:
-    """A head's map with the cursor marked, as in the linked view.
-
-    Args:
-        view: the head, or a view derived from it, at most 64 x 64 cells.
-        row: the query at the cursor (position in the sentence, from 0); None marks nothing.
-        column: the key at the cursor (from 0), or None.
-        later: whether rows after the cursor are faded to a quarter.
-        size: width and height in px.
-        scale: how weights become colours, one of `style.SCALES`.
-    """
+    """A head's map with the cursor marked, as in the linked view."""
     figure = heatmap(view, size, scale)
     at = _place(getattr(view, "rows", None), view.window.query_start, len(view.query_tokens), row)
     if at is None:

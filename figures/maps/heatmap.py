@@ -20,14 +20,12 @@ MASKED = " (masked)"
 _SCORE = " · score before the mask %{customdata[1]:.2f}"
 
 
-def levels(weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> np.ndarray:
-    """Turns weights from 0 to 1 into colour levels: 0 for masked cells, 1 to 255 for the others.
-
-    Args:
-        weights: attention weights (queries, keys).
-        mask: True where the query may attend (queries, keys).
-        scale: one of `style.SCALES`.
-    """
+def levels(
+    weights: np.ndarray,  # attention weights (queries, keys)
+    mask: np.ndarray,  # true where the query may attend (queries, keys)
+    scale: str = "linear",  # one of `style.SCALES`
+) -> np.ndarray:
+    """Turns weights from 0 to 1 into colour levels: 0 for masked cells, 1 to 255 for the others."""
     shown = 1 + np.rint(254 * style.strength(weights, scale))
     return np.where(mask, shown, 0).astype(np.uint8)
 
@@ -44,12 +42,10 @@ def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
     return pooled, rows, columns
 
 
-def hatching(mask: np.ndarray) -> dict[str, Any] | None:
-    """Draws all masked cells as one hatched polygon; returns None if nothing is masked.
-
-    Args:
-        mask: True where the query may attend (queries, keys).
-    """
+def hatching(
+    mask: np.ndarray,  # true where the query may attend (queries, keys)
+) -> dict[str, Any] | None:
+    """Draws all masked cells as one hatched polygon; returns None if nothing is masked."""
     x: list[float | None] = []
     y: list[float | None] = []
     for top, bottom, left, right in masked_blocks(mask):

@@ -28,13 +28,13 @@ class Link:
     weight: float
 
 
-def links(view: HeadLike, mass: float | None = MASS, threshold: float = 0.0) -> list[Link]:
+def links(
+    view: HeadLike,  # the head
+    # for each row, keep the fewest links that together carry this share (0 to 1); None keeps all
+    mass: float | None = MASS,
+    threshold: float = 0.0,  # keep only links of at least this weight
+) -> list[Link]:
     """Chooses the links to draw.
-
-    Args:
-        view: The head.
-        mass: For each row, keep the fewest links that together carry this share (0 to 1); None keeps all.
-        threshold: Keep only links of at least this weight.
 
     Raises:
         ValueError: ``mass`` or ``threshold`` is not from 0 to 1.

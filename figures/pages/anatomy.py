@@ -37,17 +37,13 @@ class Box:
 
 
 def diagram_spec(
-    encoder: Sequence[Box], decoder: Sequence[Box], times: tuple[str, str], selected: str, feeds: str
+    encoder: Sequence[Box],  # boxes of the encoder, from the input upwards
+    decoder: Sequence[Box],  # boxes of the decoder, likewise
+    times: tuple[str, str],  # how often the layer of each stack is repeated, such as `3 ×`
+    selected: str,  # the part to frame
+    feeds: str,  # the part of the decoder that reads the encoder's output
 ) -> dict[str, Any]:
-    """Encoder on the left, decoder on the right, both from the bottom up, as in the paper's figure 1.
-
-    Args:
-        encoder: boxes of the encoder, from the input upwards.
-        decoder: boxes of the decoder, likewise.
-        times: how often the layer of each stack is repeated, such as `3 ×`.
-        selected: the part to frame.
-        feeds: the part of the decoder that reads the encoder's output.
-    """
+    """Encoder on the left, decoder on the right, both from the bottom up, as in the paper's figure 1."""
     shapes, notes = [], []
     for x, boxes, count in zip(_COLUMNS, (encoder, decoder), times, strict=True):
         shapes += _stack(x, boxes, selected)
@@ -140,12 +136,10 @@ def diagram(
     return style.figure(diagram_spec(encoder, decoder, times, selected, feeds))
 
 
-def norms_spec(running: str) -> dict[str, Any]:
-    """Post-norm and pre-norm side by side; a frame and a label mark the one that the model uses.
-
-    Args:
-        running: `pre` or `post`.
-    """
+def norms_spec(
+    running: str,  # `pre` or `post`
+) -> dict[str, Any]:
+    """Post-norm and pre-norm side by side; a frame and a label mark the one that the model uses."""
     orders = {
         "post": ("x", "sub-layer", "+", "LayerNorm"),
         "pre": ("x", "LayerNorm", "sub-layer", "+"),
@@ -179,21 +173,15 @@ def norms(running: str) -> go.Figure:
 
 
 def lens_spec(
+    # names of the rows, from the input upwards; the last row, in bold, is the model's own output
     rows: Sequence[str],
-    tokens: Sequence[Sequence[str]],
-    shares: np.ndarray,
+    tokens: Sequence[Sequence[str]],  # tokens (rows, ranks)
+    shares: np.ndarray,  # their probabilities from 0 to 1 (rows, ranks)
+    # whether a token is the one that the model finally wrote (rows, ranks); that token is bold
     written: np.ndarray,
-    chosen: Sequence[str],
+    chosen: Sequence[str],  # a text for each row about that token
 ) -> dict[str, Any]:
-    """The model's prediction as read off after each layer: a row per layer, the most probable token first.
-
-    Args:
-        rows: names of the rows, from the input upwards; the last row, in bold, is the model's own output.
-        tokens: tokens (rows, ranks).
-        shares: their probabilities from 0 to 1 (rows, ranks).
-        written: whether a token is the one that the model finally wrote (rows, ranks); that token is bold.
-        chosen: a text for each row about that token.
-    """
+    """The model's prediction as read off after each layer: a row per layer, the most probable token first."""
     count, ranks = shares.shape
     cells = {
         "type": "heatmap",
@@ -254,12 +242,11 @@ def lens(
     return style.figure(lens_spec(rows, tokens, shares, written, chosen))
 
 
-def stream_spec(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> dict[str, Any]:
-    """The length of vectors along the residual stream.
-
-    Args:
-        lines: for each line its name, the places (n,) and the lengths (n,).
-    """
+def stream_spec(
+    # for each line its name, the places (n,) and the lengths (n,)
+    lines: Sequence[tuple[str, Sequence[str], np.ndarray]],
+) -> dict[str, Any]:
+    """The length of vectors along the residual stream."""
     dashes = ("solid", "dash")
     traces = [
         {
@@ -295,16 +282,12 @@ def stream(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> go.Figure:
 
 
 def ranked_spec(
-    names: Sequence[str], values: np.ndarray, written: Sequence[str], what: str
+    names: Sequence[str],  # plain text, the first at the top
+    values: np.ndarray,  # lengths of the bars
+    written: Sequence[str],  # texts at the ends of the bars
+    what: str,  # what a bar measures, for the hover text
 ) -> dict[str, Any]:
-    """A sorted list with bars.
-
-    Args:
-        names: plain text, the first at the top.
-        values: lengths of the bars.
-        written: texts at the ends of the bars.
-        what: what a bar measures, for the hover text.
-    """
+    """A sorted list with bars."""
     count, end = len(names), float(np.max(values, initial=1e-9))
     bars = {
         "type": "bar",

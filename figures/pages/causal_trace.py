@@ -40,15 +40,14 @@ def trace_end(panels: Sequence[TracePanel]) -> float:
     return 1.0 if most <= _FULL else float(np.ceil(10 * most - 1e-6) / 10)
 
 
-def trace_map(panel: TracePanel, end: float, legend: bool = True) -> go.Figure:
+def trace_map(
+    panel: TracePanel,  # the places
+    end: float,  # the colour scale runs from −end to end
+    legend: bool = True,  # whether to draw the colour scale under the map
+) -> go.Figure:
     """Draws a panel as a heatmap: rows are places, columns are tokens.
 
     A click on a cell gives a point whose `customdata` is (name, row, column), both from 0.
-
-    Args:
-        panel: The places.
-        end: The colour scale runs from −end to end.
-        legend: Whether to draw the colour scale under the map.
     """
     height = _ROWS["few" if len(panel.rows) <= _MANY else "many"]
     below = _LEGEND if legend else 6

@@ -32,18 +32,15 @@ class Cell:
 
 
 def head_grid(
-    cells: Sequence[Sequence[Cell]], kind: str, selected: tuple[int, int], ink: str | None = None
+    cells: Sequence[Sequence[Cell]],  # by layer and head
+    kind: str,  # encoder, decoder or cross
+    selected: tuple[int, int],  # layer and head to frame, from 0
+    ink: str | None = None,  # colour of the text in the cells; None for the figure's text colour
 ) -> go.Figure:
     """Draws the heads of a kind (rows are layers, columns are heads) and frames the selected head.
 
     Colours run from the smallest value to the largest, which the bar under the map names. A click on a cell
     gives a point whose `customdata` is (layer, head), from 0.
-
-    Args:
-        cells: by layer and head.
-        kind: encoder, decoder or cross.
-        selected: layer and head to frame, from 0.
-        ink: colour of the text in the cells; None for the figure's text colour.
     """
     n_layers, n_heads = len(cells), len(cells[0])
     rows = 62 if n_heads <= WIDEST_ROLES else 40
@@ -121,13 +118,11 @@ class Follower:
     note: str  # the hover text
 
 
-def relation_dots(found: Sequence[Follower], kind: str) -> go.Figure:
-    """Draws, for each relation, a dot for the best head, a bar for the best rule, and a line between the two.
-
-    Args:
-        found: the relations, from top to bottom.
-        kind: encoder or decoder, for the hue.
-    """
+def relation_dots(
+    found: Sequence[Follower],  # the relations, from top to bottom
+    kind: str,  # encoder or decoder, for the hue
+) -> go.Figure:
+    """Draws, for each relation, a dot for the best head, a bar for the best rule, and a line between them."""
     names = [labels.escape(labels.shorten(each.name, 40)) for each in found]
     places = list(range(len(found)))
     notes = [labels.escape(each.note).replace("\n", "<br>") for each in found]

@@ -36,17 +36,13 @@ class LedgerRow:
 
 
 def ledger_spec(
-    kind: str, tokens: Sequence[str], mask: np.ndarray, rows: Sequence[LedgerRow], selected: int | None = None
+    kind: str,  # encoder, decoder or cross
+    tokens: Sequence[str],  # at most 64 keys
+    mask: np.ndarray,  # true where the query may attend (keys,)
+    rows: Sequence[LedgerRow],  # from the products down to the weights
+    selected: int | None = None,  # the key to frame
 ) -> dict[str, Any]:
-    """The calculation of one row of attention, one line for each stage and one column per key.
-
-    Args:
-        kind: encoder, decoder or cross.
-        tokens: at most 64 keys.
-        mask: True where the query may attend (keys,).
-        rows: from the products down to the weights.
-        selected: the key to frame.
-    """
+    """The calculation of one row of attention, one line for each stage and one column per key."""
     count, places = len(tokens), _places(rows)
     names = [labels.escape(name) for name in labels.key_names(tokens)]
     traces = [
@@ -127,15 +123,13 @@ def _line(kind: str, row: LedgerRow, place: float, mask: np.ndarray) -> dict[str
 # --- the matrix form ----------------------------------------------------------------------------------------
 
 
-def form_spec(view: HeadLike, row: int, columns: bool = False, size: int = 250) -> dict[str, Any]:
-    """The whole head as a matrix, with queries in rows, or in columns as some books write it.
-
-    Args:
-        view: the head; at most 64 x 64 cells.
-        row: the query to frame, in the window.
-        columns: whether the queries are in columns.
-        size: width and height in px.
-    """
+def form_spec(
+    view: HeadLike,  # the head; at most 64 x 64 cells
+    row: int,  # the query to frame, in the window
+    columns: bool = False,  # whether the queries are in columns
+    size: int = 250,  # width and height in px
+) -> dict[str, Any]:
+    """The whole head as a matrix, with queries in rows, or in columns as some books write it."""
     weights, mask = (view.weights.T, view.mask.T) if columns else (view.weights, view.mask)
     queries, keys = labels.ticks(view.query_tokens), labels.ticks(view.key_tokens)
     down, along = (keys, queries) if columns else (queries, keys)
@@ -175,15 +169,11 @@ def form(view: HeadLike, row: int, columns: bool = False, size: int = 250) -> go
 
 
 def saturation_spec(
-    factors: np.ndarray, curves: Sequence[tuple[str, np.ndarray]], marks: Sequence[tuple[str, float]]
+    factors: np.ndarray,  # multipliers of the scores (n,)
+    curves: Sequence[tuple[str, np.ndarray]],  # name and values (n,) of each curve
+    marks: Sequence[tuple[str, float]],  # name and factor of each vertical line
 ) -> dict[str, Any]:
-    """How a softmax saturates as its scores grow.
-
-    Args:
-        factors: multipliers of the scores (n,).
-        curves: name and values (n,) of each curve.
-        marks: name and factor of each vertical line.
-    """
+    """How a softmax saturates as its scores grow."""
     dashes = ("solid", "dash", "dot")
     traces = [
         {

@@ -18,14 +18,12 @@ def share(bits: float) -> float:
     return min(bits / LARGEST, 1.0)
 
 
-def bits_spec(tokens: Sequence[str], bits: Sequence[float], height: int = 190) -> dict[str, Any]:
-    """The surprisal of each token as bars; the frames, one for each token, let its bar stand out.
-
-    Args:
-        tokens: the pieces.
-        bits: −log₂ p of each.
-        height: in px.
-    """
+def bits_spec(
+    tokens: Sequence[str],  # the pieces
+    bits: Sequence[float],  # −log₂ p of each
+    height: int = 190,  # in px
+) -> dict[str, Any]:
+    """The surprisal of each token as bars; the frames, one for each token, let its bar stand out."""
     frames = [{"name": str(i), "data": [{"selectedpoints": [i]}]} for i in range(len(tokens))]
     bar = {
         "type": "bar",

@@ -54,25 +54,15 @@ def lecture_keys(weights: np.ndarray, mask: np.ndarray) -> list[int]:
 
 
 def lecture_spec(
-    kind: str,
-    query: tuple[str, int],
-    tokens: Sequence[str],
-    scores: np.ndarray,
-    weights: np.ndarray,
-    mask: np.ndarray,
-    symbols: Symbols,
+    kind: str,  # encoder, decoder or cross
+    query: tuple[str, int],  # token and position (from 0) of the query
+    tokens: Sequence[str],  # all keys
+    scores: np.ndarray,  # scores before the mask (keys,)
+    weights: np.ndarray,  # attention weights (keys,)
+    mask: np.ndarray,  # true where the query may attend (keys,)
+    symbols: Symbols,  # how the vectors are written
 ) -> dict[str, Any]:
-    """The path from one query to its output.
-
-    Args:
-        kind: encoder, decoder or cross.
-        query: token and position (from 0) of the query.
-        tokens: all keys.
-        scores: scores before the mask (keys,).
-        weights: attention weights (keys,).
-        mask: True where the query may attend (keys,).
-        symbols: how the vectors are written.
-    """
+    """The path from one query to its output."""
     keys = lecture_keys(weights, mask)
     names = labels.names(tokens, 9)
     token, position = labels.escape(labels.shorten(labels.display(query[0]), 9)), query[1]

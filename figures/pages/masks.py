@@ -19,14 +19,12 @@ WRITTEN = 22
 """Most columns of a batch for which tokens are written into the cells."""
 
 
-def mask_map(view: HeadLike, size: int = style.SIZE, hover: bool = True) -> go.Figure:
-    """Draws the mask of a head: the keys that each query (row) may attend to; all other cells are hatched.
-
-    Args:
-        view: the head; its weights and scores are not drawn.
-        size: width and height in px.
-        hover: whether the hover text names the cell.
-    """
+def mask_map(
+    view: HeadLike,  # the head; its weights and scores are not drawn
+    size: int = style.SIZE,  # width and height in px
+    hover: bool = True,  # whether the hover text names the cell
+) -> go.Figure:
+    """Draws the mask of a head: the keys that each query (row) may attend to; all other cells are hatched."""
     level = np.where(view.mask, 90, 0).astype(np.uint8)
     cells = _cells(level, style.scale(view.kind)) | {"zmin": 0, "zmax": 255}
     if hover:
@@ -38,14 +36,12 @@ def mask_map(view: HeadLike, size: int = style.SIZE, hover: bool = True) -> go.F
     return _below(_map(view, cells, size)).add_annotation(said | {"font": {"size": 9}, "yshift": -6})
 
 
-def score_map(view: HeadLike, scores: np.ndarray, size: int = style.SIZE) -> go.Figure:
-    """Draws scores on a diverging scale centred on zero, with a colour bar under the map.
-
-    Args:
-        view: the head; gives tokens and mask.
-        scores: (queries, keys), scaled; −∞ leaves its cell empty.
-        size: width in px; the map is square, the scale below it.
-    """
+def score_map(
+    view: HeadLike,  # the head; gives tokens and mask
+    scores: np.ndarray,  # (queries, keys), scaled; −∞ leaves its cell empty
+    size: int = style.SIZE,  # width in px; the map is square, the scale below it
+) -> go.Figure:
+    """Draws scores on a diverging scale centred on zero, with a colour bar under the map."""
     finite = np.where(np.isfinite(scores), scores, 0.0).astype(np.float32)
     most = max(float(np.abs(finite).max(initial=0.0)), 0.01)
     cells = _cells(finite, style.diverging()) | {"zmin": -most, "zmax": most}
@@ -55,14 +51,12 @@ def score_map(view: HeadLike, scores: np.ndarray, size: int = style.SIZE) -> go.
     return _below(_map(view, cells, size))
 
 
-def weight_map(view: HeadLike, weights: np.ndarray, size: int = style.SIZE) -> go.Figure:
-    """Draws weights that need not be 0 under the mask: hatching covers the cells that should be masked.
-
-    Args:
-        view: the head; gives tokens and mask.
-        weights: (queries, keys) from 0 to 1.
-        size: width and height in px.
-    """
+def weight_map(
+    view: HeadLike,  # the head; gives tokens and mask
+    weights: np.ndarray,  # (queries, keys) from 0 to 1
+    size: int = style.SIZE,  # width and height in px
+) -> go.Figure:
+    """Draws weights that need not be 0 under the mask: hatching covers the cells that should be masked."""
     shown = levels(weights, view.mask | (weights > 0))
     cells = _cells(shown, style.scale(view.kind)) | {"zmin": 0, "zmax": 255} | legend()
     cells |= {"customdata": weights.astype(np.float32)}
@@ -71,15 +65,13 @@ def weight_map(view: HeadLike, weights: np.ndarray, size: int = style.SIZE) -> g
     return _below(_map(view, cells, size))
 
 
-def leak_bars(view: HeadLike, visible: np.ndarray, masked: np.ndarray, size: int = style.SIZE) -> go.Figure:
-    """Draws, for each row, where its weight goes: to visible keys, to masked keys, or nowhere.
-
-    Args:
-        view: the head; gives kind and tokens.
-        visible: (rows,) weight on visible keys.
-        masked: (rows,) weight on masked keys.
-        size: height in px of the map beside the bars; each bar is level with its row.
-    """
+def leak_bars(
+    view: HeadLike,  # the head; gives kind and tokens
+    visible: np.ndarray,  # (rows,) weight on visible keys
+    masked: np.ndarray,  # (rows,) weight on masked keys
+    size: int = style.SIZE,  # height in px of the map beside the bars; each bar is level with its row
+) -> go.Figure:
+    """Draws, for each row, where its weight goes: to visible keys, to masked keys, or nowhere."""
     rows, longest = row_tokens(view), max(view.mask.shape)
     names = [labels.escape(name) for name in labels.names(rows)]
     parts = (("on visible keys", visible, style.HUES[view.kind]), ("on masked keys", masked, LEAKED))
@@ -114,14 +106,12 @@ def leak_bars(view: HeadLike, visible: np.ndarray, masked: np.ndarray, size: int
     )
 
 
-def padding_grid(sentences: Sequence[Sequence[str]], mask: np.ndarray, selected: int) -> go.Figure:
-    """Draws a batch as a rectangle: each row is a sentence, and padding is hatched.
-
-    Args:
-        sentences: tokens of each row, `<pad>` included.
-        mask: (sentences, length), True for tokens.
-        selected: the row to frame, from 0.
-    """
+def padding_grid(
+    sentences: Sequence[Sequence[str]],  # tokens of each row, `<pad>` included
+    mask: np.ndarray,  # (sentences, length), True for tokens
+    selected: int,  # the row to frame, from 0
+) -> go.Figure:
+    """Draws a batch as a rectangle: each row is a sentence, and padding is hatched."""
     rows, columns = mask.shape
     shown = [[labels.display(token) for token in tokens] for tokens in sentences]
     cells: dict[str, Any] = {

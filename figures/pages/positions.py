@@ -98,18 +98,15 @@ def _legend(items: int) -> dict[str, Any]:
 
 
 def table_map(
-    table: np.ndarray, first: int, down: str, across: str, height: int = 360, left: int = 1
+    table: np.ndarray,  # (rows, columns)
+    first: int,  # number of the first row; the other rows count on from it
+    down: str,  # what the rows stand for
+    across: str,  # what the columns stand for
+    # least height in px; each row gets at least 1 px, since a browser would drop thinner rows
+    height: int = 360,
+    left: int = 1,  # number of the first column; the other columns count on from it
 ) -> go.Figure:
-    """A table of signed numbers as a map that draws every cell: rows are positions, columns dimensions.
-
-    Args:
-        table: (rows, columns).
-        first: number of the first row; the other rows count on from it.
-        down: what the rows stand for.
-        across: what the columns stand for.
-        height: least height in px; each row gets at least 1 px, since a browser would drop thinner rows.
-        left: number of the first column; the other columns count on from it.
-    """
+    """A table of signed numbers as a map that draws every cell: rows are positions, columns dimensions."""
     most = max(float(np.abs(table).max()), 1e-9)
     cells = {
         "type": "heatmap",
@@ -175,20 +172,15 @@ def twin_lines(
 
 
 def measured_groups(
-    groups: Sequence[str],
+    groups: Sequence[str],  # names of the groups
+    # by twin, one value per group; None if nothing was measured
     series: Mapping[str, Sequence[Interval | None]],
-    titles: tuple[str, str],
-    **layout: Any,
+    titles: tuple[str, str],  # titles of the two axes
+    **layout: Any,  # further entries of Plotly's layout
 ) -> go.Figure:
     """Values with intervals, one dot per twin in each group; the twins of a group stand side by side.
 
     No line joins the groups: each twin is shifted aside, so a steep line would mislead about its height.
-
-    Args:
-        groups: names of the groups.
-        series: by twin, one value per group; None if nothing was measured.
-        titles: titles of the two axes.
-        layout: further entries of Plotly's layout.
     """
     data = []
     for i, (name, cells) in enumerate(series.items()):
@@ -204,19 +196,13 @@ def measured_groups(
 
 
 def measured_lines(
-    x: Values,
+    x: Values,  # places, evenly spaced in the picture
+    # by twin, one value per place; None if nothing was measured
     series: Mapping[str, Sequence[Interval | None]],
-    titles: tuple[str, str],
-    **layout: Any,
+    titles: tuple[str, str],  # titles of the two axes
+    **layout: Any,  # further entries of Plotly's layout
 ) -> go.Figure:
-    """Values on a logarithmic axis at a few places, one line per twin.
-
-    Args:
-        x: places, evenly spaced in the picture.
-        series: by twin, one value per place; None if nothing was measured.
-        titles: titles of the two axes.
-        layout: further entries of Plotly's layout.
-    """
+    """Values on a logarithmic axis at a few places, one line per twin."""
     data = [
         _measured(name, [(place, cell) for place, cell in enumerate(cells) if cell is not None])
         for name, cells in series.items()
@@ -262,15 +248,14 @@ def _error(cells: Sequence[Interval]) -> dict[str, Any]:
     }
 
 
-def dots(values: Mapping[str, Interval], title: str, digits: int = 1, unit: str = "") -> go.Figure:
-    """One dot with its interval for each twin, one below the other, with the value beside it.
-
-    Args:
-        values: by name; `rotary-seed2` is the same encoding with another seed and is drawn hollow.
-        title: the measured quantity.
-        digits: after the point of the written value.
-        unit: written after it.
-    """
+def dots(
+    # by name; `rotary-seed2` is the same encoding with another seed and is drawn hollow
+    values: Mapping[str, Interval],
+    title: str,  # the measured quantity
+    digits: int = 1,  # after the point of the written value
+    unit: str = "",  # written after it
+) -> go.Figure:
+    """One dot with its interval for each twin, one below the other, with the value beside it."""
     names = list(values)
     cells = list(values.values())
     hollow = ["-seed" in name for name in names]
@@ -321,14 +306,12 @@ def token_norms(tokens: Sequence[str], norms: Mapping[str, np.ndarray], title: s
     return figure
 
 
-def token_vectors(tokens: Sequence[str], table: np.ndarray, most: float) -> go.Figure:
-    """The vectors of tokens as a map: rows are tokens, columns dimensions.
-
-    Args:
-        tokens: the rows.
-        table: (tokens, d_model).
-        most: largest magnitude on the colour scale; maps that share it can be compared.
-    """
+def token_vectors(
+    tokens: Sequence[str],  # the rows
+    table: np.ndarray,  # (tokens, d_model)
+    most: float,  # largest magnitude on the colour scale; maps that share it can be compared
+) -> go.Figure:
+    """The vectors of tokens as a map: rows are tokens, columns dimensions."""
     height = 11 * max(len(tokens), 12)
     figure = table_map(table, 0, "token", "dimension", height=50 + height)
     axis = style.token_axis(labels.ticks(tokens), height + sum(style.MARGIN[end] for end in "lr"))
@@ -337,13 +320,12 @@ def token_vectors(tokens: Sequence[str], table: np.ndarray, most: float) -> go.F
     return figure.update_traces(zmin=-most, zmax=most)
 
 
-def seen_norms(norms: Mapping[str, Sequence[float]], seen: Mapping[str, Sequence[int]]) -> go.Figure:
-    """Norm of each learned position vector, and the number of training sentences that reach the position.
-
-    Args:
-        norms: by stack, one value per position.
-        seen: by stack, number of sentences that reach each position; later positions were never seen.
-    """
+def seen_norms(
+    norms: Mapping[str, Sequence[float]],  # by stack, one value per position
+    # by stack, number of sentences that reach each position; later positions were never seen
+    seen: Mapping[str, Sequence[int]],
+) -> go.Figure:
+    """Norm of each learned position vector, and the number of training sentences that reach the position."""
     longest = max(len(each) for each in seen.values())
     x = np.arange(1, max(map(len, norms.values())) + 1)
     figure = lines(

@@ -19,15 +19,13 @@ _MOST_PLACES = 60
 """The most tokens of which each has a label of its own."""
 
 
-def with_centres(figure: go.Figure, centres: np.ndarray, first: int, keys: int) -> go.Figure:
-    """Marks on a map where each query of local attention looks.
-
-    Args:
-        figure: the map.
-        centres: (rows,) a place among all keys for each row of the map, counted from 0.
-        first: the first key of the map.
-        keys: how many keys the map has.
-    """
+def with_centres(
+    figure: go.Figure,  # the map
+    centres: np.ndarray,  # (rows,) a place among all keys for each row of the map, counted from 0
+    first: int,  # the first key of the map
+    keys: int,  # how many keys the map has
+) -> go.Figure:
+    """Marks on a map where each query of local attention looks."""
     places = np.asarray(centres, np.float32) - first
     inside = (places >= -0.5) & (places <= keys - 0.5)
     figure.add_scatter(
@@ -41,13 +39,11 @@ def with_centres(figure: go.Figure, centres: np.ndarray, first: int, keys: int) 
     return figure
 
 
-def paths(tokens: Sequence[str], ends: tuple[int, int]) -> go.Figure:
-    """How information gets from one token of a sentence to another: through every state, or directly.
-
-    Args:
-        tokens: the pieces of the sentence.
-        ends: the place where the information starts, and the place where it is needed, from 0.
-    """
+def paths(
+    tokens: Sequence[str],  # the pieces of the sentence
+    ends: tuple[int, int],  # the place where the information starts, and the place where it is needed, from 0
+) -> go.Figure:
+    """How information gets from one token of a sentence to another: through every state, or directly."""
     count, (start, stop) = len(tokens), sorted(ends)
     names = labels.ticks(tokens, 5.5)
     data = [
@@ -163,13 +159,12 @@ def _tokens(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def soft_and_hard(steps: Sequence[int], methods: dict[str, dict[str, list[list[float]]]]) -> go.Figure:
-    """What a toy task shows of soft and of hard attention while models learn: one line for each seed.
-
-    Args:
-        steps: the measured steps.
-        methods: by method (`soft`, `hard`) and quantity, one list of values for each seed.
-    """
+def soft_and_hard(
+    steps: Sequence[int],  # the measured steps
+    # by method (`soft`, `hard`) and quantity, one list of values for each seed
+    methods: dict[str, dict[str, list[list[float]]]],
+) -> go.Figure:
+    """What a toy task shows of soft and of hard attention while models learn: one line for each seed."""
     parts = [
         Panel("exact, %", _curves(steps, methods, "exact", 100.0), 130, top=102),
         Panel("loss, nats", _curves(steps, methods, "loss", 1.0), 110),

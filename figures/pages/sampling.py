@@ -16,16 +16,12 @@ BEFORE, AFTER = style.NEUTRAL, style.POSITIVE
 
 
 def before_after(
-    tokens: Sequence[str], before: Sequence[float], after: Sequence[float], written: int
+    tokens: Sequence[str],  # the pieces, most probable first
+    before: Sequence[float],  # the model's probabilities
+    after: Sequence[float],  # the probabilities with which they are drawn
+    written: int,  # place of the token that was drawn
 ) -> go.Figure:
-    """Draws two bars for each token: its probability under the model, and that of being drawn.
-
-    Args:
-        tokens: the pieces, most probable first.
-        before: the model's probabilities.
-        after: the probabilities with which they are drawn.
-        written: place of the token that was drawn.
-    """
+    """Draws two bars for each token: its probability under the model, and that of being drawn."""
     names = [labels.escape(labels.shorten(labels.display(token))) for token in tokens]
     notes = [
         f"{labels.escape(labels.display(token))}<br>the model: {percent(a)} (log p {_nats(a)})"

@@ -66,24 +66,16 @@ class Spot:
 
 
 def search_tree(
-    branches: Sequence[Branch],
-    names: Mapping[str, str],
-    beside: Beside | None = None,
-    chosen: int | None = None,
-    first: int = 0,
-    ink: str | None = None,
+    branches: Sequence[Branch],  # the nodes, step by step
+    names: Mapping[str, str],  # what the legend calls each fate; a fate without a name is left out of it
+    beside: Beside | None = None,  # a path drawn dashed
+    chosen: int | None = None,  # place of the branch with a ring around it
+    first: int = 0,  # the first step drawn, of at most `STEPS`
+    ink: str | None = None,  # colour of the tokens that were kept; None for the figure's text colour
 ) -> go.Figure:
     """Draws a tree without crossing lines; the best path is the straight line at the top.
 
     A click on a token gives a point whose `customdata` is the place of its branch.
-
-    Args:
-        branches: the nodes, step by step.
-        names: what the legend calls each fate; a fate without a name is left out of it.
-        beside: a path drawn dashed.
-        chosen: place of the branch with a ring around it.
-        first: the first step drawn, of at most `STEPS`.
-        ink: colour of the tokens that were kept; None for the figure's text colour.
     """
     last = min(_last_step(branches, beside), first + STEPS - 1)
     columns = last - first + 2

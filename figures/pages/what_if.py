@@ -25,13 +25,11 @@ class Moved:
     note: str  # the hover text
 
 
-def delta_bars(steps: Sequence[Moved], parting: int | None) -> go.Figure:
-    """Bars of Δ log p, one row per step from the top; a line under the step at which the runs part.
-
-    Args:
-        steps: What became of each step.
-        parting: The step, from 0, at which the runs part; None if they do not.
-    """
+def delta_bars(
+    steps: Sequence[Moved],  # what became of each step
+    parting: int | None,  # the step, from 0, at which the runs part; None if they do not
+) -> go.Figure:
+    """Bars of Δ log p, one row per step from the top; a line under the step at which the runs part."""
     shown = [0.0 if each.delta != each.delta else each.delta for each in steps]
     most = max(0.1, *map(abs, shown))
     bars = {
@@ -81,14 +79,12 @@ def _line(y: float) -> dict[str, object]:
     return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": line}
 
 
-def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) -> go.Figure:
-    """A bar for the effect of a change, over a strip of grey dots for the same change at other heads.
-
-    Args:
-        effect: Δ log p of the whole translation by the change, in nats.
-        others: the same by each other change.
-        notes: hover texts: of the change, then of the others.
-    """
+def control_strip(
+    effect: float,  # Δ log p of the whole translation by the change, in nats
+    others: Sequence[float],  # the same by each other change
+    notes: Sequence[str],  # hover texts: of the change, then of the others
+) -> go.Figure:
+    """A bar for the effect of a change, over a strip of grey dots for the same change at other heads."""
     most = max(0.1, abs(effect), *map(abs, others))
     texts = [labels.escape(each) for each in notes]
     hover = {"hovertemplate": "%{hovertext}<extra></extra>"}
@@ -123,19 +119,13 @@ def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) 
 
 
 def clickable(
-    figure: go.Figure,
+    figure: go.Figure,  # the map
+    # what each cell, by row and column, gives as `customdata` if it is clicked
     places: Sequence[Sequence[tuple[int, int]]],
-    chosen: tuple[int, int] | None,
-    side: float,
+    chosen: tuple[int, int] | None,  # one of them, whose cell is framed
+    side: float,  # px of a cell
 ) -> go.Figure:
-    """Lets the cells of a map of differences be clicked, because Streamlit reports no clicks on a heatmap.
-
-    Args:
-        figure: the map.
-        places: what each cell, by row and column, gives as `customdata` if it is clicked.
-        chosen: one of them, whose cell is framed.
-        side: px of a cell.
-    """
+    """Lets the cells of a map of differences be clicked, because Streamlit reports no clicks on a heatmap."""
     cells = figure.data[0]
     texts = cells.text
     at = [(i, j) for i, row in enumerate(places) for j, _ in enumerate(row)]

@@ -27,13 +27,12 @@ _MIDDLE = 0.35
 """How far a line of text stands below the middle of its row, in multiples of the font size."""
 
 
-def colours(weights: np.ndarray, kind: str, scale: str = "linear") -> np.ndarray:
+def colours(
+    weights: np.ndarray,  # from 0 to 1, any shape
+    kind: str,  # encoder, decoder or cross
+    scale: str = "linear",  # one of `style.SCALES`
+) -> np.ndarray:
     """The colours of weights on white paper: those of the app's maps (`style.scale`) on a white page.
-
-    Args:
-        weights: from 0 to 1, any shape.
-        kind: encoder, decoder or cross.
-        scale: one of `style.SCALES`.
 
     Returns:
         Red, green and blue from 0 to 1, in one more dimension at the end.

@@ -23,11 +23,10 @@ _VARIANTS = range(0xFE00, 0xFE10)
 """Marks that choose between two drawings of the letter before them; they have no drawing themselves."""
 
 
-def families(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def families(
+    texts: Iterable[str],  # everything that will be written
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fonts that together draw all texts.
-
-    Args:
-        texts: everything that will be written.
 
     Returns:
         The families in the order in which each letter looks for its font, and the letters that none has.

@@ -27,19 +27,16 @@ class Sign:
 
 
 class Legend:
-    """The signs of a sheet, in as many lines as they need.
-
-    Args:
-        kinds: the kinds on the sheet; each has a square of its own.
-        masked: whether masked cells are on the sheet.
-        scale: how weights become colours.
-        letters: the font size in pt.
-        room: width of the sheet in pt.
-        measure: the width of a text.
-    """
+    """The signs of a sheet, in as many lines as they need."""
 
     def __init__(
-        self, kinds: Sequence[str], masked: bool, scale: str, letters: float, room: float, measure: Measure
+        self,
+        kinds: Sequence[str],  # the kinds on the sheet; each has a square of its own
+        masked: bool,  # whether masked cells are on the sheet
+        scale: str,  # how weights become colours
+        letters: float,  # the font size in pt
+        room: float,  # width of the sheet in pt
+        measure: Measure,  # the width of a text
     ) -> None:
         self._kinds, self._letters, self._measure = tuple(kinds), letters, measure
         signs = [Sign("weight"), *(Sign(text, share) for text, share in style.stops(scale))]

@@ -33,14 +33,14 @@ _SMALL = 0.8
 _MAKER = "Attention explorer"
 
 
-def sheet(views: Sequence[HeadLike], form: Form, about: Sequence[str] = ()) -> Paper:
+def sheet(
+    views: Sequence[HeadLike],  # the heads, each with at most 64 x 64 cells
+    form: Form,  # the format of the file
+    # what the figure shows and where it comes from, in paragraphs. The file's metadata holds them;
+    # `form.footnote` prints them too.
+    about: Sequence[str] = (),
+) -> Paper:
     """Draws heads on one sheet, all with cells of one size.
-
-    Args:
-        views: the heads, each with at most 64 x 64 cells.
-        form: the format of the file.
-        about: what the figure shows and where it comes from, in paragraphs. The file's metadata holds them;
-            `form.footnote` prints them too.
 
     Raises:
         ValueError: there is no head, or there are too many; a head has too many cells, or labels that do not

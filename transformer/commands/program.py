@@ -15,13 +15,12 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; --help lists the options.\n")
 
 
-def run_program(parser: Callable[[], argparse.ArgumentParser], argv: Sequence[str] | None = None) -> int:
+def run_program(
+    # makes the parser of all commands; they are imported only then: that takes seconds, and Ctrl-C may come
+    parser: Callable[[], argparse.ArgumentParser],
+    argv: Sequence[str] | None = None,  # the words after the program's name; None for those of the process
+) -> int:
     """Runs one command.
-
-    Args:
-        parser: Makes the parser of all commands; they are imported only then: that takes seconds, and Ctrl-C
-            may come.
-        argv: The words after the program's name; None for those of the process.
 
     Returns:
         The exit status: 0 for success, 2 for bad input (one sentence on standard error), 130 if interrupted.

@@ -63,14 +63,14 @@ class Node:
 class Watcher(Protocol):
     """Is told what the beam of one sentence looks at."""
 
-    def step(self, offered: Sequence[Node], running: Sequence[Node], finished: Sequence[Node]) -> None:
-        """One step is done.
-
-        Args:
-            offered: The continuations that the step chose from, at most 2 × beam_size, best first.
-            running: Those that the next step extends.
-            finished: The best finished hypotheses so far, best first.
-        """
+    def step(
+        self,
+        # the continuations that the step chose from, at most 2 × beam_size, best first
+        offered: Sequence[Node],
+        running: Sequence[Node],  # those that the next step extends
+        finished: Sequence[Node],  # the best finished hypotheses so far, best first
+    ) -> None:
+        """One step is done."""
 
 
 class Unwatched:
@@ -96,16 +96,15 @@ class _Beam:
         known = [node.ending(self.rules.lookback) for node in self.running]
         return known + [()] * (width - len(known))
 
-    def extend(self, candidates: Iterable[tuple[float, float, int]], vocab_size: int, last: bool) -> None:
-        """Takes the best 2 × beam_size continuations, best first.
-
-        Args:
-            candidates: Total, log-probability of the new token, and the token's place in (row, token)
-                flattened; rows after the running ones only fill the beam's width, and a forbidden token has
-                a total of -inf.
-            vocab_size: Length of a row.
-            last: Whether the length limit ends every continuation.
-        """
+    def extend(
+        self,
+        # total, log-probability of the new token, and the token's place in (row, token) flattened; rows after
+        # the running ones only fill the beam's width, and a forbidden token has a total of -inf
+        candidates: Iterable[tuple[float, float, int]],
+        vocab_size: int,  # length of a row
+        last: bool,  # whether the length limit ends every continuation
+    ) -> None:
+        """Takes the best 2 × beam_size continuations, best first."""
         offered = list(self._offered(candidates, vocab_size))
         ended = [node for node in offered[: self.beam_size] if last or node.token_id == self.eos_id]
         going_on = [node for node in offered if not last and node.token_id != self.eos_id]
@@ -137,20 +136,13 @@ class _Beam:
 
 
 def beam_search(
-    request: Request,
-    max_length: Limit,
-    beam_size: int,
-    rules: SearchRules = FREE,
-    watchers: Sequence[Watcher] = (),
+    request: Request,  # the sentences
+    max_length: Limit,  # most tokens per output, the end token included
+    beam_size: int,  # hypotheses kept per sentence; 1 equals greedy search
+    rules: SearchRules = FREE,  # how to score, when to stop, and forbidden or forced tokens
+    watchers: Sequence[Watcher] = (),  # one for each sentence, or none at all
 ) -> Decoding:
     """Keeps the ``beam_size`` best hypotheses by ``SearchRules.score``.
-
-    Args:
-        request: The sentences.
-        max_length: Most tokens per output, the end token included.
-        beam_size: Hypotheses kept per sentence; 1 equals greedy search.
-        rules: How to score, when to stop, and forbidden or forced tokens.
-        watchers: One for each sentence, or none at all.
 
     Raises:
         ValueError: ``beam_size`` is not from 1 to 64.

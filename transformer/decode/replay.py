@@ -32,23 +32,17 @@ def replay(
 
 @torch.inference_mode()
 def reread(
-    model: EncoderDecoder,
-    memory: Tensor,
-    token_ids: Sequence[int],
+    model: EncoderDecoder,  # the model
+    memory: Tensor,  # (1, source, d_model) encoder output of the sentence, unpadded
+    token_ids: Sequence[int],  # the output; the decoder reads it shifted right
     *,
+    # a new cache, which may already hold the sentence's cross-attention keys and values
     cache: Cache | None = None,
-    observer: Observer = UNWATCHED,
+    observer: Observer = UNWATCHED,  # who watches
 ) -> Tensor:
     """Runs a given output through the decoder in one teacher-forced pass.
 
     Because of the causal mask, every step gets the same attention as in step-by-step decoding.
-
-    Args:
-        model: The model.
-        memory: (1, source, d_model) encoder output of the sentence, unpadded.
-        token_ids: The output; the decoder reads it shifted right.
-        cache: A new cache, which may already hold the sentence's cross-attention keys and values.
-        observer: Who watches.
 
     Returns:
         (target, d_model) the decoder's output.

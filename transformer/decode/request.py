@@ -65,21 +65,14 @@ class Request(Protocol):
 
 
 class TranslationRequest:
-    """A batch of sentences being translated: memory, padding, caches.
-
-    Args:
-        model: In ``eval()`` mode; nothing here changes it, so threads may share it.
-        src_ids: (batch, source) ids, padded with ``pad_id``.
-        observer: Watches the encoder.
-        step_observer: Watches the decoding steps, or only carries hooks through them.
-    """
+    """A batch of sentences being translated: memory, padding, caches."""
 
     def __init__(
         self,
-        model: EncoderDecoder,
-        src_ids: Tensor,
-        observer: Observer = UNWATCHED,
-        step_observer: Observer = UNWATCHED,
+        model: EncoderDecoder,  # in ``eval()`` mode; nothing here changes it, so threads may share it
+        src_ids: Tensor,  # (batch, source) ids, padded with ``pad_id``
+        observer: Observer = UNWATCHED,  # watches the encoder
+        step_observer: Observer = UNWATCHED,  # watches the decoding steps, or only carries hooks through them
     ) -> None:
         self.model, self.config = model, model.config
         self.step_observer = step_observer
@@ -111,15 +104,14 @@ class TranslationRequest:
 
 
 class Continuation:
-    """Texts being continued by a language model: caches that already hold all but the last given token.
+    """Texts being continued by a language model: caches that already hold all but the last given token."""
 
-    Args:
-        model: In ``eval()`` mode; nothing here changes it, so threads may share it.
-        prompt_ids: (batch, given) ids of equal length, each starting with ``bos_id``.
-        observer: Watches the given tokens and the steps.
-    """
-
-    def __init__(self, model: LanguageModel, prompt_ids: Tensor, observer: Observer = UNWATCHED) -> None:
+    def __init__(
+        self,
+        model: LanguageModel,  # in ``eval()`` mode; nothing here changes it, so threads may share it
+        prompt_ids: Tensor,  # (batch, given) ids of equal length, each starting with ``bos_id``
+        observer: Observer = UNWATCHED,  # watches the given tokens and the steps
+    ) -> None:
         self.model, self.config, self.observer = model, model.config, observer
         self.cache = model.new_cache()
         self._last = prompt_ids[:, -1]

@@ -35,13 +35,12 @@ class SearchRules:
     # whether the probabilities that remain without forbidden tokens are rescaled to sum to 1 before scoring
     renormalize: bool = False
 
-    def score(self, total: float, length: int) -> float:
-        """What finished hypotheses are ranked by.
-
-        Args:
-            total: Σ log p.
-            length: Number of tokens, the end token included.
-        """
+    def score(
+        self,
+        total: float,  # Σ log p
+        length: int,  # number of tokens, the end token included
+    ) -> float:
+        """What finished hypotheses are ranked by."""
         offset = self.length_offset
         return total / ((offset + length) / (offset + 1)) ** self.length_penalty
 
@@ -51,15 +50,14 @@ class SearchRules:
         return max((len(sequence) - 1 for sequence in self.forbidden), default=0)
 
     def allowed(
-        self, log_probs: Tensor, endings: Sequence[Sequence[int]], last: Sequence[bool], step: int = 0
+        self,
+        log_probs: Tensor,  # (rows, pieces) the model's own log-probabilities
+        # the last tokens of each row's output: at least ``lookback``, or all if there are fewer
+        endings: Sequence[Sequence[int]],
+        last: Sequence[bool],  # for each row, whether the limit leaves room for only one token
+        step: int = 0,  # the step of the output, from 0
     ) -> Tensor:
         """The distribution that a search chooses from.
-
-        Args:
-            log_probs: (rows, pieces) the model's own log-probabilities.
-            endings: The last tokens of each row's output: at least ``lookback``, or all if there are fewer.
-            last: For each row, whether the limit leaves room for only one token.
-            step: The step of the output, from 0.
 
         Returns:
             (rows, pieces): -inf for every forbidden token; ``log_probs`` itself if no rule applies.

@@ -30,16 +30,12 @@ def most_probable(log_probs: Tensor) -> Tensor:
 
 
 def decode(
-    request: Request, max_length: Limit, choose: Choose = most_probable, rules: SearchRules = FREE
+    request: Request,  # the sentences
+    max_length: Limit,  # most tokens per output, the end token included
+    choose: Choose = most_probable,  # how to choose
+    rules: SearchRules = FREE,  # forbidden or forced tokens
 ) -> Decoding:
-    """Extends every sentence by one chosen token per step: greedy search or sampling.
-
-    Args:
-        request: The sentences.
-        max_length: Most tokens per output, the end token included.
-        choose: How to choose.
-        rules: Forbidden or forced tokens.
-    """
+    """Extends every sentence by one chosen token per step: greedy search or sampling."""
     tokens = request.start()
     ids: list[list[int]] = [[] for _ in tokens]
     log_probs: list[list[float]] = [[] for _ in tokens]

@@ -45,15 +45,12 @@ class Steering(SearchRules):
 
 
 def steered(
-    rules: SearchRules, changes: Iterable[Intervention], token_id: Callable[[Token], int], end_id: int
+    rules: SearchRules,  # the model's own rules
+    changes: Iterable[Intervention],  # all changes of a request
+    token_id: Callable[[Token], int],  # finds the id of a token
+    end_id: int,  # id of the token that ends an output
 ) -> SearchRules:
     """The rules with what some interventions add; the rules themselves if none is about the output.
-
-    Args:
-        rules: The model's own rules.
-        changes: All changes of a request.
-        token_id: Finds the id of a token.
-        end_id: Id of the token that ends an output.
 
     Raises:
         InterventionError: A token is unknown, or chosen after the end or although it is forbidden.

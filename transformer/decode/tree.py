@@ -135,14 +135,13 @@ class SearchTree(Brief):
 
 
 class Growing:
-    """Watches the beam of one sentence, and makes its tree at the end.
+    """Watches the beam of one sentence, and makes its tree at the end."""
 
-    Args:
-        limit: Most tokens of the output.
-        eos_id: Id of the token that ends an output.
-    """
-
-    def __init__(self, limit: int, eos_id: int) -> None:
+    def __init__(
+        self,
+        limit: int,  # most tokens of the output
+        eos_id: int,  # id of the token that ends an output
+    ) -> None:
         self._limit, self._eos_id = limit, eos_id
         self._offered: list[Sequence[Node]] = []
         self._running: list[Sequence[Node]] = []
@@ -156,19 +155,12 @@ class Growing:
 
     def tree(
         self,
-        beam_size: int,
-        rules: SearchRules,
-        pieces: Callable[[Sequence[int]], Sequence[str]],
-        run_greedy: Callable[[], Generator[str, None, Output]],
+        beam_size: int,  # hypotheses that it kept
+        rules: SearchRules,  # how it scored
+        pieces: Callable[[Sequence[int]], Sequence[str]],  # finds the pieces of ids
+        run_greedy: Callable[[], Generator[str, None, Output]],  # runs greedy search
     ) -> SearchTree:
-        """The tree of the search that was watched.
-
-        Args:
-            beam_size: Hypotheses that it kept.
-            rules: How it scored.
-            pieces: Finds the pieces of ids.
-            run_greedy: Runs greedy search.
-        """
+        """The tree of the search that was watched."""
         nodes = [node for offered in self._offered for node in offered]
         places: dict[int, int] = {id(node): place for place, node in enumerate(nodes)}
         states = list(self._states(beam_size))

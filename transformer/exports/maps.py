@@ -74,14 +74,12 @@ class MappedRun(Translation):
         return self.maps[AttentionKind(kind)].mask
 
 
-def save_maps(translation: Translation, directory: Path, path: Path) -> None:
-    """Writes a run with the maps of all its heads.
-
-    Args:
-        translation: The run, with its attention.
-        directory: The model that made it.
-        path: The file.
-    """
+def save_maps(
+    translation: Translation,  # the run, with its attention
+    directory: Path,  # the model that made it
+    path: Path,  # the file
+) -> None:
+    """Writes a run with the maps of all its heads."""
     arrays: dict[str, Any] = {}
     checks: dict[str, Any] = {}
     for kind, site in translation.config.sites.items():

@@ -108,13 +108,12 @@ def _remote_file(file: RepoSibling) -> RemoteFile:
     return RemoteFile(file.rfilename, nbytes, digest)
 
 
-def fetch(offer: Offer, progress: Progress | None = None, hub: Hub | None = None) -> Snapshot:
+def fetch(
+    offer: Offer,  # result of `look`
+    progress: Progress | None = None,  # called as bytes arrive
+    hub: Hub | None = None,  # the Hub to download from
+) -> Snapshot:
     """Downloads the files that are not yet in the cache, and compares every file with its hash.
-
-    Args:
-        offer: Result of `look`.
-        progress: Called as bytes arrive.
-        hub: The Hub to download from.
 
     Raises:
         UnreachableError: The Hub stops answering.
@@ -145,14 +144,13 @@ def _check_room(name: str, hub: Hub, nbytes: int) -> None:
 
 
 class _Meter:
-    """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too large.
+    """Stands in for huggingface_hub's progress bar: counts bytes, and stops a file that is too large."""
 
-    Args:
-        total: Size of all files in bytes.
-        progress: Called as bytes arrive.
-    """
-
-    def __init__(self, total: int, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        total: int,  # size of all files in bytes
+        progress: Progress | None = None,  # called as bytes arrive
+    ) -> None:
         self.total, self._progress = total, progress
         self._done = self._at = self._most = 0
 

@@ -56,12 +56,11 @@ class Offer:
         return 4 * parameter_count(self.config)
 
 
-def needed(names: Collection[str], model: str) -> list[str]:
+def needed(
+    names: Collection[str],  # names of all files of the model
+    model: str,  # name of the model, for the error message
+) -> list[str]:
     """Chooses the files needed to open a model: small ones first, weights last.
-
-    Args:
-        names: Names of all files of the model.
-        model: Name of the model, for the error message.
 
     Raises:
         HubError: The package cannot open this model.

@@ -44,23 +44,16 @@ class Pushed:
 
 
 def push_to_hub(
-    directory: str | Path,
-    name: str,
-    private: bool = False,
+    directory: str | Path,  # the model directory; nothing in it is changed
+    name: str,  # ``owner/model``; the repository is created if it does not exist
+    private: bool = False,  # whether only the owner can see a new repository
     *,
+    # the license of the weights, such as ``cc-by-4.0``; not needed if the card names it
     license: str | None = None,
-    languages: Sequence[str] = (),
-    hub: Hub | None = None,
+    languages: Sequence[str] = (),  # language codes of source and target; not needed if the card names them
+    hub: Hub | None = None,  # the Hub to publish on
 ) -> Pushed:
     """Publishes a model directory after opening it without errors.
-
-    Args:
-        directory: The model directory; nothing in it is changed.
-        name: ``owner/model``; the repository is created if it does not exist.
-        private: Whether only the owner can see a new repository.
-        license: The license of the weights, such as ``cc-by-4.0``; not needed if the card names it.
-        languages: Language codes of source and target; not needed if the card names them.
-        hub: The Hub to publish on.
 
     Raises:
         CheckpointError: The directory holds no usable model, its card lacks a license or languages, or the
@@ -98,15 +91,14 @@ def _explained(name: str, hub: Hub) -> Iterator[None]:
         raise explained(cause, name, hub) from error
 
 
-def published_card(card: str, name: str, license: str | None, languages: Iterable[str], library: str) -> str:
+def published_card(
+    card: str,  # text of the model card; may be empty
+    name: str,  # name on the Hub
+    license: str | None,  # license of the weights; None if the card names it
+    languages: Iterable[str],  # language codes; empty if the card names them
+    library: str,  # who can open the model
+) -> str:
     """Completes the YAML header of a card, by which the Hub finds models; existing entries stay.
-
-    Args:
-        card: Text of the model card; may be empty.
-        name: Name on the Hub.
-        license: License of the weights; None if the card names it.
-        languages: Language codes; empty if the card names them.
-        library: Who can open the model.
 
     Raises:
         HubError: The header is damaged, or license or languages are missing.

@@ -15,12 +15,11 @@ from transformer.storage.files import CheckpointError
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
-def open_model(path: str | Path, revision: str | None = None) -> tuple[str, Checkpoint]:
+def open_model(
+    path: str | Path,  # a directory, an archive that a family reads, or ``owner/model`` on the Hub
+    revision: str | None = None,  # branch, tag or commit on the Hub; None for the newest state
+) -> tuple[str, Checkpoint]:
     """Reads a model.
-
-    Args:
-        path: A directory, an archive that a family reads, or ``owner/model`` on the Hub.
-        revision: Branch, tag or commit on the Hub; None for the newest state.
 
     Returns:
         The name for captions, and the content of the model.

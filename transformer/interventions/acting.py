@@ -149,15 +149,14 @@ def _heads(change: Change, place: Place, n_heads: int) -> list[tuple[int, Tensor
 
 
 class Changes(HookCarrier):
-    """Answers the model with changed values.
+    """Answers the model with changed values."""
 
-    Args:
-        changes: The changes, with what they put in.
-        config: The model's config.
-        hooks: Functions of Python that also act; after the changes, in each attention.
-    """
-
-    def __init__(self, changes: Sequence[Change], config: ModelConfig, hooks: Sequence[Hook] = ()) -> None:
+    def __init__(
+        self,
+        changes: Sequence[Change],  # the changes, with what they put in
+        config: ModelConfig,  # the model's config
+        hooks: Sequence[Hook] = (),  # functions of Python that also act; after the changes, in each attention
+    ) -> None:
         super().__init__(hooks)
         self._layers = {
             (kind, layer): found

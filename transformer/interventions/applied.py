@@ -32,15 +32,13 @@ def masked(change: Masking, own: Tensor, first: int) -> Tensor:
     return (own | allowed) & ~forbidden
 
 
-def scored(change: InAttention, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
-    """One head's scores (…, queries, keys), as the softmax receives them.
-
-    Args:
-        change: The change.
-        own: The scores.
-        bias: The part of them that positions add, undivided by √d_k; None without any.
-        d_head: d_k.
-    """
+def scored(
+    change: InAttention,  # the change
+    own: Tensor,  # the scores
+    bias: Tensor | None,  # the part of them that positions add, undivided by √d_k; None without any
+    d_head: int,  # d_k
+) -> Tensor:
+    """One head's scores (…, queries, keys), as the softmax receives them."""
     match change:
         case Temperature():
             return own / change.temperature

@@ -53,14 +53,11 @@ def _one_each(what: str, places: Sequence[int]) -> None:
 
 
 def edited(
-    ids: Sequence[int], changes: Iterable[Intervention], names: Mapping[EditSource, int]
+    ids: Sequence[int],  # the source as typed, ``</s>`` included
+    changes: Iterable[Intervention],  # all changes
+    names: Mapping[EditSource, int],  # ids of the tokens of ``EditSource``
 ) -> tuple[int, ...]:
     """The source as the model reads it.
-
-    Args:
-        ids: The source as typed, ``</s>`` included.
-        changes: All changes.
-        names: Ids of the tokens of ``EditSource``.
 
     Raises:
         InterventionError: No token is left.

@@ -187,22 +187,16 @@ class Unscaled(InHeads):
 
 
 def ablate(
-    kind: AttentionKind | str,
-    layer: int,
-    head: int | Iterable[int] | None = None,
+    kind: AttentionKind | str,  # "encoder", "decoder" or "cross"
+    layer: int,  # layer, from 0
+    head: int | Iterable[int] | None = None,  # head, from 0; several; or None for all heads of the layer
+    # what stands in its place, see ``Ablate``. "zero" and "mean" answer different questions: without any
+    # output, the layers above get a sum that they never met in training; with the mean, they lose only what
+    # is special to this sentence
     by: str = "zero",
-    rows: int | Iterable[int] | None = None,
+    rows: int | Iterable[int] | None = None,  # queries, from 0; None for all
 ) -> Ablate:
     """Takes away what a head computes.
-
-    Args:
-        kind: "encoder", "decoder" or "cross".
-        layer: Layer, from 0.
-        head: Head, from 0; several; or None for all heads of the layer.
-        by: What stands in its place, see ``Ablate``. "zero" and "mean" answer different questions: without
-            any output, the layers above get a sum that they never met in training; with the mean, they lose
-            only what is special to this sentence.
-        rows: Queries, from 0; None for all.
 
     Raises:
         InterventionError: An argument is out of range; "previous" in cross-attention, whose keys are of
@@ -233,22 +227,15 @@ def scale(
 
 
 def set_row(
-    kind: AttentionKind | str,
-    layer: int,
-    head: int | Iterable[int] | None,
-    query: int,
+    kind: AttentionKind | str,  # "encoder", "decoder" or "cross"
+    layer: int,  # layer, from 0
+    head: int | Iterable[int] | None,  # head, from 0; several; or None for all heads of the layer
+    query: int,  # the row, from 0
+    # Keys, from 0, with their weights; or the weights of keys 0, 1, …. Keys that are not named share what is
+    # left of 1, in the proportions of the model's own weights.
     weights: Mapping[int, float] | Sequence[float],
 ) -> SetRow:
-    """Gives one row of a head other weights.
-
-    Args:
-        kind: "encoder", "decoder" or "cross".
-        layer: Layer, from 0.
-        head: Head, from 0; several; or None for all heads of the layer.
-        query: The row, from 0.
-        weights: Keys, from 0, with their weights; or the weights of keys 0, 1, …. Keys that are not named
-            share what is left of 1, in the proportions of the model's own weights.
-    """
+    """Gives one row of a head other weights."""
     pairs = weights.items() if isinstance(weights, Mapping) else enumerate(_sequence(weights))
     given = tuple(sorted((whole(key, "The key"), finite(w, "The weight", 0.0, 1.0)) for key, w in pairs))
     if not 1 <= len(given) <= 4096 or len(dict(given)) != len(given):

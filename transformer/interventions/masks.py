@@ -126,21 +126,16 @@ class Hide(Masking):
 
 
 def mask(
-    kind: AttentionKind | str,
+    kind: AttentionKind | str,  # "encoder", "decoder" or "cross"
+    # cells (query, key), from 0, with None for every one; or the name of a region: "all", "future" (every
+    # later key), "next" (the key after the query), "self", "past"
     allow: str | Iterable[Cell] = (),
-    forbid: str | Iterable[Cell] = (),
-    layer: int | None = None,
+    forbid: str | Iterable[Cell] = (),  # the same, for cells to hide; a cell of both is hidden
+    layer: int | None = None,  # layer, from 0; None for every layer
 ) -> Mask:
     """Changes who may attend to whom, in every head of a kind, before the softmax.
 
     Lifting the causal mask is defined in a forced pass only: while decoding, later keys do not exist.
-
-    Args:
-        kind: "encoder", "decoder" or "cross".
-        allow: Cells (query, key), from 0, with None for every one; or the name of a region: "all", "future"
-            (every later key), "next" (the key after the query), "self", "past".
-        forbid: The same, for cells to hide; a cell of both is hidden.
-        layer: Layer, from 0; None for every layer.
     """
     if not (found := (_cells(allow), _cells(forbid))) != ((), ()):
         raise InterventionError("A mask is changed by cells to allow or to forbid; name some.")

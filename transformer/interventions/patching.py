@@ -161,12 +161,12 @@ class Patch(Intervention, InAttention):
         """Pairs of positions here and there, for another run of ``length`` positions."""
         return tuple((at, at) for at in range(length)) if self.positions is None else self.positions
 
-    def taken(self, there: int, here: int | None) -> tuple[int, ...]:
+    def taken(
+        self,
+        there: int,  # positions of the other run
+        here: int | None,  # positions of this run, if they are known
+    ) -> tuple[int, ...]:
         """The positions of the other run that the patch takes.
-
-        Args:
-            there: Positions of the other run.
-            here: Positions of this run, if they are known.
 
         Raises:
             InterventionError: The lengths differ and no positions are named, or a position does not exist.
@@ -209,17 +209,13 @@ class DoneRun(Protocol):
 
 
 def patch(
-    place: PatchPlace,
-    from_run: OtherRun | DoneRun,
+    place: PatchPlace,  # ``embeddings``, ``stream``, ``head_output`` or ``encoder_output``
+    from_run: OtherRun | DoneRun,  # a translation, or a value of ``run``
+    # a map from positions here to positions there, from 0; positions that are the same in both; or None for
+    # all, if both runs have the same number
     positions: Mapping[int, int] | Sequence[int] | Sequence[tuple[int, int]] | int | None = None,
 ) -> Patch:
     """Puts what a place held in another run into this one.
-
-    Args:
-        place: ``embeddings``, ``stream``, ``head_output`` or ``encoder_output``.
-        from_run: A translation, or a value of ``run``.
-        positions: A map from positions here to positions there, from 0; positions that are the same in both;
-            or None for all, if both runs have the same number.
 
     Raises:
         InterventionError: An argument is of another sort, or runs are nested too deeply.
@@ -235,15 +231,11 @@ def patch(
 
 
 def run(
-    text: str, target: Iterable[int] | None = None, interventions: Iterable[Intervention] = ()
+    text: str,  # its source text
+    target: Iterable[int] | None = None,  # ids of its output; not needed for places in the encoder
+    interventions: Iterable[Intervention] = (),  # its own changes
 ) -> OtherRun:
-    """The run that a patch comes from.
-
-    Args:
-        text: Its source text.
-        target: Ids of its output; not needed for places in the encoder.
-        interventions: Its own changes.
-    """
+    """The run that a patch comes from."""
     if not isinstance(text, str) or not text or len(text) > LONGEST_TEXT:
         raise InterventionError("The other run has no text, or one that is too long.")
     ids = None if target is None else tuple(whole(each, "A target id") for each in target)

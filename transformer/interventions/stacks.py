@@ -83,14 +83,12 @@ def no_positions(side: str) -> NoPositions:
     return NoPositions(side_of(side))
 
 
-def drop_sublayer(side: str, layer: int, sublayer: str) -> DropSublayer:
-    """Leaves out a sub-layer: its update is zero.
-
-    Args:
-        side: "encoder" or "decoder".
-        layer: Layer, from 0.
-        sublayer: "self_attention", "cross_attention" or "feed_forward".
-    """
+def drop_sublayer(
+    side: str,  # "encoder" or "decoder"
+    layer: int,  # layer, from 0
+    sublayer: str,  # "self_attention", "cross_attention" or "feed_forward"
+) -> DropSublayer:
+    """Leaves out a sub-layer: its update is zero."""
     return DropSublayer(sublayer_of(side, layer, sublayer))
 
 

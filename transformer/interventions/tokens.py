@@ -95,15 +95,14 @@ class DropSource(Intervention):
         return f"source token {self.position + 1} is left out"
 
 
-def choose(step: int, token: Token) -> Choose:
+def choose(
+    step: int,  # the step, from 0
+    token: Token,  # a piece such as "▁ist", or its id
+) -> Choose:
     """Writes a token at a step of the output.
 
     In a beam this holds for every live hypothesis. No output ends before that step. Scores keep the model's
     own log-probabilities.
-
-    Args:
-        step: The step, from 0.
-        token: A piece such as "▁ist", or its id.
     """
     return Choose(whole(step, "The step"), token_of(token))
 

@@ -28,17 +28,17 @@ class Attention(nn.Module):
 class MultiHeadAttention(Attention):
     """MultiHead(Q, K, V) = Concat(head_1, …, head_h) W^O (section 3.2.2).
 
-    Args:
-        config: Sizes.
-        kind: Which of the three attentions of the model this is.
-        layer: Index of the layer, from 0.
-
     Attributes:
         joined: Queries, keys and values of self-attention in one product, (batch, length, d_model) →
             (batch, length, 3 d_model); None if three products are as fast.
     """
 
-    def __init__(self, config: ModelConfig, kind: AttentionKind, layer: int) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,  # sizes
+        kind: AttentionKind,  # which of the three attentions of the model this is
+        layer: int,  # index of the layer, from 0
+    ) -> None:
         super().__init__()
         self.kind, self.layer = kind, layer
         self.n_heads = config.n_heads
@@ -50,23 +50,16 @@ class MultiHeadAttention(Attention):
 
     def forward(
         self,
-        x: Tensor,
-        memory: Tensor | None = None,
+        x: Tensor,  # (batch, queries, d_model)
+        memory: Tensor | None = None,  # (batch, keys, d_model) for cross-attention; None for self-attention
         *,
-        mask: AttentionMask = NO_MASK,
+        mask: AttentionMask = NO_MASK,  # who may attend to whom, and the position of the first query
+        # encoding that rotates queries and keys or adds a bias to the scores
         positions: PositionalEncoding | None = None,
-        cache: Cache | None = None,
-        observer: Observer = UNWATCHED,
+        cache: Cache | None = None,  # keys and values of earlier calls; this call adds its own
+        observer: Observer = UNWATCHED,  # who watches, and what changes the computation
     ) -> Tensor:
         """Attends from ``x`` to ``memory``, or to ``x`` itself.
-
-        Args:
-            x: (batch, queries, d_model).
-            memory: (batch, keys, d_model) for cross-attention; None for self-attention.
-            mask: Who may attend to whom, and the position of the first query.
-            positions: Encoding that rotates queries and keys or adds a bias to the scores.
-            cache: Keys and values of earlier calls; this call adds its own.
-            observer: Who watches, and what changes the computation.
 
         Returns:
             (batch, queries, d_model).

@@ -44,16 +44,13 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self, x: Tensor, apply: Callable[[Tensor], Tensor], observer: Observer = UNWATCHED, first: int = 0
+        self,
+        x: Tensor,  # the stream, from position ``first`` on
+        apply: Callable[[Tensor], Tensor],  # the sub-layer
+        observer: Observer = UNWATCHED,  # who watches, and what changes the computation
+        first: int = 0,  # position of the first row, from 0
     ) -> Tensor:
-        """Runs ``apply`` on the stream ``x`` (batch, length, d_model) and adds the result.
-
-        Args:
-            x: The stream, from position ``first`` on.
-            apply: The sub-layer.
-            observer: Who watches, and what changes the computation.
-            first: Position of the first row, from 0.
-        """
+        """Runs ``apply`` on the stream ``x`` (batch, length, d_model) and adds the result."""
         norm = observer.norm(self.sublayer, self.norm)
         read = self.before(x, norm)
         update = observer.update(self.sublayer, apply(read))
@@ -96,14 +93,14 @@ class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward (section 3.1, "Encoder").
 
     Under a causal mask, the same layer makes a language model.
-
-    Args:
-        config: Sizes.
-        layer: Its index, from 0.
-        side: The stack that it belongs to.
     """
 
-    def __init__(self, config: ModelConfig, layer: int, side: Side = "encoder") -> None:
+    def __init__(
+        self,
+        config: ModelConfig,  # sizes
+        layer: int,  # its index, from 0
+        side: Side = "encoder",  # the stack that it belongs to
+    ) -> None:
         super().__init__()
         residual = RESIDUALS[config.norm]
         self.layer = layer
@@ -235,14 +232,13 @@ DECODER_LAYERS: dict[str, type[CrossDecoderLayer]] = {
 
 
 class Encoder(nn.Module):
-    """N encoder layers; with pre-norm, a LayerNorm at the end. Under a causal mask, a language model's stack.
+    """N encoder layers; with pre-norm, a LayerNorm at the end. With a causal mask: a language model."""
 
-    Args:
-        config: Sizes.
-        side: The stack that it is in the model.
-    """
-
-    def __init__(self, config: ModelConfig, side: Side = "encoder") -> None:
+    def __init__(
+        self,
+        config: ModelConfig,  # sizes
+        side: Side = "encoder",  # the stack that it is in the model
+    ) -> None:
         super().__init__()
         self.side: Side = side
         depth, causal = config.stacks[side].n_layers, config.sites[AttentionKind(side)].causal

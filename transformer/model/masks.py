@@ -73,12 +73,11 @@ def token_mask(token_ids: Tensor, pad_id: int) -> Tensor:
     return tokens.flip(-1).cumsum(-1).flip(-1) > 0
 
 
-def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor | None:
+def padding_mask(
+    token_ids: Tensor,  # (batch, length) ids
+    pad_id: int,  # id of the padding token
+) -> Tensor | None:
     """Marks the tokens of a padded batch.
-
-    Args:
-        token_ids: (batch, length) ids.
-        pad_id: Id of the padding token.
 
     Returns:
         (batch, length) bool, True for tokens; None if nothing is padded.

@@ -59,15 +59,12 @@ class Network(Brief, nn.Module):
     features: Callable[..., Tensor]
 
     def through(
-        self, entered: Mapping[Side, Tensor], observer: Observer, src_padding: Tensor | None = None
+        self,
+        entered: Mapping[Side, Tensor],  # the inputs by side
+        observer: Observer,  # is asked at every place
+        src_padding: Tensor | None = None,  # (1, source) bool, True for tokens; None if nothing is padded
     ) -> None:
-        """Passes inputs of the stacks (1, length, d_model), as recorded, through the stacks once more.
-
-        Args:
-            entered: The inputs by side.
-            observer: Is asked at every place.
-            src_padding: (1, source) bool, True for tokens; None if nothing is padded.
-        """
+        """Passes inputs of the stacks (1, length, d_model), as recorded, through the stacks once more."""
         raise NotImplementedError
 
     @property
@@ -141,47 +138,36 @@ class EncoderDecoder(Network):
     """A model that translates: an encoder's output, and a decoder that attends to it."""
 
     def encode(
-        self, src_ids: Tensor, src_padding: Tensor | None = None, observer: Observer = UNWATCHED
+        self,
+        src_ids: Tensor,  # (batch, source) ids
+        src_padding: Tensor | None = None,  # (batch, source) bool, True for tokens; None if nothing is padded
+        observer: Observer = UNWATCHED,  # who watches, and what changes the computation
     ) -> Tensor:
-        """The memory (batch, source, d_model).
-
-        Args:
-            src_ids: (batch, source) ids.
-            src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
-            observer: Who watches, and what changes the computation.
-        """
+        """The memory (batch, source, d_model)."""
         raise NotImplementedError
 
     def decode(
         self,
-        tgt_ids: Tensor,
-        memory: Tensor,
-        src_padding: Tensor | None = None,
+        tgt_ids: Tensor,  # (batch, target) decoder input; with a cache, only the new tokens
+        memory: Tensor,  # (batch, source, d_model) from ``encode``
+        src_padding: Tensor | None = None,  # (batch, source) bool, True for tokens; None if nothing is padded
         *,
-        cache: Cache | None = None,
-        observer: Observer = UNWATCHED,
+        cache: Cache | None = None,  # what the decoder keeps of the positions before ``tgt_ids``
+        observer: Observer = UNWATCHED,  # who watches, and what changes the computation
     ) -> Tensor:
-        """Decoder output (batch, target, d_model) for the given inputs.
-
-        Args:
-            tgt_ids: (batch, target) decoder input; with a cache, only the new tokens.
-            memory: (batch, source, d_model) from ``encode``.
-            src_padding: (batch, source) bool, True for tokens; None if nothing is padded.
-            cache: What the decoder keeps of the positions before ``tgt_ids``.
-            observer: Who watches, and what changes the computation.
-        """
+        """Decoder output (batch, target, d_model) for the given inputs."""
         raise NotImplementedError
 
     def new_cache(self) -> Cache:
         """An empty cache for one request."""
         raise NotImplementedError
 
-    def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
+    def forward(
+        self,
+        src_ids: Tensor,  # (batch, source) ids, padded with ``pad_id``
+        tgt_ids: Tensor,  # (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``
+    ) -> Tensor:
         """Logits of the next token at every target position, all at once (teacher forcing).
-
-        Args:
-            src_ids: (batch, source) ids, padded with ``pad_id``.
-            tgt_ids: (batch, target) decoder input, starting with ``bos_id``, padded with ``pad_id``.
 
         Returns:
             (batch, target, vocab_size) logits.

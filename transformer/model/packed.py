@@ -17,13 +17,13 @@ class PackedProduct:
     A processor's bf16 instructions take pairs of adjacent inputs. From a matrix in plain order oneDNN builds
     these pairs at every call, which takes as long as reading float32 (*measured*). Packed once, the table of
     58,000 pieces is read 1.3 to 1.6 times as fast.
-
-    Args:
-        weight: (out, in) in bfloat16.
-        bias: (out,) or None.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        weight: Tensor,  # (out, in) in bfloat16
+        bias: Tensor | None = None,  # (out,) or None
+    ) -> None:
         self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous())
         self._bias = None if bias is None else bias.detach()
         self._multiply = torch.ops.mkldnn._linear_pointwise.default
@@ -38,14 +38,13 @@ class PackedProduct:
 
 
 class PackedLinear(nn.Linear):
-    """A linear map that multiplies by a packed copy; ``weight`` and ``bias`` remain readable.
+    """A linear map that multiplies by a packed copy; ``weight`` and ``bias`` remain readable."""
 
-    Args:
-        weight: (out, in) in bfloat16.
-        bias: (out,) or None.
-    """
-
-    def __init__(self, weight: Tensor, bias: nn.Parameter | None = None) -> None:
+    def __init__(
+        self,
+        weight: Tensor,  # (out, in) in bfloat16
+        bias: nn.Parameter | None = None,  # (out,) or None
+    ) -> None:
         super().__init__(weight.shape[1], weight.shape[0], bias=False, device="meta")
         self.weight = weight
         self.register_parameter("bias", bias)

@@ -108,13 +108,12 @@ COMPARISONS: dict[str, Callable[[RecurrentConfig], Comparison]] = {
 
 
 class CrossAttention(Attention):
-    """Attention of one head from the decoder's states to the memory, whose vectors are also the values.
+    """Attention of one head from the decoder's states to the memory, whose vectors are also the values."""
 
-    Args:
-        config: Sizes, and the score.
-    """
-
-    def __init__(self, config: RecurrentConfig) -> None:
+    def __init__(
+        self,
+        config: RecurrentConfig,  # sizes, and the score
+    ) -> None:
         super().__init__()
         self.kind, self.layer, self.n_heads = AttentionKind.CROSS, 0, 1
         self.out_proj = _linear(config.d_model, config.d_model)
@@ -122,20 +121,13 @@ class CrossAttention(Attention):
 
     def forward(
         self,
-        states: Tensor,
-        memory: Tensor,
-        mask: AttentionMask,
-        cache: FixedCache | None = None,
-        observer: Observer = UNWATCHED,
+        states: Tensor,  # (batch, queries, d_model) h_t
+        memory: Tensor,  # (batch, source, d_model)
+        mask: AttentionMask,  # the padding of the sources, and the position of the first query
+        cache: FixedCache | None = None,  # the keys and values of earlier calls
+        observer: Observer = UNWATCHED,  # who watches, and what changes the computation
     ) -> Tensor:
         """W_c c_t for the contexts c_t = Σ_j α_tj m_j.
-
-        Args:
-            states: (batch, queries, d_model) h_t.
-            memory: (batch, source, d_model).
-            mask: The padding of the sources, and the position of the first query.
-            cache: The keys and values of earlier calls.
-            observer: Who watches, and what changes the computation.
 
         Returns:
             (batch, queries, d_model).

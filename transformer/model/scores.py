@@ -46,13 +46,12 @@ def bias_matrix(rule: BiasRule, query: Tensor, key: Tensor, first_query: int) ->
     return bias if bias.dim() == 4 else bias[None]  # the fused kernel takes no mask of three dimensions
 
 
-def attention_scores(query: Tensor, key: Tensor, bias: Tensor | None = None) -> Tensor:
+def attention_scores(
+    query: Tensor,  # (…, queries, d_head)
+    key: Tensor,  # (…, keys, d_head)
+    bias: Tensor | None = None,  # numbers to add, broadcast to (…, queries, keys)
+) -> Tensor:
     """Q Kᵀ / √d_k + bias, before the mask (equation 1).
-
-    Args:
-        query: (…, queries, d_head).
-        key: (…, keys, d_head).
-        bias: Numbers to add, broadcast to (…, queries, keys).
 
     Returns:
         (…, queries, keys).
@@ -61,13 +60,13 @@ def attention_scores(query: Tensor, key: Tensor, bias: Tensor | None = None) -> 
     return scores if bias is None else scores + bias
 
 
-def attention_weights(scores: Tensor, mask: Tensor | None = None, focus: Focus | None = None) -> Tensor:
+def attention_weights(
+    scores: Tensor,  # (…, queries, keys)
+    mask: Tensor | None = None,  # bool, True = may attend, broadcast to the scores
+    # factors on the weights, after which a row sums to less than 1; None for none
+    focus: Focus | None = None,
+) -> Tensor:
     """softmax(scores) over the unmasked keys; a row that sees no key is all zeros.
-
-    Args:
-        scores: (…, queries, keys).
-        mask: Bool, True = may attend, broadcast to the scores.
-        focus: Factors on the weights, after which a row sums to less than 1; None for none.
 
     Returns:
         (…, queries, keys); a masked weight is exactly 0.
@@ -89,13 +88,13 @@ class ScoreRule:
 
     name: ClassVar[ScoreName] = "scaled_dot"
 
-    def scores(self, query: Tensor, key: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
+    def scores(
+        self,
+        query: Tensor,  # (…, queries, d_head) of one head or (…, heads, queries, d_head) of several
+        key: Tensor,  # (…, keys, d_head), likewise
+        heads: Heads = ALL_HEADS,  # the heads that they hold
+    ) -> Tensor:
         """Scores without bias.
-
-        Args:
-            query: (…, queries, d_head) of one head or (…, heads, queries, d_head) of several.
-            key: (…, keys, d_head), likewise.
-            heads: The heads that they hold.
 
         Returns:
             (…, queries, keys).

@@ -21,13 +21,12 @@ class Ssru(nn.Module):
         self.input = nn.Linear(config.d_model, config.d_model, bias=False)
         self.forget = nn.Linear(config.d_model, config.d_model)
 
-    def forward(self, x: Tensor, cache: CellCache | None = None) -> Tensor:
-        """(batch, length, d_model) → (batch, length, d_model), from the cached state on.
-
-        Args:
-            x: The new rows.
-            cache: The state after the rows before; None if ``x`` begins at position 0.
-        """
+    def forward(
+        self,
+        x: Tensor,  # the new rows
+        cache: CellCache | None = None,  # the state after the rows before; None if ``x`` begins at position 0
+    ) -> Tensor:
+        """(batch, length, d_model) → (batch, length, d_model), from the cached state on."""
         forget = torch.sigmoid(self.forget(x))
         states = run_cells(forget, (1 - forget) * self.input(x), None if cache is None else cache.state)
         if cache is not None:
@@ -35,13 +34,12 @@ class Ssru(nn.Module):
         return states.relu()
 
 
-def run_cells(forget: Tensor, entering: Tensor, before: Tensor | None = None) -> Tensor:
+def run_cells(
+    forget: Tensor,  # (batch, length, d_model) f
+    entering: Tensor,  # (batch, length, d_model) u, what enters the state at each position
+    before: Tensor | None = None,  # (batch, d_model) the state before the first position; None for zeros
+) -> Tensor:
     """The states c_t = f_t ⊙ c_{t−1} + u_t.
-
-    Args:
-        forget: (batch, length, d_model) f.
-        entering: (batch, length, d_model) u, what enters the state at each position.
-        before: (batch, d_model) the state before the first position; None for zeros.
 
     Returns:
         (batch, length, d_model).

@@ -18,18 +18,15 @@ from transformer.trace.recorder import Capture
 
 @torch.inference_mode()
 def branch(
-    translator: Translator, translation: Translation, node: int, capture: Capture | None = None
+    translator: Translator,  # the model that searched
+    translation: Translation,  # the search, made with ``tree=True``
+    node: int,  # place of the node in ``translation.tree.nodes``
+    capture: Capture | None = None,  # what to record; None for attention
 ) -> Translation:
     """What the model computed for a node of a search's tree: one teacher-forced pass over its prefix.
 
     Because of the causal mask, this pass computes the same values for every step as the search did. The audit
     of its trace compares its log-probabilities with those of the search.
-
-    Args:
-        translator: The model that searched.
-        translation: The search, made with ``tree=True``.
-        node: Place of the node in ``translation.tree.nodes``.
-        capture: What to record; None for attention.
 
     Raises:
         IndexError: The tree has no such node.

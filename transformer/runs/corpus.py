@@ -33,16 +33,12 @@ def corpus_scores(outputs: Sequence[str], pairs: Sequence[SentencePair]) -> Json
 
 
 def translate_batched(
-    translator: Translator, texts: Sequence[str], beam_size: int, workers: Workers = ALONE
+    translator: Translator,  # the model
+    texts: Sequence[str],  # the texts
+    beam_size: int,  # the beam width; 1 is greedy
+    workers: Workers = ALONE,  # the processes that share the batches
 ) -> list[str]:
-    """Translations in the order of the texts, computed in padded batches of texts of similar length.
-
-    Args:
-        translator: The model.
-        texts: The texts.
-        beam_size: The beam width; 1 is greedy.
-        workers: The processes that share the batches.
-    """
+    """Translations in the order of the texts, computed in padded batches of texts of similar length."""
 
     def translate(places: list[int]) -> list[str]:
         return translator.translate_all([texts[place] for place in places], beam_size=beam_size)

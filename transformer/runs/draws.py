@@ -44,20 +44,13 @@ class Draws:
 
 
 def draw(
-    translator: Translator,
-    text: str,
-    sampling: Sampling,
-    seeds: Iterable[int],
-    interventions: Sequence[Intervention] = (),
+    translator: Translator,  # the model
+    text: str,  # what to translate
+    sampling: Sampling,  # temperature, top-k and top-p; its seed is not used
+    seeds: Iterable[int],  # the seeds
+    interventions: Sequence[Intervention] = (),  # what to change in the run
 ) -> Draws:
     """Draws one translation per seed, each as ``translate(text, sample=…)`` with that seed draws it.
-
-    Args:
-        translator: The model.
-        text: What to translate.
-        sampling: Temperature, top-k and top-p; its seed is not used.
-        seeds: The seeds.
-        interventions: What to change in the run.
 
     Raises:
         InputError: The text is empty or too long.

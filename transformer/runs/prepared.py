@@ -75,20 +75,13 @@ Length = Callable[[int], int]
 
 
 def prepare(
-    equipment: Equipment,
-    text: str,
-    values: Sequence[Intervention],
-    length: Length,
-    given: int | None = None,
+    equipment: Equipment,  # the translator's
+    text: str,  # the source
+    values: Sequence[Intervention],  # the changes
+    length: Length,  # most tokens of the output
+    given: int | None = None,  # number of tokens of a given output; None if it is to be decoded
 ) -> Prepared:
     """Checks a request and computes what its changes put in.
-
-    Args:
-        equipment: The translator's.
-        text: The source.
-        values: The changes.
-        length: Most tokens of the output.
-        given: Number of tokens of a given output; None if it is to be decoded.
 
     Raises:
         InputError: The text is empty or too long.

@@ -17,16 +17,15 @@ EVERYTHING = Capture(residual=True)
 
 
 @torch.inference_mode()
-def retrace(translator: Translator, translation: Translation, capture: Capture = EVERYTHING) -> Translation:
+def retrace(
+    translator: Translator,  # the model that made the translation
+    translation: Translation,  # made without hooks, and with any interventions; it is not changed
+    capture: Capture = EVERYTHING,  # what to record; by default the residual stream too
+) -> Translation:
     """The same translation with a trace of one teacher-forced pass over it (section 3.1, the masked decoder).
 
     Because of the causal mask, this pass computes the same values for every step as decoding did. The audit
     of the new trace compares its log-probabilities with those of the decode.
-
-    Args:
-        translator: The model that made the translation.
-        translation: Made without hooks, and with any interventions; it is not changed.
-        capture: What to record; by default the residual stream too.
 
     Raises:
         InputError: The text is empty or too long for this model.

@@ -21,17 +21,17 @@ STEEPEST = 100.0
 class Search:
     """A way of looking for an output.
 
-    Args:
-        beam_size: 1 for greedy search, more for beam search.
-        sample: Draws tokens instead; only with a ``beam_size`` of 1.
-        rules: How to score, when to stop, and forbidden or forced tokens.
-        tree: Whether to keep the tree of the search.
-
     Raises:
         ValueError: The options contradict each other.
     """
 
-    def __init__(self, beam_size: int, sample: Sampling | None, rules: SearchRules, tree: bool) -> None:
+    def __init__(
+        self,
+        beam_size: int,  # 1 for greedy search, more for beam search
+        sample: Sampling | None,  # draws tokens instead; only with a ``beam_size`` of 1
+        rules: SearchRules,  # how to score, when to stop, and forbidden or forced tokens
+        tree: bool,  # whether to keep the tree of the search
+    ) -> None:
         if sample is not None and beam_size != 1:
             raise ValueError("Sampling follows one hypothesis; use it with beam_size=1.")
         if sample is not None and tree:
@@ -61,14 +61,13 @@ class Search:
         choose = most_probable if self.sample is None else self.sample.chooser()
         return decode(request, limit, choose, self.rules)
 
-    def tree(self, again: Callable[[], Request], limit: int, wording: Wording) -> SearchTree | None:
-        """The tree of the finished search; None if nobody asked for it.
-
-        Args:
-            again: Makes the same request once more.
-            limit: Most tokens of the output.
-            wording: The vocabulary.
-        """
+    def tree(
+        self,
+        again: Callable[[], Request],  # makes the same request once more
+        limit: int,  # most tokens of the output
+        wording: Wording,  # the vocabulary
+    ) -> SearchTree | None:
+        """The tree of the finished search; None if nobody asked for it."""
         rules = self.rules
 
         def greedy() -> Generator[str, None, Output]:
@@ -88,14 +87,11 @@ class Search:
 
 
 def with_penalty(
-    rules: SearchRules, length_penalty: float | None = None, length_offset: int | None = None
+    rules: SearchRules,  # the rules
+    length_penalty: float | None = None,  # α of the score
+    length_offset: int | None = None,  # k of the score, see ``SearchRules``
 ) -> SearchRules:
     """The rules with another score; None keeps that of the rules.
-
-    Args:
-        rules: The rules.
-        length_penalty: α of the score.
-        length_offset: k of the score, see ``SearchRules``.
 
     Raises:
         ValueError: α or k is out of range.

@@ -60,15 +60,6 @@ class Repeat:
 class Run:
     """One call of a translator.
 
-    Args:
-        equipment: The translator's.
-        text: The source.
-        capture: What to record; None for nothing.
-        hooks: Functions of Python that act in attention.
-        values: The changes.
-        length: Most tokens of the output.
-        given: Number of tokens of a given output; None if it is to be decoded.
-
     Raises:
         InputError: The text is empty or too long.
         InterventionError: A change does not fit the request.
@@ -77,13 +68,13 @@ class Run:
 
     def __init__(
         self,
-        equipment: Equipment,
-        text: str,
-        capture: Capture | None,
-        hooks: tuple[Hook, ...],
-        values: tuple[Intervention, ...],
-        length: Length,
-        given: int | None = None,
+        equipment: Equipment,  # the translator's
+        text: str,  # the source
+        capture: Capture | None,  # what to record; None for nothing
+        hooks: tuple[Hook, ...],  # functions of Python that act in attention
+        values: tuple[Intervention, ...],  # the changes
+        length: Length,  # most tokens of the output
+        given: int | None = None,  # number of tokens of a given output; None if it is to be decoded
     ) -> None:
         check_places(hooks, equipment.config)
         self._equipment, self._values = equipment, values
@@ -130,14 +121,12 @@ class Run:
         )
 
     def trace(
-        self, hypothesis: Hypothesis, again: Callable[[], tuple[float, ...]] | None = None
+        self,
+        hypothesis: Hypothesis,  # the output, with the log-probabilities of the decode
+        # its log-probabilities by another pass; None for a new one, when the audit asks for it
+        again: Callable[[], tuple[float, ...]] | None = None,
     ) -> AttentionTrace | None:
-        """What was recorded; None if nothing was.
-
-        Args:
-            hypothesis: The output, with the log-probabilities of the decode.
-            again: Its log-probabilities by another pass; None for a new one, when the audit asks for it.
-        """
+        """What was recorded; None if nothing was."""
         if self.recorder is None:
             return None
         equipment, repeat, ids = self._equipment, self._repeat, hypothesis.token_ids
@@ -164,26 +153,18 @@ class Run:
 
 
 class Proof:
-    """Audits a run; its output is passed through the model once more when the first audit asks for it.
-
-    Args:
-        model: The model that ran.
-        wording: Its vocabulary.
-        values: What was changed.
-        hypothesis: The output, with the log-probabilities of the decode.
-        distributions: Makes (tokens, vocab_size) log-probabilities of the output by another pass.
-        source: The pieces of the source.
-        again: Log-probabilities of the output by another pass, if there has been one.
-    """
+    """Audits a run; its output is passed through the model once more when the first audit asks for it."""
 
     def __init__(
         self,
-        model: Network,
-        wording: Wording,
-        values: Sequence[Intervention],
-        hypothesis: Hypothesis,
+        model: Network,  # the model that ran
+        wording: Wording,  # its vocabulary
+        values: Sequence[Intervention],  # what was changed
+        hypothesis: Hypothesis,  # the output, with the log-probabilities of the decode
+        # makes (tokens, vocab_size) log-probabilities of the output by another pass
         distributions: Callable[[], Tensor],
-        source: tuple[str, ...] = (),
+        source: tuple[str, ...] = (),  # the pieces of the source
+        # log-probabilities of the output by another pass, if there has been one
         again: Callable[[], tuple[float, ...]] | None = None,
     ) -> None:
         self._model, self._log_probs = model, hypothesis.log_probs

@@ -17,14 +17,13 @@ class InputError(ValueError):
 
 
 class Wording:
-    """A model's vocabulary with its limits. Nothing in it changes, so threads may share it.
+    """A model's vocabulary with its limits. Nothing in it changes, so threads may share it."""
 
-    Args:
-        tokenizer: The vocabulary.
-        config: The model's config.
-    """
-
-    def __init__(self, tokenizer: Vocabulary, config: ModelConfig) -> None:
+    def __init__(
+        self,
+        tokenizer: Vocabulary,  # the vocabulary
+        config: ModelConfig,  # the model's config
+    ) -> None:
         self.tokenizer, self.config = tokenizer, config
         self._pieces = tokenizer.pieces(range(config.n_target_pieces))
         self._source_pieces = tokenizer.source_pieces(range(config.vocab_size))

@@ -56,13 +56,12 @@ class Result:
     how: str  # how it was measured, such as "sacreBLEU, greedy"
 
 
-def with_results(card: str, name: str, results: Sequence[Result]) -> str:
+def with_results(
+    card: str,  # the card; it must begin with a header
+    name: str,  # name of the model
+    results: Sequence[Result],  # the results, those on the same data one after the other
+) -> str:
     """A card whose YAML header (``model-index``) holds these results and no others.
-
-    Args:
-        card: The card; it must begin with a header.
-        name: Name of the model.
-        results: The results, those on the same data one after the other.
 
     Raises:
         ValueError: The header cannot be read.
@@ -87,14 +86,12 @@ def with_results(card: str, name: str, results: Sequence[Result]) -> str:
     return str(found)
 
 
-def with_section(card: str, name: str, text: str) -> str:
-    """A card with this text between the two comments of a section; a section that is missing is added.
-
-    Args:
-        card: The card.
-        name: Name of the section, in its comments.
-        text: Markdown.
-    """
+def with_section(
+    card: str,  # the card
+    name: str,  # name of the section, in its comments
+    text: str,  # markdown
+) -> str:
+    """A card with this text between the two comments of a section; a section that is missing is added."""
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     section = f"{start}\n{text}\n{end}"
     if start not in card:
@@ -117,17 +114,13 @@ def paragraph(card: str, heading: str) -> str:
 
 
 def training_card(
-    name: str, languages: Sequence[str], command: str, files: Sequence[str], model: Network
+    name: str,  # name of the model
+    languages: Sequence[str],  # language codes of source and target
+    command: str,  # the command that trains the model
+    files: Sequence[str],  # training files
+    model: Network,  # the model
 ) -> str:
-    """A card with what is known before the model has been scored.
-
-    Args:
-        name: Name of the model.
-        languages: Language codes of source and target.
-        command: The command that trains the model.
-        files: Training files.
-        model: The model.
-    """
+    """A card with what is known before the model has been scored."""
     head = [
         "---",
         *(["language:"] if languages else []),
@@ -153,17 +146,13 @@ def training_card(
 
 
 def language_model_card(
-    name: str, language: str, command: str, files: Sequence[str], model: LanguageModel
+    name: str,  # name of the model
+    language: str,  # code of its language
+    command: str,  # the command that trains the model
+    files: Sequence[str],  # training files
+    model: LanguageModel,  # the model
 ) -> str:
-    """A card with what is known before a language model has been scored.
-
-    Args:
-        name: Name of the model.
-        language: Code of its language.
-        command: The command that trains the model.
-        files: Training files.
-        model: The model.
-    """
+    """A card with what is known before a language model has been scored."""
     config = model.config
     data = "\n".join(f"- `{file}`" for file in files)
     return (

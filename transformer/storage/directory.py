@@ -88,25 +88,16 @@ def half_precision(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def save_checkpoint(
-    path: str | Path,
-    config: ModelConfig,
-    state: dict[str, Tensor],
-    tokenizer: Tokenizer,
+    path: str | Path,  # the directory; created if it does not exist
+    config: ModelConfig,  # sizes and architecture choices
+    state: dict[str, Tensor],  # the model's `state_dict()`
+    tokenizer: Tokenizer,  # the vocabulary of the model
     *,
-    card: str = "",
-    heads: dict[str, Any] | None = None,
-    step: int | None = None,
+    card: str = "",  # text of `README.md`; not written if empty
+    heads: dict[str, Any] | None = None,  # content of `heads.json`; not written if None
+    step: int | None = None,  # training step of the weights, stored in their file
 ) -> None:
     """Writes a model directory, each file atomically and the weights last.
-
-    Args:
-        path: The directory; created if it does not exist.
-        config: Sizes and architecture choices.
-        state: The model's `state_dict()`.
-        tokenizer: The vocabulary of the model.
-        card: Text of `README.md`; not written if empty.
-        heads: Content of `heads.json`; not written if None.
-        step: Training step of the weights, stored in their file.
 
     Raises:
         CheckpointError: A weight is not finite.
@@ -125,14 +116,13 @@ def save_checkpoint(
     write_atomically(directory / WEIGHTS_FILE, serialize_tensors(stored, notes))
 
 
-def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint:
+def load_checkpoint(
+    path: str | Path,  # the directory
+    weights: str = WEIGHTS_FILE,  # the file of weights in it
+) -> Checkpoint:
     """Reads a model directory.
 
     The config is checked before memory is allocated, the shapes of all weights before the weights are read.
-
-    Args:
-        path: The directory.
-        weights: The file of weights in it.
 
     Raises:
         CheckpointError: The directory or one of its files is missing, damaged, or belongs to another model.

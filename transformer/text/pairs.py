@@ -84,13 +84,12 @@ def read_pairs(path: str | Path, bounds: Bounds = TRUSTED) -> list[SentencePair]
     return pairs
 
 
-def read_texts(path: str | Path, column: int | None = None, bounds: Bounds = TRUSTED) -> Iterator[str]:
+def read_texts(
+    path: str | Path,  # the file
+    column: int | None = None,  # which column of a file with tabs, from 1; None for the whole line
+    bounds: Bounds = TRUSTED,  # how much to read
+) -> Iterator[str]:
     """Yields the texts of a file, one a line; empty lines are left out.
-
-    Args:
-        path: The file.
-        column: Which column of a file with tabs, from 1; None for the whole line.
-        bounds: How much to read.
 
     Raises:
         DataError: The file cannot be used, or a line has no such column.

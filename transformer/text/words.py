@@ -188,12 +188,11 @@ def _spelled(pieces: Sequence[str]) -> str:
     return text or VISIBLE_SPACE
 
 
-def piece_words(pieces: Sequence[str], words: Sequence[str]) -> NDArray[np.float32] | None:
+def piece_words(
+    pieces: Sequence[str],  # pieces of the sentence, including special pieces
+    words: Sequence[str],  # words of the sentence; without spaces, words and pieces must spell the same text
+) -> NDArray[np.float32] | None:
     """Finds which pieces spell which words.
-
-    Args:
-        pieces: Pieces of the sentence, including special pieces.
-        words: Words of the sentence; without spaces, words and pieces must spell the same text.
 
     Returns:
         (words, pieces) 1 if a piece begins in a word, else 0. None if the texts differ, or if no piece begins

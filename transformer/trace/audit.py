@@ -46,22 +46,15 @@ CELLS = 1 << 20
 
 
 def audit(
-    trace: AttentionTrace,
-    places: tuple[Place, ...],
-    decoded: tuple[float, ...] = (),
-    replayed: tuple[float, ...] = (),
+    trace: AttentionTrace,  # what was recorded
+    places: tuple[Place, ...],  # the attention sub-layers to check
+    decoded: tuple[float, ...] = (),  # log-probability of each output token when it was decoded, in nats
+    replayed: tuple[float, ...] = (),  # the same from an independent, uncached pass over the finished output
+    # the model, or its config if there is no model; a changed run needs one of them, and only a model can
+    # tell whether every recording belongs to its place
     basis: Network | ModelConfig | None = None,
 ) -> AuditReport:
-    """Runs every check that a trace allows.
-
-    Args:
-        trace: What was recorded.
-        places: The attention sub-layers to check.
-        decoded: Log-probability of each output token when it was decoded, in nats.
-        replayed: The same from an independent, uncached pass over the finished output.
-        basis: The model, or its config if there is no model; a changed run needs one of them, and only a
-            model can tell whether every recording belongs to its place.
-    """
+    """Runs every check that a trace allows."""
     limit = OUTPUT_LIMIT[trace.dtype]
     checks = [check for place in places for check in audit_layer(trace.layer(*place), limit)]
     checks += [audit_embedding(trace)]

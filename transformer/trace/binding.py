@@ -23,13 +23,12 @@ SMALLEST_SCALE = 1e-2
 
 
 @torch.inference_mode()
-def audit_places(trace: AttentionTrace, model: Network, limit: float) -> list[Check]:
+def audit_places(
+    trace: AttentionTrace,  # what was recorded
+    model: Network,  # the model that ran
+    limit: float,  # largest difference, as a share of the largest number
+) -> list[Check]:
     """Compares the queries, keys and values at every place of the model with those recorded there.
-
-    Args:
-        trace: What was recorded.
-        model: The model that ran.
-        limit: Largest difference, as a share of the largest number.
 
     Returns:
         One check; none if the residual stream was changed, which the audit of the stream proves. A model

@@ -131,17 +131,13 @@ def focused_textbook(centres: Array, reach: int, keys: int) -> tuple[BoolArray, 
 
 
 def scored_textbook(
-    products: Array, bias: Array | None, divided: bool, own: float, changes: Sequence[HeadChange]
+    products: Array,  # q·k
+    bias: Array | None,  # what positions add to q·k / √d_k
+    divided: bool,  # whether the bias is itself divided by √d_k (Shaw et al. 2018, equation 4)
+    own: float,  # what the model divides q·k by: √d_k, or 1 if its rule does not divide
+    changes: Sequence[HeadChange],  # what is changed in the head
 ) -> Array:
-    """(queries, keys): one head's scores after its changes.
-
-    Args:
-        products: q·k.
-        bias: What positions add to q·k / √d_k.
-        divided: Whether the bias is itself divided by √d_k (Shaw et al. 2018, equation 4).
-        own: What the model divides q·k by: √d_k, or 1 if its rule does not divide.
-        changes: What is changed in the head.
-    """
+    """(queries, keys): one head's scores after its changes."""
     unscaled = any(isinstance(change, do.Unscaled) for change, _ in changes)
     divisor = 1.0 if unscaled else own
     scores = products / np.float32(divisor)
@@ -221,15 +217,11 @@ def patched_textbook(own: Array, change: do.Patch, material: Array | None) -> Ar
 
 
 def audited_tokens(
-    changes: Sequence[do.Intervention], source: Sequence[str], written: Sequence[tuple[str, int]]
+    changes: Sequence[do.Intervention],  # all changes
+    source: Sequence[str],  # pieces of the source as read
+    written: Sequence[tuple[str, int]],  # piece and id of every output token
 ) -> bool:
-    """Whether a run's tokens are those that its changes ask for.
-
-    Args:
-        changes: All changes.
-        source: Pieces of the source as read.
-        written: Piece and id of every output token.
-    """
+    """Whether a run's tokens are those that its changes ask for."""
 
     def holds(step: int, token: do.Token) -> bool:
         return step < len(written) and token in written[step]

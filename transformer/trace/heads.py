@@ -12,20 +12,13 @@ from transformer.trace.view import HeadLabels, HeadView, Window, read_only
 
 
 def head_view(
-    trace: AttentionTrace,
-    place: tuple[AttentionKind, int, int],
-    labels: HeadLabels,
-    model: tuple[str, str],
-    window: Window | None = None,
+    trace: AttentionTrace,  # the trace
+    place: tuple[AttentionKind, int, int],  # kind, layer and head
+    labels: HeadLabels,  # tokens of the whole map
+    model: tuple[str, str],  # name, and "pre" or "post"
+    window: Window | None = None,  # the part of the map; None for all of it
 ) -> HeadView:
     """Reads one head out of a trace and audits the arrays that it returns.
-
-    Args:
-        trace: The trace.
-        place: Kind, layer and head.
-        labels: Tokens of the whole map.
-        model: Name, and "pre" or "post".
-        window: The part of the map; None for all of it.
 
     Raises:
         IndexError: There is no such layer or head, or the window leaves the map.

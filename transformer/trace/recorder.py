@@ -104,16 +104,13 @@ class _LayerRecord:
 
 
 class Recorder:
-    """Records one request; passed along with the KV cache, and never shared.
-
-    Args:
-        capture: What to record.
-        within: The observer that answers the model; by default nothing is changed.
-        changes: The interventions that it brings, for the trace.
-    """
+    """Records one request; passed along with the KV cache, and never shared."""
 
     def __init__(
-        self, capture: Capture, within: Observer = UNWATCHED, changes: Sequence[Change] = ()
+        self,
+        capture: Capture,  # what to record
+        within: Observer = UNWATCHED,  # the observer that answers the model; by default nothing is changed
+        changes: Sequence[Change] = (),  # the interventions that it brings, for the trace
     ) -> None:
         self._capture, self._within, self._changes = capture, within, tuple(changes)
         self._layers: dict[Place, _LayerRecord] = {}

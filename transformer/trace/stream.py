@@ -31,13 +31,12 @@ Pair = tuple[Tensor | None, Tensor | None]
 """A recorded tensor, and what it must be; None on one side only is a contradiction."""
 
 
-def audit_stream(trace: AttentionTrace, basis: Network | ModelConfig, limit: float) -> list[Check]:
+def audit_stream(
+    trace: AttentionTrace,  # what was recorded
+    basis: Network | ModelConfig,  # the model, or its config if there is no model
+    limit: float,  # largest difference, as a share of the largest number
+) -> list[Check]:
     """Compares a recorded stream with the model's equations, and with those of the run's changes.
-
-    Args:
-        trace: What was recorded.
-        basis: The model, or its config if there is no model.
-        limit: Largest difference, as a share of the largest number.
 
     Returns:
         One check; none if the stream was not recorded, and nothing was changed that it must show.

@@ -41,16 +41,12 @@ class ScoreTerms:
 
 
 def score_terms(
-    trace: AttentionTrace, place: tuple[AttentionKind, int, int], query: int, key: int
+    trace: AttentionTrace,  # what was recorded
+    place: tuple[AttentionKind, int, int],  # kind, layer and head, from 0
+    query: int,  # the row, from 0
+    key: int,  # the column, from 0
 ) -> ScoreTerms:
-    """The terms of one score of a head to whose scores positions add nothing.
-
-    Args:
-        trace: What was recorded.
-        place: Kind, layer and head, from 0.
-        query: The row, from 0.
-        key: The column, from 0.
-    """
+    """The terms of one score of a head to whose scores positions add nothing."""
     kind, number, head = place
     layer = trace.layer(kind, number, head)
     q, k = (read_only(each[head, at]) for each, at in ((layer.query, query), (layer.key, key)))

@@ -49,16 +49,12 @@ class HeadLabels:
 
 
 def site_labels(
-    site: Site, source: tuple[str, ...], decoder_input: tuple[str, ...], target: tuple[str, ...]
+    site: Site,  # the attention
+    source: tuple[str, ...],  # what the encoder read
+    decoder_input: tuple[str, ...],  # what the decoder read
+    target: tuple[str, ...],  # what it predicted, row by row
 ) -> HeadLabels:
-    """The tokens along the maps of one attention.
-
-    Args:
-        site: The attention.
-        source: What the encoder read.
-        decoder_input: What the decoder read.
-        target: What it predicted, row by row.
-    """
+    """The tokens along the maps of one attention."""
     read = {"encoder": source, "decoder": decoder_input}
     return HeadLabels(read[site.query_side], target if site.predicts else None, read[site.key_side])
 

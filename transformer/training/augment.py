@@ -14,14 +14,12 @@ _LAST_MARKS = re.compile(r"\s*[.!?…]+$")
 _WORD = re.compile(r"\w+")
 
 
-def join_pairs(pairs: Sequence[SentencePair], share: float, seed: int) -> list[SentencePair]:
-    """Joins two to four pairs into one, so that short sentences also give long texts.
-
-    Args:
-        pairs: The pairs to draw from at random.
-        share: Number of pairs to make, as a share of ``len(pairs)``; the other functions use it alike.
-        seed: Seed of the random draws.
-    """
+def join_pairs(
+    pairs: Sequence[SentencePair],  # the pairs to draw from at random
+    share: float,  # number of pairs to make, as a share of ``len(pairs)``; the other functions use it alike
+    seed: int,  # seed of the random draws
+) -> list[SentencePair]:
+    """Joins two to four pairs into one, so that short sentences also give long texts."""
     draw = random.Random(f"join/{seed}")
     groups = [draw.choices(pairs, k=draw.randint(2, 4)) for _ in range(round(share * len(pairs)))]
     return [
@@ -96,13 +94,13 @@ MAKERS: dict[str, tuple[Maker, str]] = {
 """Maps each name to the function that makes extra pairs, and a description of those pairs."""
 
 
-def augmented(pairs: list[SentencePair], shares: Mapping[str, float], seed: int) -> list[SentencePair]:
+def augmented(
+    pairs: list[SentencePair],  # the given pairs
+    # extra pairs per given pair, by the names of `MAKERS`; a missing name makes none
+    shares: Mapping[str, float],
+    seed: int,  # seed of the random draws
+) -> list[SentencePair]:
     """The given pairs and the extra ones; the other makers also draw from the joined texts.
-
-    Args:
-        pairs: The given pairs.
-        shares: Extra pairs per given pair, by the names of `MAKERS`; a missing name makes none.
-        seed: Seed of the random draws.
 
     Raises:
         ValueError: A share is below 0 or above 1.

@@ -161,15 +161,14 @@ def _looks(links: Sequence[array[int]], batch: Batch) -> Tensor:
     return looks / looks.sum(-1, keepdim=True).clamp(min=1.0)
 
 
-def group_by_length(data: EncodedPairs, rows: Sequence[int], max_positions: int) -> list[list[int]]:
-    """Sorts rows by length and cuts them into batches.
-
-    Args:
-        data: The pairs.
-        rows: Indices of pairs; pairs of equal length keep this order.
-        max_positions: Largest number of positions, with padding, of either side of a batch; a longer pair
-            gets a batch of its own.
-    """
+def group_by_length(
+    data: EncodedPairs,  # the pairs
+    rows: Sequence[int],  # indices of pairs; pairs of equal length keep this order
+    # largest number of positions, with padding, of either side of a batch; a longer pair gets a batch of its
+    # own
+    max_positions: int,
+) -> list[list[int]]:
+    """Sorts rows by length and cuts them into batches."""
     batches: list[list[int]] = []
     batch: list[int] = []
     longest = 0
@@ -199,17 +198,13 @@ def epoch_order(data: EncodedPairs, max_positions: int, seed: int, epoch: int) -
 
 
 def training_batches(
-    data: EncodedPairs, max_positions: int, seed: int, skip: int = 0, every: int = 1
+    data: EncodedPairs,  # the pairs
+    max_positions: int,  # see `group_by_length`
+    seed: int,  # seed of the order
+    skip: int = 0,  # number of batches that are left out first: an earlier run or another process has them
+    every: int = 1,  # 1 yields each of the following batches, N the first of every N
 ) -> Iterator[Batch]:
-    """Yields batches without end, epoch after epoch.
-
-    Args:
-        data: The pairs.
-        max_positions: See `group_by_length`.
-        seed: Seed of the order.
-        skip: Number of batches that are left out first: an earlier run or another process has them.
-        every: 1 yields each of the following batches, N the first of every N.
-    """
+    """Yields batches without end, epoch after epoch."""
     batches = (rows for epoch in count() for rows in epoch_order(data, max_positions, seed, epoch))
     for rows in islice(batches, skip, None, every):
         yield make_batch(data, rows)

@@ -55,15 +55,14 @@ class Data(Protocol):
     def items(self) -> str:
         """What it counts: "pairs", "texts"."""
 
-    def batches(self, max_positions: int, seed: int, skip: int, every: int) -> Iterator[AnyBatch]:
-        """Yields batches without end, epoch after epoch.
-
-        Args:
-            max_positions: Largest number of positions of a batch, with padding.
-            seed: Seed of the order.
-            skip: Number of batches that are left out first: an earlier run or another process has them.
-            every: 1 yields each of the following batches, N the first of every N.
-        """
+    def batches(
+        self,
+        max_positions: int,  # largest number of positions of a batch, with padding
+        seed: int,  # seed of the order
+        skip: int,  # number of batches that are left out first: an earlier run or another process has them
+        every: int,  # 1 yields each of the following batches, N the first of every N
+    ) -> Iterator[AnyBatch]:
+        """Yields batches without end, epoch after epoch."""
 
     def in_order(self, max_positions: int) -> Iterator[AnyBatch]:
         """Yields everything once."""

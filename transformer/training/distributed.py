@@ -155,14 +155,13 @@ def _lost_processes_named() -> Iterator[None]:
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[tuple[Workers, torch.device]]:
+def joined(
+    device: torch.device,  # the chosen kind of device
+) -> Iterator[tuple[Workers, torch.device]]:
     """Joins the group that torchrun has started, if any.
 
     After a restart torchrun keeps its store, with the addresses of the processes that have ended. Each
     attempt therefore writes under a prefix of its own.
-
-    Args:
-        device: The chosen kind of device.
 
     Yields:
         This process among the others, and the device that it computes on.

@@ -52,15 +52,15 @@ class GuidedHead:
 class Guide(Bystander):
     """Watches one head of cross-attention, and keeps where it looks.
 
-    Args:
-        guided: The head.
-
     Attributes:
         log_weights: (batch, queries, keys) natural logarithms of its weights, with their gradient; −∞ where
             the mask hides a key. None before the head was asked.
     """
 
-    def __init__(self, guided: GuidedHead) -> None:
+    def __init__(
+        self,
+        guided: GuidedHead,  # the head
+    ) -> None:
         self._guided = guided
         self.log_weights: Tensor | None = None
 
@@ -77,27 +77,22 @@ class Guide(Bystander):
         return super().attention(asked)
 
 
-def guided_loss(log_weights: Tensor, links: Tensor) -> Tensor:
-    """The cross-entropy of where a head looks against where it should look, summed over rows with links.
-
-    Args:
-        log_weights: (batch, target, source), see `Guide`.
-        links: (batch, target, source), see `Batch.links`.
-    """
+def guided_loss(
+    log_weights: Tensor,  # (batch, target, source), see `Guide`
+    links: Tensor,  # (batch, target, source), see `Batch.links`
+) -> Tensor:
+    """The cross-entropy of where a head looks against where it should look, summed over rows with links."""
     return -(links * log_weights.masked_fill(links == 0, 0.0)).sum()
 
 
 def with_links(
-    data: EncodedPairs, pairs: Sequence[SentencePair], linked: Iterable[GoldPair], tokenizer: Tokenizer
+    data: EncodedPairs,  # the pairs as ids
+    pairs: Sequence[SentencePair],  # the same pairs as text
+    # Links between the words of some of these pairs. Spaces do not matter when a pair is looked up.
+    linked: Iterable[GoldPair],
+    tokenizer: Tokenizer,  # the vocabulary of the ids
 ) -> EncodedPairs:
-    """Adds links between pieces: each piece of a word is linked to each piece of the linked words.
-
-    Args:
-        data: The pairs as ids.
-        pairs: The same pairs as text.
-        linked: Links between the words of some of these pairs. Spaces do not matter when a pair is looked up.
-        tokenizer: The vocabulary of the ids.
-    """
+    """Adds links between pieces: each piece of a word is linked to each piece of the linked words."""
     known = {_key("".join(each.source), "".join(each.target)): each for each in linked}
     links = []
     for pair, source, target in zip(pairs, data.source, data.target, strict=True):

@@ -91,7 +91,11 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 
 def projected_loss(
-    features: Tensor, weight: Tensor, labels: Tensor, smoothing: float, bias: Tensor | None = None
+    features: Tensor,  # decoder outputs of the positions that count (positions, d_model)
+    weight: Tensor,  # output projection (vocabulary, d_model)
+    labels: Tensor,  # ids to predict (positions,)
+    smoothing: float,  # share of the target distribution spread over the vocabulary; the paper uses 0.1
+    bias: Tensor | None = None,  # bias of the projection (vocabulary,); None is zero
 ) -> Tensor:
     """Sum over positions of the smoothed cross-entropy of softmax(features Wᵀ + b).
 
@@ -99,13 +103,6 @@ def projected_loss(
     label_smoothing=smoothing, reduction="sum")`, but only some rows of logits exist at a time, and little
     apart from the three matrix products runs at full size: 1.6 times as fast for 2,260 × 8,000 on two CPU
     cores, *measured*.
-
-    Args:
-        features: Decoder outputs of the positions that count (positions, d_model).
-        weight: Output projection (vocabulary, d_model).
-        labels: Ids to predict (positions,).
-        smoothing: Share of the target distribution spread over the vocabulary; the paper uses 0.1.
-        bias: Bias of the projection (vocabulary,); None is zero.
 
     Returns:
         A scalar, float32.
@@ -116,17 +113,16 @@ def projected_loss(
         return apply(features, weight.to(features.dtype), labels, smoothing)
 
 
-def taught_loss(features: Tensor, taught: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def taught_loss(
+    features: Tensor,  # decoder outputs of the positions that count (positions, d_model)
+    taught: Tensor,  # the teacher's (positions, d_model)
+    weight: Tensor,  # output projection (vocabulary, d_model)
+    bias: Tensor | None = None,  # bias of the projection (vocabulary,); None is zero
+) -> Tensor:
     """Sum over positions of the cross-entropy of softmax(features Wᵀ + b) against softmax(taught Wᵀ + b).
 
     Word-level distillation (Kim and Rush 2016, 3.1) for a teacher that has the same projection, which gets no
     gradient.
-
-    Args:
-        features: Decoder outputs of the positions that count (positions, d_model).
-        taught: The teacher's (positions, d_model).
-        weight: Output projection (vocabulary, d_model).
-        bias: Bias of the projection (vocabulary,); None is zero.
 
     Returns:
         A scalar, float32.

@@ -56,15 +56,14 @@ class GuidedLoss(nn.Module):
 
 
 class TaughtLoss(nn.Module):
-    """The cross-entropy of a batch against a teacher's distributions, summed over its target tokens.
+    """The cross-entropy of a batch against a teacher's distributions, summed over its target tokens."""
 
-    Args:
-        model: The student; it has the teacher's projection.
-        teacher: The teacher, which reads the student's memory: their encoders are the same.
-        dtype: Type of the matrix products.
-    """
-
-    def __init__(self, model: EncoderDecoder, teacher: EncoderDecoder, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        model: EncoderDecoder,  # the student; it has the teacher's projection
+        teacher: EncoderDecoder,  # the teacher, which reads the student's memory: their encoders are the same
+        dtype: torch.dtype,  # type of the matrix products
+    ) -> None:
         super().__init__()
         self.model, self._teacher, self._dtype = model, (teacher,), dtype
 
@@ -82,21 +81,14 @@ class TaughtLoss(nn.Module):
 
 @torch.no_grad()
 def evaluate_loss(
-    model: Network,
-    data: Data,
-    batch_positions: int,
+    model: Network,  # the model; returned to its previous mode afterwards
+    data: Data,  # what to measure on
+    batch_positions: int,  # see `TrainingOptions`
+    # type of the matrix products; None is bfloat16 on CUDA and float32 elsewhere
     dtype: torch.dtype | None = None,
-    workers: Workers = ALONE,
+    workers: Workers = ALONE,  # the processes that measure together, each with its share of the pairs
 ) -> float:
-    """Cross-entropy per predicted token in nats, without smoothing or dropout; `</s>` counts as a token.
-
-    Args:
-        model: The model; returned to its previous mode afterwards.
-        data: What to measure on.
-        batch_positions: See `TrainingOptions`.
-        dtype: Type of the matrix products; None is bfloat16 on CUDA and float32 elsewhere.
-        workers: The processes that measure together, each with its share of the pairs.
-    """
+    """Cross-entropy per predicted token in nats, without smoothing or dropout; `</s>` counts as a token."""
     was_training = model.training
     model.eval()
     device = model.embedding.weight.device

@@ -71,26 +71,20 @@ class Quality(Protocol):
 class Trainer:
     """Holds a model in training and everything that changes from step to step.
 
-    Args:
-        model: The model; trained in place, on its device.
-        data: Training pairs or texts.
-        options: Settings of the run.
-        workers: This process among those that train the model; all hold the same weights.
-        rates: By name of a weight, a factor on its learning rate; 0 leaves it as it is, and
-            1 is that of a weight without a name.
-        summed: Makes what is made small of the model, the options and the type of the products.
-
     Attributes:
         used: Batches that all processes have used so far.
     """
 
     def __init__(
         self,
-        model: Network,
-        data: Data,
-        options: TrainingOptions,
-        workers: Workers = ALONE,
+        model: Network,  # the model; trained in place, on its device
+        data: Data,  # training pairs or texts
+        options: TrainingOptions,  # settings of the run
+        workers: Workers = ALONE,  # this process among those that train the model; all hold the same weights
+        # by name of a weight, a factor on its learning rate; 0 leaves it as it is, and 1 is that of a weight
+        # without a name
         rates: Mapping[str, float] = MappingProxyType({}),
+        # makes what is made small of the model, the options and the type of the products
         summed: Callable[[Any, TrainingOptions, torch.dtype], nn.Module] = SummedLoss,
     ) -> None:
         self.model = model.train()
@@ -236,15 +230,11 @@ class Trainer:
 
 
 def train(
-    trainer: Trainer, valid: Data | None = None, quality: Quality | None = None
+    trainer: Trainer,  # The trainer; changed in place. It may be saved between any two steps.
+    valid: Data | None = None,  # pairs to evaluate on; None skips evaluation
+    quality: Quality | None = None,  # what to measure at each evaluation besides the loss; None for nothing
 ) -> Iterator[TrainingStep]:
-    """Runs and yields the remaining steps, and evaluates at the chosen interval.
-
-    Args:
-        trainer: The trainer; changed in place. It may be saved between any two steps.
-        valid: Pairs to evaluate on; None skips evaluation.
-        quality: What to measure at each evaluation besides the loss; None for nothing.
-    """
+    """Runs and yields the remaining steps, and evaluates at the chosen interval."""
     options = trainer.options
     while trainer.step < options.steps:
         done = trainer.advance()

@@ -57,11 +57,11 @@ class Averager:
             self._sums[kind] += torch.stack([layer.output.sum(1) for layer in layers])
             self._rows[kind] += layers[0].shape[1]
 
-    def means(self, about: Mapping[str, str]) -> HeadMeans:
+    def means(
+        self,
+        about: Mapping[str, str],  # what was measured: data, command, date
+    ) -> HeadMeans:
         """The means so far.
-
-        Args:
-            about: What was measured: data, command, date.
 
         Raises:
             ValueError: No sentence has been read yet.

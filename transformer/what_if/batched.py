@@ -37,13 +37,12 @@ OneRun = Sequence[Swap]
 
 
 class RowChanges(Bystander):
-    """Answers each row of a batch with the vectors of its own run.
+    """Answers each row of a batch with the vectors of its own run."""
 
-    Args:
-        runs: One for each row.
-    """
-
-    def __init__(self, runs: Sequence[OneRun]) -> None:
+    def __init__(
+        self,
+        runs: Sequence[OneRun],  # one for each row
+    ) -> None:
         self._swaps: dict[PatchPlace, list[tuple[int, Swap]]] = {}
         for row, swaps in enumerate(runs):
             for swap in swaps:
@@ -87,15 +86,14 @@ class RowChanges(Bystander):
 
 
 class Passes:
-    """Forced passes over one source and one target.
+    """Forced passes over one source and one target."""
 
-    Args:
-        model: In ``eval()`` mode.
-        src_ids: The source as the model reads it, ``</s>`` included.
-        target_ids: The output.
-    """
-
-    def __init__(self, model: EncoderDecoder, src_ids: Sequence[int], target_ids: Sequence[int]) -> None:
+    def __init__(
+        self,
+        model: EncoderDecoder,  # in ``eval()`` mode
+        src_ids: Sequence[int],  # the source as the model reads it, ``</s>`` included
+        target_ids: Sequence[int],  # the output
+    ) -> None:
         self._model, device = model, model.embedding.weight.device
         self._source = torch.tensor([src_ids], device=device)
         self._read = torch.tensor([[model.config.bos_id, *target_ids[:-1]]], device=device)

@@ -62,14 +62,14 @@ class CausalTrace:
         """What the changed word costs: base − changed log-probability, in nats, of a step or the target."""
         return float(_scored(self.base - self.changed, step))
 
-    def returned(self, patched: Doubles, step: int | None = None) -> Doubles:
+    def returned(
+        self,
+        patched: Doubles,  # one of the arrays, or a part of it that keeps the last axis
+        step: int | None = None,  # the target token that is scored, from 0; None for the whole target
+    ) -> Doubles:
         """The share of the gap that comes back: 0 as with the changed sentence, 1 as with the base.
 
         Shares can lie below 0 or above 1, and those of different places need not add up to 1.
-
-        Args:
-            patched: One of the arrays, or a part of it that keeps the last axis.
-            step: The target token that is scored, from 0; None for the whole target.
 
         Returns:
             ``patched`` without its last axis; NaN if the changed word makes hardly any difference.
@@ -85,20 +85,15 @@ def _scored(log_probs: Doubles, step: int | None) -> Doubles:
 
 
 def causal_trace(
-    translator: Translator,
-    base_text: str,
-    changed_text: str,
+    translator: Translator,  # the model
+    base_text: str,  # the sentence whose vectors are put in
+    changed_text: str,  # the same sentence with one word replaced by another of as many tokens
+    # the output that is scored, as in ``Translator.force``; None for the base's own translation
     target: str | Sequence[int] | Sequence[str] | None = None,
 ) -> CausalTrace:
     """Patches every place of the changed sentence's run from the base sentence's run.
 
     One batched forward pass for each layer and sort of place; long sentences take several.
-
-    Args:
-        translator: The model.
-        base_text: The sentence whose vectors are put in.
-        changed_text: The same sentence with one word replaced by another of as many tokens.
-        target: The output that is scored, as in ``Translator.force``; None for the base's own translation.
 
     Raises:
         InputError: A text is empty or too long, the sentences do not differ in one word of equal length, or
@@ -162,15 +157,14 @@ def _words_at(pieces: tuple[str, ...], positions: Sequence[int]) -> int:
 
 
 class _Cells:
-    """Patches the cells of a place: one run for each of its positions.
+    """Patches the cells of a place: one run for each of its positions."""
 
-    Args:
-        translator: The model.
-        changed_text: The sentence that is read.
-        base: The run that the vectors come from, with its residual stream.
-    """
-
-    def __init__(self, translator: Translator, changed_text: str, base: Translation) -> None:
+    def __init__(
+        self,
+        translator: Translator,  # the model
+        changed_text: str,  # the sentence that is read
+        base: Translation,  # the run that the vectors come from, with its residual stream
+    ) -> None:
         ids = (*translator.ids(changed_text), translator.config.eos_id)
         self._passes = Passes(translator.model, ids, base.target_ids)
         assert base.attention is not None

@@ -29,25 +29,22 @@ class Masking(StrEnum):
     """The softmax runs over all keys; masked weights become 0 after it."""
 
 
-def masked_scores(scores: Floats, mask: Bools, way: Masking) -> Floats:
-    """The scores that the softmax receives.
-
-    Args:
-        scores: (queries, keys) scaled, before the mask.
-        mask: (queries, keys), True if a query may attend to the key.
-        way: How the mask acts.
-    """
+def masked_scores(
+    scores: Floats,  # (queries, keys) scaled, before the mask
+    mask: Bools,  # (queries, keys), True if a query may attend to the key
+    way: Masking,  # how the mask acts
+) -> Floats:
+    """The scores that the softmax receives."""
     put = {Masking.MINUS_INFINITY: -np.inf, Masking.ZERO: 0.0}.get(way)
     return scores if put is None else np.where(mask, scores, np.float32(put))
 
 
-def masked_weights(scores: Floats, mask: Bools, way: Masking) -> Floats:
+def masked_weights(
+    scores: Floats,  # (queries, keys) scaled, before the mask; all keys of each row
+    mask: Bools,  # (queries, keys), True if a query may attend to the key
+    way: Masking,  # how the mask acts
+) -> Floats:
     """The weights that a way of masking gives.
-
-    Args:
-        scores: (queries, keys) scaled, before the mask; all keys of each row.
-        mask: (queries, keys), True if a query may attend to the key.
-        way: How the mask acts.
 
     Returns:
         (queries, keys); a row without any remaining weight is all zeros.

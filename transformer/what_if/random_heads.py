@@ -54,24 +54,16 @@ class RandomHeads:
 
 
 def random_heads(
-    translator: Translator,
-    text: str,
+    translator: Translator,  # the model
+    text: str,  # the source
+    # the output whose log-probability is measured, as in ``Translator.force``
     target: str | Sequence[int] | Sequence[str],
-    change: Intervention,
-    beside: Iterable[Intervention] = (),
-    count: int = COUNT,
-    seed: int = 0,
+    change: Intervention,  # a change of one head or several, or a patch of a head's output
+    beside: Iterable[Intervention] = (),  # other changes, which hold in every run
+    count: int = COUNT,  # most controls; all other heads are taken if they are no more, else a random sample
+    seed: int = 0,  # seed of the sample
 ) -> RandomHeads:
     """Measures a change of heads, and the same change at other heads of the same kind and layer.
-
-    Args:
-        translator: The model.
-        text: The source.
-        target: The output whose log-probability is measured, as in ``Translator.force``.
-        change: A change of one head or several, or a patch of a head's output.
-        beside: Other changes, which hold in every run.
-        count: Most controls; all other heads are taken if they are no more, else a random sample.
-        seed: Seed of the sample.
 
     Raises:
         InputError: A text is empty or too long.

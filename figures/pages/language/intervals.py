@@ -33,17 +33,13 @@ class Dots:
 
 
 def dots(
-    rows: Sequence[str], found: Sequence[Dots], title: str, mark: float | None, percent: bool
+    rows: Sequence[str],  # their names
+    found: Sequence[Dots],  # the dots
+    title: str,  # the measured quantity
+    mark: float | None,  # where a thin vertical line stands, such as chance; None for none
+    percent: bool,  # whether the values are shares
 ) -> go.Figure:
-    """Draws the rows from the top down; the name of each stands above its dots, which leaves phones room.
-
-    Args:
-        rows: their names.
-        found: the dots.
-        title: the measured quantity.
-        mark: where a thin vertical line stands, such as chance; None for none.
-        percent: whether the values are shares.
-    """
+    """Draws the rows from the top down; the name of each stands above its dots, which leaves phones room."""
     data = [trace for at, each in enumerate(found) for trace in _traces(each, _shift(at, len(found)))]
     across = titled_axis(title) | {"tickformat": ".0%" if percent else "~g"}
     across |= {"range": [-0.02, 1.03]} if percent else {"rangemode": "tozero"}

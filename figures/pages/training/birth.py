@@ -31,23 +31,15 @@ class Trend:
 
 
 def over_snapshots(
-    steps: Sequence[int],
-    trends: Sequence[Trend],
-    title: str,
+    steps: Sequence[int],  # the training step of each snapshot
+    trends: Sequence[Trend],  # the lines; the first one answers clicks if a snapshot is chosen
+    title: str,  # the measured quantity
+    # the snapshot (from 0) at which a thin vertical line stands; None for a picture without one
     chosen: int | None = None,
-    percent: bool = False,
-    height: int = 260,
+    percent: bool = False,  # whether the values are shares
+    height: int = 260,  # in px
 ) -> go.Figure:
-    """Draws lines over the snapshots of a run; a click on a point gives its snapshot, counted from 0.
-
-    Args:
-        steps: the training step of each snapshot.
-        trends: the lines; the first one answers clicks if a snapshot is chosen.
-        title: the measured quantity.
-        chosen: the snapshot (from 0) at which a thin vertical line stands; None for a picture without one.
-        percent: whether the values are shares.
-        height: in px.
-    """
+    """Draws lines over the snapshots of a run; a click on a point gives its snapshot, counted from 0."""
     data = [_line(each, steps, percent) for each in trends]
     if chosen is not None:
         places = list(range(len(steps)))

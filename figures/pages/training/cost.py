@@ -42,16 +42,13 @@ class Cost:
 
 
 def costs(
-    found: Sequence[Cost], titles: tuple[str, str], mark: tuple[float, str] | None = None, points: bool = True
+    found: Sequence[Cost],  # the lines
+    titles: tuple[str, str],  # what the horizontal and the vertical axis show; the second one with its unit
+    # where a thin vertical line stands, and what is written beside it; None for none
+    mark: tuple[float, str] | None = None,
+    points: bool = True,  # whether each value has a mark of its own, as measured ones have
 ) -> go.Figure:
-    """Draws costs against a length.
-
-    Args:
-        found: the lines.
-        titles: what the horizontal and the vertical axis show; the second one with its unit.
-        mark: where a thin vertical line stands, and what is written beside it; None for none.
-        points: whether each value has a mark of its own, as measured ones have.
-    """
+    """Draws costs against a length."""
     places = sorted({x for each in found for x in each.x})
     form = _MEASURED if points else _COUNTED
     layout = {

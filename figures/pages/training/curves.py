@@ -25,14 +25,12 @@ class Curve:
     width: float = 2  # of the line, in px
 
 
-def curves(lines: Sequence[Curve], titles: tuple[str, str], mark: float | None = None) -> go.Figure:
-    """Draws some lines from zero on.
-
-    Args:
-        lines: the lines.
-        titles: what the horizontal and the vertical axis show.
-        mark: where a thin vertical line stands; None for none.
-    """
+def curves(
+    lines: Sequence[Curve],  # the lines
+    titles: tuple[str, str],  # what the horizontal and the vertical axis show
+    mark: float | None = None,  # where a thin vertical line stands; None for none
+) -> go.Figure:
+    """Draws some lines from zero on."""
     x, y = titles
     layout = {
         "height": 340,

@@ -27,13 +27,11 @@ class Layers:
     dash: str = "solid"  # of the line, as Plotly names it
 
 
-def by_layer(models: Sequence[Layers], title: str) -> go.Figure:
-    """Draws a line for each model.
-
-    Args:
-        models: the lines.
-        title: what the vertical axis shows.
-    """
+def by_layer(
+    models: Sequence[Layers],  # the lines
+    title: str,  # what the vertical axis shows
+) -> go.Figure:
+    """Draws a line for each model."""
     bottom, top = ends([value for each in models for value in (*each.encoder, *each.decoder)])
     rows = 1 + (len(models) - 1) // 2
     layout: dict[str, Any] = {

@@ -14,15 +14,13 @@ LEAST = 0.01
 """The scale reaches at least this far, so that a map in which nothing moves stays pale."""
 
 
-def flicker_map(view: HeadLike, spread: np.ndarray, runs: int, size: int = style.SIZE) -> go.Figure:
-    """Draws how much each weight differs from run to run, in the frame of the map itself.
-
-    Args:
-        view: the head without dropout; gives tokens and mask.
-        spread: (queries, keys) standard deviation of each weight.
-        runs: over how many runs.
-        size: width in px.
-    """
+def flicker_map(
+    view: HeadLike,  # the head without dropout; gives tokens and mask
+    spread: np.ndarray,  # (queries, keys) standard deviation of each weight
+    runs: int,  # over how many runs
+    size: int = style.SIZE,  # width in px
+) -> go.Figure:
+    """Draws how much each weight differs from run to run, in the frame of the map itself."""
     top = max(float(spread.max(initial=0)), LEAST)
     figure = heatmap(view, size)
     ticks = {1.0: "0", 128.0: f"{top / 2:.2g}", 255.0: f"{top:.2g}"}

@@ -27,15 +27,14 @@ class Panel:
     top: float | None = None  # where the vertical axis ends, from zero on; None for what the values need
 
 
-def panels(parts: Sequence[Panel], x: str, mark: float | None = None) -> go.Figure:
+def panels(
+    parts: Sequence[Panel],  # the panels, from the top down
+    x: str,  # what the horizontal axis shows
+    mark: float | None = None,  # where a thin vertical line stands, which a click moves; None for none
+) -> go.Figure:
     """Draws panels with one horizontal axis.
 
     A legend names the lines: each name once, and none that is already the title of its panel.
-
-    Args:
-        parts: the panels, from the top down.
-        x: what the horizontal axis shows.
-        mark: where a thin vertical line stands, which a click moves; None for none.
     """
     inner = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
     layout: dict[str, Any] = {

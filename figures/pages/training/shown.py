@@ -38,16 +38,12 @@ class Column:
 
 
 def shifted_right(
-    columns: Sequence[Column], chosen: int, first: int = 0, ink: str | None = None
+    columns: Sequence[Column],  # the positions of a target
+    chosen: int,  # the position (from 0) that is marked
+    first: int = 0,  # the first position that is drawn
+    ink: str | None = None,  # the colour of tokens; None for that of the page
 ) -> go.Figure:
-    """Draws what the decoder reads, what it should predict, and the loss of each position as bars.
-
-    Args:
-        columns: the positions of a target.
-        chosen: the position (from 0) that is marked.
-        first: the first position that is drawn.
-        ink: the colour of tokens; None for that of the page.
-    """
+    """Draws what the decoder reads, what it should predict, and the loss of each position as bars."""
     shown = range(first, min(first + COLUMNS, len(columns)))
     part = [columns[i] for i in shown]
     pitch = _pitch(len(part))
@@ -73,21 +69,13 @@ def shifted_right(
 
 
 def two_ways(
-    columns: Sequence[Column],
-    free: Sequence[str],
-    parting: int | None,
-    first: int = 0,
-    ink: str | None = None,
+    columns: Sequence[Column],  # the positions of the target
+    free: Sequence[str],  # the greedy translation, as pieces
+    parting: int | None,  # the first step (from 0) at which it is not the target; None if there is none
+    first: int = 0,  # the first step that is drawn
+    ink: str | None = None,  # as in `shifted_right`
 ) -> go.Figure:
-    """Draws the target, the best guess under teacher forcing, and what the model writes on its own.
-
-    Args:
-        columns: the positions of the target.
-        free: the greedy translation, as pieces.
-        parting: the first step (from 0) at which it is not the target; None if there is none.
-        first: the first step that is drawn.
-        ink: as in `shifted_right`.
-    """
+    """Draws the target, the best guess under teacher forcing, and what the model writes on its own."""
     longest = max(len(columns), len(free))
     shown = range(first, min(first + COLUMNS, longest))
     pitch, end = _pitch(len(shown)), longest if parting is None else parting

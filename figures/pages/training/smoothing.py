@@ -25,13 +25,11 @@ class Piece:
     bare: float  # the target's probability without smoothing
 
 
-def against_target(pieces: Sequence[Piece], right: int) -> go.Figure:
-    """Draws the model's distribution beside the smoothed target.
-
-    Args:
-        pieces: the rows, from the top down.
-        right: the row of the right piece.
-    """
+def against_target(
+    pieces: Sequence[Piece],  # the rows, from the top down
+    right: int,  # the row of the right piece
+) -> go.Figure:
+    """Draws the model's distribution beside the smoothed target."""
     sides = (
         _side("the model, p", [each.share for each in pieces], small, MODEL),
         _side("the target, q", [each.target for each in pieces], small, TARGET),
@@ -39,13 +37,11 @@ def against_target(pieces: Sequence[Piece], right: int) -> go.Figure:
     return paired_bars(_names(pieces), sides, right, (0.0, 1.0), _ROW)
 
 
-def gradient_bars(pieces: Sequence[Piece], right: int) -> go.Figure:
-    """Draws the gradient with respect to each logit, without smoothing and with it.
-
-    Args:
-        pieces: the rows, from the top down.
-        right: the row of the right piece.
-    """
+def gradient_bars(
+    pieces: Sequence[Piece],  # the rows, from the top down
+    right: int,  # the row of the right piece
+) -> go.Figure:
+    """Draws the gradient with respect to each logit, without smoothing and with it."""
     bare = [each.share - each.bare for each in pieces]
     smoothed = [each.share - each.target for each in pieces]
     ends = min(0.0, *bare, *smoothed), max(0.0, *bare, *smoothed, 1e-6)

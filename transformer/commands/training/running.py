@@ -63,13 +63,11 @@ Sizes = dict[str, tuple[type, str]]
 """Fields of a model's config that the command line sets: type, and help."""
 
 
-def add_run_arguments(parser: argparse.ArgumentParser, sizes: Sizes) -> None:
-    """Declares the options that every training has.
-
-    Args:
-        parser: The command's.
-        sizes: The model's sizes.
-    """
+def add_run_arguments(
+    parser: argparse.ArgumentParser,  # the command's
+    sizes: Sizes,  # the model's sizes
+) -> None:
+    """Declares the options that every training has."""
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="model directory to write")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument(

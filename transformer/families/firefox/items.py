@@ -37,14 +37,14 @@ class Item:
 class Items:
     """A file of items, whose sizes and offsets were checked.
 
-    Args:
-        path: The file.
-
     Raises:
         CheckpointError: The file is missing, cut off, or is none of this format.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,  # the file
+    ) -> None:
         self.path = path
         try:
             size = path.stat().st_size

@@ -36,14 +36,11 @@ NEUTRAL: dict[str, tuple[object, ...]] = {
 
 
 def search_rules(
-    directory: Path, config_values: dict[str, Any], config: TransformerConfig
+    directory: Path,  # the model directory
+    config_values: dict[str, Any],  # content of ``config.json``, which holds these entries in older models
+    config: TransformerConfig,  # the same config, converted to ours
 ) -> tuple[SearchRules, tuple[str, ...]]:
     """The search rules, and one sentence for each entry that is not applied.
-
-    Args:
-        directory: The model directory.
-        config_values: Content of ``config.json``, which holds these entries in older models.
-        config: The same config, converted to ours.
 
     Raises:
         CheckpointError: The value of an entry is not valid.

@@ -33,13 +33,13 @@ class PieceTable:
     Attributes:
         ids: The id of each piece.
         pieces: The piece of each id; an id without a piece is called, for example, `<unused 7>`.
-
-    Args:
-        ids: The id of each piece, each below ``size``.
-        size: Number of ids that the model has.
     """
 
-    def __init__(self, ids: dict[str, int], size: int) -> None:
+    def __init__(
+        self,
+        ids: dict[str, int],  # the id of each piece, each below ``size``
+        size: int,  # number of ids that the model has
+    ) -> None:
         self.ids = ids
         names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
         self.pieces = tuple(names[number] or f"<unused {number}>" for number in range(size))
@@ -58,18 +58,16 @@ class PieceTable:
 class MarianVocabulary:
     """Splits source and target texts, each with its own sentencepiece model, and looks up the piece ids.
 
-    Args:
-        source_model: Bytes of `source.spm`.
-        target_model: Bytes of `target.spm`.
-        source: Ids of the source pieces.
-        target: Ids of the target pieces; the same table in most models.
-
     Raises:
         CheckpointError: A sentencepiece model is damaged, or a table lacks `</s>`, `<unk>` or `<pad>`.
     """
 
     def __init__(
-        self, source_model: bytes, target_model: bytes, source: PieceTable, target: PieceTable
+        self,
+        source_model: bytes,  # bytes of `source.spm`
+        target_model: bytes,  # bytes of `target.spm`
+        source: PieceTable,  # ids of the source pieces
+        target: PieceTable,  # ids of the target pieces; the same table in most models
     ) -> None:
         self._source_processor = _processor(source_model, SOURCE_FILE)
         self._target_processor = _processor(target_model, TARGET_FILE)
@@ -138,14 +136,13 @@ def _processor(model: bytes, name: str) -> Any:
     return processor
 
 
-def read_vocabulary(directory: Path, source_size: int, target_size: int, separate: bool) -> MarianVocabulary:
+def read_vocabulary(
+    directory: Path,  # the model directory
+    source_size: int,  # number of source pieces that the model has
+    target_size: int,  # number of target pieces that the model has
+    separate: bool,  # whether source and target have separate embedding tables
+) -> MarianVocabulary:
     """Reads the vocabulary files of a model directory.
-
-    Args:
-        directory: The model directory.
-        source_size: Number of source pieces that the model has.
-        target_size: Number of target pieces that the model has.
-        separate: Whether source and target have separate embedding tables.
 
     Raises:
         CheckpointError: A file is missing, damaged, too large, or has ids beyond the size of the model.

@@ -91,21 +91,15 @@ class RecordedSublayer:
 
 
 def look_inside(
-    model: Network,
-    translation: Translation,
-    which: tuple[AttentionKind | str, int, int],
-    row: int,
+    model: Network,  # the model that made the translation
+    translation: Translation,  # a translation made with ``capture=Capture(residual=True)``
+    which: tuple[AttentionKind | str, int, int],  # kind, layer and head, from 0
+    row: int,  # the query, from 0
+    # the same translation as originally decoded, if `translation` was traced afterwards; queries, keys,
+    # values and outputs of both must agree
     decoded: Translation | None = None,
 ) -> InsideHead:
     """Opens one query of one head.
-
-    Args:
-        model: The model that made the translation.
-        translation: A translation made with ``capture=Capture(residual=True)``.
-        which: Kind, layer and head, from 0.
-        row: The query, from 0.
-        decoded: The same translation as originally decoded, if `translation` was traced afterwards; queries,
-            keys, values and outputs of both must agree.
 
     Raises:
         NotCapturedError: The residual stream was not recorded.

@@ -34,19 +34,16 @@ class LensRow:
 
 
 def logit_lens(
-    model: Network, translation: Translation, step: int, count: int = 5
+    model: Network,  # the model
+    translation: Translation,  # a translation with the residual stream recorded
+    step: int,  # decode step, from 0
+    count: int = 5,  # number of tokens per row
 ) -> tuple[tuple[LensRow, ...], tuple[Check, ...]]:
     """Computes the next-token distribution from the decoder's stream after every layer.
 
     The final norm (pre-norm only) and the output matrix are applied to each layer's stream as if that
     layer were the last. Only the last row is the model's own distribution; the check compares it with the
     decoded one.
-
-    Args:
-        model: The model.
-        translation: A translation with the residual stream recorded.
-        step: Decode step, from 0.
-        count: Number of tokens per row.
 
     Returns:
         One row for the decoder's input and one per layer, and the checks.

@@ -28,13 +28,11 @@ class ProductSpread:
         return self.products / self.d_head
 
 
-def product_spread(record: LayerTrace, head: int) -> ProductSpread:
-    """Measures one head (from 0) of an attention sub-layer.
-
-    Args:
-        record: The sub-layer as recorded, with unscaled queries and keys.
-        head: Index of the head.
-    """
+def product_spread(
+    record: LayerTrace,  # the sub-layer as recorded, with unscaled queries and keys
+    head: int,  # index of the head
+) -> ProductSpread:
+    """Measures one head (from 0) of an attention sub-layer."""
     query, key = record.query[head].double(), record.key[head].double()
     products = (query @ key.T)[record.mask()]
     return ProductSpread(

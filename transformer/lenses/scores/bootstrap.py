@@ -61,15 +61,13 @@ def ratio(sums: Floats) -> Floats:
 
 
 def compare(
-    statistics: dict[str, Floats], measure: Measure, baseline: str | None = None, samples: int = SAMPLES
+    statistics: dict[str, Floats],  # (sentences, columns) per model, the same sentences in the same order
+    measure: Measure,  # turns summed statistics into a value
+    # model to compare the others with; no comparison if None or missing from `statistics`
+    baseline: str | None = None,
+    samples: int = SAMPLES,  # number of resamples
 ) -> dict[str, dict[str, Cell]]:
     """The value of each model and its difference from the baseline, with intervals over shared resamples.
-
-    Args:
-        statistics: (sentences, columns) per model, the same sentences in the same order.
-        measure: Turns summed statistics into a value.
-        baseline: Model to compare the others with; no comparison if None or missing from `statistics`.
-        samples: Number of resamples.
 
     Returns:
         Per model "value", and "difference" if there is a baseline and the model is another one.

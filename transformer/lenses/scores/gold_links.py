@@ -141,14 +141,12 @@ class CrossAlignments:
         )
 
 
-def align_gold(translator: Translator, gold: Sequence[GoldPair], workers: Workers = ALONE) -> CrossAlignments:
-    """The word alignments of all gold pairs, with their targets forced.
-
-    Args:
-        translator: The model.
-        gold: Pairs with links made by hand.
-        workers: The processes that share the pairs.
-    """
+def align_gold(
+    translator: Translator,  # the model
+    gold: Sequence[GoldPair],  # pairs with links made by hand
+    workers: Workers = ALONE,  # the processes that share the pairs
+) -> CrossAlignments:
+    """The word alignments of all gold pairs, with their targets forced."""
     collected = CrossAlignments(translator.config)
 
     def links(pair: GoldPair) -> list[Links]:

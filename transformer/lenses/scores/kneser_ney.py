@@ -121,15 +121,12 @@ def before(numbers: Ints, stream: Stream) -> Ints:
 
 
 def train(
-    sentences: Sentences, vocab_size: int, order: int = 5, never: Sequence[int] = (PAD_ID, BOS_ID)
+    sentences: Sentences,  # ids without ``<s>`` and ``</s>``; at least one sentence
+    vocab_size: int,  # number of pieces
+    order: int = 5,  # number of pieces of the longest n-grams
+    never: Sequence[int] = (PAD_ID, BOS_ID),  # ids that the model gives the probability 0
 ) -> KneserNey:
     """Counts n-grams of 1 to ``order`` pieces and smooths them.
-
-    Args:
-        sentences: Ids without ``<s>`` and ``</s>``; at least one sentence.
-        vocab_size: Number of pieces.
-        order: Number of pieces of the longest n-grams.
-        never: Ids that the model gives the probability 0.
 
     Raises:
         ValueError: There is no sentence, or the order is below 1.
@@ -181,15 +178,13 @@ def _adjusted(low: _Counted, high: _Counted) -> Ints:
     return np.where(low.starts, low.counts, np.bincount(high.suffixes, minlength=len(low.keys)))
 
 
-def smooth(keys: Ints, counts: Ints, vocab_size: int, histories: int) -> Order:
-    """The probabilities of one order from its counts.
-
-    Args:
-        keys: (n-grams,) as in ``Order``.
-        counts: (n-grams,) adjusted counts.
-        vocab_size: Number of pieces.
-        histories: Number of n-grams of the order below.
-    """
+def smooth(
+    keys: Ints,  # (n-grams,) as in ``Order``
+    counts: Ints,  # (n-grams,) adjusted counts
+    vocab_size: int,  # number of pieces
+    histories: int,  # number of n-grams of the order below
+) -> Order:
+    """The probabilities of one order from its counts."""
     taken = np.minimum(np.array([0.0, *discounts(counts)])[np.minimum(counts, 3)], counts)
     whose = keys // vocab_size
     totals = np.bincount(whose, counts, minlength=histories)

@@ -15,13 +15,11 @@ import numpy as np
 from transformer.lenses.scores.bootstrap import Cell, Floats, compare, ratio
 
 
-def per_word(log_probs: Floats, texts: Sequence[str]) -> Floats:
-    """(sentences, 2): nats, and words with one end, of each sentence.
-
-    Args:
-        log_probs: (sentences,) natural logs of the sentences' probabilities, ends included.
-        texts: The sentences.
-    """
+def per_word(
+    log_probs: Floats,  # (sentences,) natural logs of the sentences' probabilities, ends included
+    texts: Sequence[str],  # the sentences
+) -> Floats:
+    """(sentences, 2): nats, and words with one end, of each sentence."""
     return np.stack([-log_probs, [len(text.split()) + 1.0 for text in texts]], 1)
 
 
@@ -35,11 +33,10 @@ def perplexity(sums: Floats) -> Floats:
     return np.exp(ratio(sums))
 
 
-def perplexities(tables: dict[str, Floats], baseline: str | None = None) -> dict[str, dict[str, Cell]]:
-    """The perplexity of each model with its interval, and its difference from the baseline.
-
-    Args:
-        tables: ``per_word`` or ``per_piece`` of each model, the same sentences in the same order.
-        baseline: Model to compare the others with.
-    """
+def perplexities(
+    # ``per_word`` or ``per_piece`` of each model, the same sentences in the same order
+    tables: dict[str, Floats],
+    baseline: str | None = None,  # model to compare the others with
+) -> dict[str, dict[str, Cell]]:
+    """The perplexity of each model with its interval, and its difference from the baseline."""
     return compare(tables, perplexity, baseline)

@@ -38,16 +38,13 @@ class FilteredStep:
 
 @torch.inference_mode()
 def filtered_steps(
-    translator: Translator, translation: Translation, sampling: Sampling
+    translator: Translator,  # the model that made the translation
+    translation: Translation,  # any translation that was not opened from a file
+    sampling: Sampling,  # temperature, top-k and top-p
 ) -> tuple[FilteredStep, ...]:
     """The distributions from which a sampler draws at the steps of a translation.
 
     As in decoding, what the model's rules and the changes of the run forbid is left out first.
-
-    Args:
-        translator: The model that made the translation.
-        translation: Any translation that was not opened from a file.
-        sampling: Temperature, top-k and top-p.
     """
     assert translation.distributions is not None
     log_probs = translation.distributions()

@@ -54,13 +54,12 @@ class Lesson:
 
 
 @torch.no_grad()
-def lesson(translator: Translator, text: str, target: Sequence[int]) -> Lesson:
+def lesson(
+    translator: Translator,  # the model
+    text: str,  # the source
+    target: Sequence[int],  # ids of the whole target, `</s>` included
+) -> Lesson:
     """Shows a model a pair as training does (teacher forcing), without dropout; changes nothing in it.
-
-    Args:
-        translator: The model.
-        text: The source.
-        target: Ids of the whole target, `</s>` included.
 
     Raises:
         InputError: The source is empty or too long.

@@ -60,14 +60,13 @@ class SmoothedPosition:
 
 
 @torch.no_grad()
-def smoothed(translator: Translator, lesson: Lesson, position: int, epsilon: float) -> SmoothedPosition:
+def smoothed(
+    translator: Translator,  # the model
+    lesson: Lesson,  # the pair as it was shown to this model
+    position: int,  # from 0
+    epsilon: float,  # from 0 to below 1; the paper uses 0.1
+) -> SmoothedPosition:
     """The loss of a position under a smoothing.
-
-    Args:
-        translator: The model.
-        lesson: The pair as it was shown to this model.
-        position: From 0.
-        epsilon: From 0 to below 1; the paper uses 0.1.
 
     Raises:
         ValueError: ``epsilon`` is out of range.

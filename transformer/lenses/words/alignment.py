@@ -75,14 +75,11 @@ def diagonal(pair: GoldPair) -> Links:
 
 
 def merge_words(
-    weights: NDArray[np.float32], queries: Sequence[Group], keys: Sequence[Group]
+    weights: NDArray[np.float32],  # (…, query pieces, key pieces)
+    queries: Sequence[Group],  # words of the rows
+    keys: Sequence[Group],  # words of the columns
 ) -> NDArray[np.float32]:
     """Attention between words: summed over key pieces, averaged over query pieces; rows keep their sum.
-
-    Args:
-        weights: (…, query pieces, key pieces).
-        queries: Words of the rows.
-        keys: Words of the columns.
 
     Returns:
         (…, query words, key words).
@@ -94,18 +91,17 @@ def merge_words(
 
 
 def word_weights(
-    weights: NDArray[np.float32], source: Sequence[Group], target: Sequence[Group], *, rows: Rows
+    # (…, queries, keys) cross-attention; row t reads the decoder input t and predicts target token t
+    weights: NDArray[np.float32],
+    source: Sequence[Group],  # words of the source, as groups of its pieces
+    target: Sequence[Group],  # words of the target, as groups of its pieces
+    *,
+    # With "predicted", a target word has the attention of the rows that predict its pieces. With "read", it
+    # has the attention of the rows that read them, one row later. A word that no row reads (the last piece of
+    # a truncated translation) has no weight.
+    rows: Rows,
 ) -> NDArray[np.float32]:
     """Cross-attention between words.
-
-    Args:
-        weights: (…, queries, keys) cross-attention; row t reads the decoder input t and predicts target
-            token t.
-        source: Words of the source, as groups of its pieces.
-        target: Words of the target, as groups of its pieces.
-        rows: With "predicted", a target word has the attention of the rows that predict its pieces. With
-            "read", it has the attention of the rows that read them, one row later. A word that no row reads
-            (the last piece of a truncated translation) has no weight.
 
     Returns:
         (…, target words, source words).
@@ -113,14 +109,12 @@ def word_weights(
     return merge_words(rows_of_targets(weights, rows), target, source)
 
 
-def rows_of_targets(weights: NDArray[np.float32], rows: Rows) -> NDArray[np.float32]:
-    """Puts the row of target token t at place t.
-
-    Args:
-        weights: (…, queries, keys) cross-attention; row t predicts target token t.
-        rows: With "read", the row that reads token t, which is row t + 1. No row reads the last token; its
-            row is 0.
-    """
+def rows_of_targets(
+    weights: NDArray[np.float32],  # (…, queries, keys) cross-attention; row t predicts target token t
+    # With "read", the row that reads token t, which is row t + 1. No row reads the last token; its row is 0.
+    rows: Rows,
+) -> NDArray[np.float32]:
+    """Puts the row of target token t at place t."""
     if rows == "predicted":
         return weights
     unread = np.zeros_like(weights[..., :1, :])
@@ -132,15 +126,15 @@ def text_words(groups: Iterable[Group]) -> list[Group]:
     return [group for group in groups if not is_special(group.text)]
 
 
-def link_words(weights: NDArray[np.float32], rule: Rule = "strongest", least: float = 0.0) -> list[Links]:
+def link_words(
+    weights: NDArray[np.float32],  # (heads, target words, source words)
+    # "strongest" links every target word to its strongest source word; "mutual" keeps only links that are
+    # also strongest from the source word (the intersection of both directions); "above" links every pair with
+    # a weight of at least `least`
+    rule: Rule = "strongest",
+    least: float = 0.0,  # smallest weight for "above", from 0 to 1
+) -> list[Links]:
     """The links that attention between words implies.
-
-    Args:
-        weights: (heads, target words, source words).
-        rule: "strongest" links every target word to its strongest source word; "mutual" keeps only links that
-            are also strongest from the source word (the intersection of both directions); "above" links
-            every pair with a weight of at least `least`.
-        least: Smallest weight for "above", from 0 to 1.
 
     Returns:
         One alignment per head; a target word without any weight has no link.
@@ -159,15 +153,13 @@ def _strongest(weights: NDArray[np.float32], axis: int) -> NDArray[np.bool_]:
 
 
 def attention_links(
-    weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str], *, rows: Rows
+    weights: NDArray[np.float32],  # (heads, queries, keys) cross-attention
+    source_tokens: Sequence[str],  # pieces of the source, ending in `</s>`
+    target_tokens: Sequence[str],  # pieces of the target, ending in `</s>`
+    *,
+    rows: Rows,  # as in `word_weights`
 ) -> list[Links]:
     """Alignments of the heads of one layer: each target word to its strongest source word.
-
-    Args:
-        weights: (heads, queries, keys) cross-attention.
-        source_tokens: Pieces of the source, ending in `</s>`.
-        target_tokens: Pieces of the target, ending in `</s>`.
-        rows: As in `word_weights`.
 
     Returns:
         One alignment per head; words are separated by spaces and count from 0.

@@ -23,14 +23,13 @@ class Shown:
     weight: float  # its weight on the source word, all pieces together
 
 
-def heads_that_show(run: Translation, target: str, source: str, least: float) -> list[Shown]:
+def heads_that_show(
+    run: Translation,  # the translation with its trace
+    target: str,  # the target word; its first piece counts
+    source: str,  # the source word
+    least: float,  # the smallest weight on the source word
+) -> list[Shown]:
     """The heads whose row that predicts a target word has its largest weight on a source word.
-
-    Args:
-        run: The translation with its trace.
-        target: The target word; its first piece counts.
-        source: The source word.
-        least: The smallest weight on the source word.
 
     Returns:
         The head with the largest weight first; empty if the run lacks one of the words.
@@ -48,11 +47,10 @@ def heads_that_show(run: Translation, target: str, source: str, least: float) ->
     return sorted(found, key=lambda shown: -shown.weight)
 
 
-def shared_heads(found: Sequence[Sequence[Shown]]) -> list[Shown | None]:
+def shared_heads(
+    found: Sequence[Sequence[Shown]],  # per claim, what ``heads_that_show`` found
+) -> list[Shown | None]:
     """One head for each claim, so that as many claims as possible are shown by the same head.
-
-    Args:
-        found: Per claim, what ``heads_that_show`` found.
 
     Returns:
         Per claim, the head that shows most of the claims (of several such heads, the one with the largest sum

@@ -122,25 +122,22 @@ class Doubtful:
         return self.measure.reason(self.traits)
 
 
-def traits_of(text: str, pieces: Sequence[str], log_probs: Sequence[float]) -> Traits:
-    """The traits of a text.
-
-    Args:
-        text: The source text.
-        pieces: Its source pieces, without `</s>`.
-        log_probs: Log-probabilities of the tokens of its greedy translation.
-    """
+def traits_of(
+    text: str,  # the source text
+    pieces: Sequence[str],  # its source pieces, without `</s>`
+    log_probs: Sequence[float],  # log-probabilities of the tokens of its greedy translation
+) -> Traits:
+    """The traits of a text."""
     unknown = sum(piece == UNK or byte_of(piece) is not None for piece in pieces)
     words = max(1, len(text.split()))
     return Traits(sum(log_probs) / max(1, len(log_probs)), len(pieces), len(pieces) / words, unknown)
 
 
-def choose(texts: Sequence[Traits], bad: Sequence[bool]) -> Measure:
+def choose(
+    texts: Sequence[Traits],  # traits of texts
+    bad: Sequence[bool],  # whether the translation of each is bad
+) -> Measure:
     """Chooses weights and threshold.
-
-    Args:
-        texts: Traits of texts.
-        bad: Whether the translation of each is bad.
 
     Raises:
         ValueError: There are fewer than two good or two bad translations.

@@ -137,14 +137,13 @@ def _hides(reading: Reading, tokens: Sequence[str], group: Group) -> bool:
     return reading.hide_punctuation and is_punctuation(group.text)
 
 
-def read_map(weights: Array, mask: BoolArray, rows: Axis, columns: Axis) -> tuple[Array, BoolArray, Array]:
+def read_map(
+    weights: Array,  # (queries, keys)
+    mask: BoolArray,  # (queries, keys), True = may attend
+    rows: Axis,  # positions from the first query of the arrays
+    columns: Axis,  # positions from the first key
+) -> tuple[Array, BoolArray, Array]:
     """Merges and hides the rows and columns of one head.
-
-    Args:
-        weights: (queries, keys).
-        mask: (queries, keys), True = may attend.
-        rows: Positions from the first query of the arrays.
-        columns: Positions from the first key.
 
     Returns:
         (rows, columns) weights, (rows, columns) mask, and (rows,) the weight on hidden columns.
@@ -174,14 +173,13 @@ def _token(pieces: Sequence[str]) -> str:
     return SPACE + " ".join(group.text for group in reading_groups(pieces))
 
 
-def reading_window(tokens: Sequence[str], reading: Reading, position: int, size: int) -> tuple[int, int]:
+def reading_window(
+    tokens: Sequence[str],  # the pieces of the whole axis
+    reading: Reading,  # settings for reading; the window never cuts through a word
+    position: int,  # index of the piece that must be inside, from 0
+    size: int,  # number of rows or columns in a window
+) -> tuple[int, int]:
     """The part of an axis to draw: all of it, or up to ``size`` rows or columns that move by half a window.
-
-    Args:
-        tokens: The pieces of the whole axis.
-        reading: Settings for reading; the window never cuts through a word.
-        position: Index of the piece that must be inside, from 0.
-        size: Number of rows or columns in a window.
 
     Returns:
         Index of the first piece and the index after the last, from 0.

@@ -42,7 +42,9 @@ def sort_of(word: str, function_words: frozenset[str]) -> int:
 
 
 def links(
-    weights: NDArray[np.float32], source_tokens: Sequence[str], targets: Sequence[Group]
+    weights: NDArray[np.float32],  # (queries, keys) cross-attention; row t predicts target token t
+    source_tokens: Sequence[str],  # pieces of the source
+    targets: Sequence[Group],  # the target words, in their order
 ) -> tuple[Link, ...]:
     """The links of an alignment head between words.
 
@@ -50,11 +52,6 @@ def links(
     other target word has more attention on that source word. Content words compete with content words only,
     since an auxiliary often shares the source word of its verb. Not every word is linked, but far more of
     these links are right than of those from each word to its strongest source word.
-
-    Args:
-        weights: (queries, keys) cross-attention; row t predicts target token t.
-        source_tokens: Pieces of the source.
-        targets: The target words, in their order.
     """
     sources = reading_groups(source_tokens)
     if not targets or not sources:
@@ -78,21 +75,17 @@ def text_words(tokens: Sequence[str]) -> list[Group]:
 
 
 def telling_step(
+    # (queries, keys) cross-attention of an alignment head; row t predicts target token t
     weights: NDArray[np.float32],
-    source_tokens: Sequence[str],
-    target_tokens: Sequence[str],
+    source_tokens: Sequence[str],  # pieces of the source
+    target_tokens: Sequence[str],  # pieces of the target
+    # (queries, keys) of a better aligner; a link counts only if this one has it too
     aligned: NDArray[np.float32] | None = None,
 ) -> int:
     """The step with the most telling link, from 0.
 
     It writes the first piece of a content word that is linked to a content word away from the diagonal.
     Without such a word, it writes any content word, else a function word, else a mark, else a special token.
-
-    Args:
-        weights: (queries, keys) cross-attention of an alignment head; row t predicts target token t.
-        source_tokens: Pieces of the source.
-        target_tokens: Pieces of the target.
-        aligned: (queries, keys) of a better aligner; a link counts only if this one has it too.
     """
     words = [Group(each.start, each.start + 1, each.text) for each in text_words(target_tokens)]
     linked = {link.target.start: link for link in links(weights, source_tokens, words)}
@@ -114,14 +107,10 @@ def _merit(word: Group, link: Link | None) -> tuple[int, float]:
 
 
 def glosses(
-    weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str]
+    weights: NDArray[np.float32],  # (queries, keys) as in `telling_step`
+    source_tokens: Sequence[str],  # pieces of the source
+    target_tokens: Sequence[str],  # pieces of the target
 ) -> dict[int, str]:
-    """The source word behind each linked target word, by the position (from 0) of the word's first piece.
-
-    Args:
-        weights: (queries, keys) as in `telling_step`.
-        source_tokens: Pieces of the source.
-        target_tokens: Pieces of the target.
-    """
+    """The source word behind each linked target word, by the position (from 0) of the word's first piece."""
     found = links(weights, source_tokens, text_words(target_tokens))
     return {link.target.start: link.source.text for link in found}

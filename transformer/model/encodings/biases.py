@@ -17,29 +17,28 @@ ALL_HEADS = slice(None)
 
 
 class BiasRule:
-    """A rule for the bias added to the scaled scores q · k / √d_k.
-
-    Args:
-        table: (heads, …) numbers from which the rule computes the bias.
-    """
+    """A rule for the bias added to the scaled scores q · k / √d_k."""
 
     name: ClassVar[str]
     dims: ClassVar[int]
     divided: ClassVar[bool] = False
     """Whether the bias is a product with the query, divided by √d_k as q · k is."""
 
-    def __init__(self, table: Tensor) -> None:
+    def __init__(
+        self,
+        table: Tensor,  # (heads, …) numbers from which the rule computes the bias
+    ) -> None:
         self.table = table
 
-    def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
+    def scores(
+        self,
+        # (…, queries, d_head) of one head or (…, heads, queries, d_head) of several; some rules depend on it
+        query: Tensor,
+        rows: Tensor,  # (queries,) positions of the queries
+        columns: Tensor,  # (keys,) positions of the keys
+        heads: Heads = ALL_HEADS,  # the heads that ``query`` holds
+    ) -> Tensor:
         """The bias for some queries and keys.
-
-        Args:
-            query: (…, queries, d_head) of one head or (…, heads, queries, d_head) of several; some rules
-                depend on it.
-            rows: (queries,) positions of the queries.
-            columns: (keys,) positions of the keys.
-            heads: The heads that ``query`` holds.
 
         Returns:
             (queries, keys) or (heads, queries, keys), with leading dimensions if the rule uses the query.

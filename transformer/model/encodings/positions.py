@@ -34,15 +34,15 @@ LEARNED_STD = 0.1
 
 
 class PositionalEncoding(nn.Module):
-    """No encoding at all; the base class of all encodings.
+    """No encoding at all; the base class of all encodings."""
 
-    Args:
-        config: Sizes.
-        n_layers: Layers of the stack it serves.
-        causal: Whether the stack's queries see no later key.
-    """
-
-    def __init__(self, config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,  # sizes
+        *,
+        n_layers: int = 1,  # layers of the stack it serves
+        causal: bool = False,  # whether the stack's queries see no later key
+    ) -> None:
         super().__init__()
         self.max_positions = config.max_positions
 
@@ -204,14 +204,14 @@ class Linear(PositionalEncoding):
         return LinearRule(self.slopes)
 
 
-def sinusoidal_table(length: int, d_model: int, base: float = BASE, *, inclusive: bool = False) -> Tensor:
+def sinusoidal_table(
+    length: int,  # number of positions, from 0
+    d_model: int,  # number of dimensions; even ones hold sines, odd ones cosines
+    base: float = BASE,  # sets the longest wavelength, 2π · base tokens
+    *,
+    inclusive: bool = False,  # whether the last pair has this wavelength; otherwise the pair after it would
+) -> Tensor:
     """The sinusoids of section 3.5, computed in float64.
-
-    Args:
-        length: Number of positions, from 0.
-        d_model: Number of dimensions; even ones hold sines, odd ones cosines.
-        base: Sets the longest wavelength, 2π · base tokens.
-        inclusive: Whether the last pair has this wavelength; otherwise the pair after it would.
 
     Returns:
         (length, d_model) float64.
@@ -235,16 +235,15 @@ def _angles(length: int, width: int, base: float, period: int | None = None) -> 
     return positions * torch.exp(-math.log(base) * even / max(1, width if period is None else period))
 
 
-def shift_matrix(offset: int, d_model: int, base: float = BASE) -> Tensor:
+def shift_matrix(
+    offset: int,  # k of PE(pos + k)
+    d_model: int,  # number of dimensions, even
+    base: float = BASE,  # as in ``sinusoidal_table``
+) -> Tensor:
     """The linear map that turns PE(pos) into PE(pos + offset), for every pos (section 3.5).
 
     One rotation per pair of dimensions: sin(a + b) = sin a cos b + cos a sin b, cos(a + b) = cos a cos b −
     sin a sin b.
-
-    Args:
-        offset: k of PE(pos + k).
-        d_model: Number of dimensions, even.
-        base: As in ``sinusoidal_table``.
 
     Returns:
         (d_model, d_model) float64, M with PE(pos + k) = M PE(pos).
@@ -274,13 +273,13 @@ REGISTRY: dict[str, type[PositionalEncoding]] = {
 }
 
 
-def make_positions(config: ModelConfig, *, n_layers: int = 1, causal: bool = False) -> PositionalEncoding:
+def make_positions(
+    config: ModelConfig,  # sizes, and the name
+    *,
+    n_layers: int = 1,  # layers of the stack
+    causal: bool = False,  # whether the stack's queries see no later key
+) -> PositionalEncoding:
     """The encoding that the config names, for one stack.
-
-    Args:
-        config: Sizes, and the name.
-        n_layers: Layers of the stack.
-        causal: Whether the stack's queries see no later key.
 
     Raises:
         ValueError: The name is not in the registry, or the sizes do not suit the encoding.

@@ -85,13 +85,12 @@ def check_places(hooks: Sequence[Hook], config: ModelConfig) -> None:
 
 
 class HookCarrier(Bystander):
-    """Brings hooks into a run and keeps nothing of it.
+    """Brings hooks into a run and keeps nothing of it."""
 
-    Args:
-        hooks: The functions to call.
-    """
-
-    def __init__(self, hooks: Sequence[Hook] = ()) -> None:
+    def __init__(
+        self,
+        hooks: Sequence[Hook] = (),  # the functions to call
+    ) -> None:
         self._hooks = tuple(hooks)
 
     def hooks_for(self, kind: AttentionKind, layer: int) -> tuple[Hook, ...]:
@@ -105,15 +104,11 @@ class HookCarrier(Bystander):
 
 
 def hooked_attention(
-    asked: AttentionInputs, hooks: Sequence[Hook], alteration: Alteration = UNALTERED
+    asked: AttentionInputs,  # what the attention computes its output from
+    hooks: Sequence[Hook],  # the functions to call, in their order
+    alteration: Alteration = UNALTERED,  # what else is changed, before the hooks
 ) -> Attended:
-    """Explicit attention whose scores and weights pass through hooks.
-
-    Args:
-        asked: What the attention computes its output from.
-        hooks: The functions to call, in their order.
-        alteration: What else is changed, before the hooks.
-    """
+    """Explicit attention whose scores and weights pass through hooks."""
     rows = asked.rows
 
     def through(values: Tensor, on: str) -> Tensor:

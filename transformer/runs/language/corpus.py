@@ -21,14 +21,11 @@ BATCH_POSITIONS = 4096
 
 @torch.inference_mode()
 def log_probs(
-    generator: TextGenerator, texts: Sequence[str], changes: Sequence[Intervention] = ()
+    generator: TextGenerator,  # the model
+    texts: Sequence[str],  # not empty; a text has at most ``max_positions`` tokens
+    changes: Sequence[Intervention] = (),  # changes of heads that hold in every text
 ) -> NDArray[np.float64]:
     """(texts,) natural logs of the probabilities of whole texts, ``</s>`` included.
-
-    Args:
-        generator: The model.
-        texts: Not empty; a text has at most ``max_positions`` tokens.
-        changes: Changes of heads that hold in every text.
 
     Raises:
         InputError: A text is empty or too long.
@@ -46,15 +43,11 @@ def log_probs(
 
 @torch.inference_mode()
 def piece_log_probs(
-    generator: TextGenerator, ids: NDArray[np.int64], changes: Sequence[Intervention] = ()
+    generator: TextGenerator,  # the model
+    ids: NDArray[np.int64],  # (sequences, n), each from the start token on
+    changes: Sequence[Intervention] = (),  # changes of heads that hold in every sequence
 ) -> NDArray[np.float64]:
-    """(sequences, n − 1) natural log of the probability of each id but the first, after those before it.
-
-    Args:
-        generator: The model.
-        ids: (sequences, n), each from the start token on.
-        changes: Changes of heads that hold in every sequence.
-    """
+    """(sequences, n − 1) natural log of the probability of each id but the first, after those before it."""
     rows = torch.as_tensor(ids, device=generator.device)
     found = _logits(generator, rows[:, :-1], changes).log_softmax(-1)
     return found.gather(2, rows[:, 1:, None])[..., 0].double().cpu().numpy()

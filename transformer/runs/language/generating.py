@@ -62,24 +62,15 @@ class Request:
 
 
 def prepare(
-    model: LanguageModel,
-    wording: Wording,
-    name: str,
-    values: Sequence[Intervention],
-    hooks: tuple[Hook, ...],
-    most: int,
-    given: int | None,
+    model: LanguageModel,  # the network
+    wording: Wording,  # its vocabulary
+    name: str,  # its name
+    values: Sequence[Intervention],  # the changes
+    hooks: tuple[Hook, ...],  # functions of Python that act in attention
+    most: int,  # most tokens of the whole text
+    given: int | None,  # number of tokens of a given text; None if it is to be continued
 ) -> Request:
     """Checks a request and computes what its changes put in.
-
-    Args:
-        model: The network.
-        wording: Its vocabulary.
-        name: Its name.
-        values: The changes.
-        hooks: Functions of Python that act in attention.
-        most: Most tokens of the whole text.
-        given: Number of tokens of a given text; None if it is to be continued.
 
     Raises:
         InterventionError: A change does not fit the model or the text.
@@ -114,16 +105,15 @@ def _run_again(model: LanguageModel, wording: Wording, other: OtherRun) -> Atten
 
 
 class Run:
-    """One call of a text generator.
+    """One call of a text generator."""
 
-    Args:
-        request: What is asked for.
-        capture: What to record; None for nothing.
-        prompt: The prompt.
-        given: Number of its tokens.
-    """
-
-    def __init__(self, request: Request, capture: Capture | None, prompt: str, given: int) -> None:
+    def __init__(
+        self,
+        request: Request,  # what is asked for
+        capture: Capture | None,  # what to record; None for nothing
+        prompt: str,  # the prompt
+        given: int,  # number of its tokens
+    ) -> None:
         self._request, self._prompt, self._given = request, prompt, given
         self._values = tuple(change.value for change in request.changes)
         self.recorder: Recorder | None = None

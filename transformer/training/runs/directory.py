@@ -14,23 +14,15 @@ from transformer.training.trainer import Trainer, TrainingStep
 
 
 class RunDirectory:
-    """The directory of a run: the state to resume from, and the model exported from that state.
-
-    Args:
-        path: The directory.
-        trainer: The trainer of the run.
-        exported: Parts of the exported model besides the weights.
-        fingerprint: Fingerprint of the training data.
-        snapshots: Steps whose weights are kept.
-    """
+    """The directory of a run: the state to resume from, and the model exported from that state."""
 
     def __init__(
         self,
-        path: Path,
-        trainer: Trainer,
-        exported: Exported,
-        fingerprint: str,
-        snapshots: tuple[int, ...] = (),
+        path: Path,  # the directory
+        trainer: Trainer,  # the trainer of the run
+        exported: Exported,  # parts of the exported model besides the weights
+        fingerprint: str,  # fingerprint of the training data
+        snapshots: tuple[int, ...] = (),  # steps whose weights are kept
     ) -> None:
         self._path, self._trainer, self._exported, self._fingerprint = path, trainer, exported, fingerprint
         self._snapshots = snapshots

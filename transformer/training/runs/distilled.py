@@ -33,16 +33,15 @@ def student_config(teacher: TransformerConfig, n_decoder_layers: int) -> Transfo
     )
 
 
-def begin(student: Transformer, teacher: Transformer) -> frozenset[str]:
+def begin(
+    student: Transformer,  # a new model
+    teacher: Transformer,  # a model of the same width, heads and pieces
+) -> frozenset[str]:
     """Copies into the student what it shares with the teacher, in place.
 
     The teacher's decoder layers are spread over the student's, the first and the last in their places. Every
     other layer begins close to the identity: its sub-layers add nothing, and its LayerNorms have the mean and
     spread that the output of the teacher's layer before them has if its normalised values are independent.
-
-    Args:
-        student: A new model.
-        teacher: A model of the same width, heads and pieces.
 
     Returns:
         Names of the student's weights that the teacher had.
@@ -90,16 +89,12 @@ def _add_nothing(layer: nn.Module, before: Residual) -> None:
 
 
 def learning_rates(
-    names: Iterable[str], taken: frozenset[str], frozen: tuple[str, ...], taken_rate: float
+    names: Iterable[str],  # the student's weights
+    taken: frozenset[str],  # those that the teacher had
+    frozen: tuple[str, ...],  # beginnings of names of weights that stay as they are
+    taken_rate: float,  # the factor for those that the teacher had
 ) -> dict[str, float]:
-    """By name of a weight, its factor on the learning rate; 0 for a frozen one.
-
-    Args:
-        names: The student's weights.
-        taken: Those that the teacher had.
-        frozen: Beginnings of names of weights that stay as they are.
-        taken_rate: The factor for those that the teacher had.
-    """
+    """By name of a weight, its factor on the learning rate; 0 for a frozen one."""
     return {name: 0.0 if name.startswith(frozen) else taken_rate if name in taken else 1.0 for name in names}
 
 

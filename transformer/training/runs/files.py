@@ -38,15 +38,13 @@ class Exported:
     averaged: bool = False
 
 
-def save_state(directory: Path, trainer: Trainer, fingerprint: str, exported: Exported) -> None:
-    """Writes the state to one file, atomically; a call for all processes, of which the first writes.
-
-    Args:
-        directory: Directory of the run.
-        trainer: The trainer, between two steps.
-        fingerprint: Fingerprint of the training data, compared when the run resumes.
-        exported: Parts of the exported model besides the weights.
-    """
+def save_state(
+    directory: Path,  # directory of the run
+    trainer: Trainer,  # the trainer, between two steps
+    fingerprint: str,  # fingerprint of the training data, compared when the run resumes
+    exported: Exported,  # parts of the exported model besides the weights
+) -> None:
+    """Writes the state to one file, atomically; a call for all processes, of which the first writes."""
     notes = {
         "step": str(trainer.step),
         "options": json.dumps(trainer.options.to_dict()),
@@ -73,13 +71,12 @@ def load_exported(directory: Path) -> Exported:
         return Exported(tokenizer, notes["card"], json.loads(notes["averaged"]))
 
 
-def load_state(directory: Path, trainer: Trainer, fingerprint: str | None) -> list[str]:
+def load_state(
+    directory: Path,  # directory of the run
+    trainer: Trainer,  # a new trainer for a model of the same shape
+    fingerprint: str | None,  # fingerprint of the training data; None accepts data other than before
+) -> list[str]:
     """Restores the state in which a saved run stopped.
-
-    Args:
-        directory: Directory of the run.
-        trainer: A new trainer for a model of the same shape.
-        fingerprint: Fingerprint of the training data; None accepts data other than before.
 
     Returns:
         Names of the options that differ from those of the saved run.

@@ -47,12 +47,11 @@ class History:
         return [(int(step), value) for step, value in both if step is not None and value is not None]
 
 
-def read_log(path: Path, last: int | None = None) -> list[dict[str, Any]]:
+def read_log(
+    path: Path,  # a `log.jsonl`
+    last: int | None = None,  # leaves out later steps
+) -> list[dict[str, Any]]:
     """The lines of a run's log in their order, without a last line that is half-written.
-
-    Args:
-        path: A `log.jsonl`.
-        last: Leaves out later steps.
 
     Raises:
         DataError: The file is missing, is not a log, or has no step.
@@ -81,12 +80,10 @@ def _values(line: str) -> dict[str, Any] | None:
         return None
 
 
-def thinned(log: Sequence[Mapping[str, Any]]) -> History:
-    """The history of a log.
-
-    Args:
-        log: Its lines, as `read_log` returns them.
-    """
+def thinned(
+    log: Sequence[Mapping[str, Any]],  # its lines, as `read_log` returns them
+) -> History:
+    """The history of a log."""
     window = max(1, math.ceil(len(log) / WINDOW))
     tokens = np.array([each.get("tokens", 1) for each in log], dtype=np.float64)
     loss, norm = (np.array([each[name] for each in log]) for name in ("loss", "gradient_norm"))
@@ -126,16 +123,15 @@ def _short(value: Any) -> Any:
     return value if value is None or isinstance(value, int) else float(f"{value:.6g}")
 
 
-def write_history(directory: Path, log: Path, command: str, date: str) -> History:
+def write_history(
+    directory: Path,  # the model
+    log: Path,  # the log of its run
+    command: str,  # how the file is made
+    date: str,  # when it is made
+) -> History:
     """Writes `history.json` beside the model that a run made.
 
     Leaves out the steps after that of the weights, which do not belong to this model.
-
-    Args:
-        directory: The model.
-        log: The log of its run.
-        command: How the file is made.
-        date: When it is made.
 
     Raises:
         DataError: The log cannot be read, or ends before the step of the weights.

@@ -25,13 +25,12 @@ class Leash:
         self._free = threading.Event()
         self._free.set()
 
-    def hold(self, stop: Callable[[], None], descriptor: int = STANDARD_INPUT) -> threading.Thread:
-        """Reads lines from a file in a thread of its own.
-
-        Args:
-            stop: Called after ``STOP``, and at the end of the file.
-            descriptor: The file.
-        """
+    def hold(
+        self,
+        stop: Callable[[], None],  # called after ``STOP``, and at the end of the file
+        descriptor: int = STANDARD_INPUT,  # the file
+    ) -> threading.Thread:
+        """Reads lines from a file in a thread of its own."""
 
         def read() -> None:
             with suppress(OSError), os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:

@@ -16,14 +16,13 @@ STACK = "decoder."
 """How the names of a language model's stack begin."""
 
 
-def take_encoder(model: Transformer, source: LanguageModel) -> None:
+def take_encoder(
+    model: Transformer,  # the translator, before training
+    source: LanguageModel,  # a language model of the same width, heads, layers, encoding and pieces
+) -> None:
     """Puts the stack and the embeddings of a language model into the encoder of a translator, in place.
 
     With shared embeddings the target reads the same table, so its embeddings begin there too.
-
-    Args:
-        model: The translator, before training.
-        source: A language model of the same width, heads, layers, encoding and pieces.
 
     Raises:
         ValueError: The two do not have the same sizes.

@@ -14,15 +14,14 @@ CLEAR_REST = "\x1b[K"
 
 
 class Progress:
-    """Rewrites one line on a terminal; elsewhere writes one line per minute.
+    """Rewrites one line on a terminal; elsewhere writes one line per minute."""
 
-    Args:
-        steps: Number of steps of the run.
-        peak: FLOP/s that the devices of all processes can reach together.
-        source: Where that number comes from.
-    """
-
-    def __init__(self, steps: int, peak: float, source: str) -> None:
+    def __init__(
+        self,
+        steps: int,  # number of steps of the run
+        peak: float,  # FLOP/s that the devices of all processes can reach together
+        source: str,  # where that number comes from
+    ) -> None:
         self._steps, self._peak, self._source = steps, peak, source
         self._recent: deque[TrainingStep] = deque(maxlen=RECENT_STEPS)
         self._terminal = sys.stderr.isatty()

@@ -63,15 +63,12 @@ class GreedyBleu:
 
 
 def greedy_bleu(
-    pairs: Sequence[SentencePair], tokenizer: Tokenizer, sentences: int, max_tokens: int
+    pairs: Sequence[SentencePair],  # the validation pairs
+    tokenizer: Tokenizer,  # the vocabulary of the model
+    sentences: int,  # how many to translate at most; 0 measures nothing
+    max_tokens: int,  # longest side of a pair in tokens, with `</s>`
 ) -> GreedyBleu | None:
     """The measure on some of the pairs, evenly spread over the file, which may be sorted.
-
-    Args:
-        pairs: The validation pairs.
-        tokenizer: The vocabulary of the model.
-        sentences: How many to translate at most; 0 measures nothing.
-        max_tokens: Longest side of a pair in tokens, with `</s>`.
 
     Raises:
         ValueError: The number of sentences is below 0.

@@ -19,15 +19,14 @@ MOST = 100
 _NAME = re.compile(r"step-(\d{7,9})\.safetensors", re.ASCII)
 
 
-def moments(count: int, steps: int) -> tuple[int, ...]:
+def moments(
+    count: int,  # how many snapshots, including the untrained model
+    steps: int,  # steps of the whole run
+) -> tuple[int, ...]:
     """The steps at which to keep the weights: the untrained model, then each twice as late, up to the last.
 
     Heads change fast at the beginning and slowly at the end, so the steps lie evenly on a logarithmic axis. A
     run too short for so many has fewer.
-
-    Args:
-        count: How many snapshots, including the untrained model.
-        steps: Steps of the whole run.
 
     Raises:
         ValueError: The count is not from 2 to ``MOST``.
@@ -38,13 +37,12 @@ def moments(count: int, steps: int) -> tuple[int, ...]:
     return (0, *sorted({step for step in halved if step}))
 
 
-def save_snapshot(directory: Path, step: int, state: dict[str, Tensor]) -> None:
+def save_snapshot(
+    directory: Path,  # directory of the run
+    step: int,  # step after which these are the weights; 0 is the untrained model
+    state: dict[str, Tensor],  # the model's `state_dict()`
+) -> None:
     """Writes the weights of a step, atomically.
-
-    Args:
-        directory: Directory of the run.
-        step: Step after which these are the weights; 0 is the untrained model.
-        state: The model's `state_dict()`.
 
     Raises:
         CheckpointError: A weight is not finite in float16.

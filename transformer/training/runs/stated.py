@@ -16,13 +16,12 @@ _COMMAND = re.compile(r"\btransformer\s+train\b")
 _KINDS: dict[type, Any] = {int: int, float: float, str: str}
 
 
-def stated_options(card: str) -> TrainingOptions | None:
+def stated_options(
+    card: str,  # markdown
+) -> TrainingOptions | None:
     """The options of the last training command in a card's blocks of code.
 
     If a flag occurs several times, as it does if a run was resumed, the last value counts.
-
-    Args:
-        card: Markdown.
 
     Returns:
         The options; None if the card states no such command, or one that cannot be read.
