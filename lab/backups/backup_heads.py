@@ -80,26 +80,17 @@ def excess_of(joint: Doubles) -> Doubles:
 
 
 def backup_heads(
-    translator: Translator,
-    texts: Sequence[str],
-    kind: AttentionKind | str,
-    head: Head | None = None,
-    by: str = "mean",
-    progress: Progress | None = None,
+    translator: Translator,  # the model
+    texts: Sequence[str],  # the sentences; those that are too long for the model are left out
+    kind: AttentionKind | str,  # "encoder", "decoder" or "cross"
+    head: Head | None = None,  # layer and head, from 0, that is paired with every other; None for all pairs
+    by: str = "mean",  # "mean" or "zero"
+    progress: Progress | None = None,  # is called after each sentence
+    # is asked before each pass; if it returns True, the sentences done so far are returned
     cancelled: Callable[[], bool] | None = None,
-    so_far: BackupHeads | None = None,
+    so_far: BackupHeads | None = None,  # an earlier result to continue; its sentences are not measured again
 ) -> BackupHeads:
     """Ablates heads of one kind, alone and in pairs, and scores each sentence's own translation.
-
-    Args:
-        translator: The model.
-        texts: The sentences; those that are too long for the model are left out.
-        kind: "encoder", "decoder" or "cross".
-        head: Layer and head, from 0, that is paired with every other; None for all pairs.
-        by: "mean" or "zero".
-        progress: Is called after each sentence.
-        cancelled: Is asked before each pass; if it returns True, the sentences done so far are returned.
-        so_far: An earlier result to continue; its sentences are not measured again.
 
     Raises:
         InterventionError: The model has no such head, no mean outputs, or the head is ablated otherwise.
@@ -157,14 +148,13 @@ def _nothing(translator: Translator, kind: AttentionKind | str, head: Head | Non
 
 
 class _Ablations:
-    """Every ablation that a result asks for.
+    """Every ablation that a result asks for."""
 
-    Args:
-        translator: The model.
-        asked: A result without sentences.
-    """
-
-    def __init__(self, translator: Translator, asked: BackupHeads) -> None:
+    def __init__(
+        self,
+        translator: Translator,  # the model
+        asked: BackupHeads,  # a result without sentences
+    ) -> None:
         self._translator, self._asked = translator, asked
         count = len(asked.heads)
         own = None if asked.head is None else asked.heads.index(asked.head)

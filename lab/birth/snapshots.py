@@ -11,12 +11,11 @@ from transformer.storage.directory import Checkpoint
 from transformer.training.runs.snapshots import load_snapshot, snapshot_file, snapshot_steps
 
 
-def opened(directory: Path, title: str | None = None) -> Iterator[tuple[int, Translator]]:
+def opened(
+    directory: Path,  # directory of the run
+    title: str | None = None,  # name of the run; None for that of its directory
+) -> Iterator[tuple[int, Translator]]:
     """The model after each step of which there is a snapshot, in their order; only one is in memory.
-
-    Args:
-        directory: Directory of the run.
-        title: Name of the run; None for that of its directory.
 
     Raises:
         CheckpointError: A snapshot is damaged or belongs to another model.

@@ -64,13 +64,13 @@ def _softmax(scores: Floats) -> Floats:
     return np.asarray(raised / raised.sum(-1, keepdims=True))
 
 
-def run_statistics(directory: Path, pairs: Sequence[SentencePair], gold: Sequence[GoldPair]) -> Json:
+def run_statistics(
+    directory: Path,  # directory of the run
+    # sentences to measure patterns and losses on, targets forced; at least one
+    pairs: Sequence[SentencePair],
+    gold: Sequence[GoldPair],  # pairs with links, for the alignment errors; at least one
+) -> Json:
     """The statistics of all snapshots of a run.
-
-    Args:
-        directory: Directory of the run.
-        pairs: Sentences to measure patterns and losses on, targets forced; at least one.
-        gold: Pairs with links, for the alignment errors; at least one.
 
     Returns:
         ``steps``, ``loss`` (nats per token, by step), ``even`` (by kind) and ``aer_diagonal``; and by step,

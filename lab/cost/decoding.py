@@ -19,13 +19,12 @@ SOURCE = 20
 """Tokens of the source."""
 
 
-def measure_decoding(model: EncoderDecoder, lengths: Sequence[int], repeats: int) -> Json:
+def measure_decoding(
+    model: EncoderDecoder,  # the model
+    lengths: Sequence[int],  # tokens of the target; those beyond the model's positions are left out
+    repeats: int,  # runs of each, after one that does not count
+) -> Json:
     """Processor time of a decoder, without the encoder, by target length and way; dropout is off.
-
-    Args:
-        model: The model.
-        lengths: Tokens of the target; those beyond the model's positions are left out.
-        repeats: Runs of each, after one that does not count.
 
     Returns:
         ``source``, ``lengths``, and by way (``parallel``, ``cached``, ``again``) ``milliseconds`` (least),

@@ -14,14 +14,13 @@ _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.22
 _NORMAL = 1.96
 
 
-def exponent(lengths: Sequence[float], costs: Sequence[float]) -> Cell | None:
+def exponent(
+    lengths: Sequence[float],  # at least three, not all the same
+    costs: Sequence[float],  # one for each length
+) -> Cell | None:
     """The slope of log cost against log length by least squares, with its 95 % interval.
 
     The interval follows from the scatter around the line: noise, and a cost that is no power of n.
-
-    Args:
-        lengths: At least three, not all the same.
-        costs: One for each length.
 
     Returns:
         Value, low and high; None for fewer lengths, or if a cost is not positive.

@@ -32,14 +32,13 @@ def band(length: int, width: int) -> Tensor:
     return (back >= 0) & (back < width)
 
 
-def local_attention(query: Tensor, key: Tensor, value: Tensor, width: int) -> Tensor:
+def local_attention(
+    query: Tensor,  # (batch, heads, n, d_head)
+    key: Tensor,  # (batch, heads, n, d_head)
+    value: Tensor,  # (batch, heads, n, d_head)
+    width: int,  # keys that a query sees, itself included
+) -> Tensor:
     """Attention under the mask ``band``, in time and memory that grow with n · width.
-
-    Args:
-        query: (batch, heads, n, d_head).
-        key: (batch, heads, n, d_head).
-        value: (batch, heads, n, d_head).
-        width: Keys that a query sees, itself included.
 
     Returns:
         (batch, heads, n, d_head).
@@ -93,16 +92,13 @@ def ways(width: int) -> dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]]:
 
 
 def measure_attention(
-    lengths: Sequence[int], heads: int, d_head: int, repeats: int, width: int = REACH
+    lengths: Sequence[int],  # values of n, rising
+    heads: int,  # heads
+    d_head: int,  # dimensions of a head
+    repeats: int,  # runs of each, after one that does not count
+    width: int = REACH,  # keys that a query sees, itself included
 ) -> Json:
     """Processor time of one attention on random numbers, by way and length.
-
-    Args:
-        lengths: Values of n, rising.
-        heads: Heads.
-        d_head: Dimensions of a head.
-        repeats: Runs of each, after one that does not count.
-        width: Keys that a query sees, itself included.
 
     Returns:
         ``lengths``, ``reach``, ``heads``, ``d_head``, ``fitted_from`` and by way ``milliseconds`` (least),

@@ -24,17 +24,16 @@ FITTED_FROM = 512
 """Exponents are fitted to this length and longer ones; at shorter ones, fixed costs weigh more."""
 
 
-def measure_layers(widths: Sequence[int], lengths: Sequence[int], repeats: int) -> Iterator[tuple[int, Json]]:
+def measure_layers(
+    widths: Sequence[int],  # values of d
+    lengths: Sequence[int],  # values of n, rising
+    repeats: int,  # runs of each, after one that does not count
+) -> Iterator[tuple[int, Json]]:
     """Times and memory of every kind of layer, one width at a time.
 
     Times are processor time, the least and the median of the repeats; kinds and lengths take turns, so that a
     busy moment of the machine affects all of them. Memory is the most that tensors hold at once, without the
     weights.
-
-    Args:
-        widths: Values of d.
-        lengths: Values of n, rising.
-        repeats: Runs of each, after one that does not count.
 
     Yields:
         The width, and by kind ``milliseconds`` (least), ``medians``, ``megabytes``, and the exponents of n.

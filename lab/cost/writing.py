@@ -39,13 +39,12 @@ def again(model: LanguageModel, ids: Tensor) -> Tensor:
 WAYS: dict[str, Way] = {"parallel": parallel, "cached": cached, "again": again}
 
 
-def measure_writing(model: LanguageModel, lengths: Sequence[int], repeats: int) -> Json:
+def measure_writing(
+    model: LanguageModel,  # the model
+    lengths: Sequence[int],  # tokens of the text; those beyond the model's positions are left out
+    repeats: int,  # runs of each, after one that does not count
+) -> Json:
     """Processor time of a language model by length of the text and way.
-
-    Args:
-        model: The model.
-        lengths: Tokens of the text; those beyond the model's positions are left out.
-        repeats: Runs of each, after one that does not count.
 
     Returns:
         ``lengths``, and by way (``parallel``, ``cached``, ``again``) ``milliseconds`` (least), ``medians``

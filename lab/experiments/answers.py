@@ -54,13 +54,12 @@ class Answer:
     control: Control | None  # the same change elsewhere; None if it is not a change of heads
 
 
-def answers(translator: Translator, experiment: Experiment, heads: Mapping[str, Any]) -> Iterator[Answer]:
+def answers(
+    translator: Translator,  # the model
+    experiment: Experiment,  # the question
+    heads: Mapping[str, Any],  # what `heads.json` says of the model
+) -> Iterator[Answer]:
     """Puts a model to a question, with each set of changes.
-
-    Args:
-        translator: The model.
-        experiment: The question.
-        heads: What `heads.json` says of the model.
 
     Raises:
         InputError: The model cannot read the sentence, or a word of it.

@@ -66,15 +66,15 @@ def small_model(seed: int) -> Recurrent:
 
 
 class Choosing(Bystander):
-    """Hard attention: each query reads the memory at one position alone.
-
-    Args:
-        chance: Draws the position from the weights; None for the position with the largest weight.
-    """
+    """Hard attention: each query reads the memory at one position alone."""
 
     log_probs: Tensor  # (batch, queries) log-probability of each drawn position, of the last pass
 
-    def __init__(self, chance: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        # draws the position from the weights; None for the position with the largest weight
+        chance: torch.Generator | None = None,
+    ) -> None:
         self._chance = chance
 
     def attention(self, asked: AttentionInputs) -> Attended:
@@ -104,17 +104,16 @@ def soft_loss(model: Recurrent, given: Texts) -> Tensor:
     return token_losses(model, given).sum() / given.counted.sum()
 
 
-def reinforced(model: Recurrent, given: Texts, chance: torch.Generator, usual: float) -> tuple[Tensor, float]:
+def reinforced(
+    model: Recurrent,  # the model
+    given: Texts,  # the sequences
+    chance: torch.Generator,  # draws the positions
+    usual: float,  # the reward to compare with, a baseline; 0 for none
+) -> tuple[Tensor, float]:
     """What to differentiate for hard attention, and the mean reward.
 
     The reward of a draw is the log-probability of its own token: without input feeding, a draw changes no
     other token. The gradient of the result estimates that of the expected loss.
-
-    Args:
-        model: The model.
-        given: The sequences.
-        chance: Draws the positions.
-        usual: The reward to compare with, a baseline; 0 for none.
     """
     observer = Choosing(chance)
     losses = token_losses(model, given, observer)
@@ -142,15 +141,14 @@ class Curves:
 
 
 class Learner:
-    """A small model that learns a toy task with soft or with hard attention.
+    """A small model that learns a toy task with soft or with hard attention."""
 
-    Args:
-        method: Which attention.
-        task: A key of ``TOYS`` that spells letters.
-        seed: Seed of the weights, of the sequences and of the draws.
-    """
-
-    def __init__(self, method: Method, task: str, seed: int) -> None:
+    def __init__(
+        self,
+        method: Method,  # which attention
+        task: str,  # a key of ``TOYS`` that spells letters
+        seed: int,  # seed of the weights, of the sequences and of the draws
+    ) -> None:
         self.method, self._task = method, task
         self.model = small_model(seed)
         self._optimizer = torch.optim.Adam(self.model.parameters(), RATE)

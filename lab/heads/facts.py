@@ -34,13 +34,11 @@ def kind_totals(translation: Traced, projections: Projections | None = None) -> 
 
 
 def measure_heads(
-    sentences: Iterable[dict[AttentionKind, Totals]], alignments: CrossAlignments | None = None
+    sentences: Iterable[dict[AttentionKind, Totals]],  # `kind_totals` of each sentence; at least one
+    # forced gold targets with their links, for `aer`, `aer_read` and `aer_diagonal`
+    alignments: CrossAlignments | None = None,
 ) -> dict[str, Any]:
     """Statistics of all heads, and the heads to open first.
-
-    Args:
-        sentences: `kind_totals` of each sentence; at least one.
-        alignments: Forced gold targets with their links, for `aer`, `aer_read` and `aer_diagonal`.
 
     Returns:
         `default`, `heads` and, with gold pairs, `aligner` of `heads.json`; layers and heads count from 0.

@@ -26,16 +26,15 @@ class Runs(Protocol):
         """The run of a text, with its trace."""
 
 
-def first_heads(translator: Runs, texts: Iterable[str]) -> dict[str, tuple[int, int]]:
+def first_heads(
+    translator: Runs,  # the model
+    texts: Iterable[str],  # sentences in any language; their translations stop at ``MOST_TOKENS``
+) -> dict[str, tuple[int, int]]:
     """Maps each kind to a layer and head (from 0); empty if the model can read none of the texts.
 
     For self-attention, the head with the clearest neighbour pattern is chosen. For cross-attention,
     without gold alignments, the sharpest head is chosen. A head that rests on `</s>` or on the first key is
     never chosen.
-
-    Args:
-        translator: The model.
-        texts: Sentences in any language; their translations stop at ``MOST_TOKENS``.
     """
     sites = translator.config.sites
     totals = dict.fromkeys(sites, Totals({}, {}))

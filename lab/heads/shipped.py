@@ -133,16 +133,12 @@ def _cell(survey: Survey, kind: AttentionKind, place: tuple[int, int], numbers: 
 
 
 def read_survey(
-    values: Mapping[str, Any], weights: str, lines: Sequence[Line], gold: Sequence[GoldPair]
+    values: Mapping[str, Any],  # what `survey.json` says
+    weights: str,  # `weights_hash` of the model
+    lines: Sequence[Line],  # the sentences that the numbers of the file stand for
+    gold: Sequence[GoldPair],  # the gold pairs, likewise
 ) -> ShippedSurvey | None:
-    """A survey from its JSON values; None if they belong to other weights or sentences, or to no survey.
-
-    Args:
-        values: What `survey.json` says.
-        weights: `weights_hash` of the model.
-        lines: The sentences that the numbers of the file stand for.
-        gold: The gold pairs, likewise.
-    """
+    """A survey from its JSON values; None if they belong to other weights or sentences, or to no survey."""
     if values.get("weights") != weights or values.get("sample") != fingerprint(lines, gold):
         return None
     try:

@@ -71,13 +71,12 @@ def _word_numbers(tokens: Sequence[str]) -> NDArray[np.int64]:
     return numbers
 
 
-def row_statistics(weights: Floats, mask: Bools, keys: Keys) -> dict[str, Floats]:
+def row_statistics(
+    weights: Floats,  # (heads, queries, keys)
+    mask: Bools,  # (queries, keys), True if a query may attend to the key
+    keys: Keys,  # facts about the keys
+) -> dict[str, Floats]:
     """The `STATISTICS` of every row that follow from the map alone.
-
-    Args:
-        weights: (heads, queries, keys).
-        mask: (queries, keys), True if a query may attend to the key.
-        keys: Facts about the keys.
 
     Returns:
         Maps each name to (heads, queries); NaN in rows that are left out.
@@ -156,14 +155,12 @@ class Totals:
 
 
 def sentence_totals(
-    translation: Traced, kind: AttentionKind, projections: Projections | None = None
+    translation: Traced,  # a translation with recorded attention
+    kind: AttentionKind,  # kind of attention
+    # W^O of the model, for `contribution`; None if only the trace is at hand
+    projections: Projections | None = None,
 ) -> Totals:
     """The statistics of all heads of a kind over one sentence.
-
-    Args:
-        translation: A translation with recorded attention.
-        kind: Kind of attention.
-        projections: W^O of the model, for `contribution`; None if only the trace is at hand.
 
     Raises:
         ValueError: The translation has no recorded attention.

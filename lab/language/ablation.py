@@ -74,13 +74,12 @@ def on_text(generator: TextGenerator, texts: Sequence[str]) -> Measure:
     return measure
 
 
-def costs(measure: Measure, heads: Heads, others: Sequence[Changes]) -> Json:
+def costs(
+    measure: Measure,  # the loss
+    heads: Heads,  # the heads
+    others: Sequence[Changes],  # sets of other heads, as ``controls`` draws them
+) -> Json:
     """What switching heads off costs, and what switching off each draw of other heads costs.
-
-    Args:
-        measure: The loss.
-        heads: The heads.
-        others: Sets of other heads, as ``controls`` draws them.
 
     Returns:
         ``whole`` (loss of the model as it is, nats per piece), ``cost`` (how much the loss rises),

@@ -111,12 +111,11 @@ def grouped(pairs: Iterable[AgreementPair]) -> dict[str, list[AgreementPair]]:
     return dict(found)
 
 
-def agreement(pairs: Sequence[AgreementPair], log_probs: LogProbs) -> dict[str, dict[str, Any]]:
+def agreement(
+    pairs: Sequence[AgreementPair],  # the pairs; at least one
+    log_probs: LogProbs,  # The model. It reads each sentence with a capital and a full stop.
+) -> dict[str, dict[str, Any]]:
     """How often a model finds the right sentence more probable, by case.
-
-    Args:
-        pairs: The pairs; at least one.
-        log_probs: The model. It reads each sentence with a capital and a full stop.
 
     Returns:
         By case ``pairs``, ``subjects`` and ``accuracy`` (0 to 1, with its 95 % interval over subjects).

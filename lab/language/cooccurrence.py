@@ -55,13 +55,13 @@ class Cooccurrence:
         ]
         return np.stack(dots) / lengths
 
-    def neighbours(self, chosen: Sequence[int], candidates: Sequence[int], k: int = 10) -> Neighbours:
+    def neighbours(
+        self,
+        chosen: Sequence[int],  # ids of different pieces
+        candidates: Sequence[int],  # ids to choose from; rare pieces have unsteady rows, so leave them out
+        k: int = 10,  # number of neighbours
+    ) -> Neighbours:
         """The k candidates that keep the most similar company.
-
-        Args:
-            chosen: Ids of different pieces.
-            candidates: Ids to choose from; rare pieces have unsteady rows, so leave them out.
-            k: Number of neighbours.
 
         Raises:
             ValueError: There are not more than k candidates.
@@ -70,17 +70,13 @@ class Cooccurrence:
 
 
 def cooccurrence(
-    sentences: Sequence[Sequence[int]], vocab_size: int, window: int = WINDOW, smoothing: float = SMOOTHING
+    # ids of each sentence, without ``<s>`` and ``</s>``; a negative id is a gap that counts as nothing
+    sentences: Sequence[Sequence[int]],
+    vocab_size: int,  # number of pieces
+    window: int = WINDOW,  # places to each side
+    smoothing: float = SMOOTHING,  # power of the counts of contexts
 ) -> Cooccurrence:
-    """Counts which pieces stand at most ``window`` places from which, and weighs the counts.
-
-    Args:
-        sentences: Ids of each sentence, without ``<s>`` and ``</s>``; a negative id is a gap that counts as
-            nothing.
-        vocab_size: Number of pieces.
-        window: Places to each side.
-        smoothing: Power of the counts of contexts.
-    """
+    """Counts which pieces stand at most ``window`` places from which, and weighs the counts."""
     lengths = [len(sentence) for sentence in sentences]
     ids = np.fromiter(chain.from_iterable(sentences), np.int64, sum(lengths))
     whose = np.repeat(np.arange(len(lengths)), lengths)

@@ -72,22 +72,14 @@ def table_neighbours(
 
 
 def embedding_maps(
-    snapshots: Snapshots,
-    chosen: Sequence[int],
-    candidates: Sequence[int],
-    pieces: Sequence[str],
-    k: int = 8,
-    company: Neighbours | None = None,
+    snapshots: Snapshots,  # in the order of their steps; at least one
+    chosen: Sequence[int],  # ids of different pieces to draw; at least three
+    candidates: Sequence[int],  # ids that may be neighbours
+    pieces: Sequence[str],  # the text of every piece of the vocabulary
+    k: int = 8,  # number of neighbours
+    company: Neighbours | None = None,  # neighbours of the chosen pieces by co-occurrence, to compare with
 ) -> dict[str, Any]:
     """The map and the neighbours of chosen pieces at every snapshot, as plain values for a JSON file.
-
-    Args:
-        snapshots: In the order of their steps; at least one.
-        chosen: Ids of different pieces to draw; at least three.
-        candidates: Ids that may be neighbours.
-        pieces: The text of every piece of the vocabulary.
-        k: Number of neighbours.
-        company: Neighbours of the chosen pieces by co-occurrence, to compare with.
 
     Returns:
         ``words`` (drawn), ``names`` (of neighbours), ``steps``; by step ``points`` (words × 2), ``share`` (of

@@ -56,12 +56,11 @@ def all_weights(generator: TextGenerator, ids: Sequence[int], changes: Changes =
     return np.stack([trace.weights(AttentionKind.DECODER, layer) for layer in layers])
 
 
-def measure_induction(generator: TextGenerator, texts: Sequence[str]) -> Json:
+def measure_induction(
+    generator: TextGenerator,  # the model
+    texts: Sequence[str],  # held-out texts
+) -> Json:
     """Scores of all heads on repeated random pieces, and the cost of switching off the best.
-
-    Args:
-        generator: The model.
-        texts: Held-out texts.
 
     Returns:
         ``length``, ``sequences``, ``texts``; ``scores`` (by pattern (layers × heads), and what

@@ -38,22 +38,14 @@ class Repeated:
     @classmethod
     def drawn(
         cls,
-        pieces: Sequence[int],
-        start: int,
-        length: int = 25,
-        count: int = 20,
-        copies: int = 2,
-        seed: int = 1,
+        pieces: Sequence[int],  # ids to draw from
+        start: int,  # id of the start token
+        length: int = 25,  # pieces of one copy
+        count: int = 20,  # number of sequences
+        copies: int = 2,  # how often the pieces stand in a sequence; 2 repeats them once
+        seed: int = 1,  # seed of the draw
     ) -> Repeated:
         """Draws sequences; the pieces of one differ, so that each has one place to look back to.
-
-        Args:
-            pieces: Ids to draw from.
-            start: Id of the start token.
-            length: Pieces of one copy.
-            count: Number of sequences.
-            copies: How often the pieces stand in a sequence; 2 repeats them once.
-            seed: Seed of the draw.
 
         Raises:
             ValueError: There are fewer pieces than a copy has, or fewer than two copies.
@@ -97,13 +89,11 @@ class HeadScores:
     even_previous: float  # the same, for the previous token
 
 
-def head_scores(weights: Weights, sequences: Repeated) -> HeadScores:
-    """Scores every head; rows of the first copy and of the start token do not count.
-
-    Args:
-        weights: All causal attention weights of a sequence.
-        sequences: Repeated random pieces.
-    """
+def head_scores(
+    weights: Weights,  # all causal attention weights of a sequence
+    sequences: Repeated,  # repeated random pieces
+) -> HeadScores:
+    """Scores every head; rows of the first copy and of the start token do not count."""
     n = sequences.ids.shape[1]
     even = np.tril(np.ones((n, n))) / np.arange(1, n + 1)[:, None]
     sums: list[Any] = [0.0, 0.0, 0.0, 0.0]
@@ -133,13 +123,11 @@ class Copying:
     gain: Cell  # the first minus the last; paired
 
 
-def copying(log_probs: PieceLogProbs, sequences: Repeated) -> Copying:
-    """What the repetition saves a model.
-
-    Args:
-        log_probs: The model; with heads switched off, to see what they were good for.
-        sequences: Repeated random pieces.
-    """
+def copying(
+    log_probs: PieceLogProbs,  # the model; with heads switched off, to see what they were good for
+    sequences: Repeated,  # repeated random pieces
+) -> Copying:
+    """What the repetition saves a model."""
     losses = -np.stack([np.asarray(log_probs(ids.tolist()), np.float64) for ids in sequences.ids])
     inside = sequences.length - 1
     first, last = losses[:, 1 : 1 + inside].mean(1), losses[:, -inside:].mean(1)

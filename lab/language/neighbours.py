@@ -20,14 +20,13 @@ class Neighbours:
     cosines: Floats  # (words, k) cosine of each with the word
 
 
-def nearest(cosines: Floats, chosen: Sequence[int], candidates: Sequence[int], k: int) -> Neighbours:
+def nearest(
+    cosines: Floats,  # (words, candidates)
+    chosen: Sequence[int],  # ids of the words
+    candidates: Sequence[int],  # ids of the candidates
+    k: int,  # number of neighbours
+) -> Neighbours:
     """The k candidates of the highest cosine with each word, the word itself left out; ties go to the first.
-
-    Args:
-        cosines: (words, candidates).
-        chosen: Ids of the words.
-        candidates: Ids of the candidates.
-        k: Number of neighbours.
 
     Raises:
         ValueError: There are not more than k candidates.

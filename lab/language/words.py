@@ -66,15 +66,12 @@ GROUPS = {
 
 
 def grouped_words(
-    tokenizer: Vocabulary, counts: Ints, per_group: int = PER_GROUP, least: int = LEAST
+    tokenizer: Vocabulary,  # the vocabulary
+    counts: Ints,  # (vocabulary,) how often each piece occurs in the text
+    per_group: int = PER_GROUP,  # most words of a group
+    least: int = LEAST,  # occurrences that a word needs
 ) -> dict[str, list[int]]:
     """The ids of the most frequent words of each group that are one piece.
-
-    Args:
-        tokenizer: The vocabulary.
-        counts: (vocabulary,) how often each piece occurs in the text.
-        per_group: Most words of a group.
-        least: Occurrences that a word needs.
 
     Returns:
         By group, most frequent first; groups without such words are left out.
@@ -107,15 +104,12 @@ def whole_words(tokenizer: Vocabulary, counts: Ints, least: int = LEAST) -> list
 
 
 def measure_words(
-    tokenizer: Vocabulary, snapshots: Snapshots, sentences: Sequence[Sequence[int]], least: int = LEAST
+    tokenizer: Vocabulary,  # the vocabulary
+    snapshots: Snapshots,  # steps and tables of embeddings
+    sentences: Sequence[Sequence[int]],  # ids of the texts on which co-occurrences are counted
+    least: int = LEAST,  # occurrences in them that a word and a neighbour need
 ) -> Json:
     """Maps of chosen words at each snapshot, with their neighbours there and by co-occurrence.
-
-    Args:
-        tokenizer: The vocabulary.
-        snapshots: Steps and tables of embeddings.
-        sentences: Ids of the texts on which co-occurrences are counted.
-        least: Occurrences in them that a word and a neighbour need.
 
     Returns:
         What ``embedding_maps`` returns, words without the mark of a space; and ``groups`` (the group of each

@@ -95,16 +95,12 @@ def sample_batch(pairs: Sequence[SentencePair], vocabulary: Vocabulary) -> Batch
 
 
 def at_initialisation(
-    batch: Batch, vocab_size: int, depth: int, variants: Sequence[Variant] = VARIANTS
+    batch: Batch,  # the pairs
+    vocab_size: int,  # pieces of its vocabulary
+    depth: int,  # layers of the encoder, and of the decoder
+    variants: Sequence[Variant] = VARIANTS,  # what to compare
 ) -> dict[Variant, Gradients]:
-    """The gradients of untrained models that differ only in their variant; all have the same weights.
-
-    Args:
-        batch: The pairs.
-        vocab_size: Pieces of its vocabulary.
-        depth: Layers of the encoder, and of the decoder.
-        variants: What to compare.
-    """
+    """The gradients of untrained models that differ only in their variant; all have the same weights."""
     return {each: _of_variant(batch, vocab_size, depth, each) for each in variants}
 
 
@@ -127,16 +123,15 @@ def of_model(model: EncoderDecoder, batch: Batch) -> Gradients:
     return gradients(copy.deepcopy(model).eval().requires_grad_(True), batch)
 
 
-def gradients(model: EncoderDecoder, batch: Batch, observer: Observer = UNWATCHED) -> Gradients:
+def gradients(
+    model: EncoderDecoder,  # its parameters need gradients
+    batch: Batch,  # the pairs
+    observer: Observer = UNWATCHED,  # what changes the computation
+) -> Gradients:
     """The norm of the gradient of every layer: of the weights and biases of its attention and feed-forward.
 
     The parameters of LayerNorms do not count, so that models with and without them are compared alike. The
     loss is the cross-entropy per token, without smoothing; the model is in evaluation mode, without dropout.
-
-    Args:
-        model: Its parameters need gradients.
-        batch: The pairs.
-        observer: What changes the computation.
     """
     sides: tuple[Side, Side] = ("encoder", "decoder")
     layers = [_weights(layer) for side in sides for layer in model.stack(side).layers]
@@ -172,13 +167,11 @@ def _norm(found: Sequence[Tensor]) -> float:
 
 
 @torch.no_grad()
-def _alike(memory: Tensor, tokens: Tensor) -> float:
-    """Mean cosine over all pairs of different tokens of the same sentence.
-
-    Args:
-        memory: (batch, source, d_model).
-        tokens: (batch, source) bool, False for padding.
-    """
+def _alike(
+    memory: Tensor,  # (batch, source, d_model)
+    tokens: Tensor,  # (batch, source) bool, False for padding
+) -> float:
+    """Mean cosine over all pairs of different tokens of the same sentence."""
     unit = F.normalize(memory, dim=-1) * tokens[..., None]
     counts = tokens.sum(1)
     sums = unit.sum(1).pow(2).sum(-1) - counts  # a token's cosine with itself is 1

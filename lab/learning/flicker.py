@@ -58,18 +58,15 @@ class _Weights(Bystander):
 
 @torch.inference_mode()
 def flicker(
-    translator: Translator, text: str, target: Sequence[int], kind: AttentionKind, window: Window
+    translator: Translator,  # the model
+    text: str,  # the source
+    target: Sequence[int],  # ids of the whole target, `</s>` included; it is forced
+    kind: AttentionKind,  # whose maps
+    window: Window,  # which part of them
 ) -> Flicker:
     """Runs a pair, once per seed, through a copy of a model in training mode; the model stays as it is.
 
     Dropout acts as in training: on embeddings, and on what a sub-layer adds to the stream (section 5.4).
-
-    Args:
-        translator: The model.
-        text: The source.
-        target: Ids of the whole target, `</s>` included; it is forced.
-        kind: Whose maps.
-        window: Which part of them.
 
     Raises:
         InputError: The source is empty or too long.

@@ -50,14 +50,12 @@ class Moment:
         return math.sqrt(self.square_corrected)
 
 
-def record(trainer: Trainer, parameter: str, place: tuple[int, ...]) -> Recording:
-    """Trains to the end of the run, and records what happens to one weight.
-
-    Args:
-        trainer: A trainer at its first step.
-        parameter: A matrix of its model, to which weight decay applies.
-        place: The weight in it, from 0.
-    """
+def record(
+    trainer: Trainer,  # a trainer at its first step
+    parameter: str,  # a matrix of its model, to which weight decay applies
+    place: tuple[int, ...],  # the weight in it, from 0
+) -> Recording:
+    """Trains to the end of the run, and records what happens to one weight."""
     matrix = dict(trainer.model.named_parameters())[parameter]
     gradients, weights = list[float](), list[float]()
 

@@ -25,18 +25,17 @@ Place = tuple[str, int]
 """A model's name, and a length."""
 
 
-def measure_speed(twins: Twins, reference: str, lengths: Sequence[int], repeats: int) -> Json:
+def measure_speed(
+    twins: Twins,  # the models
+    reference: str,  # the one that the others are compared with
+    lengths: Sequence[int],  # tokens of each sentence, rising
+    repeats: int,  # runs of each, after one that does not count; the least and the median are kept
+) -> Json:
     """Speed of training and of writing by length, of each model, and as a ratio to the reference's.
 
     Processor time of one thread; models and lengths take turns. A training step is the forward and the
     backward pass of a batch of ``POSITIONS`` target tokens, whose sources are as long as its targets. Writing
     is decoding with a cache, token by token, one sentence whose source is as long, without the encoder.
-
-    Args:
-        twins: The models.
-        reference: The one that the others are compared with.
-        lengths: Tokens of each sentence, rising.
-        repeats: Runs of each, after one that does not count; the least and the median are kept.
 
     Returns:
         ``positions``, ``lengths``, ``repeats``; ``training`` with tokens per second, and ``writing`` with

@@ -54,16 +54,12 @@ class Case:
 
 
 def meanings(
-    translator: Translator, trees: Sequence[Tree], texts: Iterable[str], workers: Workers = ALONE
+    translator: Translator,  # the model
+    trees: Sequence[Tree],  # sentences with lemmas, for words that occur again
+    texts: Iterable[str],  # plain sentences, for `ANTONYMS`; only those that hold such a pair are read
+    workers: Workers = ALONE,  # the processes that share the sentences
 ) -> dict[str, Any]:
-    """The best encoder head for each relation and direction, compared with the best fixed offset.
-
-    Args:
-        translator: The model.
-        trees: Sentences with lemmas, for words that occur again.
-        texts: Plain sentences, for `ANTONYMS`; only those that hold such a pair are read.
-        workers: The processes that share the sentences.
-    """
+    """The best encoder head for each relation and direction, compared with the best fixed offset."""
 
     def found_in(case: Case) -> dict[tuple[str, str], Hits] | None:
         maps = _maps(translator, case)

@@ -142,17 +142,14 @@ def follow_tree(translator: Translator, tree: Tree, kind: AttentionKind) -> Floa
 
 
 def dependencies(
-    translator: Translator, trees: Sequence[Tree], kind: AttentionKind, workers: Workers = ALONE
+    translator: Translator,  # the model
+    trees: Sequence[Tree],  # the sentences
+    kind: AttentionKind,  # the attention to measure
+    workers: Workers = ALONE,  # the processes that share the sentences
 ) -> dict[str, Any]:
     """The best head for each relation and direction, compared with the best fixed offset.
 
     Under a causal mask, only arcs to an earlier word count, because later words are masked.
-
-    Args:
-        translator: The model.
-        trees: The sentences.
-        kind: The attention to measure.
-        workers: The processes that share the sentences.
     """
     causal = translator.config.sites[kind].causal
 

@@ -18,15 +18,14 @@ MOST_WORDS = 45
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
-def joined(sentences: Sequence[str], every: int = 2) -> list[str]:
+def joined(
+    sentences: Sequence[str],  # in an order that means nothing
+    every: int = 2,  # 2 lets every second sentence be joined, 1 all
+) -> list[str]:
     """Texts of the same sentences: one of ``every`` is joined to others with which it shares a rare word.
 
     The rare word of a sentence is the least frequent of its words that another sentence has too. A text has
     at most ``MOST_SENTENCES`` sentences and about ``MOST_WORDS`` words.
-
-    Args:
-        sentences: In an order that means nothing.
-        every: 2 lets every second sentence be joined, 1 all.
 
     Returns:
         The texts, in an order that means nothing.

@@ -40,13 +40,12 @@ def _is_new(text: str, seen: set[str]) -> bool:
     return new
 
 
-def parts(sources: Sources, held: int, tests: Iterable[str] = ()) -> Parts:
+def parts(
+    sources: Sources,  # distinct sentences by source
+    held: int,  # sentences of each held-out part
+    tests: Iterable[str] = (),  # further sentences that are held out, which stand in no source
+) -> Parts:
     """Draws the held-out parts from distinct sentences and leaves near duplicates of them out of the rest.
-
-    Args:
-        sources: Distinct sentences by source.
-        held: Sentences of each held-out part.
-        tests: Further sentences that are held out, which stand in no source.
 
     Raises:
         ValueError: There are too few sentences.

@@ -19,13 +19,11 @@ class Listed(NamedTuple):
     on: bool  # whether it acts
 
 
-def listed(changes: Iterable[Intervention], off: Off) -> tuple[Listed, ...]:
-    """The whole list.
-
-    Args:
-        changes: the changes that act, in their order.
-        off: those that are switched off; one whose place is beyond the end comes last.
-    """
+def listed(
+    changes: Iterable[Intervention],  # the changes that act, in their order
+    off: Off,  # those that are switched off; one whose place is beyond the end comes last
+) -> tuple[Listed, ...]:
+    """The whole list."""
     found = [Listed(each, True) for each in changes]
     for place, each in sorted(off, key=lambda item: item[0]):
         found.insert(place, Listed(each, False))

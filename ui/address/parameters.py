@@ -170,11 +170,11 @@ def _number(value: str) -> float | None:
         return None
 
 
-def parse(params: Mapping[str, list[str]]) -> tuple[State, list[str]]:
+def parse(
+    # every value of every parameter; if a parameter is repeated, the last value counts
+    params: Mapping[str, list[str]],
+) -> tuple[State, list[str]]:
     """Reads a state out of an address.
-
-    Args:
-        params: every value of every parameter; if a parameter is repeated, the last value counts.
 
     Returns:
         The state, and the names of the parameters that could not be read.
@@ -211,11 +211,9 @@ def as_params(state: State) -> dict[str, str]:
     }
 
 
-def link(state: State, **values: Any) -> dict[str, str]:
-    """The parameters of a link to another page, so that it opens with the same state.
-
-    Args:
-        state: what is shown here.
-        values: what the other page shows instead.
-    """
+def link(
+    state: State,  # what is shown here
+    **values: Any,  # what the other page shows instead
+) -> dict[str, str]:
+    """The parameters of a link to another page, so that it opens with the same state."""
     return as_params(replace(elsewhere(state), **values))

@@ -39,14 +39,13 @@ TRANSLATE = "translate"
 """The sort of models that most pages show."""
 
 
-def adopt(sort: str = TRANSLATE) -> None:
+def adopt(
+    sort: str = TRANSLATE,  # the sort of models that the page shows
+) -> None:
     """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back.
 
     A link of the menu (`KEEP`) keeps this session's state; a session that has none reads the address. On a
     page of models of another sort, the menu opens the place where the visitor left that sort.
-
-    Args:
-        sort: the sort of models that the page shows.
     """
     params, place = _address(), _place(sort)
     unwritten = st.session_state.pop("unwritten", False)
@@ -100,16 +99,15 @@ def keep() -> None:
         st.query_params.from_dict(written)
 
 
-def rerun(**values: Any) -> None:
+def rerun(
+    **values: Any,  # changes of the state
+) -> None:
     """Runs the page again from its first line, unless the visitor has asked for something else meanwhile.
 
     `st.rerun` would replace a request that already waits, such as a click in the menu, and that click would
     be lost. Every access to the session lets a waiting request run first, hence the call of `current`. A
     click between this run and the next one would be lost too. So the new address, which tells whoever waits
     for it that they may click, is written only by the next run.
-
-    Args:
-        values: changes of the state.
     """
     if values:
         keep()
@@ -182,16 +180,15 @@ def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
     st.session_state["own_sentences"] = (name, lines) if lines else None
 
 
-def control(name: str, value: object, texts: Iterable[str] = ()) -> str:
+def control(
+    name: str,  # the widget
+    value: object,  # the value that the widget should show
+    texts: Iterable[str] = (),  # the texts of its options, if they depend on a sentence or a model
+) -> str:
     """The session key of a widget; it is new whenever something other than the widget changed the value.
 
     It is new, too, if the texts of the options have changed: a browser knows the chosen option by its text,
     and would report the old text as the visitor's choice.
-
-    Args:
-        name: the widget.
-        value: the value that the widget should show.
-        texts: the texts of its options, if they depend on a sentence or a model.
     """
     shown = st.session_state.setdefault("shown", {})
     now = value, tuple(texts)
@@ -202,14 +199,12 @@ def control(name: str, value: object, texts: Iterable[str] = ()) -> str:
     return f"{name}.{version}"
 
 
-def on_control(name: str, key: str, apply: Callable[[Any], object]) -> None:
-    """Callback of a widget: passes the value on, unless the event comes from an outdated version.
-
-    Args:
-        name: the widget.
-        key: the key that `control` gave it.
-        apply: gets the value.
-    """
+def on_control(
+    name: str,  # the widget
+    key: str,  # the key that `control` gave it
+    apply: Callable[[Any], object],  # gets the value
+) -> None:
+    """Callback of a widget: passes the value on, unless the event comes from an outdated version."""
     version, (_, texts) = st.session_state.setdefault("shown", {}).get(name, (0, (None, ())))
     if key != f"{name}.{version}" or key not in st.session_state:
         return
@@ -218,13 +213,11 @@ def on_control(name: str, key: str, apply: Callable[[Any], object]) -> None:
     apply(value)
 
 
-def on_pick(key: str, apply: Callable[[Any], object]) -> None:
-    """Callback of a clickable chart or table: passes on what was picked; an empty pick is ignored.
-
-    Args:
-        key: session key of the chart or table.
-        apply: gets the `customdata` of the point, or the number of the row (from 0).
-    """
+def on_pick(
+    key: str,  # session key of the chart or table
+    apply: Callable[[Any], object],  # gets the `customdata` of the point, or the number of the row (from 0)
+) -> None:
+    """Callback of a clickable chart or table: passes on what was picked; an empty pick is ignored."""
     picked = st.session_state.get(key, {}).get("selection", {})
     points, rows = picked.get("points") or [], picked.get("rows") or []
     if points:
@@ -259,15 +252,13 @@ def view_key(view: str) -> str:
 
 
 def on_linked_view(
-    view: str, limits: Limits, sizes: Mapping[str, Head], go_on: Callable[[int, int], Mapping[str, Any]]
+    view: str,  # name of the view
+    limits: Limits,  # the translation on the screen
+    sizes: Mapping[str, Head],  # number of layers and heads by kind
+    # the state's values for continuing with a token (by its id) at a step (from 0)
+    go_on: Callable[[int, int], Mapping[str, Any]],
 ) -> bool:
     """Callback of a linked view: moves the cursor as the event says, or takes the head or token chosen there.
-
-    Args:
-        view: name of the view.
-        limits: the translation on the screen.
-        sizes: number of layers and heads by kind.
-        go_on: the state's values for continuing with a token (by its id) at a step (from 0).
 
     Returns:
         Whether the visitor chose a token to continue with.

@@ -84,60 +84,45 @@ def _inert(cell: object) -> object:
 
 
 def picture(
-    name: str,
-    make: Callable[[], go.Figure],
-    caption: str,
-    audit: AuditLike | None = None,
-    sentence: bool = True,
-    table: Callable[[], Table] | None = None,
+    name: str,  # unique on the page; also the name of the file
+    make: Callable[[], go.Figure],  # draws the figure; called only when a visitor asks for it
+    caption: str,  # what the figure shows; written into the file with date, version and link
+    audit: AuditLike | None = None,  # result of the checks, if the caption does not already give it
+    sentence: bool = True,  # as in `Picture`
+    table: Callable[[], Table] | None = None,  # as in `Picture`
 ) -> None:
-    """Draws a small export button for a figure.
-
-    Args:
-        name: unique on the page; also the name of the file.
-        make: draws the figure; called only when a visitor asks for it.
-        caption: what the figure shows; written into the file with date, version and link.
-        audit: result of the checks, if the caption does not already give it.
-        sentence: as in `Picture`.
-        table: as in `Picture`.
-    """
+    """Draws a small export button for a figure."""
     pictures(name, {name: Picture(make, caption, audit, sentence=sentence, table=table)})
 
 
 @part
-def pictures(name: str, choice: dict[str, Picture]) -> None:
-    """Draws one export button for several figures.
-
-    Args:
-        name: unique on the page.
-        choice: the figures by their display names.
-    """
+def pictures(
+    name: str,  # unique on the page
+    choice: dict[str, Picture],  # the figures by their display names
+) -> None:
+    """Draws one export button for several figures."""
     with popover(f"export.{name}", 260 if len(choice) > 1 else 190) as opened:
         if opened:
             offer(name, choice, session.current())
 
 
 @contextmanager
-def popover(key: str, height: int) -> Iterator[bool]:
-    """The export button; yields whether its popover is open, so that a figure is made only then.
-
-    Args:
-        key: session key of the button.
-        height: height of the content in px; the popover reserves it, so that it opens on a side with room.
-    """
+def popover(
+    key: str,  # session key of the button
+    height: int,  # height of the content in px; the popover reserves it, so that it opens on a side with room
+) -> Iterator[bool]:
+    """The export button; yields whether its popover is open, so that a figure is made only then."""
     box = st.popover("Export", type="tertiary", icon=":material/download:", key=key, on_change="rerun")
     with box, st.container(height=height, border=False):
         yield bool(box.open)
 
 
-def offer(name: str, choice: dict[str, Picture], now: State) -> None:
-    """The choice between several figures, and the buttons that save one.
-
-    Args:
-        name: as in `pictures`.
-        choice: as in `pictures`.
-        now: the state that the link in the file opens again.
-    """
+def offer(
+    name: str,  # as in `pictures`
+    choice: dict[str, Picture],  # as in `pictures`
+    now: State,  # the state that the link in the file opens again
+) -> None:
+    """The choice between several figures, and the buttons that save one."""
     chosen = next(iter(choice))
     if len(choice) > 1:
         chosen = st.segmented_control(

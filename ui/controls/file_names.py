@@ -12,12 +12,11 @@ _TAKEN = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") 
 """Names that Windows keeps for itself."""
 
 
-def file_name(*parts: str) -> str:
-    """Joins texts to a name without an ending: lower-case words of any script, with hyphens between them.
-
-    Args:
-        parts: what the name says, the sentence first; each is cut after a word, and an empty one is left out.
-    """
+def file_name(
+    # what the name says, the sentence first; each is cut after a word, and an empty one is left out
+    *parts: str,
+) -> str:
+    """Joins texts to a name without an ending: lower-case words of any script, with hyphens between them."""
     name = "-".join(filter(None, map(_part, parts)))
     name = name.encode()[:_MOST_BYTES].decode(errors="ignore").rstrip("-")
     if not name:

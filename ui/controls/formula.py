@@ -13,15 +13,13 @@ _SAID = {
 }
 
 
-def attention(kind: str, positions: str, masked: bool, score: str = "scaled_dot") -> str:
-    r"""LaTeX of softmax(QKᵀ/√d_k) V, with everything that this model adds to it.
-
-    Args:
-        kind: encoder, decoder or cross.
-        positions: the model's encoding; in cross-attention no encoding acts.
-        masked: whether M is written; without a mask that hides something, M is 0.
-        score: how scores come from queries and keys, as ``config.sites`` names it.
-    """
+def attention(
+    kind: str,  # encoder, decoder or cross
+    positions: str,  # the model's encoding; in cross-attention no encoding acts
+    masked: bool,  # whether M is written; without a mask that hides something, M is 0
+    score: str = "scaled_dot",  # how scores come from queries and keys, as ``config.sites`` names it
+) -> str:
+    r"""LaTeX of softmax(QKᵀ/√d_k) V, with everything that this model adds to it."""
     queries, keys = _SIDES[kind]
     own = kind != "cross"
     acts = ENCODINGS[positions].acts if own else "nowhere"

@@ -18,13 +18,11 @@ _SOURCE_ROOM = 60
 _LINE_ROOM = 24
 
 
-def heads(size: Head, first: Head) -> dict[Head, str]:
-    """The heads of a kind.
-
-    Args:
-        size: number of layers and of heads.
-        first: the head that opens first.
-    """
+def heads(
+    size: Head,  # number of layers and of heads
+    first: Head,  # the head that opens first
+) -> dict[Head, str]:
+    """The heads of a kind."""
     options = [(layer, head) for layer in range(size[0]) for head in range(size[1])]
     return {
         (layer, head): f"layer {labels.count(layer)}, head {labels.count(head)}"
@@ -33,13 +31,11 @@ def heads(size: Head, first: Head) -> dict[Head, str]:
     }
 
 
-def rows(verb: str, tokens: Iterable[str]) -> dict[int, str]:
-    """The rows of a map.
-
-    Args:
-        verb: what a row does with its token: `token`, `reads`, `predicts`.
-        tokens: the tokens that name the rows.
-    """
+def rows(
+    verb: str,  # what a row does with its token: `token`, `reads`, `predicts`
+    tokens: Iterable[str],  # the tokens that name the rows
+) -> dict[int, str]:
+    """The rows of a map."""
     return {i: f"{labels.count(i)} · {verb} {labels.display(token)}" for i, token in enumerate(tokens)}
 
 
@@ -57,14 +53,12 @@ def decodings(chosen: str, usual: Mapping[str, str] = METHODS) -> dict[str, str]
     return {**usual, chosen: named}
 
 
-def statistics(what: str, usual: str, known: Mapping[str, str]) -> dict[str, str]:
-    """The statistics that order or colour the heads.
-
-    Args:
-        what: what the statistic decides, before each label.
-        usual: the label if no statistic is chosen, which is the empty name.
-        known: labels by the name of the statistic.
-    """
+def statistics(
+    what: str,  # what the statistic decides, before each label
+    usual: str,  # the label if no statistic is chosen, which is the empty name
+    known: Mapping[str, str],  # labels by the name of the statistic
+) -> dict[str, str]:
+    """The statistics that order or colour the heads."""
     return {name: f"{what}: {label}" for name, label in {"": usual, **known}.items()}
 
 

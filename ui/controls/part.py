@@ -24,16 +24,14 @@ def part(*, key: str | None = None, run_every: float | None = None) -> Callable[
 
 
 def part(
-    draw: Draw[P] | None = None, *, key: str | None = None, run_every: float | None = None
+    draw: Draw[P] | None = None,  # draws the part; None if this decorates
+    *,
+    key: str | None = None,  # the name by which the part is run again
+    run_every: float | None = None,  # seconds of its clock
 ) -> Draw[P] | Callable[[Draw[P]], Draw[P]]:
     """A function that draws a part of a page; what it refuses is said there, in a sentence.
 
     A part runs again without the page around it, so nothing outside can catch what it raises.
-
-    Args:
-        draw: draws the part; None if this decorates.
-        key: the name by which the part is run again.
-        run_every: seconds of its clock.
     """
 
     def made(function: Draw[P]) -> Draw[P]:

@@ -18,16 +18,12 @@ from ui.server.opened import Opened
 
 
 def control(
-    name: str, value: object, apply: Callable[[Any], object], texts: Iterable[str] = ()
+    name: str,  # the widget
+    value: object,  # the value that the widget should show
+    apply: Callable[[Any], object],  # gets the value that the visitor chose
+    texts: Iterable[str] = (),  # the texts of its options, if they depend on a sentence or a model
 ) -> dict[str, Any]:
-    """Key and callback of a widget, in the form that `ui.address.session` needs.
-
-    Args:
-        name: the widget.
-        value: the value that the widget should show.
-        apply: gets the value that the visitor chose.
-        texts: the texts of its options, if they depend on a sentence or a model.
-    """
+    """Key and callback of a widget, in the form that `ui.address.session` needs."""
     key = session.control(name, value, texts)
     return {"key": key, "on_change": session.on_control, "args": (name, key, apply)}
 
@@ -40,15 +36,14 @@ def ink() -> str:
     return _INK.get(st.context.theme.type or "light", _INK["light"])
 
 
-def head_picker(kind: str, chosen: Head, model: str, take: Callable[[Head], object] | None = None) -> None:
-    """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head.
-
-    Args:
-        kind: encoder, decoder or cross.
-        chosen: the one that is shown, from 0.
-        model: the name of the model.
-        take: gets the chosen head; None if nothing but this head changes in the state.
-    """
+def head_picker(
+    kind: str,  # encoder, decoder or cross
+    chosen: Head,  # the one that is shown, from 0
+    model: str,  # the name of the model
+    # gets the chosen head; None if nothing but this head changes in the state
+    take: Callable[[Head], object] | None = None,
+) -> None:
+    """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
     found = options.heads(catalogue.sizes(model)[kind], runs.default_head(model, kind))
     st.selectbox(
@@ -61,13 +56,11 @@ def head_picker(kind: str, chosen: Head, model: str, take: Callable[[Head], obje
     )
 
 
-def kind_picker(kind: str, take: Callable[[str], object]) -> None:
-    """Lets the visitor choose encoder, decoder or cross on a page that offers all three.
-
-    Args:
-        kind: the kind on the screen.
-        take: gets the chosen kind.
-    """
+def kind_picker(
+    kind: str,  # the kind on the screen
+    take: Callable[[str], object],  # gets the chosen kind
+) -> None:
+    """Lets the visitor choose encoder, decoder or cross on a page that offers all three."""
     names = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
     st.segmented_control(
         "Kind of attention",
@@ -81,14 +74,12 @@ def kind_picker(kind: str, take: Callable[[str], object]) -> None:
     )
 
 
-def row_picker(opened: Opened, kind: str, row: int) -> None:
-    """Moves the cursor to another row of a map that is not linked.
-
-    Args:
-        opened: the sentence.
-        kind: encoder, decoder or cross.
-        row: row of the cursor, from 0.
-    """
+def row_picker(
+    opened: Opened,  # the sentence
+    kind: str,  # encoder, decoder or cross
+    row: int,  # row of the cursor, from 0
+) -> None:
+    """Moves the cursor to another row of a map that is not linked."""
     run = opened.translation
     tokens, verb = {
         "encoder": (run.source_tokens, "token"),
@@ -108,21 +99,13 @@ def row_picker(opened: Opened, kind: str, row: int) -> None:
 
 
 def clickable(
-    figure: go.Figure,
-    key: str,
-    take: Callable[[Any], object],
-    alt: str,
-    width: Literal["stretch", "content"] = "stretch",
+    figure: go.Figure,  # the figure; the `customdata` of a mark say what it stands for
+    key: str,  # unique on the page
+    take: Callable[[Any], object],  # takes the `customdata` of the mark that was clicked
+    alt: str,  # what the figure shows, for people who do not see it
+    width: Literal["stretch", "content"] = "stretch",  # as `st.plotly_chart` has it
 ) -> None:
-    """Draws a figure whose marks can be clicked.
-
-    Args:
-        figure: the figure; the `customdata` of a mark say what it stands for.
-        key: unique on the page.
-        take: takes the `customdata` of the mark that was clicked.
-        alt: what the figure shows, for people who do not see it.
-        width: as `st.plotly_chart` has it.
-    """
+    """Draws a figure whose marks can be clicked."""
     st.plotly_chart(
         figure,
         width=width,
@@ -134,14 +117,13 @@ def clickable(
     )
 
 
-def window(now: int | None, most: int, count: int, noun: str) -> int:
+def window(
+    now: int | None,  # the first place that the address asks for, from 0
+    most: int,  # how many places the window shows
+    count: int,  # how many there are
+    noun: str,  # what they are, in the plural
+) -> int:
     """A slider over the places at which a window can begin; nothing is drawn if everything fits.
-
-    Args:
-        now: the first place that the address asks for, from 0.
-        most: how many places the window shows.
-        count: how many there are.
-        noun: what they are, in the plural.
 
     Returns:
         The first place that the window shows, from 0.
@@ -169,20 +151,13 @@ def seen(title: str, text: str, formula: str | None = None) -> None:
 
 
 def variants(
+    # labels by the value of `view` in the address; the first is the default, which the address leaves out
     choices: dict[str, str],
-    now: str | None,
-    sentences: dict[str, str] | None = None,
-    fresh: Mapping[str, Any] = MappingProxyType({}),
+    now: str | None,  # that value
+    sentences: dict[str, str] | None = None,  # what each variant shows
+    fresh: Mapping[str, Any] = MappingProxyType({}),  # other values of the state with which a variant begins
 ) -> None:
-    """A switch between the variants of a page, with one sentence about each.
-
-    Args:
-        choices: labels by the value of `view` in the address; the first is the default, which the address
-            leaves out.
-        now: that value.
-        sentences: what each variant shows.
-        fresh: other values of the state with which a variant begins.
-    """
+    """A switch between the variants of a page, with one sentence about each."""
     usual = next(iter(choices))
     value = now if now in choices else usual
 

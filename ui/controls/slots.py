@@ -36,13 +36,11 @@ class Legend:
     about: str  # what the colours stand for
 
 
-def signed(largest: float | None, about: str) -> Legend:
-    """The legend of signed numbers.
-
-    Args:
-        largest: the magnitude at both ends; None if each part of the figure has its own.
-        about: what the colours stand for.
-    """
+def signed(
+    largest: float | None,  # the magnitude at both ends; None if each part of the figure has its own
+    about: str,  # what the colours stand for
+) -> Legend:
+    """The legend of signed numbers."""
     low, high = ("− largest", "+ largest") if largest is None else (f"−{largest:.3g}", f"+{largest:.3g}")
     clear = [f"{style.rgba(each, 0)} 50%" for each in (style.NEGATIVE, style.POSITIVE)]
     return Legend(low, high, (style.NEGATIVE, *clear, style.POSITIVE), about)
@@ -85,23 +83,20 @@ Content = str | Sequence[Picture]
 """Figures, or a text with `**bold**`, `*emphasis*`, tables, paragraphs; `\\` stands before a literal sign."""
 
 
-def slot(name: str) -> None:
-    """Draws an empty slot.
-
-    Args:
-        name: unique on the page; the feed fills it by this name.
-    """
+def slot(
+    name: str,  # unique on the page; the feed fills it by this name
+) -> None:
+    """Draws an empty slot."""
     _slot(key=f"slot.{name}", data={"slot": name})
 
 
-def feed(name: str, contents: Mapping[str, Content]) -> None:
-    """Fills slots.
-
-    Args:
-        name: unique on the page. Streamlit does not send a large feed again if nothing in it has changed, so
-            what changes rarely gets a feed of its own.
-        contents: what to show, by the name of the slot.
-    """
+def feed(
+    # unique on the page. Streamlit does not send a large feed again if nothing in it has changed, so what
+    # changes rarely gets a feed of its own.
+    name: str,
+    contents: Mapping[str, Content],  # what to show, by the name of the slot
+) -> None:
+    """Fills slots."""
     filled = {
         key: {"text": each} if isinstance(each, str) else {"pictures": [one.sent() for one in each]}
         for key, each in contents.items()

@@ -42,25 +42,16 @@ def feed(layout: Layout, name: str, payload: Mapping[str, object]) -> None:
 
 
 def mount(
-    layout: Layout,
-    trace: str,
-    cursor: Cursor,
-    key: str,
-    on_event: Callable[[], None],
-    present: bool = False,
+    layout: Layout,  # the content of the view
+    trace: str,  # the translation to show; figures of any other translation are not drawn
+    cursor: Cursor,  # the visitor's cursor, with the number of the last event accepted
+    key: str,  # session key under which the event arrives as `at`
+    on_event: Callable[[], None],  # called when the browser has sent an event
+    present: bool = False,  # whether the view fills the window in large type
+    # called once the view is painted; None if nobody waits for that
     on_painted: Callable[[], None] | None = None,
 ) -> None:
-    """Draws the view and tells it where the cursor is.
-
-    Args:
-        layout: the content of the view.
-        trace: the translation to show; figures of any other translation are not drawn.
-        cursor: the visitor's cursor, with the number of the last event accepted.
-        key: session key under which the event arrives as `at`.
-        on_event: called when the browser has sent an event.
-        present: whether the view fills the window in large type.
-        on_painted: called once the view is painted; None if nobody waits for that.
-    """
+    """Draws the view and tells it where the cursor is."""
     data: dict[str, object] = {
         "view": layout.view,
         "layout": layout.style,

@@ -33,14 +33,12 @@ def _position(value: object, length: int) -> int | None:
     return int(min(max(value, 0), length - 1))
 
 
-def reduce(cursor: Cursor, event: object, limits: Limits) -> Cursor:
-    """Moves the cursor as an event says; a malformed, late or foreign event changes nothing.
-
-    Args:
-        cursor: the present cursor.
-        event: what the browser sent: `{"step", "source", "seq", "trace"}`, positions from 0.
-        limits: the translation on the screen.
-    """
+def reduce(
+    cursor: Cursor,  # the present cursor
+    event: object,  # what the browser sent: `{"step", "source", "seq", "trace"}`, positions from 0
+    limits: Limits,  # the translation on the screen
+) -> Cursor:
+    """Moves the cursor as an event says; a malformed, late or foreign event changes nothing."""
     if not isinstance(event, Mapping):
         return cursor
     number = event.get("seq")
@@ -53,13 +51,11 @@ def reduce(cursor: Cursor, event: object, limits: Limits) -> Cursor:
     return replace(cursor, step=step, source=_position(event.get("source"), limits.sources))
 
 
-def picked_candidate(event: object, limits: Limits) -> tuple[int, int] | None:
-    """The step (from 0) and the token id of the candidate that the visitor chose; None if none was.
-
-    Args:
-        event: what the browser sent; `candidate` is `[step, token id]`.
-        limits: the translation on the screen.
-    """
+def picked_candidate(
+    event: object,  # what the browser sent; `candidate` is `[step, token id]`
+    limits: Limits,  # the translation on the screen
+) -> tuple[int, int] | None:
+    """The step (from 0) and the token id of the candidate that the visitor chose; None if none was."""
     if not isinstance(event, Mapping) or event.get("trace") != limits.trace:
         return None
     chosen = event.get("candidate")
@@ -75,14 +71,12 @@ def presented(event: object) -> dict[str, bool]:
     return {"present": told} if isinstance(told, bool) else {}
 
 
-def picked_head(event: object, limits: Limits, sizes: Mapping[str, Head]) -> dict[str, Head]:
-    """The head that a click on an overview opens, by kind; empty if the event picks none.
-
-    Args:
-        event: what the browser sent; `head` is `[kind, layer, head]`, from 0.
-        limits: the translation on the screen.
-        sizes: number of layers and heads by kind.
-    """
+def picked_head(
+    event: object,  # what the browser sent; `head` is `[kind, layer, head]`, from 0
+    limits: Limits,  # the translation on the screen
+    sizes: Mapping[str, Head],  # number of layers and heads by kind
+) -> dict[str, Head]:
+    """The head that a click on an overview opens, by kind; empty if the event picks none."""
     if not isinstance(event, Mapping) or event.get("trace") != limits.trace:
         return {}
     head = event.get("head")

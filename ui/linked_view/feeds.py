@@ -40,21 +40,13 @@ SHORT_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross"}
 
 
 def head_feed(
-    draw: Draw,
-    trace: str,
-    view: ReadView,
-    scale: str | None = "linear",
-    whole: tuple[int, int] | None = None,
+    draw: Draw,  # how it is drawn
+    trace: str,  # the name of the translation
+    view: ReadView,  # the head, as the visitor's settings read it
+    scale: str | None = "linear",  # how weights become colours; None if the drawing has no colours for them
+    whole: tuple[int, int] | None = None,  # number of queries and keys of the whole matrix
 ) -> HeadFeed:
-    """What every way of drawing a head needs: rows and columns, and all texts about the head.
-
-    Args:
-        draw: how it is drawn.
-        trace: the name of the translation.
-        view: the head, as the visitor's settings read it.
-        scale: how weights become colours; None if the drawing has no colours for them.
-        whole: number of queries and keys of the whole matrix.
-    """
+    """What every way of drawing a head needs: rows and columns, and all texts about the head."""
     kind = str(view.kind)
     rows, columns = AXES[kind]
     return {
@@ -99,17 +91,13 @@ def weight_legend(kind: str, scale: str) -> dict[str, Any]:
 def map_feed(
     trace: str,
     view: ReadView,
+    # largest side of the map in px; if the cells would be too small, the map scrolls in its frame
     largest: int = 360,
     scale: str = "linear",
     whole: tuple[int, int] | None = None,
-    sums: bool = False,
+    sums: bool = False,  # whether to write the sum of each row at its end
 ) -> MapFeed:
-    """One attention map with all texts about it; further arguments as in `head_feed`.
-
-    Args:
-        largest: largest side of the map in px; if the cells would be too small, the map scrolls in its frame.
-        sums: whether to write the sum of each row at its end.
-    """
+    """One attention map with all texts about it; further arguments as in `head_feed`."""
     figure = heatmap_spec(view, largest, scale, sums)
     names = figure["layout"].pop("meta")
     return {
@@ -122,15 +110,13 @@ def map_feed(
     }
 
 
-def choice(kind: str, head: tuple[int, int], size: tuple[int, int], first: tuple[int, int]) -> Choice:
-    """A choice of heads over a map.
-
-    Args:
-        kind: encoder, decoder or cross.
-        head: the head on the screen, from 0.
-        size: number of layers and of heads.
-        first: the head that opens first.
-    """
+def choice(
+    kind: str,  # encoder, decoder or cross
+    head: tuple[int, int],  # the head on the screen, from 0
+    size: tuple[int, int],  # number of layers and of heads
+    first: tuple[int, int],  # the head that opens first
+) -> Choice:
+    """A choice of heads over a map."""
     opens = "This head" if head == first else labels.head_phrase(*first).capitalize()
     return {
         "name": captions.KIND_NAMES[kind] if kind == "cross" else SHORT_NAMES[kind],
@@ -142,23 +128,14 @@ def choice(kind: str, head: tuple[int, int], size: tuple[int, int], first: tuple
 
 
 def lines_feed(
-    trace: str,
-    views: Sequence[ReadView],
-    links: Sequence[Sequence[Link]],
-    chosen: str,
-    largest: int = 440,
-    whole: tuple[int, int] | None = None,
+    trace: str,  # the name of the translation
+    views: Sequence[ReadView],  # the heads, over one window
+    links: Sequence[Sequence[Link]],  # for each head, the links to draw
+    chosen: str,  # a text that says which links these are
+    largest: int = 440,  # the largest side in px
+    whole: tuple[int, int] | None = None,  # queries and keys of the whole matrix
 ) -> LinesFeed:
-    """One head or several of one kind as lines; all texts are about the first head.
-
-    Args:
-        trace: the name of the translation.
-        views: the heads, over one window.
-        links: for each head, the links to draw.
-        chosen: a text that says which links these are.
-        largest: the largest side in px.
-        whole: queries and keys of the whole matrix.
-    """
+    """One head or several of one kind as lines; all texts are about the first head."""
     first = views[0]
     feed = head_feed("lines", trace, first, None, whole)
     heads = [
@@ -211,21 +188,14 @@ def tick_names(view: ReadView) -> Sides:
 
 
 def whole_feed(
-    trace: str,
-    kind: str,
+    trace: str,  # the name of the translation
+    kind: str,  # encoder, decoder or cross
+    # weights and mask (rows, columns), as the visitor's settings read them
     arrays: tuple[np.ndarray, np.ndarray],
-    axes: tuple[Axis, Axis],
-    scale: str = "linear",
+    axes: tuple[Axis, Axis],  # what the rows and the columns stand for
+    scale: str = "linear",  # how weights become colours
 ) -> WholeFeed:
-    """The whole matrix of a head, pooled; the view marks on it the part that is drawn in full.
-
-    Args:
-        trace: the name of the translation.
-        kind: encoder, decoder or cross.
-        arrays: weights and mask (rows, columns), as the visitor's settings read them.
-        axes: what the rows and the columns stand for.
-        scale: how weights become colours.
-    """
+    """The whole matrix of a head, pooled; the view marks on it the part that is drawn in full."""
     weights, mask = arrays
     rows, columns = AXES[kind]
     return {
@@ -247,29 +217,19 @@ def whole_feed(
 
 
 def bars_feed(
-    trace: str,
-    figure: dict[str, Any],
-    follows: str,
-    title: str,
-    about: str,
-    caption: str,
-    height: int | None = None,
+    trace: str,  # the name of the translation
+    figure: dict[str, Any],  # a figure with one frame per position
+    follows: str,  # `step` or `source`
+    title: str,  # name of the figure
+    about: str,  # second line, with the placeholders `{reads}`, `{predicts}`, `{source}`
+    caption: str,  # what the figure shows
+    height: int | None = None,  # in px; None for the same as the width
+    # the tokens that each frame stands for; None if each frame stands for one token
     places: Sequence[Group] | None = None,
+    # `bars` as Python drew them; `race` for candidates whose bars run when the cursor moves
     draw: Draw = "bars",
 ) -> BarsFeed:
-    """Bars whose frames follow the step or the source token.
-
-    Args:
-        trace: the name of the translation.
-        figure: a figure with one frame per position.
-        follows: `step` or `source`.
-        title: name of the figure.
-        about: second line, with the placeholders `{reads}`, `{predicts}`, `{source}`.
-        caption: what the figure shows.
-        height: in px; None for the same as the width.
-        places: the tokens that each frame stands for; None if each frame stands for one token.
-        draw: `bars` as Python drew them; `race` for candidates whose bars run when the cursor moves.
-    """
+    """Bars whose frames follow the step or the source token."""
     return {
         "draw": draw,
         "trace": trace,
@@ -307,13 +267,12 @@ def overview_feed(
     }
 
 
-def window_around(length: int, position: int, size: int = LARGEST) -> tuple[int, int]:
+def window_around(
+    length: int,  # tokens on the axis
+    position: int,  # the token that the window must contain, from 0
+    size: int = LARGEST,  # tokens in a window, by default 64
+) -> tuple[int, int]:
     """The part of an axis to draw: the whole axis if it fits, otherwise a window that moves by half its size.
-
-    Args:
-        length: tokens on the axis.
-        position: the token that the window must contain, from 0.
-        size: tokens in a window, by default 64.
 
     Returns:
         Start and exclusive stop, from 0.

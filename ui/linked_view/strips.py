@@ -41,13 +41,11 @@ SIDES = {"source": "source", "target": "target"}
 """The usual names of the strips."""
 
 
-def shaded(shown: Sequence[dict[str, Any]], shades: Sequence[Shade]) -> list[dict[str, Any]]:
-    """Chips with the shade of their darkest token.
-
-    Args:
-        shown: the chips.
-        shades: one for each token; none leaves the chips as they are.
-    """
+def shaded(
+    shown: Sequence[dict[str, Any]],  # the chips
+    shades: Sequence[Shade],  # one for each token; none leaves the chips as they are
+) -> list[dict[str, Any]]:
+    """Chips with the shade of their darkest token."""
     if not shades:
         return list(shown)
     found = [shades[chip["first"] : chip["last"] + 1] for chip in shown]
@@ -62,33 +60,20 @@ def shaded(shown: Sequence[dict[str, Any]], shades: Sequence[Shade]) -> list[dic
 
 
 def strips_feed(
-    trace: str,
-    source: Sequence[str],
-    reads: Sequence[str],
-    predicts: Sequence[str],
-    follow: Sequence[int] = (),
+    trace: str,  # the name of the translation
+    source: Sequence[str],  # source tokens
+    reads: Sequence[str],  # decoder input tokens
+    predicts: Sequence[str],  # target tokens
+    follow: Sequence[int] = (),  # for each step, the source token that the step attends to most, from 0
+    # source words under target words, by the position of the target word's first piece
     glosses: Mapping[int, Gloss] | None = None,
-    tour: Sequence[Mapping[str, Any]] = (),
-    claim: Mapping[str, Any] | None = None,
-    sides: Mapping[str, str] = SIDES,
-    given: int = 0,
-    shades: Sequence[Shade] = (),
+    tour: Sequence[Mapping[str, Any]] = (),  # stops of the tour: `{"plot", "text", "step"}`
+    claim: Mapping[str, Any] | None = None,  # what an example shows, and at which step: `{"step", "text"}`
+    sides: Mapping[str, str] = SIDES,  # names of the strips
+    given: int = 0,  # how many of the target tokens were given to the model, and not written by it
+    shades: Sequence[Shade] = (),  # how dark each target token is; none if the strip is not shaded
 ) -> StripsFeed:
-    """The strips: source and target chips, and the token names used in titles.
-
-    Args:
-        trace: the name of the translation.
-        source: source tokens.
-        reads: decoder input tokens.
-        predicts: target tokens.
-        follow: for each step, the source token that the step attends to most, from 0.
-        glosses: source words under target words, by the position of the target word's first piece.
-        tour: stops of the tour: `{"plot", "text", "step"}`.
-        claim: what an example shows, and at which step: `{"step", "text"}`.
-        sides: names of the strips.
-        given: how many of the target tokens were given to the model, and not written by it.
-        shades: how dark each target token is; none if the strip is not shaded.
-    """
+    """The strips: source and target chips, and the token names used in titles."""
     shown = {"source": source, "reads": reads, "predicts": predicts}
     return {
         "draw": "strips",

@@ -43,13 +43,11 @@ def shows(now: str) -> None:
     )
 
 
-def popover(kinds: Iterable[str], now: State) -> None:
-    """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is on.
-
-    Args:
-        kinds: the kinds of maps that these settings change.
-        now: the state that the visitor asked for.
-    """
+def popover(
+    kinds: Iterable[str],  # the kinds of maps that these settings change
+    now: State,  # the state that the visitor asked for
+) -> None:
+    """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is on."""
     on = ["words"] * now.words + [f"no {name}" for name in now.hide]
     with st.popover("Display" + f": {', '.join(on)}" * bool(on), type="tertiary", icon=":material/tune:"):
         st.toggle("Words", now.words, help=_WORDS, **control("words", now.words, _take_words))

@@ -12,17 +12,16 @@ from ui.address import session
 from ui.server.opened import Opened
 
 
-def changes(translation: Translation, step: int, token_id: int) -> tuple[Intervention, ...]:
+def changes(
+    translation: Translation,  # the run so far
+    step: int,  # the step, from 0
+    token_id: int,  # one of the step's candidates
+) -> tuple[Intervention, ...]:
     """The changes with which a run keeps its tokens up to a step, writes a token there, and then continues.
 
     Greedy search needs only the choice of the token, because it writes the tokens before the step again. Any
     other way of decoding is given those tokens. Choices for later steps are dropped. A token that greedy
     search would write anyway needs no choice.
-
-    Args:
-        translation: The run so far.
-        step: The step, from 0.
-        token_id: One of the step's candidates.
     """
     kept = tuple(each for each in translation.interventions if not _chooses(each, step))
     if translation.method != "greedy":

@@ -85,12 +85,11 @@ class Looking:
         """Whether only a part of the map is drawn."""
         return any(len(axis.visible) > self.most for axis in self.axes)
 
-    def read(self, head: Head | None = None) -> ReadView:
-        """A head as the visitor reads it, in the window.
-
-        Args:
-            head: layer and head, from 0; None for the chosen head.
-        """
+    def read(
+        self,
+        head: Head | None = None,  # layer and head, from 0; None for the chosen head
+    ) -> ReadView:
+        """A head as the visitor reads it, in the window."""
         view = self.translation.map(self.kind, *(head or self.head), window=self.window)
         return read_view(view, self.reading)
 

@@ -35,14 +35,12 @@ def choose(look: Looking, now: State) -> None:
         display.lines(look, now)
 
 
-def feeds(look: Looking, now: State, fade: bool) -> dict[str, Feed]:
-    """The feeds of everything but the map: all heads, the row of the cursor, lines, lists, the whole matrix.
-
-    Args:
-        look: the visitor's look at the head.
-        now: the state.
-        fade: whether the rows of later steps are faded.
-    """
+def feeds(
+    look: Looking,  # the visitor's look at the head
+    now: State,  # the state
+    fade: bool,  # whether the rows of later steps are faded
+) -> dict[str, Feed]:
+    """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole matrix."""
     kind, trace, view = look.kind, look.opened.trace, look.read()
     row = linked_view.bars_feed(
         trace,

@@ -37,13 +37,12 @@ _SEEN, PAPER = "the view as seen", "a figure for a paper"
 
 
 @part
-def take_home(scene: Scene, more: Callable[[State, Looks], dict[str, Picture]] | None = None) -> None:
-    """Draws the button; files are made only after the visitor opens it.
-
-    Args:
-        scene: the linked view.
-        more: returns Plotly forms of figures that the linked view draws itself, by their visible names.
-    """
+def take_home(
+    scene: Scene,  # the linked view
+    # returns Plotly forms of figures that the linked view draws itself, by their visible names
+    more: Callable[[State, Looks], dict[str, Picture]] | None = None,
+) -> None:
+    """Draws the button; files are made only after the visitor opens it."""
     with popover(KEY, 480) as opened:
         if opened:
             with waiting.while_loading():

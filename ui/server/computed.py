@@ -55,16 +55,14 @@ def retraced(asked: Asked, translation: Translation) -> Translation:
     return kept("traced").get((asked, id(translation)), lambda: retrace(model, translation))
 
 
-def inside(asked: Asked, translation: Translation, kind: str, chosen: Head, row: int) -> InsideHead:
-    """One query of one head, step by step.
-
-    Args:
-        asked: the request that identifies the translation.
-        translation: the translation as it was decoded.
-        kind: encoder, decoder or cross.
-        chosen: layer and head, from 0.
-        row: the query, from 0.
-    """
+def inside(
+    asked: Asked,  # the request that identifies the translation
+    translation: Translation,  # the translation as it was decoded
+    kind: str,  # encoder, decoder or cross
+    chosen: Head,  # layer and head, from 0
+    row: int,  # the query, from 0
+) -> InsideHead:
+    """One query of one head, step by step."""
     again = retraced(asked, translation)
     return look_inside(translator(asked.model).model, again, (kind, *chosen), row, translation)
 
@@ -123,13 +121,13 @@ def batch(name: str, texts: tuple[str, ...]) -> tuple[BatchEntry, ...]:
     return kept("batches").get(key, lambda: run_batch(model, texts))
 
 
-def searched(asked: Asked, rules: SearchRules, progress: Progress) -> Translation:
+def searched(
+    asked: Asked,  # the request, decoded with a beam; its target does not count
+    # the model's, or with another score; with its own, a translation has searched already
+    rules: SearchRules,
+    progress: Progress,  # hears how far the search has come
+) -> Translation:
     """A beam search with its tree, and with what greedy search writes.
-
-    Args:
-        asked: the request, decoded with a beam; its target does not count.
-        rules: the model's, or with another score; with its own, a translation has searched already.
-        progress: hears how far the search has come.
 
     Raises:
         ValueError: the text cannot be translated, or a change does not hold in a search.
@@ -171,13 +169,11 @@ def filtered(asked: Asked, translation: Translation) -> tuple[FilteredStep, ...]
     )
 
 
-def lesson(name: str, translation: Translation) -> Lesson:
-    """A pair as training shows it to a model as it is, without changes.
-
-    Args:
-        name: the model.
-        translation: gives source and target.
-    """
+def lesson(
+    name: str,  # the model
+    translation: Translation,  # gives source and target
+) -> Lesson:
+    """A pair as training shows it to a model as it is, without changes."""
     model = translator(name)
     text, target = translation.source_text, translation.target_ids
     return kept("lessons").get((name, text, target, id(model)), lambda: shown_lesson(model, text, target))

@@ -15,13 +15,11 @@ from transformer.storage.description import model_digests
 FILE = Path(__file__).resolve().parents[2] / "assets" / "first.npz"
 
 
-def run_by(directory: Path, changed: int) -> MappedRun | None:
-    """The shipped run if a model made it; otherwise None.
-
-    Args:
-        directory: the model.
-        changed: when the model was last changed, in nanoseconds.
-    """
+def run_by(
+    directory: Path,  # the model
+    changed: int,  # when the model was last changed, in nanoseconds
+) -> MappedRun | None:
+    """The shipped run if a model made it; otherwise None."""
     return _run_by(FILE, directory, changed)
 
 

@@ -18,13 +18,13 @@ LIBRARIES = ("pandas", "torch", "transformer.runs.translator")
 
 
 class Loading:
-    """Libraries and a model, loaded once for all visitors; the thread touches nothing of Streamlit.
+    """Libraries and a model, loaded once for all visitors; the thread touches nothing of Streamlit."""
 
-    Args:
-        load: loads the model after the libraries. Whoever asks for the model later gets its errors.
-    """
-
-    def __init__(self, load: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        # loads the model after the libraries. Whoever asks for the model later gets its errors.
+        load: Callable[[], object],
+    ) -> None:
         self._load, self._done = load, Future[None]()
         self._begun, self._lock = False, threading.Lock()
 

@@ -36,12 +36,12 @@ class Collector:
 
     Streamlit would collect after each run of a page (`runner.postScriptGC`), among all that the server has
     come to hold, while the visitor waits. A server that is never quiet is left to Python's own collection.
-
-    Args:
-        quiet: seconds without use to wait for.
     """
 
-    def __init__(self, quiet: float = QUIET) -> None:
+    def __init__(
+        self,
+        quiet: float = QUIET,  # seconds without use to wait for
+    ) -> None:
         self._quiet, self._used, self._lock = quiet, threading.Event(), threading.Lock()
         self._waits = False
 

@@ -122,12 +122,11 @@ class Untold:
         """Tells nobody."""
 
 
-def translate(asked: Asked, progress: Progress) -> Translation:
+def translate(
+    asked: Asked,  # what to translate, and how
+    progress: Progress,  # hears now and then how far the translation has come
+) -> Translation:
     """The translation, decoded once and then kept; before PyTorch is there, the bundled one of the example.
-
-    Args:
-        asked: what to translate, and how.
-        progress: hears now and then how far the translation has come.
 
     Raises:
         ValueError: the text cannot be translated; the message says why.
@@ -168,16 +167,12 @@ def _decode(model: Model, asked: Asked, progress: Progress) -> Translation:
 
 
 def search(
-    model: transformer.Translator, asked: Asked, rules: SearchRules, progress: Progress
+    model: transformer.Translator,  # the translator
+    asked: Asked,  # a request without a target, decoded with a beam
+    rules: SearchRules,  # the model's, or with another score
+    progress: Progress,  # hears how far it has come
 ) -> Translation:
-    """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the visitor left.
-
-    Args:
-        model: the translator.
-        asked: a request without a target, decoded with a beam.
-        rules: the model's, or with another score.
-        progress: hears how far it has come.
-    """
+    """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the visitor left."""
     beam_size = int(asked.decode.removeprefix(BEAM))
     with _turn(beam_size * model.limit(len(model.ids(asked.text)) + 1), progress):
         stream = model.stream(
@@ -213,12 +208,10 @@ def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Tra
     raise AssertionError("a stream ends with the translation")
 
 
-def refusal(asked: Asked) -> str | None:
-    """Why a changed run cannot be made, in one sentence; None if its first step can.
-
-    Args:
-        asked: a request with changes.
-    """
+def refusal(
+    asked: Asked,  # a request with changes
+) -> str | None:
+    """Why a changed run cannot be made, in one sentence; None if its first step can."""
     model = catalogue.model(asked.model)
 
     def why() -> str | None:
@@ -234,13 +227,11 @@ def refusal(asked: Asked) -> str | None:
     return kept("refusals").get((asked, id(model)), why)
 
 
-def forced(asked: Asked, base: Translation) -> Translation | None:
-    """The changed model on the translation of another run; None if a change contradicts that translation.
-
-    Args:
-        asked: a request with changes.
-        base: the run whose translation is read.
-    """
+def forced(
+    asked: Asked,  # a request with changes
+    base: Translation,  # the run whose translation is read
+) -> Translation | None:
+    """The changed model on the translation of another run; None if a change contradicts that translation."""
     model = translator(asked.model)
 
     def make() -> Translation:

@@ -33,14 +33,14 @@ Load = Callable[[], Model]
 
 
 class Recent(Generic[V]):
-    """A small thread-safe store, shared by all visitors, of the values used most recently.
+    """A small thread-safe store, shared by all visitors, of the values used most recently."""
 
-    Args:
-        entries: most values kept.
-        size: gives the bytes of a value; if given, the store keeps at most `MOST_BYTES`.
-    """
-
-    def __init__(self, entries: int, size: Callable[[V], int] | None = None) -> None:
+    def __init__(
+        self,
+        entries: int,  # most values kept
+        # gives the bytes of a value; if given, the store keeps at most `MOST_BYTES`
+        size: Callable[[V], int] | None = None,
+    ) -> None:
         self._entries, self._values, self._lock = entries, OrderedDict[Hashable, V](), threading.Lock()
         self._size = size
         _stores.add(self)
@@ -140,12 +140,12 @@ class Residents:
 
     A model that leaves while somebody computes with it stays alive until they finish. Until then `get` finds
     it again.
-
-    Args:
-        most: most models that stay.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(
+        self,
+        most: int,  # most models that stay
+    ) -> None:
         self._most = most
         self._kept: OrderedDict[Key, Model] = OrderedDict()
         self._alive: WeakValueDictionary[Key, Model] = WeakValueDictionary()
@@ -155,13 +155,13 @@ class Residents:
         with self._lock:
             return key in self._alive
 
-    def get(self, key: Key, needed: int, load: Load) -> Model:
+    def get(
+        self,
+        key: Key,  # which model
+        needed: int,  # bytes of memory that the model takes
+        load: Load,  # loads the model
+    ) -> Model:
         """The model of a key, loaded if nobody has it; models load one at a time.
-
-        Args:
-            key: which model.
-            needed: bytes of memory that the model takes.
-            load: loads the model.
 
         Raises:
             NoRoomError: the model does not fit into memory.

@@ -12,14 +12,13 @@ from transformer.text.pairs import Bounds, DataError
 T = TypeVar("T")
 
 
-def read_upload(name: str, content: bytes, bounds: Bounds, read: Callable[[Path, Bounds], T]) -> T:
+def read_upload(
+    name: str,  # the file's own name; one that ends in `.gz` is unpacked
+    content: bytes,  # the file; at most as many bytes as it may unpack to
+    bounds: Bounds,  # the limits
+    read: Callable[[Path, Bounds], T],  # reads a file within limits
+) -> T:
     """What a reader makes of an uploaded file.
-
-    Args:
-        name: the file's own name; one that ends in `.gz` is unpacked.
-        content: the file; at most as many bytes as it may unpack to.
-        bounds: the limits.
-        read: reads a file within limits.
 
     Raises:
         DataError: the file is too large, or the reader refuses it; the message says where, as "the file".

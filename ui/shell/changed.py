@@ -58,13 +58,11 @@ def all_of(now: State) -> tuple[Listed, ...]:
     return listed(now.changes, now.off)
 
 
-def take(items: Iterable[Listed], **more: Any) -> None:
-    """Takes another list of changes; the cursor stays.
-
-    Args:
-        items: the list.
-        more: other values of the state.
-    """
+def take(
+    items: Iterable[Listed],  # the list
+    **more: Any,  # other values of the state
+) -> None:
+    """Takes another list of changes; the cursor stays."""
     now = session.current()
     session.change(**{**session.RUN, "step": now.step, "source": now.source, **parted(items), **more})
 
@@ -83,14 +81,12 @@ def remove(change: Intervention) -> None:
     take(each for each in all_of(session.current()) if each.change != change)
 
 
-def tell(now: State, opened: Opened | None, holds: Holds = every) -> None:
-    """Draws the line; draws nothing if nothing is changed.
-
-    Args:
-        now: the state.
-        opened: the sentence; None if the changes were refused.
-        holds: which changes hold on this page.
-    """
+def tell(
+    now: State,  # the state
+    opened: Opened | None,  # the sentence; None if the changes were refused
+    holds: Holds = every,  # which changes hold on this page
+) -> None:
+    """Draws the line; draws nothing if nothing is changed."""
     if not now.changes:
         if opened is not None and opened.translation.interventions:
             st.caption(_sentence(opened.translation.interventions))
@@ -124,13 +120,11 @@ def _count(changes: tuple[Intervention, ...]) -> str:
     return "1 change is active" if len(changes) == 1 else f"{len(changes)} changes are active"
 
 
-def said(change: Intervention, run: Translation | None = None) -> str:
-    """A change as people read it, as Markdown.
-
-    Args:
-        change: the change.
-        run: the changed run, if there is one; it knows the words behind positions.
-    """
+def said(
+    change: Intervention,  # the change
+    run: Translation | None = None,  # the changed run, if there is one; it knows the words behind positions
+) -> str:
+    """A change as people read it, as Markdown."""
     told = str(change).replace("“▁", "“")
     if isinstance(change, Hide) and run is not None and change.source_token < len(run.source_tokens):
         where = f"source token {labels.count(change.source_token)}"

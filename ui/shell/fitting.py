@@ -10,13 +10,11 @@ from ui.linked_view import Head
 from ui.server.imported import is_imported
 
 
-def fit_model(asked: str | None, names: Iterable[str]) -> tuple[str, list[str]]:
-    """The model to open, and a sentence if it is not the one asked for; a path is not a name.
-
-    Args:
-        asked: the name in the state, or None.
-        names: the models there are, the default first.
-    """
+def fit_model(
+    asked: str | None,  # the name in the state, or None
+    names: Iterable[str],  # the models there are, the default first
+) -> tuple[str, list[str]]:
+    """The model to open, and a sentence if it is not the one asked for; a path is not a name."""
     known = list(names)
     if asked in known:
         return str(asked), []
@@ -28,15 +26,13 @@ def fit_model(asked: str | None, names: Iterable[str]) -> tuple[str, list[str]]:
     return known[0], notes
 
 
-def fit_head(kind: str, asked: Head | None, size: Head, default: Head) -> tuple[Head, list[str]]:
-    """The head to open, and a sentence if the model lacks the head asked for.
-
-    Args:
-        kind: encoder, decoder or cross.
-        asked: layer and head in the state (from 0), or None.
-        size: number of layers and of heads.
-        default: the head that opens first.
-    """
+def fit_head(
+    kind: str,  # encoder, decoder or cross
+    asked: Head | None,  # layer and head in the state (from 0), or None
+    size: Head,  # number of layers and of heads
+    default: Head,  # the head that opens first
+) -> tuple[Head, list[str]]:
+    """The head to open, and a sentence if the model lacks the head asked for."""
     if asked is None:
         return default, []
     nearest = min(asked[0], size[0] - 1), min(asked[1], size[1] - 1)

@@ -96,13 +96,11 @@ _STYLE = """
 """
 
 
-def open_page(title: str, sort: str = session.TRANSLATE) -> State:
-    """The first line of every page: reads the address and sets up the page.
-
-    Args:
-        title: the title of the page.
-        sort: the sort of models that the page shows; each sort has a place of its own.
-    """
+def open_page(
+    title: str,  # the title of the page
+    sort: str = session.TRANSLATE,  # the sort of models that the page shows; each sort has a place of its own
+) -> State:
+    """The first line of every page: reads the address and sets up the page."""
     memory.used()
     session.adopt(sort)
     st.set_page_config(
@@ -115,13 +113,11 @@ def open_page(title: str, sort: str = session.TRANSLATE) -> State:
     return session.current()
 
 
-def show_notices(now: State, notes: tuple[str, ...] = ()) -> None:
-    """Says in one line each what was not as asked for, and what a reader should know.
-
-    Args:
-        now: what the visitor sees; if an address cannot carry its texts, that is said too.
-        notes: on the translation.
-    """
+def show_notices(
+    now: State,  # what the visitor sees; if an address cannot carry its texts, that is said too
+    notes: tuple[str, ...] = (),  # on the translation
+) -> None:
+    """Says in one line each what was not as asked for, and what a reader should know."""
     texts = [*session.take_notices(), *notes]
     if not carried(now):
         texts.append("This text is too long for a link, so the address does not carry it.")

@@ -18,12 +18,11 @@ PAGES = {
 """The page of each kind of attention."""
 
 
-def tell_lack(model: str, needs: Sequence[str]) -> bool:
+def tell_lack(
+    model: str,  # the name of the model
+    needs: Sequence[str],  # the kinds of attention without which the page has nothing to show
+) -> bool:
     """Says in a sentence that a model lacks what the page shows, and leads to what it has.
-
-    Args:
-        model: the name of the model.
-        needs: the kinds of attention without which the page has nothing to show.
 
     Returns:
         Whether the model lacks any of them.
@@ -41,14 +40,12 @@ def tell_lack(model: str, needs: Sequence[str]) -> bool:
     return True
 
 
-def sentence(model: str, lacking: Sequence[str], has: Sequence[str]) -> str:
-    """What a model lacks, what it has instead, and what to do.
-
-    Args:
-        model: the name of the model.
-        lacking: the kinds of attention that it lacks, at least one.
-        has: those that it has.
-    """
+def sentence(
+    model: str,  # the name of the model
+    lacking: Sequence[str],  # the kinds of attention that it lacks, at least one
+    has: Sequence[str],  # those that it has
+) -> str:
+    """What a model lacks, what it has instead, and what to do."""
     return (
         f"This part shows {_names(lacking)}, which {model} does not have: its only attention is "
         f"{_names(has)}. Choose another model on the left."

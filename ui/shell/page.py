@@ -15,22 +15,16 @@ from ui.shell.model_picker import pick_model
 
 
 def open_sentence_page(
-    title: str,
+    title: str,  # heading of the page, and title of the window
+    # draws the controls between the sentence box and the picture; gets the state
     controls: Callable[[State], None] | None = None,
-    changes: changed.Holds = changed.every,
-    tell: changed.Tell = changed.tell,
-    kinds: Sequence[str] = (),
+    changes: changed.Holds = changed.every,  # which changes hold on the page
+    tell: changed.Tell = changed.tell,  # draws what is said about changes
+    kinds: Sequence[str] = (),  # the kinds of attention without which the page has nothing to show
+    # draws the choice of the way of decoding; None if the page decides it
     way: Callable[[State], None] | None = sentence.decoding,
 ) -> Opened | None:
     """Draws the top of a page and translates its sentence.
-
-    Args:
-        title: heading of the page, and title of the window.
-        controls: draws the controls between the sentence box and the picture; gets the state.
-        changes: which changes hold on the page.
-        tell: draws what is said about changes.
-        kinds: the kinds of attention without which the page has nothing to show.
-        way: draws the choice of the way of decoding; None if the page decides it.
 
     Returns:
         The sentence, ready to be shown; None if something was refused, and the page has said why.
@@ -61,13 +55,11 @@ def _opened(model: str, now: State, kinds: Sequence[str]) -> Opened | None:
     return sentence.open_sentence(model, now)
 
 
-def with_model(opened: Opened, show: Callable[[Opened], None]) -> None:
-    """Shows results that only the model can compute; for a run from a file, says that the model is missing.
-
-    Args:
-        opened: the sentence.
-        show: draws the rest of the page.
-    """
+def with_model(
+    opened: Opened,  # the sentence
+    show: Callable[[Opened], None],  # draws the rest of the page
+) -> None:
+    """Shows results that only the model can compute; says that the model is missing for a file."""
     if catalogue.has_model(opened.asked.model):
         show(opened)
     else:

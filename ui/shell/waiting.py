@@ -38,13 +38,11 @@ def while_loading() -> Iterator[None]:
 
 
 @contextmanager
-def for_pytorch(title: str, sort: str = session.TRANSLATE) -> Iterator[None]:
-    """Waits before the imports of a page that needs PyTorch, and then runs the page again from its start.
-
-    Args:
-        title: the title of the page.
-        sort: the sort of models that the page shows.
-    """
+def for_pytorch(
+    title: str,  # the title of the page
+    sort: str = session.TRANSLATE,  # the sort of models that the page shows
+) -> Iterator[None]:
+    """Waits before the imports of a page that needs PyTorch, and then runs the page again from its start."""
     if not catalogue.loading().done:
         frame.open_page(title, sort)
         with while_loading():
@@ -54,14 +52,13 @@ def for_pytorch(title: str, sort: str = session.TRANSLATE) -> Iterator[None]:
 
 
 class Teller:
-    """Tells the visitor, in one place on the page, how far a run of a model has come.
+    """Tells the visitor, in one place on the page, how far a run of a model has come."""
 
-    Args:
-        name: the name of the model.
-        does: what the model does, such as `Translating`.
-    """
-
-    def __init__(self, name: str, does: str) -> None:
+    def __init__(
+        self,
+        name: str,  # the name of the model
+        does: str,  # what the model does, such as `Translating`
+    ) -> None:
         self._name, self._does = name, does
         self._place, self._last = st.empty(), time.monotonic()
 

@@ -47,13 +47,12 @@ def _read(directory: Path, changed: tuple[int, ...]) -> dict[AttentionKind, Pair
     return {kind: from_json(kind, each) for kind, each in kinds.items()}
 
 
-def run_of(model: str, kind: str, language: str | None) -> Run[PairEffects]:
+def run_of(
+    model: str,  # the name of the model
+    kind: str,  # encoder, decoder or cross
+    language: str | None,  # the target language of a model that must be told one
+) -> Run[PairEffects]:
     """The measurement of a kind on the sample; new if nobody has asked for it yet.
-
-    Args:
-        model: the name of the model.
-        kind: encoder, decoder or cross.
-        language: the target language of a model that must be told one.
 
     Raises:
         ValueError: There is no model of that name.
@@ -68,17 +67,16 @@ def run_of(model: str, kind: str, language: str | None) -> Run[PairEffects]:
 
 
 class BackupWork:
-    """The measurement of one kind as work for a `Run`.
-
-    Args:
-        translator: The model.
-        texts: The sentences.
-        kind: encoder, decoder or cross.
-    """
+    """The measurement of one kind as work for a `Run`."""
 
     name = "measurement"
 
-    def __init__(self, translator: Translator, texts: Sequence[str], kind: str) -> None:
+    def __init__(
+        self,
+        translator: Translator,  # the model
+        texts: Sequence[str],  # the sentences
+        kind: str,  # encoder, decoder or cross
+    ) -> None:
         self._translator, self._texts, self._kind = translator, tuple(texts), kind
         self._by = "zero" if translator.means is None else "mean"
         self._found: BackupHeads | None = None

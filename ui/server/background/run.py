@@ -40,14 +40,13 @@ def turns() -> threading.Semaphore:
 
 
 class Run(Generic[Result]):
-    """One piece of work, done in a thread while somebody waits for it, and then kept.
+    """One piece of work, done in a thread while somebody waits for it, and then kept."""
 
-    Args:
-        work: What to do.
-        turns: Limits how many runs compute at once; shared by all runs.
-    """
-
-    def __init__(self, work: Work[Result], turns: threading.Semaphore) -> None:
+    def __init__(
+        self,
+        work: Work[Result],  # what to do
+        turns: threading.Semaphore,  # limits how many runs compute at once; shared by all runs
+    ) -> None:
         self.total, self.read, self.failed, self._name = work.total, 0, "", work.name
         self._work: Work[Result] | None = work
         self._reading, self._turns = work.run(), turns

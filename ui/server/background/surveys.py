@@ -63,13 +63,12 @@ def _read(directory: Path, changed: tuple[int, ...], lines: tuple[Line, ...]) ->
     return read_survey(read_json(directory / SURVEY_FILE), weights_hash(directory), lines, gold.sample())
 
 
-def run_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> Run[Survey]:
+def run_of(
+    model: str,  # the name of the model
+    own: tuple[Line, ...] | None,  # the lines of the visitor's file, or None
+    language: str | None,  # the target language of a model that must be told one
+) -> Run[Survey]:
     """The survey of a visitor's own sentences, or of the sample; new if nobody has asked for it yet.
-
-    Args:
-        model: the name of the model.
-        own: the lines of the visitor's file, or None.
-        language: the target language of a model that must be told one.
 
     Raises:
         ValueError: There is no model of that name.
@@ -87,17 +86,16 @@ def run_of(model: str, own: tuple[Line, ...] | None, language: str | None) -> Ru
 
 
 class SurveyWork:
-    """A survey as work for a `Run`.
-
-    Args:
-        translator: The model.
-        lines: The sentences.
-        gold: Pairs with word alignments.
-    """
+    """A survey as work for a `Run`."""
 
     name = "survey"
 
-    def __init__(self, translator: Translator, lines: Sequence[Line], gold: Sequence[GoldPair]) -> None:
+    def __init__(
+        self,
+        translator: Translator,  # the model
+        lines: Sequence[Line],  # the sentences
+        gold: Sequence[GoldPair],  # pairs with word alignments
+    ) -> None:
         self._surveyor = Surveyor(translator, lines, gold)
         self.total = self._surveyor.total
 

@@ -23,17 +23,17 @@ class Child:
     It obeys what comes through a pipe that this server holds open. If the server ends, however it ends, the
     system closes the pipe, and the process stops after its present step.
 
-    Args:
-        arguments: The command, after ``python -m transformer``.
-        folder: Where it runs.
-        most_bytes: Largest file that it may write.
-        nice: How much it gives way to other processes, from 0 to 19.
-
     Raises:
         OSError: It cannot be started.
     """
 
-    def __init__(self, arguments: Sequence[str], folder: Path, most_bytes: int, nice: int = 15) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],  # the command, after ``python -m transformer``
+        folder: Path,  # where it runs
+        most_bytes: int,  # largest file that it may write
+        nice: int = 15,  # how much it gives way to other processes, from 0 to 19
+    ) -> None:
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         environment = os.environ | dict.fromkeys(_THREADS, "1") | {"PYTHONPATH": path}
         with (folder / SAID).open("wb") as said:

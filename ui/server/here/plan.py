@@ -70,12 +70,11 @@ class Plan:
         """The plan as JSON values."""
         return asdict(self)
 
-    def arguments(self, output: str) -> list[str]:
-        """The command that trains, after ``python -m transformer``.
-
-        Args:
-            output: The directory to write; the pairs of the visitor lie beside it.
-        """
+    def arguments(
+        self,
+        output: str,  # the directory to write; the pairs of the visitor lie beside it
+    ) -> list[str]:
+        """The command that trains, after ``python -m transformer``."""
         often = max(20, self.steps // 40)
         numbers = {
             "d-model": self.width,

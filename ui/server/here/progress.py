@@ -26,13 +26,12 @@ class Curves:
 
 
 class Log:
-    """A log of JSON lines that another process writes; each line is read once.
+    """A log of JSON lines that another process writes; each line is read once."""
 
-    Args:
-        path: The file; it need not exist yet.
-    """
-
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,  # the file; it need not exist yet
+    ) -> None:
         self._path, self._read, self._lock = path, 0, threading.Lock()
         self._seconds = 0.0
         self._loss: list[tuple[int, float]] = []

@@ -57,17 +57,17 @@ class Asked:
 class Run:
     """A run, watched by a thread as long as its process lives.
 
-    Args:
-        asked: What it is for.
-        folder: Its folder.
-        owner: The visitor who began it; empty if nobody knows.
-
     Attributes:
         told: How it ended, in one sentence; empty while it runs.
         paused: Whether it was paused.
     """
 
-    def __init__(self, asked: Asked, folder: Path, owner: str = "") -> None:
+    def __init__(
+        self,
+        asked: Asked,  # what it is for
+        folder: Path,  # its folder
+        owner: str = "",  # the visitor who began it; empty if nobody knows
+    ) -> None:
         self.asked, self.folder, self.owner = asked, folder, owner
         self.told, self.paused, self.began = "", False, time.monotonic()
         self._log, self._why = Log(folder / RUN / LOG_FILE), ""
@@ -98,12 +98,12 @@ class Run:
         self.told = told
         self._ended.set()
 
-    def begin(self, limits: Limits, used: Callable[[], int]) -> None:
+    def begin(
+        self,
+        limits: Limits,  # what it may take
+        used: Callable[[], int],  # gives the bytes of all files that count
+    ) -> None:
         """Starts the process and the thread that watches it.
-
-        Args:
-            limits: What it may take.
-            used: Gives the bytes of all files that count.
 
         Raises:
             OSError: The process cannot be started.

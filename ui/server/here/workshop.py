@@ -39,25 +39,25 @@ class Workshop:
 
     Only the visitor who began a run pauses, continues and stops it. Once it has ended, anyone may keep its
     model or start another run, which replaces it.
-
-    Args:
-        models: The folder of models.
     """
 
-    def __init__(self, models: Path) -> None:
+    def __init__(
+        self,
+        models: Path,  # the folder of models
+    ) -> None:
         self._models, self._folder = models, models / FOLDER
         self._lock = threading.Lock()
         self._claim: IO[str] | None = None
         self.run: Run | None = self._found()
         atexit.register(self.close)
 
-    def start(self, visitor: str, plan: Plan, pairs: Pairs | None = None) -> None:
+    def start(
+        self,
+        visitor: str,  # who begins it
+        plan: Plan,  # task and sizes
+        pairs: Pairs | None = None,  # the visitor's own, if the task asks for them
+    ) -> None:
         """Begins a run.
-
-        Args:
-            visitor: Who begins it.
-            plan: Task and sizes.
-            pairs: The visitor's own, if the task asks for them.
 
         Raises:
             ValueError: It cannot begin; the message says why in one sentence.
@@ -129,11 +129,11 @@ class Workshop:
         if self.run is not None and self.controls(visitor):
             self.run.stop()
 
-    def keep(self, name: str) -> None:
+    def keep(
+        self,
+        name: str,  # its name: letters, digits, - and _
+    ) -> None:
         """Makes the model of a run that has ended one of the models that everybody can choose.
-
-        Args:
-            name: Its name: letters, digits, - and _.
 
         Raises:
             ValueError: It cannot be kept under this name; the message says why in one sentence.

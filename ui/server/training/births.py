@@ -23,14 +23,13 @@ def runs() -> dict[str, tuple[int, ...]]:
     return {name: found[name] for name in sorted(found, key=lambda name: name != USUAL) if found[name]}
 
 
-def through(name: str, text: str, target: str, tell: Tell) -> tuple[Frame, ...]:
+def through(
+    name: str,  # the run
+    text: str,  # the sentence
+    target: str,  # its translation
+    tell: Tell,  # hears the step of each snapshot, and how many have read the sentence
+) -> tuple[Frame, ...]:
     """A sentence and its translation through every snapshot of a run.
-
-    Args:
-        name: the run.
-        text: the sentence.
-        target: its translation.
-        tell: hears the step of each snapshot, and how many have read the sentence.
 
     Raises:
         ValueError: a text cannot be read, a snapshot is damaged, or the model does not fit into memory.

@@ -9,14 +9,13 @@ from ui.server.catalogue import translator
 from ui.server.stores import kept
 
 
-def with_dropout(name: str, translation: Translation, kind: str, window: Window) -> Flicker:
+def with_dropout(
+    name: str,  # the model
+    translation: Translation,  # gives source and target, which is forced
+    kind: str,  # encoder, decoder or cross
+    window: Window,  # the part of the maps
+) -> Flicker:
     """The maps of one kind in several runs with dropout.
-
-    Args:
-        name: the model.
-        translation: gives source and target, which is forced.
-        kind: encoder, decoder or cross.
-        window: the part of the maps.
 
     Raises:
         NoModelError: the run was opened from a file.

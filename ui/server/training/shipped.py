@@ -11,12 +11,11 @@ from ui.server.stores import kept
 Found = TypeVar("Found")
 
 
-def shipped(path: Path, read: Callable[[Path], Found]) -> Found | None:
+def shipped(
+    path: Path,  # the file; it is read again if it changed
+    read: Callable[[Path], Found],  # reads it
+) -> Found | None:
     """What a file holds; None if it is not here.
-
-    Args:
-        path: the file; it is read again if it changed.
-        read: reads it.
 
     Raises:
         ValueError: the file is damaged.

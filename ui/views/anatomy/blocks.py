@@ -82,14 +82,12 @@ def chain(config: ModelConfig, tokens: int) -> str:
     )
 
 
-def whole(config: ModelConfig, source: int, target: int) -> str:
-    """LaTeX of the whole model from ids to ids, with its shapes.
-
-    Args:
-        config: the model's.
-        source: number of source tokens.
-        target: number of target tokens.
-    """
+def whole(
+    config: ModelConfig,  # the model's
+    source: int,  # number of source tokens
+    target: int,  # number of target tokens
+) -> str:
+    """LaTeX of the whole model from ids to ids, with its shapes."""
     rows = {"encoder": source, "decoder": target}
     width = config.n_target_pieces
     ends = {"encoder": r"\text{memory}", "decoder": rf"{target} \times {width} \to {target}\ \text{{ids}}"}

@@ -138,13 +138,11 @@ def side_of(part: str) -> Side:
     return "encoder" if part.startswith(("encoder", "source")) else "decoder"
 
 
-def boxes(config: ModelConfig, adds_positions: bool = True) -> tuple[list[Box], list[Box]]:
-    """The boxes of encoder and decoder, from the input upwards.
-
-    Args:
-        config: the configuration of the model that runs.
-        adds_positions: whether the model adds an encoding of positions to the embeddings.
-    """
+def boxes(
+    config: ModelConfig,  # the configuration of the model that runs
+    adds_positions: bool = True,  # whether the model adds an encoding of positions to the embeddings
+) -> tuple[list[Box], list[Box]]:
+    """The boxes of encoder and decoder, from the input upwards."""
     columns: list[list[Box]] = []
     sides: tuple[tuple[Side, str, int], ...] = (
         ("encoder", "source-embedding", config.vocab_size),
@@ -233,16 +231,13 @@ def chart(name: str, make: Callable[[], go.Figure], alt: str) -> None:
 
 
 def signed(
-    make: Callable[[], go.Figure], caption: str, audit: AuditReport, derived: bool = False
+    make: Callable[[], go.Figure],  # draws the figure
+    caption: str,  # what the figure shows
+    audit: AuditReport,  # what was checked
+    # whether the figure shows numbers derived from the trace, not the model's own arrays
+    derived: bool = False,
 ) -> export.Picture:
-    """Draws the caption of a figure with its badge, and returns the figure for the export.
-
-    Args:
-        make: draws the figure.
-        caption: what the figure shows.
-        audit: what was checked.
-        derived: whether the figure shows numbers derived from the trace, not the model's own arrays.
-    """
+    """Draws the caption of a figure with its badge, and returns the figure for the export."""
     worst = max(check.value for check in audit.checks)
     proof = f"{len(audit.checks)} checks against the model's records; the largest difference is {worst:.1e}."
     st.caption(plain(f"{caption} · {captions.badge(audit, derived)['text']}"), help=proof)

@@ -85,13 +85,12 @@ class Text:
     target: list[Group]
 
     @classmethod
-    def of(cls, opened: Opened, gold: str | None) -> Text:
-        """Words as people read them; in a gold pair, words separated by spaces, as its links count them.
-
-        Args:
-            opened: the sentence.
-            gold: the name of the gold pair; None if the visitor drew the links.
-        """
+    def of(
+        cls,
+        opened: Opened,  # the sentence
+        gold: str | None,  # the name of the gold pair; None if the visitor drew the links
+    ) -> Text:
+        """Words as people read them; in a gold pair, words separated by spaces, as its links count them."""
         groups = word_groups if gold else reading_groups
         tokens = opened.translation.source_tokens, opened.translation.target_tokens
         return cls(*(text_words(groups(each)) for each in tokens))

@@ -40,12 +40,10 @@ def controls(now: State) -> None:
         sentence.own_translation(now.target)
 
 
-def sentences(given: bool) -> dict[str, str]:
-    """What each way shows.
-
-    Args:
-        given: whether the target is the visitor's own translation instead of the model's.
-    """
+def sentences(
+    given: bool,  # whether the target is the visitor's own translation instead of the model's
+) -> dict[str, str]:
+    """What each way shows."""
     decoded = (
         "As decoded: one row after another. Rows still to come are faded: at this step, nothing has been "
     )

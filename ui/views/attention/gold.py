@@ -14,12 +14,10 @@ from ui.controls import options, pickers
 from ui.server.gold import LARGEST, parse, sample
 
 
-def picker(now: str | None) -> None:
-    """Offers the pairs; a chosen pair forces its target through the model and brings its links.
-
-    Args:
-        now: the pair on the screen, written like the value `gold` of the state.
-    """
+def picker(
+    now: str | None,  # the pair on the screen, written like the value `gold` of the state
+) -> None:
+    """Offers the pairs; a chosen pair forces its target through the model and brings its links."""
     with st.popover("Open links made by hand", type="tertiary", icon=":material/fact_check:"):
         _choice("sample", "The bundled sample (Tatoeba, links made by hand)", sample(), now)
         st.file_uploader(

@@ -40,13 +40,11 @@ def shifted(score: str) -> str:
     return formula.replace("s_", f"{score}_")
 
 
-def why_subtract(scores: np.ndarray, mask: np.ndarray) -> str:
-    """Why a softmax subtracts the largest score first, with the numbers of this row.
-
-    Args:
-        scores: the scores of all keys (keys,).
-        mask: True where the query may attend (keys,).
-    """
+def why_subtract(
+    scores: np.ndarray,  # the scores of all keys (keys,)
+    mask: np.ndarray,  # true where the query may attend (keys,)
+) -> str:
+    """Why a softmax subtracts the largest score first, with the numbers of this row."""
     if not mask.any():
         return "This row sees no key, so there is nothing to normalise."
     largest = float(scores[mask].max())

@@ -130,14 +130,12 @@ def chain(names: Sequence[str], shape: tuple[int, int]) -> str:
     return r" \to ".join(rf"\underset{{{shape[0]} \times {shape[1]}}}{{{_primed(name)}}}" for name in names)
 
 
-def steps(names: Sequence[str], sublayers: Sequence[str], norm: str) -> str:
-    """Every arrow of the chain: the sub-layer, the sum, and the place of the LayerNorm.
-
-    Args:
-        names: of the points of the chain.
-        sublayers: the sub-layers between them.
-        norm: `pre` or `post`.
-    """
+def steps(
+    names: Sequence[str],  # of the points of the chain
+    sublayers: Sequence[str],  # the sub-layers between them
+    norm: str,  # `pre` or `post`
+) -> str:
+    """Every arrow of the chain: the sub-layer, the sum, and the place of the LayerNorm."""
     lines = []
     for before, after, name in zip(names[:-1], names[1:], sublayers, strict=True):
         x, memory = _primed(before), r", \mathrm{memory}" * (name == "cross_attention")

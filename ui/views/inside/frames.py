@@ -74,15 +74,13 @@ def after(look: Look, parts: Parts) -> None:
 
 
 @contextmanager
-def _section(name: str, parts: Parts, *latex: str, more: Callable[[], None] | None = None) -> Iterator[None]:
-    """Draws a numbered section: words, formulas and export at the left, the figures at the right.
-
-    Args:
-        name: which of `SECTIONS`.
-        parts: computes what the export offers.
-        latex: formulas.
-        more: draws explanations that are one click away.
-    """
+def _section(
+    name: str,  # which of `SECTIONS`
+    parts: Parts,  # computes what the export offers
+    *latex: str,  # formulas
+    more: Callable[[], None] | None = None,  # draws explanations that are one click away
+) -> Iterator[None]:
+    """Draws a numbered section: words, formulas and export at the left, the figures at the right."""
     number = labels.count(list(SECTIONS).index(name))
     with st.container(key=f"inside-section-{name}"):
         left, right = st.columns([1, 2], gap="medium")

@@ -97,13 +97,12 @@ class Look:
         row = labels.count(self.inside.row)
         return f"source token {row}" if self.kind == "encoder" else f"step {row}"
 
-    def caption(self, quantity: str, step: bool = True) -> str:
-        """What a picture shows, and of which model.
-
-        Args:
-            quantity: what it shows.
-            step: whether the picture depends on the query.
-        """
+    def caption(
+        self,
+        quantity: str,  # what it shows
+        step: bool = True,  # whether the picture depends on the query
+    ) -> str:
+        """What a picture shows, and of which model."""
         view = self.view
         where = f"{captions.place(view)} · {self.step}" if step else captions.place(view)
         return f"{where} · {quantity} · {view.model} ({captions.norm_name(view.norm)})"

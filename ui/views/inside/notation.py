@@ -39,15 +39,14 @@ class Notation(Symbols):
         """A vector with the letter of its position, in LaTeX."""
         return f"{symbol}^{letter}" if self.columns else f"{symbol}_{letter}"
 
-    def product(self, small: str, of: str, name: str, sizes: tuple[int, int]) -> str:
-        """One projection in LaTeX, with shapes, such as q = x W^Q + bias.
-
-        Args:
-            small: the vector that comes out.
-            of: the vector that goes in.
-            name: Q, K or V.
-            sizes: d_model and d_k.
-        """
+    def product(
+        self,
+        small: str,  # the vector that comes out
+        of: str,  # the vector that goes in
+        name: str,  # Q, K or V
+        sizes: tuple[int, int],  # d_model and d_k
+    ) -> str:
+        """One projection in LaTeX, with shapes, such as q = x W^Q + bias."""
         d_model, d_k = sizes
         matrix = self.latex_matrix(name)
         if self.columns:
@@ -62,14 +61,13 @@ def _shaped(symbol: str, rows: int, columns: int) -> str:
     return rf"\underset{{{rows} \times {columns}}}{{{symbol}}}"
 
 
-def notation(name: str, kind: str) -> Notation:
-    """The symbols for one kind of attention.
-
-    Args:
-        name: `paper` or `lecture`.
-        kind: encoder, decoder or cross. Cross-attention computes keys from another sequence, so their vectors
-            get a letter of their own: the paper speaks of memory.
-    """
+def notation(
+    name: str,  # `paper` or `lecture`
+    # encoder, decoder or cross. Cross-attention computes keys from another sequence, so their vectors get a
+    # letter of their own: the paper speaks of memory.
+    kind: str,
+) -> Notation:
+    """The symbols for one kind of attention."""
     cross = kind == "cross"
     if name == "lecture":
         return Notation("x" if cross else "a", "a", "α", "α̂", "b", columns=True)

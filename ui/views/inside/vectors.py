@@ -29,17 +29,13 @@ def noted(name: str, vector: np.ndarray, bold: bool = False) -> Strip:
 
 
 def strips_drawing(
-    name: str, rows: list[Strip], quantity: str, joint: bool = False, computed: bool = True
+    name: str,  # unique on the page
+    rows: list[Strip],  # the vectors
+    quantity: str,  # what they are, for the caption
+    joint: bool = False,  # whether they share one scale
+    computed: bool = True,  # whether the model computed them
 ) -> Drawing:
-    """Vectors as strips.
-
-    Args:
-        name: unique on the page.
-        rows: the vectors.
-        quantity: what they are, for the caption.
-        joint: whether they share one scale.
-        computed: whether the model computed them.
-    """
+    """Vectors as strips."""
     most = max(largest(row.values) for row in rows) if joint else None
     legend = signed(most, ONE_SCALE if joint else EACH_ITS_OWN)
     spec = strips_spec(rows, joint=joint)

@@ -16,14 +16,12 @@ _BYTE = re.compile("<0x[0-9A-F]{2}>")
 _SPLIT = "With this token, the text is split into other pieces, which the model now reads."
 
 
-def take(opened: Opened, step: int, token_id: int) -> dict[str, Any]:
-    """The state's values for continuing with a candidate; it and the token it replaces count as tried.
-
-    Args:
-        opened: the text.
-        step: the step, from 0.
-        token_id: one of the step's candidates.
-    """
+def take(
+    opened: Opened,  # the text
+    step: int,  # the step, from 0
+    token_id: int,  # one of the step's candidates
+) -> dict[str, Any]:
+    """The state's values for continuing with a candidate; it and the token it replaces count as tried."""
     run = opened.translation
     if token_id == run.steps[step].token_id:
         return {}

@@ -65,12 +65,11 @@ class Study:
     examples: Mapping[str, str] = field(default_factory=dict)  # texts that are not the visitor's own
 
 
-def open_page(sections: Mapping[str, Section | Study]) -> None:
-    """Draws the page.
-
-    Args:
-        sections: by the value of `view` in the address; the first one opens first.
-    """
+def open_page(
+    # by the value of `view` in the address; the first one opens first
+    sections: Mapping[str, Section | Study],
+) -> None:
+    """Draws the page."""
     now = frame.open_page(TITLE, SORT)
     section = sections.get(now.view or "", next(iter(sections.values())))
     model = _pick(now)

@@ -41,13 +41,11 @@ class WeightedSum:
         return [j for j in range(self.position + 1) if j not in shown]
 
 
-def weighted_sum(view: HeadView, position: int) -> WeightedSum:
-    """The sum of one query.
-
-    Args:
-        view: a whole head of masked self-attention.
-        position: the query, from 0.
-    """
+def weighted_sum(
+    view: HeadView,  # a whole head of masked self-attention
+    position: int,  # the query, from 0
+) -> WeightedSum:
+    """The sum of one query."""
     seen = slice(0, position + 1)
     weights, values = view.weights[position, seen], view.value[seen]
     return WeightedSum(

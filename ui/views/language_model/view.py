@@ -30,19 +30,13 @@ _SEEING = (
 
 
 def show(
-    opened: Opened,
-    caption: str,
-    strips: Strips,
+    opened: Opened,  # the text
+    caption: str,  # what a reader should know about the candidates
+    strips: Strips,  # what the strip shows beside the tokens
+    # further figures by name, in the place of all heads and of the row of the cursor
     more: Mapping[str, Feed] = MappingProxyType({}),
 ) -> None:
-    """Draws the view.
-
-    Args:
-        opened: the text.
-        caption: what a reader should know about the candidates.
-        strips: what the strip shows beside the tokens.
-        more: further figures by name, in the place of all heads and of the row of the cursor.
-    """
+    """Draws the view."""
     parts, fade = tuple(more) or ("overview", "row"), opened.translation.method != "forced"
 
     def layout(now: State, looks: Looks) -> Layout:

@@ -93,17 +93,13 @@ def too_narrow(columns: int) -> str:
 
 
 def draw(
-    name: str, make: Callable[[], go.Figure], caption: str, alt: str, audit: AuditLike | None = None
+    name: str,  # unique on the page
+    make: Callable[[], go.Figure],  # draws the figure
+    caption: str,  # what the figure shows: quantity, unit, model
+    alt: str,  # the same with its numbers, for visitors who cannot see the figure
+    audit: AuditLike | None = None,  # what was checked, if the figure shows a model's own arrays
 ) -> None:
-    """Draws a figure with its caption and its export.
-
-    Args:
-        name: unique on the page.
-        make: draws the figure.
-        caption: what the figure shows: quantity, unit, model.
-        alt: the same with its numbers, for visitors who cannot see the figure.
-        audit: what was checked, if the figure shows a model's own arrays.
-    """
+    """Draws a figure with its caption and its export."""
     st.plotly_chart(make(), key=f"positions.{name}", alt=alt, config={"displayModeBar": False})
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(caption, width="stretch")
@@ -116,13 +112,11 @@ def stack_of(now: State) -> Side:
     return "decoder" if now.kind == "decoder" else "encoder"
 
 
-def stack_switch(stack: Side, section: str) -> None:
-    """Draws the switch between the stacks.
-
-    Args:
-        stack: the chosen stack.
-        section: the section in which the switch stands; it names the widget.
-    """
+def stack_switch(
+    stack: Side,  # the chosen stack
+    section: str,  # the section in which the switch stands; it names the widget
+) -> None:
+    """Draws the switch between the stacks."""
     st.segmented_control(
         "Stack",
         list(STACKS),

@@ -47,14 +47,12 @@ class Move:
         return there, here
 
 
-def swap(opened: Opened, runs: list[Run], asked: tuple[int, int] | None) -> None:
-    """Exchanges two words, and shows which encoders and translations notice.
-
-    Args:
-        opened: the sentence.
-        runs: the translations of the sentence by the twins.
-        asked: the places of the two words, from 0.
-    """
+def swap(
+    opened: Opened,  # the sentence
+    runs: list[Run],  # the translations of the sentence by the twins
+    asked: tuple[int, int] | None,  # the places of the two words, from 0
+) -> None:
+    """Exchanges two words, and shows which encoders and translations notice."""
     st.markdown("##### Exchange two words: which encodings notice?")
     some = runs[0].translation
     words = [word.text for word in words_of(some.source_tokens)]

@@ -207,16 +207,14 @@ def _lengths(results: Json) -> None:
     _by_level("lengths", results, groups, (names, "tokens of the source"), f"sentences by length ({told})")
 
 
-def _by_level(name: str, results: Json, levels: list[Json], places: tuple[list[str], str], what: str) -> None:
-    """BLEU, and the loss against the baseline's, at every level.
-
-    Args:
-        name: the name of the figures.
-        results: everything that was measured.
-        levels: the part of the results with the models' values at every level.
-        places: the names of the levels, and the name of their axis.
-        what: describes the texts, for the captions.
-    """
+def _by_level(
+    name: str,  # the name of the figures
+    results: Json,  # everything that was measured
+    levels: list[Json],  # the part of the results with the models' values at every level
+    places: tuple[list[str], str],  # the names of the levels, and the name of their axis
+    what: str,  # describes the texts, for the captions
+) -> None:
+    """BLEU, and the loss against the baseline's, at every level."""
     groups, across = places
     baseline = twin_name(results["baseline"])
     draw(

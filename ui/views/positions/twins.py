@@ -123,14 +123,12 @@ def _head_picker(runs: list[Run], kind: str, asked: Head | None) -> None:
     )
 
 
-def maps(runs: list[Run], kind: Side, asked: Head | None) -> None:
-    """Draws one head of each twin side by side, and how far those heads look.
-
-    Args:
-        runs: the twins' translations.
-        kind: the stack whose self-attention is shown.
-        asked: the head that the visitor chose, from 0; None asks for each twin's own.
-    """
+def maps(
+    runs: list[Run],  # the twins' translations
+    kind: Side,  # the stack whose self-attention is shown
+    asked: Head | None,  # the head that the visitor chose, from 0; None asks for each twin's own
+) -> None:
+    """Draws one head of each twin side by side, and how far those heads look."""
     switch, picker = st.columns([1, 2], vertical_alignment="center")
     with switch:
         st.markdown(f"**One head of the {STACKS[kind]} in each twin**")

@@ -13,17 +13,13 @@ from ui.controls.text import command, plain
 
 
 def draw(
-    name: str, make: Callable[[], go.Figure], caption: str, alt: str, table: Callable[[], Table] | None = None
+    name: str,  # unique on the page; also the name of the file
+    make: Callable[[], go.Figure],  # draws the figure
+    caption: str,  # what the figure shows
+    alt: str,  # its numbers, for visitors who cannot see it
+    table: Callable[[], Table] | None = None,  # makes the numbers, for CSV
 ) -> None:
-    """Draws a figure.
-
-    Args:
-        name: unique on the page; also the name of the file.
-        make: draws the figure.
-        caption: what the figure shows.
-        alt: its numbers, for visitors who cannot see it.
-        table: makes the numbers, for CSV.
-    """
+    """Draws a figure."""
     config = {"displayModeBar": False}
     st.plotly_chart(make(), key=f"recurrent.{name}", config=config, alt=f"{caption}. {alt}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -99,14 +99,12 @@ def _control(each: Side, row: int | None, moves: bool) -> None:
                 pickers.head_picker("cross", each.head, each.model)
 
 
-def counterpart(first: Sequence[str], second: Sequence[str], row: int) -> int | None:
-    """The place of the same token in another translation; None if there is none.
-
-    Args:
-        first: the tokens of one translation.
-        second: those of the other.
-        row: the place in the first, from 0.
-    """
+def counterpart(
+    first: Sequence[str],  # the tokens of one translation
+    second: Sequence[str],  # those of the other
+    row: int,  # the place in the first, from 0
+) -> int | None:
+    """The place of the same token in another translation; None if there is none."""
     same = [i for i, token in enumerate(second) if token == first[row]]
     aligned = next((j for i, j in align_tokens(first, second) if i == row), None)
     return aligned if aligned in same else next(iter(same), None)

@@ -67,14 +67,12 @@ def _place(tokens: tuple[str, ...], stop: int) -> None:
     )
 
 
-def sentence(tokens: tuple[str, ...], stop: int, layers: int | None) -> str:
-    """The steps of this sentence, counted.
-
-    Args:
-        tokens: the pieces of the sentence.
-        stop: the place where the first token is needed, from 0.
-        layers: layers of the Transformer's encoder; None if it is not here.
-    """
+def sentence(
+    tokens: tuple[str, ...],  # the pieces of the sentence
+    stop: int,  # the place where the first token is needed, from 0
+    layers: int | None,  # layers of the Transformer's encoder; None if it is not here
+) -> str:
+    """The steps of this sentence, counted."""
     ends = (plain(quote(tokens[0])), plain(quote(tokens[stop])))
     steps = f"**{stop} step{'s' * (stop != 1)}**"
     told = (

@@ -37,14 +37,12 @@ _PAPERS = {
 }
 
 
-def show(one: Side, row: int, source: int | None) -> None:
-    """Draws the formula and its numbers.
-
-    Args:
-        one: the recurrent twin and its run.
-        row: the query, from 0.
-        source: the key that the visitor chose; None for the one with the largest weight.
-    """
+def show(
+    one: Side,  # the recurrent twin and its run
+    row: int,  # the query, from 0
+    source: int | None,  # the key that the visitor chose; None for the one with the largest weight
+) -> None:
+    """Draws the formula and its numbers."""
     config, trace = one.run.config, one.run.attention
     if not isinstance(config, RecurrentConfig) or trace is None:
         return

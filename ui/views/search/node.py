@@ -49,13 +49,12 @@ class Branched(Opened):
         return self
 
 
-def view(opened: Opened, beside: Callable[[State, Looks], None] | None = None) -> None:
-    """Draws the linked view of a run.
-
-    Args:
-        opened: the run.
-        beside: draws what follows every step together with the view.
-    """
+def view(
+    opened: Opened,  # the run
+    # draws what follows every step together with the view
+    beside: Callable[[State, Looks], None] | None = None,
+) -> None:
+    """Draws the linked view of a run."""
     _fit_step(opened)
 
     def below(now: State, looks: Looks) -> None:

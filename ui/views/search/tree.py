@@ -31,23 +31,14 @@ _FATES = {
 
 
 def picture(
-    search: Translation,
-    tree: SearchTree,
-    chosen: int,
-    text: told.Text,
-    now: State,
-    explain: Callable[[], None],
+    search: Translation,  # the search
+    tree: SearchTree,  # its tree
+    chosen: int,  # the node with a frame around it
+    text: told.Text,  # writes ids as text
+    now: State,  # the state, which says where the window of a long tree begins
+    explain: Callable[[], None],  # draws the explanation
 ) -> None:
-    """Draws the tree, its caption and its export.
-
-    Args:
-        search: the search.
-        tree: its tree.
-        chosen: the node with a frame around it.
-        text: writes ids as text.
-        now: the state, which says where the window of a long tree begins.
-        explain: draws the explanation.
-    """
+    """Draws the tree, its caption and its export."""
     steps = max(tree.steps, len(tree.greedy.tokens))
     first = pickers.window(now.first, STEPS, steps, "steps")
     branches = _branches(tree, text, first)
@@ -68,15 +59,13 @@ def picture(
         export.picture("search tree", draw, caption, table=lambda: table(tree))
 
 
-def tree_chart(key: str, figure: go.Figure, caption: str, take: Callable[[int], object]) -> None:
-    """Draws a tree in a frame of its own, in which a long one scrolls.
-
-    Args:
-        key: unique on the page.
-        figure: the tree.
-        caption: what the picture shows, for visitors who cannot see it.
-        take: gets the place of the node that was clicked.
-    """
+def tree_chart(
+    key: str,  # unique on the page
+    figure: go.Figure,  # the tree
+    caption: str,  # what the picture shows, for visitors who cannot see it
+    take: Callable[[int], object],  # gets the place of the node that was clicked
+) -> None:
+    """Draws a tree in a frame of its own, in which a long one scrolls."""
     wide = figure.layout.width
     st.html(f"<style>.st-key-search-tree > * {{ min-width: {wide}px; max-width: {wide}px; }}</style>")
     with st.container(key="search-tree"):

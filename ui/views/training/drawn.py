@@ -13,21 +13,13 @@ from ui.controls.text import plain
 
 
 def draw(
-    name: str,
-    make: Callable[[], go.Figure],
-    caption: str,
-    explain: Callable[[], None],
-    table: Callable[[], Table],
+    name: str,  # unique on the page; also the name of the file
+    make: Callable[[], go.Figure],  # draws the figure
+    caption: str,  # what the figure shows
+    explain: Callable[[], None],  # draws the explanation
+    table: Callable[[], Table],  # makes the numbers, for CSV
 ) -> None:
-    """Draws a figure that takes no clicks and does not depend on the sentence.
-
-    Args:
-        name: unique on the page; also the name of the file.
-        make: draws the figure.
-        caption: what the figure shows.
-        explain: draws the explanation.
-        table: makes the numbers, for CSV.
-    """
+    """Draws a figure that takes no clicks and does not depend on the sentence."""
     st.plotly_chart(make(), key=f"training.{name}", config={"displayModeBar": False}, alt=caption)
     st.caption(plain(caption))
     with st.container(horizontal=True, gap="small"):

@@ -21,13 +21,11 @@ from ui.server.stores import kept
 _SEED = 0
 
 
-def draw(opened: Opened, base: Translation) -> None:
-    """Draws the effect of the last change of heads among those of other heads; nothing without such a change.
-
-    Args:
-        opened: the sentence with its changes.
-        base: the run without changes, whose translation is measured.
-    """
+def draw(
+    opened: Opened,  # the sentence with its changes
+    base: Translation,  # the run without changes, whose translation is measured
+) -> None:
+    """Draws the effect of the last change of heads among those of other heads, if there is one."""
     taken = [each for each in opened.asked.changes if _of_heads(each)]
     if not taken:
         return

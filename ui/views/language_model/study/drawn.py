@@ -37,17 +37,13 @@ def measured(model: str, found: Json) -> str:
 
 
 def draw(
-    name: str, make: Callable[[], go.Figure], caption: str, seeing: str, table: Callable[[], Table]
+    name: str,  # unique on the page; also the name of the file
+    make: Callable[[], go.Figure],  # draws the figure
+    caption: str,  # what the figure shows
+    seeing: str,  # the explanation, one click away
+    table: Callable[[], Table],  # makes the numbers, for CSV
 ) -> None:
-    """Draws a figure that takes no clicks.
-
-    Args:
-        name: unique on the page; also the name of the file.
-        make: draws the figure.
-        caption: what the figure shows.
-        seeing: the explanation, one click away.
-        table: makes the numbers, for CSV.
-    """
+    """Draws a figure that takes no clicks."""
     st.plotly_chart(make(), key=f"language.{name}", config={"displayModeBar": False}, alt=caption)
     below(name, make, caption, seeing, table)
 

@@ -29,12 +29,10 @@ from ui.server.here.workshop import workshop
 from ui.views.training.here import told
 
 
-def show(last: Run | None) -> None:
-    """Draws the form, filled with the sizes of the last run.
-
-    Args:
-        last: The last run of this server, if there was one.
-    """
+def show(
+    last: Run | None,  # the last run of this server, if there was one
+) -> None:
+    """Draws the form, filled with the sizes of the last run."""
     usual = Plan() if last is None else last.asked.plan
     st.markdown(
         "Train a small model of your own: choose a task and press *Train*. The app itself makes the pairs of "
