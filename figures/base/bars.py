@@ -50,7 +50,7 @@ def _next_token_frame(name: str, step: StepLike) -> dict[str, Any]:
         "x": np.array(shares, dtype=np.float32),
         "customdata": np.array([log_prob for _, log_prob, _ in options], dtype=np.float32),
         "text": [labels.escape(percent(share)) for share in shares],
-        "hovertext": [labels.escape(labels.display(token)) for token, _, _ in options],
+        "hovertext": [labels.escape(labels.piece(token)) for token, _, _ in options],
         "marker": {"color": [style.CHOSEN if chosen else style.NEUTRAL for *_, chosen in options]},
     }
     ticktext = [_option_label(token, chosen) for token, _, chosen in options]
@@ -58,7 +58,7 @@ def _next_token_frame(name: str, step: StepLike) -> dict[str, Any]:
 
 
 def _option_label(token: str, chosen: bool) -> str:
-    label = labels.escape(labels.shorten(labels.display(token)))
+    label = labels.escape(labels.shorten(labels.piece(token)))
     return f"<b>{label}</b>" if chosen else label
 
 

@@ -49,7 +49,7 @@ class CheckedHead(HeadLike, Protocol):
 
 def quote(token: str) -> str:
     """A token as written inside a sentence."""
-    return labels.shorten(labels.display(token), 24)
+    return labels.shorten(labels.piece(token), 24)
 
 
 def _opening(view: HeadLike, row: int) -> list[str]:

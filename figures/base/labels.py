@@ -11,6 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 WORD_START = "▁"
+JOINED = "⁀"
+"""Sign before a piece that begins without a space, as phoneticians write a link without a break."""
+SIGNS = f"“{JOINED}” marks letters or digits that begin without a space; “␣” is a space alone."
+"""Caption of a page that shows pieces."""
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>", "∅"})
 CUT = 12
 ROOM = 6.5
@@ -100,6 +104,23 @@ def display(token: str) -> str:
     return "".join(map(_visible, text.replace(WORD_START, "␣")))
 
 
+def piece(token: str) -> str:
+    """Writes a token that comes from a vocabulary: as `display`, and marked if it begins without a space.
+
+    Marked are digits, and letters of scripts with upper and lower case: some scripts without have no spaces
+    between words, so there a missing space says nothing.
+    """
+    first = token[:1]
+    joined = first.isdigit() or first.lower() != first.upper()
+    return JOINED * joined + display(token)
+
+
+def pieces(tokens: Sequence[str]) -> list[str]:
+    """Writes the tokens of a sequence; marks none if they are whole words, and never the first one."""
+    spaced = any(token.startswith(WORD_START) for token in tokens)
+    return [piece(token) if spaced and i else display(token) for i, token in enumerate(tokens)]
+
+
 def shorten(text: str, limit: int = CUT) -> str:
     """Cuts a text after `limit` characters and marks the cut with an ellipsis."""
     return text if len(text) <= limit else text[:limit] + "…"
@@ -132,7 +153,7 @@ def fitted(text: str, room: float) -> str:
 
 def occurrences(tokens: Sequence[str]) -> list[int | None]:
     """Numbers repeated tokens from 1 in reading order; a token that occurs once gets None."""
-    shown = [display(token) for token in tokens]
+    shown = pieces(tokens)
     totals, seen = Counter(shown), Counter[str]()
     numbers: list[int | None] = []
     for text in shown:
@@ -148,10 +169,9 @@ def names(
 ) -> list[str]:
     """Unescaped names of tokens; repeated tokens get a small index: `die₁ … die₂`."""
     result = []
-    for token, number in zip(tokens, occurrences(tokens), strict=True):
+    for text, number in zip(pieces(tokens), occurrences(tokens), strict=True):
         index = "" if number is None else str(number).translate(_SUBSCRIPTS)
-        text = display(token) if room is None else fitted(display(token), room - width(index))
-        result.append(text + index)
+        result.append((text if room is None else fitted(text, room - width(index))) + index)
     return result
 
 

@@ -27,7 +27,7 @@ def scale_end(most: float) -> float:
 
 def merged_names(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
     """Names of aligned tokens: `A: …` or `B: …` if one side lacks the token, both names if they differ."""
-    a, b = ([labels.display(token) for token in side] for side in (first, second))
+    a, b = map(labels.pieces, (first, second))
 
     def name(pair: Pair) -> str:
         i, j = pair

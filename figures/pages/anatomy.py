@@ -192,7 +192,7 @@ def lens_spec(
         "showscale": False,
         "xgap": 2,
         "ygap": 3,
-        "text": [[labels.escape(labels.display(token)) for token in row] for row in tokens],
+        "text": [[labels.escape(labels.piece(token)) for token in row] for row in tokens],
         "hovertemplate": "%{y}<br>%{text}: probability %{z:.4f}<extra></extra>",
     }
     places = [(row, rank) for row in range(count) for rank in range(ranks)]
@@ -227,7 +227,7 @@ def lens_spec(
 
 
 def _cell(token: str, share: float, bold: bool) -> str:
-    text = labels.escape(f"{labels.shorten(labels.display(token))} {percent(share)}")
+    text = labels.escape(f"{labels.shorten(labels.piece(token))} {percent(share)}")
     return f"<b>{text}</b>" if bold else text
 
 

@@ -65,7 +65,7 @@ def lecture_spec(
     """The path from one query to its output."""
     keys = lecture_keys(weights, mask)
     names = labels.names(tokens, 9)
-    token, position = labels.escape(labels.shorten(labels.display(query[0]), 9)), query[1]
+    token, position = labels.escape(labels.shorten(labels.piece(query[0]), 9)), query[1]
     lines: list[tuple[tuple[float, float], tuple[float, float], float]] = [((0, 0.2), (0, 0.8), 1)]
     boxes = [
         _box(0, 0, f"{symbols.numbered(symbols.x, position)}<br>{token}"),

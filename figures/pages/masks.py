@@ -113,7 +113,7 @@ def padding_grid(
 ) -> go.Figure:
     """Draws a batch as a rectangle: each row is a sentence, and padding is hatched."""
     rows, columns = mask.shape
-    shown = [[labels.display(token) for token in tokens] for tokens in sentences]
+    shown = list(map(labels.pieces, sentences))
     cells: dict[str, Any] = {
         "type": "heatmap",
         "z": mask.astype(np.uint8),

@@ -22,9 +22,9 @@ def before_after(
     written: int,  # place of the token that was drawn
 ) -> go.Figure:
     """Draws two bars for each token: its probability under the model, and that of being drawn."""
-    names = [labels.escape(labels.shorten(labels.display(token))) for token in tokens]
+    names = [labels.escape(labels.shorten(labels.piece(token))) for token in tokens]
     notes = [
-        f"{labels.escape(labels.display(token))}<br>the model: {percent(a)} (log p {_nats(a)})"
+        f"{labels.escape(labels.piece(token))}<br>the model: {percent(a)} (log p {_nats(a)})"
         f"<br>drawn with: {percent(b) if b else 'never'}"
         for token, a, b in zip(tokens, before, after, strict=True)
     ]

@@ -134,7 +134,7 @@ class _Canvas:
         return Spot(step - self.first + 1, row, (_DOT + size + _GAP) / self.pitch)
 
     def _text(self, token: str) -> str:
-        return labels.fitted(labels.display(token), (self.pitch - _DOT - 2 * _GAP - 8) / _FONT)
+        return labels.fitted(labels.piece(token), (self.pitch - _DOT - 2 * _GAP - 8) / _FONT)
 
     def _lane(self) -> Iterator[tuple[Spot, str, str]]:
         """What the dashed path writes outside the tree: the spot, the token and the hover text."""

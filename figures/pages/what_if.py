@@ -44,7 +44,7 @@ def delta_bars(
         "hovertext": [labels.escape(each.note).replace("\n", "<br>") for each in steps],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
-    names = [labels.escape(labels.shorten(labels.display(each.token))) for each in steps]
+    names = [labels.escape(labels.shorten(labels.piece(each.token))) for each in steps]
     here = [] if parting is None or parting >= len(steps) else [_line(parting + 0.5)]
     layout = {
         "height": 40 + _ROW * len(steps),

@@ -10,6 +10,7 @@ from app_pages import HEADS, LINKED, PAGES, ROOT, SENTENCE, click_menu, feeds, r
 from closed_form import CASES
 from streamlit.testing.v1 import AppTest
 
+from figures.base import labels
 from transformer.runs.translator import Translator
 from ui.address.parameters import KEEP
 from ui.shell import menu
@@ -308,3 +309,9 @@ def test_the_grid_of_heads_can_be_ordered_by_a_fact():
     assert "by alignment error" in str(carried["caption"])
     assert json.loads(str(carried["figure"]))["data"][1]["customdata"][:2] == [[0, 3], [0, 2]]
     assert "alignment error 60\u00a0%" in json.loads(str(carried["figure"]))["data"][1]["hovertext"][0]
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - {"pages/heads.py", "pages/open_file.py"}))
+def test_every_page_with_pieces_says_once_what_their_signs_mean(page: str):
+    at = run(page, view="sentence" if "positions" in page else "")
+    assert sum(labels.SIGNS in each.value for each in at.caption) == 1

@@ -33,10 +33,10 @@ def heads(
 
 def rows(
     verb: str,  # what a row does with its token: `token`, `reads`, `predicts`
-    tokens: Iterable[str],  # the tokens that name the rows
+    tokens: Sequence[str],  # the tokens that name the rows
 ) -> dict[int, str]:
     """The rows of a map."""
-    return {i: f"{labels.count(i)} · {verb} {labels.display(token)}" for i, token in enumerate(tokens)}
+    return {i: f"{labels.count(i)} · {verb} {piece}" for i, piece in enumerate(labels.pieces(tokens))}
 
 
 def keys(tokens: Sequence[str]) -> dict[int, str]:

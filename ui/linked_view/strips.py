@@ -22,10 +22,10 @@ def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> 
     """Turns tokens into chips: text, positions, gap before a word, index of a repeated token, gloss."""
     groups = words.character_groups(tokens)
     texts = [tokens[group.start] if len(group.indices) == 1 else group.text for group in groups]
-    numbers = labels.occurrences(texts)
+    numbers, names = labels.occurrences(texts), labels.pieces(texts)
     return [
         {
-            "text": labels.shorten(labels.display(text), 24),
+            "text": labels.shorten(name, 24),
             "first": group.start,
             "last": group.stop - 1,
             "gap": words.starts_word(tokens[group.start]) or words.is_special(tokens[group.start]),
@@ -33,7 +33,7 @@ def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> 
             "index": number,
             "gloss": (glosses or {}).get(group.start),
         }
-        for group, text, number in zip(groups, texts, numbers, strict=True)
+        for group, name, number in zip(groups, names, numbers, strict=True)
     ]
 
 

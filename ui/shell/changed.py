@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,7 @@ _MOST = 8
 """Most changes with a button of their own."""
 _LONGEST = 90
 """Most letters of a translation on a button."""
+_QUOTED = re.compile("“(.+?)”")
 _OF_TOKENS = (Choose, Forbid, Prefix, EditSource, DropSource)
 """Changes of what the model reads and writes, which leave its arithmetic as it is."""
 Holds = Callable[[Intervention], bool]
@@ -125,10 +127,12 @@ def said(
     run: Translation | None = None,  # the changed run, if there is one; it knows the words behind positions
 ) -> str:
     """A change as people read it, as Markdown."""
-    told = str(change).replace("“▁", "“")
+    told = str(change)
+    if isinstance(change, _OF_TOKENS):
+        told = _QUOTED.sub(lambda token: f"“{labels.piece(token[1])}”", told)
     if isinstance(change, Hide) and run is not None and change.source_token < len(run.source_tokens):
         where = f"source token {labels.count(change.source_token)}"
-        told = told.replace(where, f"{where}, “{labels.display(run.source_tokens[change.source_token])}”,")
+        told = told.replace(where, f"{where}, “{labels.piece(run.source_tokens[change.source_token])}”,")
     return plain(told)
 
 

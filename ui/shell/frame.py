@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from figures.base import labels
 from ui.address import session
 from ui.address.parameters import carried
 from ui.address.state import State
@@ -26,7 +27,9 @@ _STYLE = """
 .stSidebar .st-key-menu { gap: .16rem; }
 .st-key-menu [data-testid="stCaptionContainer"] { padding-top: .25rem; font-size: .8rem; }
 .stElementContainer:has(> .st-key-menu-addresses), .st-key-menu-addresses { display: none; }
+.st-key-under-home [data-testid="stCaptionContainer"] p { line-height: 1.35; }
 .st-key-feeders { display: none; }
+.stMainBlockContainer > .stVerticalBlock > :has(> .st-key-signs) { order: 1; }
 .stMainBlockContainer hr { margin: .3rem 0; }
 .st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
 .st-key-masks-batch-long, .st-key-alignment-map, .st-key-search-tree { overflow-x: auto; }
@@ -111,6 +114,12 @@ def open_page(
     )
     st.html(_STYLE)
     return session.current()
+
+
+def explain_signs() -> None:
+    """Says at the end of the page, wherever it is called, what the signs in pieces mean."""
+    with st.container(key="signs"):
+        st.caption(labels.SIGNS)
 
 
 def show_notices(

@@ -43,6 +43,7 @@ def open_sentence_page(
     tell(now, opened, changes)
     if opened is not None:
         unfamiliar.tell(opened)
+        frame.explain_signs()
     return opened
 
 

@@ -71,7 +71,7 @@ class Teller:
     def wrote(self, count: int, token: str) -> None:
         if time.monotonic() - self._last > _PROGRESS_EVERY:
             self._last = time.monotonic()
-            word = plain(labels.display(token))
+            word = plain(labels.piece(token))
             text = f"{self._does}: {count} token{'s' * (count != 1)} so far, the last one {word}"
             self._place.progress(min(0.98, 1 - 0.98**count), text)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from figures import next_token_spec
+from figures.base import labels
 from ui import linked_view
 from ui.address.state import State
 from ui.address.values import SAMPLE
@@ -67,14 +68,14 @@ def show(opened: Opened) -> None:
     """Draws the linked view of a sentence."""
 
     def below(now: State, looks: Looks) -> None:
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
             display.popover(opened.kinds, now)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             pickers.seen("What am I seeing?", *_explained(opened))
             take_home(scene)
             st.caption(
                 "A weight is a token's share in a head's sum, not how much it carried, nor how much it "
-                "mattered.",
+                f"mattered.  \n{labels.SIGNS}",
                 width="content",
             )
 

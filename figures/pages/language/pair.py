@@ -45,7 +45,7 @@ def surprisals(first: Read, second: Read) -> go.Figure:
 
 def _both(first: Read, second: Read, at: int) -> str:
     found = [each.tokens[at] for each in (first, second) if at < len(each.tokens)]
-    shown = dict.fromkeys(labels.fitted(labels.display(token), 9) for token in found)
+    shown = dict.fromkeys(labels.fitted(labels.piece(token), 9) for token in found)
     return " / ".join(labels.escape(token) for token in shown)
 
 
@@ -56,6 +56,6 @@ def _bars(each: Read, name: str, color: str) -> dict[str, Any]:
         "x": list(range(len(each.tokens))),
         "y": list(each.bits),
         "marker": {"color": color},
-        "hovertext": [labels.escape(labels.display(token)) for token in each.tokens],
+        "hovertext": [labels.escape(labels.piece(token)) for token in each.tokens],
         "hovertemplate": "%{hovertext}: %{y:.2f} bits<extra></extra>",
     }

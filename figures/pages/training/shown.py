@@ -143,14 +143,14 @@ def _scattered(
     tokens: dict[int, str], y: int, pitch: float, first: int, font: dict[str, Any], notes: dict[int, str]
 ) -> dict[str, Any]:
     room = (pitch - 6) / _FONT
-    whole = [labels.escape(labels.display(token)) for token in tokens.values()]
+    whole = [labels.escape(labels.piece(token)) for token in tokens.values()]
     same = {"textfont": {"color": font["color"]}} if font else {}
     return {
         "type": "scatter",
         "mode": "text",
         "x": [i - first for i in tokens],
         "y": [y] * len(tokens),
-        "text": [labels.escape(labels.fitted(labels.display(token), room)) for token in tokens.values()],
+        "text": [labels.escape(labels.fitted(labels.piece(token), room)) for token in tokens.values()],
         "textfont": {"size": _FONT} | font,
         "customdata": list(tokens),
         "hovertext": [
@@ -203,7 +203,7 @@ def _loss_bars(losses: Sequence[float], hues: Sequence[str], notes: dict[int, st
 
 
 def _note(position: int, each: Column) -> str:
-    read, token, guess = (labels.escape(labels.display(t)) for t in (each.read, each.token, each.guess))
+    read, token, guess = (labels.escape(labels.piece(t)) for t in (each.read, each.token, each.guess))
     share = labels.escape(percent(min(1.0, math.exp(-each.loss))))
     return (
         f"position {labels.count(position)}: reads {read}, is to predict {token}<br>"

@@ -24,6 +24,30 @@ def test_every_piece_has_a_visible_form(piece: str, shown: str):
     assert labels.display(piece) == shown
 
 
+@pytest.mark.parametrize(
+    ("token", "shown"),
+    [
+        ("geschrieben", "⁀geschrieben"),
+        ("▁geschrieben", "geschrieben"),
+        ("5", "⁀5"),
+        ("я", "⁀я"),
+        (",", ","),
+        ("日本", "日本"),
+        ("▁", "␣"),
+        ("<0xF0>", "0xF0"),
+        ("</s>", "</s>"),
+    ],
+)
+def test_a_piece_that_begins_without_a_space_is_marked(token: str, shown: str):
+    assert labels.piece(token) == shown
+
+
+def test_a_sequence_of_pieces_is_marked_after_its_first_and_whole_words_never():
+    assert labels.pieces(["ge", "schrieben", "▁ge", "ge"]) == ["ge", "⁀schrieben", "ge", "⁀ge"]
+    assert labels.names(["▁ge", "ge"]) == ["ge", "⁀ge"], "two names, so no number"
+    assert labels.pieces(["geschrieben", "hat"]) == ["geschrieben", "hat"]
+
+
 def test_numbers_carry_a_true_minus_sign():
     assert labels.number(-1.234) == "−1.23"
     assert labels.number(1.0, "+.1f") == "+1.0"

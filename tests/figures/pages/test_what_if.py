@@ -15,7 +15,7 @@ def test_bars_run_from_the_top_and_an_unknown_difference_is_none():
     figure = delta_bars(STEPS, None)
     assert list(figure.data[0].x) == [-2.5, 0.25, 0.0]
     assert figure.layout.yaxis.range == (2.5, -0.5)
-    assert list(figure.layout.yaxis.ticktext) == ["a", "b", "&lt;/s&gt;"]
+    assert list(figure.layout.yaxis.ticktext) == ["a", "⁀b", "&lt;/s&gt;"]
     assert figure.data[0].hovertext[2] == "&lt;three&gt;"
     assert figure.layout.xaxis.range[1] >= 2.5
 

@@ -101,7 +101,7 @@ def _factor(factor: float, d_model: int) -> str:
 def _neighbours(body: Body, to: Drawn) -> None:
     found = parts.neighbours(body.translator.model, body.side, body.token_id)
     pieces = body.translator.source_pieces if body.side == "encoder" else body.translator.pieces
-    names = [labels.display(piece) for piece in pieces(each.token_id for each in found)]
+    names = [labels.piece(piece) for piece in pieces(each.token_id for each in found)]
     cosines = np.array([each.cosine for each in found])
     st.markdown(
         f"**Nearest neighbours.** The rows of these pieces in the table point most nearly in the direction "
@@ -295,7 +295,7 @@ def output(body: Body, to: Drawn) -> None:
         f"{tied}{own_bias}. Each of the {pieces:,} pieces gets a score, and the softmax turns the scores "
         "into probabilities: all are positive, and they sum to 1."
     )
-    names = [labels.display(piece) for piece in body.translator.pieces(each.token_id for each in last.best)]
+    names = [labels.piece(piece) for piece in body.translator.pieces(each.token_id for each in last.best)]
     shares = np.array([each.probability for each in last.best])
     draw(
         body,
@@ -306,7 +306,7 @@ def output(body: Body, to: Drawn) -> None:
         f"Next tokens: {', '.join(names)}",
         checks,
     )
-    written = plain(labels.display(body.traced.steps[body.step].token))
+    written = plain(labels.piece(body.traced.steps[body.step].token))
     st.markdown(
         f"Written at this step: “{written}” ({percent(last.chosen)}, rank {last.rank:,} of {pieces:,})."
     )

@@ -99,7 +99,7 @@ def _line(name: str, cells: Iterable[str], at: int) -> str:
 
 
 def _word(token: str) -> str:
-    return escape(labels.shorten(labels.display(token)))
+    return escape(labels.shorten(labels.piece(token)))
 
 
 def _prediction(run: Generation, place: int) -> str:

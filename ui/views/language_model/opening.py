@@ -81,6 +81,7 @@ def open_page(
         frame.show_notices(session.current())
         st.info(_MISSING, icon=":material/info:")
         return
+    frame.explain_signs()
     if isinstance(section, Study):
         _study(section, model)
         return

@@ -73,7 +73,7 @@ def told(run: Generation) -> str:
     """What the text costs, and its most surprising token with what the model expected."""
     found, top = cost(run), first(run)
     step, bits = run.steps[top], run.surprisals[top]
-    word, best = (plain(labels.display(each)) for each in (step.token, step.alternatives[0].token))
+    word, best = (plain(labels.piece(each)) for each in (step.token, step.alternatives[0].token))
     words = "1 word" if found.words == 1 else f"{found.words} words"
     most = (
         f"Most surprising is “{word}” with {bits:.1f} bits, {odds(bits)}: the model expected “{best}” "
@@ -152,11 +152,11 @@ def table(run: Generation) -> Table:
     rows = [
         (
             labels.count(i),
-            labels.display(step.token),
+            labels.piece(step.token),
             run.surprisals[i],
             float(np.exp(step.log_prob)),
             float(sums[i]),
-            labels.display(step.alternatives[0].token),
+            labels.piece(step.alternatives[0].token),
             float(np.exp(step.alternatives[0].log_prob)),
         )
         for i, step in enumerate(run.steps)

@@ -67,6 +67,7 @@ def show() -> None:
     section = _SECTIONS.get(now.view or "maps", _SECTIONS["maps"])
     if section.reads:
         sentence_box(now)
+        frame.explain_signs()
     told = {name: each.told for name, each in _SECTIONS.items()}
     pickers.variants({name: each.label for name, each in _SECTIONS.items()}, now.view, told)
     try:

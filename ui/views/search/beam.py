@@ -158,7 +158,7 @@ def _token_picker(tree: SearchTree, chosen: int) -> None:
     here = tree.nodes[chosen].step
     near = [i for i, each in enumerate(tree.nodes) if abs(each.step - here) <= _NEAR or i == tree.winner]
     names = {
-        i: f"{labels.count(i)} · step {labels.count(each.step)}: {labels.display(each.token)}"
+        i: f"{labels.count(i)} · step {labels.count(each.step)}: {labels.piece(each.token)}"
         for i, each in ((i, tree.nodes[i]) for i in near)
     }
     with st.container(width=300):

@@ -157,7 +157,7 @@ def _branches(draws: Draws, seeds: range) -> list[Branch]:
             len(each.samples) / count,
             WON if draws.best in each.samples else KEPT,
             i not in parents,
-            f"{labels.display(each.token)} · step {labels.count(each.step)}\n"
+            f"{labels.piece(each.token)} · step {labels.count(each.step)}\n"
             f"log p {labels.number(each.log_prob)} · Σ log p {labels.number(each.total)}\n"
             f"{len(each.samples)} of {count} samples: {_seeds(each.samples, seeds)}",
         )
@@ -178,7 +178,7 @@ def _greedy(draws: Draws, greedy: Translation) -> Beside:
             break
         inside.append(place)
     notes = [
-        f"{labels.display(step.token)} · step {labels.count(i)}\ngreedy search; no sample takes it\n"
+        f"{labels.piece(step.token)} · step {labels.count(i)}\ngreedy search; no sample takes it\n"
         f"log p {labels.number(step.log_prob)}"
         for i, step in enumerate(greedy.steps)
     ]
@@ -253,7 +253,7 @@ def _distribution(opened: Opened, now: State) -> None:
     step, drawn = steps[at], opened.translation.steps[at]
     written = next(i for i, each in enumerate(step.tokens) if each.token_id == drawn.token_id)
     caption = (
-        f"Step {labels.count(at)}, which drew “{labels.display(drawn.token)}”: the distribution before and "
+        f"Step {labels.count(at)}, which drew “{labels.piece(drawn.token)}”: the distribution before and "
         f"after {opened.asked.drawing}; {_left(step)} · {opened.translation.model}"
     )
 

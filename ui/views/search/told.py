@@ -91,7 +91,7 @@ def _verdict(best: TreeNode, greedy: Output) -> str:
 
 
 def _word(token: str) -> str:
-    return plain(labels.display(token))
+    return plain(labels.piece(token))
 
 
 def _share(log_prob: float) -> str:
@@ -102,7 +102,7 @@ def note(tree: SearchTree, node: int, text: Text) -> str:
     """The hover text of a node."""
     each = tree.nodes[node]
     return (
-        f"{labels.display(each.token)} · step {labels.count(each.step)}\n"
+        f"{labels.piece(each.token)} · step {labels.count(each.step)}\n"
         f"{FATES[each.state]}\n"
         f"probability here {_share(each.log_prob)} (log p {labels.number(each.log_prob)})\n"
         f"Σ log p {labels.number(each.total)} · score {labels.number(each.score, '.3f')}\n"

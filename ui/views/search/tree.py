@@ -112,7 +112,7 @@ def _greedy(tree: SearchTree) -> Beside:
     greedy = tree.greedy
     inside = tree.along(greedy.token_ids)
     notes = [
-        f"{labels.display(token)} · step {labels.count(step)}\ngreedy search, outside the beam\n"
+        f"{labels.piece(token)} · step {labels.count(step)}\ngreedy search, outside the beam\n"
         f"log p {labels.number(log_prob)}"
         for step, (token, log_prob) in enumerate(zip(greedy.tokens, greedy.log_probs, strict=True))
     ]

@@ -105,7 +105,7 @@ def _picture(name: str, draw: Callable[[], go.Figure], caption: str, found: Smoo
 
 def _piece(each: Entry, found: SmoothedPosition) -> Piece:
     others = found.pieces - len(found.entries)
-    name = labels.display(each.token) if each is not found.rest else f"{others:,} others"
+    name = labels.piece(each.token) if each is not found.rest else f"{others:,} others"
     return Piece(name, each.share, each.target, each.bare)
 
 

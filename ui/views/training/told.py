@@ -17,7 +17,7 @@ _CARD = "from the training command on its card"
 
 def word(token: str) -> str:
     """A piece inside a sentence, escaped for Markdown."""
-    return f"“{plain(labels.display(token))}”"
+    return f"“{plain(labels.piece(token))}”"
 
 
 def share(loss: float) -> str:
@@ -74,7 +74,7 @@ def _ended(lesson: Lesson, step: int) -> str:
 
 def position(each: Position, place: int) -> str:
     """A position as an option of a list."""
-    return f"{labels.count(place)}: {labels.display(each.token)}"
+    return f"{labels.count(place)}: {labels.piece(each.token)}"
 
 
 def smoothed(each: Position, place: int, found: SmoothedPosition) -> str:

@@ -19,6 +19,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.controls.text import plain
 from ui.server import catalogue, examples
+from ui.shell.changed import said
 
 _COLUMNS = 2
 _NOTHING = 0.005
@@ -86,7 +87,7 @@ def _card(number: int, experiment: Experiment, found: Sequence[Answer], model: s
     for at, answer in enumerate(found):
         st.markdown(f"{_named(answer, found)}{finding(answer)}")
         st.button(
-            f"Try it: {plain(_said(answer))}",
+            f"Try it: {_said(answer)}",
             type="tertiary",
             icon=":material/science:",
             on_click=_take,
@@ -101,10 +102,10 @@ def _named(answer: Answer, found: Sequence[Answer]) -> str:
 
 
 def _said(answer: Answer) -> str:
-    """The changes in words; of several, the first."""
+    """The changes in words, as Markdown; of several, the first."""
     first, *more = do.read_text(answer.changes)
     others = f", and {len(more)} more changes" if more else ""
-    return str(first).replace("“▁", "“") + others
+    return said(first) + others
 
 
 def _take(experiment: Experiment, answer: Answer, model: str) -> None:
@@ -152,7 +153,7 @@ def _cost(answer: Answer) -> str:
 
 
 def _most(moved: Moved) -> str:
-    token = plain(labels.display(moved.token))
+    token = plain(labels.piece(moved.token))
     return f", most of all “{token}”: {percent(moved.before)} before, {percent(moved.after)} now"
 
 

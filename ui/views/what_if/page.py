@@ -85,7 +85,7 @@ def _moved_most(found: RunDifference) -> str:
     before, after = _share(step.base.log_prob), _share(step.base.log_prob + step.delta_log_p)
     return (
         "The translation is given, so it cannot change; the probabilities of its tokens can. Most of all "
-        f"“{plain(labels.display(step.base.token))}”: {before} as it is, {after} changed."
+        f"“{plain(labels.piece(step.base.token))}”: {before} as it is, {after} changed."
     )
 
 
@@ -151,7 +151,7 @@ def _table(found: RunDifference) -> export.Table:
 def _moved(number: int, step: SharedStep) -> Moved:
     kl = "not known" if step.kl != step.kl else f"{step.kl:.3f} nats"
     note = (
-        f"step {labels.count(number)}: {labels.display(step.base.token)}\n"
+        f"step {labels.count(number)}: {labels.piece(step.base.token)}\n"
         f"as it is: {_share(step.base.log_prob)}\n"
         f"Δ log p {labels.number(step.delta_log_p, '+.3f')} nats\nKL {kl}"
     )
@@ -168,7 +168,7 @@ def _candidates(found: RunDifference) -> None:
     st.markdown(f"##### The next token at step {labels.count(at)}, {why}")
     st.table(
         {
-            "token": [labels.display(each.token) for each in step.candidates[:8]],
+            "token": [labels.piece(each.token) for each in step.candidates[:8]],
             "as it is": [_share(each.base) for each in step.candidates[:8]],
             "changed": [_share(each.changed) for each in step.candidates[:8]],
         }

@@ -66,6 +66,7 @@ def _ready_experiments(switch: Switch) -> None:
     model = _without_sentence(switch)
     if model is not None:
         experiments.show(model)
+        frame.explain_signs()
 
 
 _NAMES = {

@@ -16,9 +16,11 @@ from ui.views.training import told
 def lesson(target: str, free: str) -> Lesson:
     """A lesson over letters; each letter is its own id."""
     positions = tuple(
-        Position("<s>", token, ord(token), 0.5 * i, token, ord(token), 0.9) for i, token in enumerate(target)
+        Position("<s>", f"▁{letter}", ord(letter), 0.5 * i, f"▁{letter}", ord(letter), 0.9)
+        for i, letter in enumerate(target)
     )
-    return Lesson(positions, torch.zeros(len(target), 2), tuple(free), tuple(map(ord, free)))
+    free_tokens = tuple(f"▁{letter}" for letter in free)
+    return Lesson(positions, torch.zeros(len(target), 2), free_tokens, tuple(map(ord, free)))
 
 
 def one(share: float, epsilon: float) -> SmoothedPosition:

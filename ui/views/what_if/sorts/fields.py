@@ -123,4 +123,4 @@ def cell(of_kind: str) -> tuple[int, int] | None:
 
 def step_names(tokens: Sequence[str]) -> list[str]:
     """Names of steps with the tokens written there."""
-    return [f"{labels.count(i)} · {labels.display(token)}" for i, token in enumerate(tokens)]
+    return [f"{labels.count(i)} · {piece}" for i, piece in enumerate(labels.pieces(tokens))]

@@ -88,7 +88,7 @@ def _positions(here: Translation, there: Translation, place: PatchPlace) -> list
 
 
 def _named(here: str, there: str) -> str:
-    one, other = labels.display(here), labels.display(there)
+    one, other = labels.piece(here), labels.piece(there)
     return one if one == other else f"{one} ← {other}"
 
 

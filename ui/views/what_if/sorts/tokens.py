@@ -46,7 +46,7 @@ def _choose(opened: Opened) -> do.Intervention:
     run = opened.translation
     step = fields.one("Step", range(len(run.steps)), fields.step_names(run.target_tokens))
     offered = run.steps[step].alternatives
-    at = fields.one("writes", range(len(offered)), [labels.display(each.token) for each in offered])
+    at = fields.one("writes", range(len(offered)), [labels.piece(each.token) for each in offered])
     token = offered[at]
     alike = [each for each in offered if each.token == token.token]
     return do.choose(step, token.token if len(alike) == 1 else token.token_id)
@@ -54,7 +54,7 @@ def _choose(opened: Opened) -> do.Intervention:
 
 def _forbid(opened: Opened) -> do.Intervention:
     tokens = list(dict.fromkeys(opened.translation.target_tokens))
-    at = fields.one("Token", range(len(tokens)), [labels.display(each) for each in tokens])
+    at = fields.one("Token", range(len(tokens)), [labels.piece(each) for each in tokens])
     steps = fields.step_names(opened.translation.target_tokens)
     step = fields.one("at", [EVERY, *range(len(steps))], ["every step", *(f"step {each}" for each in steps)])
     return do.forbid(tokens[at], None if step == EVERY else step)
