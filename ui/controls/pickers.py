@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Literal
 
 import plotly.graph_objects as go
@@ -155,14 +154,15 @@ def variants(
     choices: dict[str, str],
     now: str | None,  # that value
     sentences: dict[str, str] | None = None,  # what each variant shows
-    fresh: Mapping[str, Any] = MappingProxyType({}),  # other values of the state with which a variant begins
+    # other values of the state with which a variant begins, by its name
+    fresh: Callable[[str], Mapping[str, Any]] = lambda chosen: {},
 ) -> None:
     """A switch between the variants of a page, with one sentence about each."""
     usual = next(iter(choices))
     value = now if now in choices else usual
 
     def take(chosen: str) -> None:
-        session.change(**{**fresh, "view": None if chosen == usual else chosen})
+        session.change(**{**fresh(chosen), "view": None if chosen == usual else chosen})
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(

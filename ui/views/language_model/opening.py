@@ -135,13 +135,20 @@ def _take_model(name: str) -> None:
 
 
 def _switch(sections: Mapping[str, Section | Study], section: Section | Study, now: State) -> None:
-    """The switch between the sections; a text of one's own stays, an example does not."""
+    """The switch between the sections; a text of one's own stays, an example does not.
+
+    A study opens at the head that its text names.
+    """
     own = now.prompt is not None and now.prompt not in section.examples.values()
     pickers.variants(
         {name: each.label for name, each in sections.items()},
         now.view,
         {name: each.told for name, each in sections.items()},
-        {**session.RUN, "prompt": now.prompt if own else None},
+        lambda name: {
+            **session.RUN,
+            "prompt": now.prompt if own else None,
+            **({"decoder": None} if isinstance(sections[name], Study) else {}),
+        },
     )
 
 
