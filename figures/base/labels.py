@@ -69,6 +69,14 @@ def telling(value: float) -> str:
     return f"{value:.2f}" if value >= 0.005 else f"{value:.{-math.floor(math.log10(value))}f}"
 
 
+def moved(value: float) -> str:
+    """A difference with its sign and as many digits as `telling` gives it; "not known" if it is none."""
+    if value != value:
+        return "not known"
+    sign = "" if abs(value) < ROUNDING else "+" if value > 0 else "−"
+    return sign + telling(abs(value))
+
+
 def escape(text: str) -> str:
     """Escapes the characters that Plotly reads as markup (`& < >`) and `#`, Streamlit's mark for colours."""
     return "".join(_ESCAPES.get(character, character) for character in text)

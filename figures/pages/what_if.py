@@ -38,7 +38,7 @@ def delta_bars(
         "x": shown,
         "y": list(range(len(steps))),
         "marker": {"color": [style.POSITIVE if value > 0 else style.NEGATIVE for value in shown]},
-        "text": [labels.number(value, "+.2f") for value in shown],
+        "text": [labels.moved(each.delta) for each in steps],
         "textposition": "outside",
         "cliponaxis": False,
         "hovertext": [labels.escape(each.note).replace("\n", "<br>") for each in steps],

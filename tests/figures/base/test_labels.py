@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from figures.base import labels
@@ -91,3 +93,18 @@ def test_people_count_from_one():
 )
 def test_a_weight_that_is_not_0_never_reads_0(value: float, text: str) -> None:
     assert labels.telling(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-3e-8, "0"),
+        (0.00004, "+0.00004"),
+        (-0.0031, "−0.003"),
+        (1.0, "+1.00"),
+        (math.nan, "not known"),
+    ],
+)
+def test_a_difference_reads_0_only_where_nothing_changed(value: float, text: str) -> None:
+    assert labels.moved(value) == text

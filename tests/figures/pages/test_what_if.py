@@ -14,6 +14,7 @@ STEPS = [Moved("▁a", -2.5, "one"), Moved("b", 0.25, "two"), Moved("</s>", math
 def test_bars_run_from_the_top_and_an_unknown_difference_is_none():
     figure = delta_bars(STEPS, None)
     assert list(figure.data[0].x) == [-2.5, 0.25, 0.0]
+    assert list(figure.data[0].text) == ["−2.50", "+0.25", "not known"]
     assert figure.layout.yaxis.range == (2.5, -0.5)
     assert list(figure.layout.yaxis.ticktext) == ["a", "⁀b", "&lt;/s&gt;"]
     assert figure.data[0].hovertext[2] == "&lt;three&gt;"

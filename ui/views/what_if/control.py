@@ -75,7 +75,7 @@ def _rows(found: RandomHeads) -> list[tuple[str, float]]:
 
 
 def _caption(found: RandomHeads, beside: int, model: str) -> str:
-    count, effect = len(found.controls), labels.number(found.effect, "+.2f")
+    count, effect = len(found.controls), labels.moved(found.effect)
     which = f"all {count} others" if found.complete else f"{count} at random, seed {_SEED}"
     with_rest = f", beside the other {'change' if beside == 1 else f'{beside} changes'}" * bool(beside)
     return (

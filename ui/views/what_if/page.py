@@ -153,7 +153,7 @@ def _moved(number: int, step: SharedStep) -> Moved:
     note = (
         f"step {labels.count(number)}: {labels.piece(step.base.token)}\n"
         f"as it is: {_share(step.base.log_prob)}\n"
-        f"Δ log p {labels.number(step.delta_log_p, '+.3f')} nats\nKL {kl}"
+        f"Δ log p {labels.moved(step.delta_log_p)} nats\nKL {kl}"
     )
     return Moved(step.base.token, step.delta_log_p, note)
 
