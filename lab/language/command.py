@@ -49,18 +49,15 @@ def add_command(commands: Any) -> None:
     text = "measure what a language model has learned: perplexity, induction, agreement, words, cost"
     parser: argparse.ArgumentParser = commands.add_parser("language", help=text, description=text)
     parser.add_argument("--model", required=True, type=Path, metavar="DIR", help="directory of the model")
-    parser.add_argument(
-        "--snapshots", required=True, type=Path, metavar="DIR", help="directory of its training run"
-    )
+    parser.add_argument("--snapshots", type=Path, metavar="DIR", help="directory of its training run")
     parser.add_argument(
         "--text",
         nargs="+",
-        required=True,
         metavar="FILE",
         help="texts on which the n-gram model and co-occurrences are counted",
     )
-    parser.add_argument("--heldout", nargs="+", required=True, metavar="FILE", help="texts to score")
-    parser.add_argument("--agreement", required=True, type=Path, metavar="FILE", help="pairs of CLAMS")
+    parser.add_argument("--heldout", nargs="+", metavar="FILE", help="texts to score")
+    parser.add_argument("--agreement", type=Path, metavar="FILE", help="pairs of CLAMS")
     parser.add_argument(
         "--pairs", type=int, default=PAIRS, metavar="N", help="most pairs of a case (default: %(default)s)"
     )
@@ -72,7 +69,10 @@ def add_command(commands: Any) -> None:
         help="how often a word must occur to be on the map (default: %(default)s)",
     )
     parser.add_argument(
-        "--only", nargs="+", choices=list(PARTS), help="measure these again and keep the rest of the file"
+        "--only",
+        nargs="+",
+        choices=list(PARTS),
+        help="measure these again and keep the rest of the file; files that they do not read may be left out",
     )
     parser.set_defaults(run=run)
 
@@ -115,8 +115,12 @@ def run(arguments: argparse.Namespace) -> int:
     """`language`: measures, and writes the file beside the model.
 
     Raises:
-        ValueError: A file cannot be used, or there are no snapshots of this model.
+        ValueError: A file is missing or cannot be used, or there are no snapshots of this model.
     """
+    names = arguments.only or list(PARTS)
+    opened = dict.fromkeys(option for name in names for option in PARTS[name].opens)
+    if missing := [f"--{option}" for option in opened if not getattr(arguments, option)]:
+        raise DataError(f"Give {', '.join(missing)} too: {', '.join(names)} cannot be measured without.")
     directory, started = arguments.model, time.perf_counter()
     study = _Study(arguments, load_language_model(directory))
     values = measured(directory, LANGUAGE_FILE) if arguments.only else None
@@ -124,9 +128,9 @@ def run(arguments: argparse.Namespace) -> int:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        for name in arguments.only or PARTS:
+        for name in names:
             made = {"command": command_line("lab"), "date": date.today().isoformat()}
-            values[name] = made | PARTS[name](study)
+            values[name] = made | PARTS[name].measure(study)
             write_json(directory / LANGUAGE_FILE, values)
             print(f"{time.perf_counter() - started:,.0f} s: {name}", file=sys.stderr, flush=True)
     finally:
@@ -220,12 +224,20 @@ def _cost(study: _Study) -> Json:
     }
 
 
-PARTS: dict[str, Callable[[_Study], Json]] = {
-    "perplexity": _perplexity,
-    "induction": _induction,
-    "circuit": _circuit,
-    "agreement": _agreement,
-    "words": _words,
-    "cost": _cost,
+@dataclass(frozen=True)
+class _Part:
+    """One part of the file."""
+
+    measure: Callable[[_Study], Json]
+    opens: tuple[str, ...] = ()  # the options whose files it reads
+
+
+PARTS = {
+    "perplexity": _Part(_perplexity, ("text", "heldout")),
+    "induction": _Part(_induction, ("heldout",)),
+    "circuit": _Part(_circuit),
+    "agreement": _Part(_agreement, ("text", "agreement")),
+    "words": _Part(_words, ("text", "snapshots")),
+    "cost": _Part(_cost),
 }
 """The parts of the file, in the order of measuring."""

@@ -72,6 +72,16 @@ def test_one_part_is_measured_again_and_the_others_stay(folder: Path) -> None:
     assert values["agreement"]["models"]["language model"]["simple_agrmt"]["pairs"] == 3
 
 
+def test_only_the_files_that_a_part_reads_are_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = ["language", "--model", str(folder / "lm"), "--only"]
+    assert main([*model, "circuit"]) == 0
+    assert "circuit" in json.loads((folder / "lm" / LANGUAGE_FILE).read_text())
+    assert main([*model, "circuit", "agreement"]) == 2
+    assert "Give --text, --agreement too" in capsys.readouterr().err
+
+
 def test_without_snapshots_there_is_no_map(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = folder / "empty"
     empty.mkdir()
