@@ -64,6 +64,14 @@ def test_the_tiles_hold_the_scores_and_the_map_is_the_chosen_head_s(study: dict[
     assert len(first["data"][1]["customdata"]) == scores.size
 
 
+def test_the_head_that_the_text_names_opens_whatever_was_looked_at_in_another_section(study: dict[str, Any]):
+    at = opened("surprisal", decoder="1.1")
+    next(each for each in at.segmented_control if each.label == "View").set_value("induction").run()
+    layer, head = study["induction"]["ablations"][0]["heads"][0]
+    shapes = charts(at)[0]["layout"]["shapes"]
+    assert (shapes[0]["x0"], shapes[0]["y0"]) == (head - 0.5, layer - 0.5)
+
+
 def test_a_head_that_the_model_lacks_moves_to_the_nearest():
     assert "head 8 of layer 4" in words(opened("induction", decoder="9.9"))
 
@@ -113,11 +121,13 @@ def test_an_empty_a_long_or_an_odd_sentence_does_no_harm(text: str):
 
 
 def test_perplexities_stand_beside_those_of_the_n_gram_model(study: dict[str, Any]):
-    told = words(opened("agreement"))
+    told = words(opened("agreement")).replace("\\", "")
     for each in study["perplexity"]["files"].values():
         for name in (perplexity.MODEL, perplexity.NGRAM, perplexity.LONGER):
             assert f"{each['per_word'][name]['value']['value']:.1f}" in told
     assert study["digests"]["model.safetensors"][:12] in told
+    assert "2,000 held-out sentences, the perplexity" in told
+    assert "heldout" not in told
 
 
 def test_the_map_shows_the_step_and_the_word_of_the_address(study: dict[str, Any]):

@@ -15,6 +15,8 @@ from ui.views.language_model.study.drawn import Json
 MODEL, NGRAM, LONGER = "language model", "n-gram", "longer n-gram"
 LOOKS = {MODEL: (style.POSITIVE, "circle"), NGRAM: (style.NEGATIVE, "square")}
 UNITS = {"per_word": "per word", "per_piece": "per piece"}
+_SENTENCES = {"heldout": "held-out sentences", "test": "test sentences"}
+"""The usual files by their names."""
 _SEEING = (
     "Perplexity is e to the mean surprisal in nats: the number of equally probable words among which the "
     "model seems to choose. White space separates words, and the end of each sentence counts as one more, so "
@@ -49,7 +51,7 @@ def _told(path: str, file: Json, orders: tuple[int, int]) -> str:
     gap = file["per_word"][MODEL]["difference"]
     chance = ", which may be chance" if gap["low"] <= 0 <= gap["high"] else ""
     return (
-        f"On the {file['texts']:,} sentences of “{plain(name_of(path))}”, the perplexity per word is "
+        f"On {file['texts']:,} {plain(name_of(path))}, the perplexity per word is "
         f"**{own:.1f}**, and {other:.1f} for the n-gram model of order {orders[0]}: a difference of "
         f"{signed(gap['value'])} ({signed(gap['low'])} to {signed(gap['high'])}){chance}. With order "
         f"{orders[1]}, the n-gram model reaches {longer:.1f}."
@@ -62,8 +64,9 @@ def signed(value: float) -> str:
 
 
 def name_of(path: str) -> str:
-    """A file of texts as visitors read it: `text/heldout.txt.gz` is "heldout"."""
-    return path.rpartition("/")[2].partition(".")[0]
+    """The sentences of a file as visitors read of them."""
+    name = path.rpartition("/")[2].partition(".")[0]
+    return _SENTENCES.get(name, f"sentences of “{name}”")
 
 
 def _figure(found: Json) -> go.Figure:
