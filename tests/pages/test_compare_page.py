@@ -172,6 +172,13 @@ def test_every_way_of_comparing_opens_on_something_that_differs(mode: str):
     assert lines[0].removeprefix("A: ").strip() != lines[1].removeprefix("B: ").strip()
 
 
+@pytest.mark.parametrize("mode", ["decode-beam-4", "forced"])
+def test_an_encoder_that_cannot_differ_is_told_about_once(mode: str):
+    told = words(run(PAGE, against=mode, kind="encoder"))
+    assert "The encoder reads the source alone" in told
+    assert "A and B are the same translation" not in told
+
+
 def test_a_model_that_always_writes_the_same_is_said_to():
     at = run(PAGE, against="decode-beam-4")
     assert "A and B are the same translation" in words(at)

@@ -162,14 +162,14 @@ def notes(opened: Opened, now: State, other: Compared) -> list[str]:
     mode, detail = now.against or USUAL
     if other.kind == "encoder" and mode in {"decode", "forced"}:
         told.append("The encoder reads the source alone, and A and B have the same one: nothing can differ.")
+    elif mode in {"decode", "forced"} and other.translation.text == opened.translation.text:
+        told.append("A and B are the same translation.")
     if mode == "model" and detail == opened.asked.model:
         told.append("A and B are the same model, so nothing can differ.")
     if mode == "sentence" and other.translation.source_text == opened.translation.source_text:
         told.append("A and B are the same sentence.")
     if mode == "unchanged" and not now.changes:
         told.append("Nothing is changed, so A and B are the same run.")
-    if mode in {"decode", "forced"} and other.translation.text == opened.translation.text:
-        told.append("A and B are the same translation.")
     if mode == "head" and other.head == getattr(now, other.kind):
         told.append("A and B are the same head, so nothing can differ.")
     if mode == "head":
