@@ -75,7 +75,13 @@ def write_familiarity(arguments: argparse.Namespace) -> int:
     if arguments.judged is not None and (judged := _judged(translator, arguments.judged)).traits:
         told[JUDGED] = judged
     found = {name: findings(measure, *each) for name, each in told.items()}
-    measure = replace(measure, found=found, instead=arguments.instead, instead_bytes=arguments.instead_bytes)
+    measure = replace(
+        measure,
+        found=found,
+        instead=arguments.instead,
+        instead_bytes=arguments.instead_bytes,
+        sentences=arguments.sentences,
+    )
     values = {
         "model": translator.name,
         "data": f"{len(fit.bad):,} texts of {' and '.join(map(shown, arguments.fit))}, of whose greedy "

@@ -70,7 +70,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
     older, newer = corpora / "extra-train" / news, corpora / "extra-tests" / "newstest2014.en-de.tsv.gz"
     probes, pairs = corpora / "probes", sample / SAMPLE_FILE
     aligned = "--data", valid, "--alignments", europarl, "--sentences", HEADS_SENTENCES
-    doubted = "--fit", valid, older, "--test", test, newer, "--judged", JUDGED, *_instead(directory)
+    doubted = "--fit", valid, older, "--test", test, newer, "--judged", JUDGED, *_as_before(directory)
     trees = [probes / name for name in ("pud-en.conllu.gz", "pud-de.conllu.gz", "winomt-en.tsv.gz")]
     examples = showcase.examples_file(directory)
     folders = "--corpora", corpora, "--sample", sample
@@ -90,15 +90,21 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
     ]
 
 
-def _instead(directory: Path) -> list[str]:
-    """The options that name the larger model to offer, as the present file names it."""
+def _as_before(directory: Path) -> list[str]:
+    """The options of `familiarity` as the present file names them: model to offer, number of sentences."""
     try:
         measure = read_measure(directory)
     except CheckpointError:
         return []
-    if measure is None or measure.instead is None:
+    if measure is None:
         return []
-    return ["--instead", measure.instead, "--instead-bytes", str(measure.instead_bytes)]
+    given = {name: getattr(measure, name) for name in ("instead", "instead_bytes", "sentences")}
+    return [
+        word
+        for name, value in given.items()
+        if value is not None
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ]
 
 
 def remake(arguments: argparse.Namespace) -> int:

@@ -12,9 +12,10 @@ from remade import CASE, write_app, write_corpora, write_log, write_sample
 from lab.models.remake import PARTS, parts
 from transformer.commands.arguments import percent
 from transformer.exports.maps import load_maps
+from transformer.lenses.words.familiarity import WEIGHTED, Measure, as_json
 from transformer.storage.card import scores
-from transformer.storage.description import HISTORY_FILE, LANGUAGE_FILE, model_digests
-from transformer.storage.files import read_json
+from transformer.storage.description import FAMILIARITY_FILE, HISTORY_FILE, LANGUAGE_FILE, model_digests
+from transformer.storage.files import read_json, write_json
 from transformer.storage.marks import MEASURED, marks, of_another_model
 
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
@@ -147,6 +148,23 @@ def test_a_wrong_directory_gives_one_sentence(
     said = capsys.readouterr()
     assert reason in said.err
     assert (said.out, len(said.err.strip().splitlines())) == ("", 1)
+
+
+def test_a_doubt_is_chosen_again_as_the_present_file_says(tmp_path: Path):
+    (fit,) = [part for part in parts(tmp_path, *[tmp_path] * 3) if part.name == "familiarity"]
+    assert "--sentences" not in fit.options, "without a file the command decides"
+    measure = Measure(
+        (0.0,) * 3, 0.0, 0.0, dict.fromkeys(WEIGHTED, (0.0, 1.0)), (0.0,) * 3, {}, "a/b", 7, 300
+    )
+    write_json(tmp_path / FAMILIARITY_FILE, as_json(measure))
+    (fit,) = [part for part in parts(tmp_path, *[tmp_path] * 3) if part.name == "familiarity"]
+    assert list(fit.options)[-6:] == ["--instead", "a/b", "--instead-bytes", "7", "--sentences", "300"]
+
+
+@pytest.mark.parametrize("path", sorted((ASSETS / "models").glob(f"**/{FAMILIARITY_FILE}")), ids=str)
+def test_every_shipped_doubt_records_the_number_of_sentences_of_its_command(path: Path):
+    values = read_json(path)
+    assert f"--sentences {values['sentences']} " in values["command"]
 
 
 def test_the_names_of_the_parts_are_those_that_can_be_asked_for():

@@ -87,6 +87,7 @@ class Measure:
     found: Mapping[str, Found]
     instead: str | None = None  # name of a larger model on the Hub, or None
     instead_bytes: int = 0  # size of that model's files
+    sentences: int | None = None  # how many lines of each file it was chosen and tested with; None if unknown
 
     def doubt(self, traits: Traits) -> float:
         """How much speaks against a translation, as the log-odds of the regression."""
@@ -216,6 +217,7 @@ def read_measure(directory: Path) -> Measure | None:
             found={str(name): _found(value) for name, value in values["found"].items()},
             instead=None if values.get("instead") is None else str(values["instead"]),
             instead_bytes=int(_number(values.get("instead_bytes", 0))),
+            sentences=None if values.get("sentences") is None else int(_number(values["sentences"])),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
