@@ -124,6 +124,34 @@ def test_a_view_opens_again_with_its_matrix_and_can_be_run_again(translation: Tr
     assert "cross=1.2" in again.proto.query_string
 
 
+@pytest.mark.parametrize("changes", [(), (do.ablate("cross", 0, 0, "zero"),)])
+def test_where_the_model_is_its_pictures_of_the_same_translation_are_computed_here(
+    closed_form_models: dict[str, Path], changes: tuple[do.Intervention, ...]
+):
+    model = load_translator(closed_form_models["reverse"])
+    made = model.translate(CASES["reverse"].sentence, interventions=changes)
+    at = opened(trace_file(made, None))
+    link = next(each.proto for each in at.get("page_link") if "Compute its pictures" in each.proto.label)
+    assert "verified here" in link.help
+    shown = run("app.py", **dict(parse_qsl(link.query_string)))
+    assert not shown.exception
+    assert not shown.error
+    tokens = [chip["text"] for chip in feeds(shown)["strips"]["target"]]
+    assert tokens == [*made.text.split(), "</s>"]
+    assert "your translation, not the model's" in feeds(shown)["next"]["caption"]
+    badges = [data["badge"]["text"] for data in feeds(shown).values() if data.get("badge")]
+    assert badges
+    assert all("verified" in text for text in badges)
+
+
+def test_what_a_file_merely_records_is_named_beside_its_badge(translation: Translation):
+    at = opened(trace_file(translation, None))
+    told = next(each for each in at.markdown if "imported file, consistent" in each.value)
+    said_of = told.proto.help.replace("\\", "")
+    assert "the norms of its values, its type of numbers" in said_of
+    assert "as recorded" in said_of
+
+
 def test_a_file_with_changes_opens_whatever_was_changed_before_and_runs_again_with_its_own(
     closed_form_models: dict[str, Path],
 ):

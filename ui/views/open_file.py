@@ -25,6 +25,10 @@ from ui.shell import frame, menu
 from ui.shell.model_picker import pick_model
 
 MOST_MEGABYTES = 100
+_GIVEN = (
+    "The model here reads the sentence and is given the translation of the file, so every picture is "
+    "computed and verified here. What the file merely records, such as log-probabilities, plays no part."
+)
 _CONFIG = {"displayModeBar": False}
 _INTRODUCTION = (
     "Here you open runs that you saved under “Export”, even if their model is not available. An NPZ file "
@@ -118,7 +122,8 @@ def _trace(file: Imported) -> None:
     assert trace is not None
     with st.spinner("Checking every head of the file"):
         report = trace.audit()
-    st.markdown(f"{badge(report)['text']} · {file.nbytes / 2**20:.1f} MiB in memory")
+    shown = badge(report)
+    st.markdown(f"{shown['text']} · {file.nbytes / 2**20:.1f} MiB in memory", help=plain(str(shown["title"])))
     _checks(report.checks)
 
 
@@ -128,7 +133,8 @@ def _view(name: str, view: SavedView) -> None:
     left, right = st.columns([1.4, 1])
     with left:
         st.plotly_chart(heatmap(head, 440), key=f"map.{name}", width="content", alt=text, config=_CONFIG)
-        st.caption(plain(f"{text} · {badge(head.audit)['text']}"))
+        shown = badge(head.audit)
+        st.caption(plain(f"{text} · {shown['text']}"), help=plain(str(shown["title"])))
         export.picture(f"{name} map", lambda: heatmap(head, 620), text, head.audit, sentence=False)
     with right:
         steps = view.translation.steps
@@ -159,15 +165,31 @@ def _again(file: Imported) -> None:
     if file.view is not None:
         where |= {"step": file.view.selection.step, "source": file.view.selection.source}
         where |= file.view.selection.heads
-    st.page_link(
-        "app.py",
-        label=f"Run it again with {plain(run.model)}",
-        icon=":material/replay:",
-        query_params=as_params(State(model=run.model, **_read(file.selection), **where)),
-        help=None
+    told = (
+        ""
         if _same_model(file)
-        else "A model of that name is available, but its weights differ from those of the file.",
+        else "A model of that name is available, but its weights differ from those of the file."
     )
+    ways: dict[str, tuple[dict[str, str | None], str]] = {"Run it again": (file.selection, told)}
+    if run.method != "forced":
+        given = file.selection | {"decode": "greedy", "target": run.text}
+        ways["Compute its pictures"] = given, f"{_GIVEN}{_split(file)} {told}".strip()
+    for label, (asked, about) in ways.items():
+        st.page_link(
+            "app.py",
+            label=f"{label} with {plain(run.model)}",
+            icon=":material/replay:",
+            query_params=as_params(State(model=run.model, **_read(asked), **where)),
+            help=about or None,
+        )
+
+
+def _split(file: Imported) -> str:
+    """What to know if the model here splits the translation into other tokens."""
+    run = file.translation
+    if catalogue.translator(run.model).target_ids(run.text) == tuple(run.target_ids):
+        return ""
+    return " It splits this translation into other tokens than the file does."
 
 
 def _same_model(file: Imported) -> bool:
