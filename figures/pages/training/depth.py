@@ -44,7 +44,7 @@ def by_layer(
         "hovermode": "closest",
         **style.LEGEND,
     }
-    layout["yaxis"] |= {"dtick": math.ceil((top - bottom) / 10) if top - bottom > 2 else "D2"}
+    layout["yaxis"] |= {"dtick": math.ceil((top - bottom) / 10)} if top - bottom > 2 else _ones(bottom, top)
     data = [_line(each, side, title) for each in models for side in ("encoder", "decoder")]
     return style.figure(style.spec(data, layout))
 
@@ -56,6 +56,13 @@ def ends(values: Sequence[float]) -> tuple[float, float]:
     high = max(seen, default=low + 1)
     room = max(0.06 * (high - low), (1 - (high - low)) / 2, 0.05)
     return low - (room if len(seen) == len(values) else 0), high + room
+
+
+def _ones(bottom: float, top: float) -> dict[str, Any]:
+    """Ticks at 1, 2 and 5 times every power of ten, each written in full."""
+    decades = range(math.floor(bottom), math.ceil(top))
+    values = [digit * 10.0**power for power in decades for digit in (1, 2, 5)]
+    return {"tickvals": values, "ticktext": [f"{value:,.6g}" for value in values]}
 
 
 def _layers(title: str, models: Sequence[Layers], side: str) -> dict[str, Any]:

@@ -29,3 +29,10 @@ def test_a_layer_without_gradient_leaves_a_gap_and_names_are_escaped():
     assert figure.data[0].y == (1.0, None)
     assert "<" not in figure.data[0].name
     assert [trace.showlegend for trace in figure.data] == [True, False]
+
+
+def test_an_axis_of_few_decades_writes_every_tick_in_full():
+    axis = by_layer([Layers("a", [0.17, 0.4], [1.5, 2.6], "#123456")], "norm").layout.yaxis
+    assert axis.ticktext == ("0.1", "0.2", "0.5", "1", "2", "5")
+    assert axis.tickvals == pytest.approx((0.1, 0.2, 0.5, 1, 2, 5))
+    assert by_layer([Layers("a", [1e-6], [1.0], "#123456")], "norm").layout.yaxis.ticktext is None
