@@ -69,6 +69,17 @@ def telling(value: float) -> str:
     return f"{value:.2f}" if value >= 0.005 else f"{value:.{-math.floor(math.log10(value))}f}"
 
 
+def hundredths(value: float, low: float, high: float, sign: str = "") -> tuple[str, str, str]:
+    """A share and the ends of its interval in hundredths: whole, or with one decimal if the ends are near.
+
+    With `sign="+"`, a difference of shares.
+    """
+    digits = 1 if round(100 * high) - round(100 * low) <= 2 else 0
+    rounded = (round(100 * each, digits) + 0.0 for each in (value, low, high))
+    texts = [number(each, f"{sign}.{digits}f") if each else f"{each:.{digits}f}" for each in rounded]
+    return texts[0], texts[1], texts[2]
+
+
 def moved(value: float) -> str:
     """A difference with its sign and as many digits as `telling` gives it; "not known" if it is none."""
     if value != value:

@@ -108,3 +108,18 @@ def test_a_weight_that_is_not_0_never_reads_0(value: float, text: str) -> None:
 )
 def test_a_difference_reads_0_only_where_nothing_changed(value: float, text: str) -> None:
     assert labels.moved(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "texts"),
+    [
+        ((-0.006, -0.011, 0.0004), ("−0.6", "−1.1", "0.0")),
+        ((0.001, -0.013, 0.013), ("+0.1", "−1.3", "+1.3")),
+        ((0.21, 0.172, 0.249), ("+21", "+17", "+25")),
+        ((0.0, -0.04, 0.03), ("0", "−4", "+3")),
+    ],
+)
+def test_an_interval_of_at_most_two_points_has_a_decimal(
+    share: tuple[float, float, float], texts: tuple[str, str, str]
+) -> None:
+    assert labels.hundredths(*share, "+") == texts

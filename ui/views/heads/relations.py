@@ -152,13 +152,13 @@ def _note(each: dict[str, Any]) -> str:
 
 
 def _gain(each: dict[str, Any]) -> str:
-    ends = f"{_points(each['low'])} to {_points(each['high'])}"
-    return f"{_points(each['share'] - each['baseline'])} ({ends})"
+    value, low, high = _points(each)
+    return f"{value} ({low} to {high})"
 
 
-def _points(gain: float) -> str:
-    points = round(100 * gain)
-    return f"{'+' if points > 0 else '−' if points < 0 else ''}{abs(points)}"
+def _points(each: dict[str, Any]) -> tuple[str, str, str]:
+    """The gain and the ends of its interval."""
+    return labels.hundredths(each["share"] - each["baseline"], each["low"], each["high"], "+")
 
 
 def _verdict(each: dict[str, Any]) -> str:
@@ -178,8 +178,8 @@ def _table(relations: list[dict[str, Any]]) -> None:
                     "head": percent(each["share"]),
                     "best rule": _offset(each["rule"]),
                     "rule": percent(each["baseline"]),
-                    "gain, points": _points(each["share"] - each["baseline"]),
-                    "95 % interval": f"{_points(each['low'])} to {_points(each['high'])}",
+                    "gain, points": _points(each)[0],
+                    "95 % interval": " to ".join(_points(each)[1:]),
                     "verdict": _verdict(each),
                     "cases": each["count"],
                 }

@@ -273,11 +273,12 @@ def _previous(results: Json, kind: Side) -> None:
         st.markdown("There were too few sentences to measure this.")
         return
     best = max(cells, key=lambda name: cells[name].value)
+    _, low, high = labels.hundredths(**found[best]["accuracy"])
     head = labels.head_phrase(found[best]["layer"], found[best]["head"])
     st.markdown(
         f"The best twin is {twin_name(best)}: {head} has its largest weight on the previous "
         f"token in {percent(cells[best].value / 100)} of its rows "
-        f"({cells[best].low:.0f} to {cells[best].high:.0f}{labels.PER_CENT})."
+        f"({low} to {high}{labels.PER_CENT})."
     )
     stack_switch(kind, "results")
     draw(

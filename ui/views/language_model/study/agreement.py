@@ -5,6 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import streamlit as st
 
+from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.language.intervals import Dots, dots
 from figures.pages.language.pair import Read, surprisals
@@ -86,11 +87,15 @@ def _figure(found: Json) -> go.Figure:
     return dots(rows, lines, "accuracy", _CHANCE, percent=True)
 
 
+def _ranged(accuracy: Json) -> str:
+    value, low, high = labels.hundredths(accuracy["value"], accuracy["low"], accuracy["high"])
+    return f"{value}{labels.PER_CENT} ({low} to {high}{labels.PER_CENT})"
+
+
 def _dots(found: Json, name: str, cases: list[str]) -> Dots:
     cells = [found["models"][name][case]["accuracy"] for case in cases]
     notes = [
-        f"{found['told'][case]}\n{name}: {percent(each['value'])} ({percent(each['low'])} to "
-        f"{percent(each['high'])})\n{as_written(found['examples'][case][0])}\n"
+        f"{found['told'][case]}\n{name}: {_ranged(each)}\n{as_written(found['examples'][case][0])}\n"
         f"{as_written(found['examples'][case][1])}"
         for case, each in zip(cases, cells, strict=True)
     ]
