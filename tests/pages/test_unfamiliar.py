@@ -9,6 +9,7 @@ import pytest
 from app_pages import LINKED, SENTENCE, run
 from hub_cases import NAME
 from hub_server import HubServer
+from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 from waiting import until
 
@@ -117,3 +118,19 @@ def test_nothing_is_offered_that_may_not_be_fetched(
     at = run(model=strange)
     assert line(at)
     assert offers(at) == []
+
+
+def test_without_a_network_the_page_says_how_the_larger_model_is_fetched_elsewhere(
+    hub: Hub, strange: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    at = run(model=strange)
+    assert line(at)
+    assert offers(at) == []
+    (told,) = [text for text in captions(at) if "cannot be reached from here" in text]
+    assert f"`python -m transformer pull {NAME}`" in told
+
+
+def test_a_greeting_in_small_letters_is_doubted_and_as_a_sentence_it_is_not():
+    assert line(run(model="en-de", text="hello"))
+    assert line(run(model="en-de", text="Hello.")) == []
