@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ui.address import session
-from ui.shell import changed, frame, sentence, unfamiliar
+from ui.shell import changed, doubt, frame, sentence
 from ui.shell.model_picker import pick_model
 from ui.views import home
 
@@ -18,5 +18,5 @@ if model is not None:
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     changed.tell(now, opened)
     if opened is not None:
-        unfamiliar.tell(opened)
+        doubt.tell(opened)
         home.show(opened)

@@ -59,7 +59,7 @@ def test_a_click_on_the_larger_model_asks_before_it_is_downloaded(visitor: Visit
     try:
         visitor.page.set_viewport_size({"width": 390, "height": 844})
         visitor.open(model="strange", text=CASES["copy"].sentence)
-        visitor.page.locator(".st-key-unfamiliar [data-testid=stPopoverButton]").click(timeout=PATIENCE)
+        visitor.page.locator(".st-key-doubt [data-testid=stPopoverButton]").click(timeout=PATIENCE)
         visitor.page.get_by_role("button", name="Download and open").wait_for(timeout=PATIENCE)
     finally:
         shutil.rmtree(directory)

@@ -312,7 +312,7 @@ def told(asked: Asked, translation: Translation) -> Told:
     return kept("told").get((asked, id(translation)), make)
 
 
-def unfamiliar(asked: Asked, translation: Translation) -> Doubtful | None:
+def doubted(asked: Asked, translation: Translation) -> Doubtful | None:
     """Why a translation is doubted; None if it is not, or if nobody measured when to doubt the model.
 
     Raises:
@@ -320,10 +320,10 @@ def unfamiliar(asked: Asked, translation: Translation) -> Doubtful | None:
     """
     if not has_model(asked.model):
         return None
-    return kept("unfamiliar").get((asked, id(translation)), lambda: _unfamiliar(asked, translation))
+    return kept("doubted").get((asked, id(translation)), lambda: _doubted(asked, translation))
 
 
-def _unfamiliar(asked: Asked, translation: Translation) -> Doubtful | None:
+def _doubted(asked: Asked, translation: Translation) -> Doubtful | None:
     measure = read_measure(catalogue.directory(asked.model))
     if measure is None:
         return None

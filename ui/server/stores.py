@@ -115,7 +115,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "rearranged": (64, None),
     "first heads": (32, None),
     "told": (64, None),
-    "unfamiliar": (256, None),
+    "doubted": (256, None),
     "batches": (6, None),
     "refusals": (256, None),
     "controls": (64, None),

@@ -49,9 +49,9 @@ _STYLE = """
 .st-key-lm-title h1 { padding-top: .3rem; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
-:is(.st-key-unfamiliar, [class*="st-key-change"]) { row-gap: 0; }
-:is(.st-key-unfamiliar, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
-:is(.st-key-unfamiliar, [class*="st-key-change"]) button { position: relative; z-index: 1; }
+:is(.st-key-doubt, [class*="st-key-change"]) { row-gap: 0; }
+:is(.st-key-doubt, [class*="st-key-change"]) button { min-height: 0; padding-block: 0; }
+:is(.st-key-doubt, [class*="st-key-change"]) button { position: relative; z-index: 1; }
 [class*="st-key-what-if-"] [data-testid="stButtonGroup"] button { flex-grow: 0; }
 [class*="st-key-experiment-"] button { text-align: start; }
 [data-testid="stCaptionContainer"][data-testid] { opacity: .75; }

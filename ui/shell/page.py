@@ -10,7 +10,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import changed, frame, needs, sentence, unfamiliar
+from ui.shell import changed, doubt, frame, needs, sentence
 from ui.shell.model_picker import pick_model
 
 
@@ -42,7 +42,7 @@ def open_sentence_page(
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)
     if opened is not None:
-        unfamiliar.tell(opened)
+        doubt.tell(opened)
         frame.explain_signs()
     return opened
 

@@ -1,4 +1,4 @@
-"""The line about texts unlike those that the model knows best: when it stands on a page, what it offers."""
+"""The line about translations that may be wrong: when it stands on a page, what it offers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_one_click_fetches_the_offered_model_and_opens_it(hub: Hub, server: HubS
     at = run(model=strange)
     assert offers(at) == ["Download and open"]
     assert server.asked("GET", "/storage/") == 0
-    next(each for each in at.button if each.key == "unfamiliar.fetch").click().run()
+    next(each for each in at.button if each.key == "doubt.fetch").click().run()
     until(lambda: at.run() and next(each for each in at.selectbox if each.label == "Model").value == NAME)
     assert not at.exception
     assert line(at) == []
@@ -106,7 +106,7 @@ def test_what_stands_in_the_way_of_the_offered_model_is_said(
 ):
     at = run(model=strange)
     monkeypatch.setattr(memory, "available", lambda: 1000)
-    next(each for each in at.button if each.key == "unfamiliar.fetch").click().run()
+    next(each for each in at.button if each.key == "doubt.fetch").click().run()
     assert any(f"{NAME} needs" in text for text in captions(at))
 
 

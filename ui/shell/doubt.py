@@ -26,13 +26,13 @@ _OFFLINE = (
 def tell(opened: Opened) -> None:
     """Draws the line for a translation that is doubted; draws nothing for any other."""
     try:
-        found = runs.unfamiliar(opened.asked, opened.translation)
+        found = runs.doubted(opened.asked, opened.translation)
     except (ValueError, OSError) as error:
         st.caption(plain(str(error)))
         return
     if found is None:
         return
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="unfamiliar"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="doubt"):
         st.caption(f":material/info: {plain(sentence(found))}", width="stretch", help=plain(meaning(found)))
         if found.measure.instead is not None:
             _offer(found.measure.instead, found.measure.instead_bytes)
@@ -101,7 +101,7 @@ def _question(name: str, much: str, shown: str) -> None:
             f"{_OFFERED}: {plain(name)}. To open it, this server downloads {much} from the Hub, once, and "
             "keeps the files."
         )
-        st.button("Download and open", type="primary", on_click=_fetch, args=(name,), key="unfamiliar.fetch")
+        st.button("Download and open", type="primary", on_click=_fetch, args=(name,), key="doubt.fetch")
 
 
 def _fetch(name: str) -> None:
