@@ -27,6 +27,66 @@ def control(
     return {"key": key, "on_change": session.on_control, "args": (name, key, apply)}
 
 
+def choose(
+    name: str,  # the widget
+    label: str,  # what is chosen
+    names: Mapping[Any, str],  # the options and how they are called
+    value: object,  # the option that is chosen
+    take: Callable[[Any], object],  # gets the option that the visitor chooses
+    *,
+    labelled: bool = False,  # whether the label is seen, not only read aloud
+    texts: bool = False,  # whether the names depend on a sentence or a model
+    **more: Any,  # other arguments of `st.selectbox`
+) -> None:
+    """Lets the visitor choose one of many."""
+    st.selectbox(
+        label,
+        list(names),
+        index=list(names).index(value),
+        format_func=names.__getitem__,
+        label_visibility="visible" if labelled else "collapsed",
+        **control(name, value, take, names.values() if texts else ()),
+        **more,
+    )
+
+
+def switch(
+    name: str,  # as in `choose`
+    label: str,  # as in `choose`
+    names: Mapping[Any, str],  # as in `choose`
+    value: object,  # as in `choose`
+    take: Callable[[Any], object],  # as in `choose`
+    *,
+    labelled: bool = False,  # as in `choose`
+    texts: bool = False,  # as in `choose`
+    **more: Any,  # other arguments of `st.segmented_control`
+) -> None:
+    """Lets the visitor choose one of few, all of which are seen."""
+    st.segmented_control(
+        label,
+        list(names),
+        default=value,
+        format_func=names.__getitem__,
+        required=True,
+        label_visibility="visible" if labelled else "collapsed",
+        **control(name, value, take, names.values() if texts else ()),
+        **more,
+    )
+
+
+def slide(
+    name: str,  # as in `choose`
+    label: str,  # as in `choose`
+    ends: tuple[Any, Any],  # the smallest and the largest value
+    value: Any,  # the value that is chosen
+    take: Callable[[Any], object],  # gets the value that the visitor chooses
+    step: Any = None,  # between two values; 1 or 0.01 if None
+    **more: Any,  # other arguments of `st.slider`
+) -> None:
+    """Lets the visitor choose a number."""
+    st.slider(label, ends[0], ends[1], value, step, **control(name, value, take), **more)
+
+
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
 
 
@@ -45,13 +105,13 @@ def head_picker(
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
     found = options.heads(catalogue.sizes(model)[kind], runs.default_head(model, kind))
-    st.selectbox(
+    choose(
+        f"head.{kind}",
         f"Head of {KIND_NAMES[kind].lower()}",
-        list(found),
-        index=list(found).index(chosen),
-        format_func=found.__getitem__,
-        label_visibility="collapsed",
-        **control(f"head.{kind}", chosen, lambda head: take(tuple(head)), found.values()),
+        found,
+        chosen,
+        lambda head: take(tuple(head)),
+        texts=True,
     )
 
 
@@ -61,16 +121,7 @@ def kind_picker(
 ) -> None:
     """Lets the visitor choose encoder, decoder or cross on a page that offers all three."""
     names = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
-    st.segmented_control(
-        "Kind of attention",
-        list(names),
-        default=kind,
-        required=True,
-        format_func=names.__getitem__,
-        label_visibility="collapsed",
-        width="content",
-        **control("kind", kind, take),
-    )
+    switch("kind", "Kind of attention", names, kind, take, width="content")
 
 
 def row_picker(
@@ -87,14 +138,7 @@ def row_picker(
     }[kind]
     names = options.rows(verb, tokens)
     moved = "source" if kind == "encoder" else "step"
-    st.selectbox(
-        "Row of the cursor",
-        list(names),
-        index=row,
-        format_func=names.__getitem__,
-        label_visibility="collapsed",
-        **control(f"row.{kind}", row, lambda i: session.change(**{moved: i}), names.values()),
-    )
+    choose(f"row.{kind}", "Row of the cursor", names, row, lambda i: session.change(**{moved: i}), texts=True)
 
 
 def clickable(
@@ -165,15 +209,6 @@ def variants(
         session.change(**{**fresh(chosen), "view": None if chosen == usual else chosen})
 
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.segmented_control(
-            "View",
-            list(choices),
-            default=value,
-            format_func=choices.__getitem__,
-            required=True,
-            label_visibility="collapsed",
-            width="content",
-            **control("view", value, take),
-        )
+        switch("view", "View", choices, value, take, width="content")
         if sentences:
             st.caption(sentences[value], width="stretch")

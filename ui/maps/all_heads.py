@@ -16,7 +16,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.address.values import ORDERS
 from ui.controls import options
-from ui.controls.pickers import control
+from ui.controls.pickers import choose
 from ui.linked_view import Head, TilesFeed
 from ui.maps.looking import Looking
 from ui.server import catalogue, computed
@@ -128,11 +128,11 @@ def pickers(look: Looking, now: State) -> None:
 def _picker(field: str, asked: str | None, what: str, usual: str, known: list[str]) -> None:
     now = asked if asked in known else ""
     offered = options.statistics(what, usual, {each: _LABELS[each] for each in known})
-    st.selectbox(
+    choose(
+        field,
         f"{what.capitalize()} of the heads",
-        list(offered),
-        index=list(offered).index(now),
-        format_func=offered.__getitem__,
-        label_visibility="collapsed",
-        **control(field, now, lambda each: session.change(**{field: each or None}), offered.values()),
+        offered,
+        now,
+        lambda each: session.change(**{field: each or None}),
+        texts=True,
     )

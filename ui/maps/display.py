@@ -13,7 +13,7 @@ from transformer.lenses.words.reading import ReadView
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import HIDEABLE, WINDOWS
-from ui.controls.pickers import control
+from ui.controls.pickers import control, slide, switch
 from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.maps.looking import Looking
@@ -32,15 +32,7 @@ _LINKS = {"mass": "share of each row", "weight": "weight"}
 
 def shows(now: str) -> None:
     """Draws the control that shows one head as a matrix, as lines or as its strongest keys."""
-    st.segmented_control(
-        "Draw as",
-        list(SHOWS),
-        default=now,
-        format_func=SHOWS.__getitem__,
-        required=True,
-        label_visibility="collapsed",
-        **control("show", now, lambda show: session.change(show=show)),
-    )
+    switch("show", "Draw as", SHOWS, now, lambda show: session.change(show=show))
 
 
 def popover(
@@ -78,14 +70,7 @@ def _hider(name: str) -> Callable[[bool], object]:
 
 
 def _choice(label: str, field: str, options: Mapping[Any, str], value: object) -> None:
-    st.segmented_control(
-        label,
-        list(options),
-        default=value,
-        format_func=options.__getitem__,
-        required=True,
-        **control(field, value, lambda chosen: session.change(**{field: chosen})),
-    )
+    switch(field, label, options, value, lambda chosen: session.change(**{field: chosen}), labelled=True)
 
 
 def _rows(kinds: tuple[str, ...], chosen: str | None) -> None:
@@ -96,14 +81,7 @@ def _rows(kinds: tuple[str, ...], chosen: str | None) -> None:
     def take(rows: str) -> None:
         session.change(rows=None if rows in {"usual", usual} else rows)
 
-    st.segmented_control(
-        "Decoder rows are named by the",
-        list(options),
-        default=value,
-        format_func=options.__getitem__,
-        required=True,
-        **control("rows", value, take),
-    )
+    switch("rows", "Decoder rows are named by the", options, value, take, labelled=True)
 
 
 def lines(look: Looking, now: State) -> None:
@@ -111,25 +89,17 @@ def lines(look: Looking, now: State) -> None:
     name, _, number = now.links.partition("-")
     left, middle, right = st.columns([1.5, 1.5, 2], gap="medium", vertical_alignment="bottom")
     with left:
-        st.segmented_control(
+        switch(
+            "links.by",
             "Keep links by",
-            list(_LINKS),
-            default=name,
-            format_func=_LINKS.__getitem__,
-            required=True,
-            **control(
-                "links.by", name, lambda by: session.change(links="mass-70" if by == "mass" else "weight-10")
-            ),
+            _LINKS,
+            name,
+            lambda by: session.change(links="mass-70" if by == "mass" else "weight-10"),
+            labelled=True,
         )
     with middle:
         label = "Share of each row, %" if name == "mass" else "Smallest weight, %"
-        st.slider(
-            label,
-            0,
-            100,
-            int(number),
-            **control("links", int(number), lambda share: session.change(links=f"{name}-{share}")),
-        )
+        slide("links", label, (0, 100), int(number), lambda share: session.change(links=f"{name}-{share}"))
     with right:
         _others(look, now.more or ())
 

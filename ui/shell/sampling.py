@@ -9,7 +9,7 @@ import streamlit as st
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import TEMPERATURES, TOP_PS
-from ui.controls.pickers import control
+from ui.controls.pickers import control, slide
 from ui.server import runs
 
 _TOP_KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000)
@@ -38,14 +38,14 @@ def _take(**values: float | None) -> None:
 
 def _temperature(now: State) -> None:
     low, high = TEMPERATURES
-    st.slider(
+    slide(
+        "temperature",
         "Temperature",
-        low,
-        high,
+        (low, high),
         now.temperature,
+        lambda value: _take(temperature=round(value, 2)),
         0.1,
         help=_TEMPERATURE,
-        **control("temperature", now.temperature, lambda value: _take(temperature=round(value, 2))),
     )
 
 
@@ -65,12 +65,12 @@ def _top_k(now: State) -> None:
 def _top_p(now: State) -> None:
     low, high = TOP_PS
     chosen = high if now.top_p is None else now.top_p
-    st.slider(
+    slide(
+        "top_p",
         "Top-p",
-        low,
-        high,
+        (low, high),
         chosen,
+        lambda value: _take(top_p=None if value >= high else round(value, 2)),
         0.05,
         help=_TOP_P,
-        **control("top_p", chosen, lambda value: _take(top_p=None if value >= high else round(value, 2))),
     )

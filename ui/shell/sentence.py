@@ -11,7 +11,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.address.values import SAMPLE
 from ui.controls import options
-from ui.controls.pickers import control
+from ui.controls.pickers import choose, control
 from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, examples, runs
@@ -29,13 +29,7 @@ def decoding(now: State) -> None:
     """Draws the choice of the way of decoding."""
     ways = options.decodings(now.decode)
     with st.container(key="decoding"):
-        st.selectbox(
-            "Decoding",
-            list(ways),
-            index=list(ways).index(now.decode),
-            format_func=ways.__getitem__,
-            **control("decode", now.decode, _take_decoding, ways.values()),
-        )
+        choose("decode", "Decoding", ways, now.decode, _take_decoding, texts=True, labelled=True)
 
 
 def sentence_box(now: State, way: Callable[[State], None] | None = decoding) -> None:

@@ -96,15 +96,8 @@ def _pick(body: Body) -> None:
     if in_layer(body.part):
         with layer:
             layers = options.layers(body.traced.config.stacks[body.side].n_layers)
-            st.selectbox(
-                "Layer",
-                list(layers),
-                index=body.layer,
-                format_func=layers.__getitem__,
-                label_visibility="collapsed",
-                **pickers.control(
-                    "layer", body.layer, lambda each: session.change(layer=int(each)), layers.values()
-                ),
+            pickers.choose(
+                "layer", "Layer", layers, body.layer, lambda each: session.change(layer=int(each)), texts=True
             )
 
 

@@ -138,14 +138,7 @@ def _least(value: float) -> None:
 
 
 def _select(name: str, label: str, options: dict[T, str], value: T, take: Callable[[T], object]) -> None:
-    st.selectbox(
-        label,
-        list(options),
-        index=list(options).index(value),
-        format_func=options.__getitem__,
-        label_visibility="collapsed",
-        **pickers.control(f"alignment.{name}", value, take, options.values()),
-    )
+    pickers.choose(f"alignment.{name}", label, options, value, take, texts=True)
 
 
 def _take_rule(rule: str) -> None:

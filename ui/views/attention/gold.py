@@ -45,17 +45,14 @@ def _choice(origin: str, label: str, pairs: list[GoldPair], now: str | None) -> 
     offered = options.pairs(pair.source for pair in pairs)
     number = int(now.removeprefix(f"{origin}-")) - 1 if now and now.startswith(f"{origin}-") else None
     number = number if number in offered else None
-    st.selectbox(
+    pickers.choose(
+        f"gold.{origin}",
         label,
-        list(offered),
-        index=list(offered).index(number),
-        format_func=offered.__getitem__,
-        **pickers.control(
-            f"gold.{origin}",
-            number,
-            lambda i: None if i is None else take(origin, i, pairs[i]),
-            offered.values(),
-        ),
+        offered,
+        number,
+        lambda i: None if i is None else take(origin, i, pairs[i]),
+        texts=True,
+        labelled=True,
     )
 
 

@@ -166,15 +166,13 @@ def _controls(model: str, now: State) -> None:
             width="content",
             **pickers.control("heads.kind", kind, lambda kind: session.change(kind=kind), _kinds(now)),
         )
-        st.segmented_control(
+        pickers.switch(
+            "heads.section",
             "Section",
-            list(_SECTIONS),
-            default=section,
-            format_func=_SECTIONS.__getitem__,
-            required=True,
-            label_visibility="collapsed",
+            _SECTIONS,
+            section,
+            lambda name: session.change(view=name or None),
             width="content",
-            **pickers.control("heads.section", section, lambda name: session.change(view=name or None)),
         )
         if section == "":
             _own_file(model)

@@ -46,15 +46,13 @@ def controls(state: State) -> None:
     """Chooses the kind of attention."""
     now = _kind(state)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.segmented_control(
+        pickers.switch(
+            "kind",
             "Kind of attention",
-            list(KINDS),
-            default=now,
-            format_func=KINDS.__getitem__,
-            required=True,
-            label_visibility="collapsed",
+            KINDS,
+            now,
+            lambda each: session.change(kind=None if each == USUAL else each),
             width="content",
-            **pickers.control("kind", now, lambda each: session.change(kind=None if each == USUAL else each)),
         )
         st.caption(_ANALOGY, width="stretch")
 
@@ -184,13 +182,8 @@ def _pickers(look: Look, at: Looking, now: State) -> None:
     with heads:
         pickers.head_picker(look.kind, at.head, at.opened.asked.model)
     with letters:
-        st.selectbox(
-            "Notation",
-            list(NAMES),
-            index=list(NAMES).index(now.notation),
-            format_func=NAMES.__getitem__,
-            label_visibility="collapsed",
-            **pickers.control("notation", now.notation, lambda each: session.change(notation=each)),
+        pickers.choose(
+            "notation", "Notation", NAMES, now.notation, lambda each: session.change(notation=each)
         )
     with explanation:
         pickers.seen("What am I seeing?", _SEEING, formulas.overview(look))
@@ -202,15 +195,13 @@ def _key_picker(look: Look, now: State) -> None:
     if kind != "cross" and now.key is not None and now.key >= len(tokens):
         st.info(f"This row has {len(tokens)} keys; key {len(tokens)} is shown.", icon=":material/info:")
     with st.container(horizontal=True, vertical_alignment="center", key="inside-key"):
-        st.selectbox(
+        pickers.choose(
+            f"key.{kind}",
             "Key",
-            list(names),
-            index=look.key,
-            format_func=names.__getitem__,
-            label_visibility="collapsed",
+            names,
+            look.key,
+            lambda each: session.change(**{field: int(each)}),
+            texts=True,
             width=260,
-            **pickers.control(
-                f"key.{kind}", look.key, lambda each: session.change(**{field: int(each)}), names.values()
-            ),
         )
         st.caption(f"weight {look.view.weights[0, look.key]:.2f}", width="content")

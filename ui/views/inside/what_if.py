@@ -80,19 +80,14 @@ def _number(look: Look, name: str, number: float) -> None:
     }.get(name, ((), str))
     if usual_numbers:
         offered = options.numbers(usual_numbers, number, written)
-        st.selectbox(
+        pickers.choose(
+            f"what_if.{name}",
             "Number",
-            list(offered),
-            index=list(offered).index(number),
-            format_func=offered.__getitem__,
-            label_visibility="collapsed",
+            offered,
+            number,
+            lambda each: session.change(what_if=(name, float(each))),
+            texts=True,
             width=150,
-            **pickers.control(
-                f"what_if.{name}",
-                number,
-                lambda each: session.change(what_if=(name, float(each))),
-                offered.values(),
-            ),
         )
 
 

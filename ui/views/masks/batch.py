@@ -77,12 +77,11 @@ def _rectangle(entries: tuple[BatchEntry, ...], index: int) -> None:
 
 def _picker(lines: list[str], index: int) -> None:
     offered = {i: plain(text) for i, text in options.sentences(lines).items()}
-    st.segmented_control(
+    pickers.switch(
+        "member",
         "Sentence of the batch",
-        list(offered),
-        default=index,
-        required=True,
-        format_func=offered.__getitem__,
-        label_visibility="collapsed",
-        **pickers.control("member", index, lambda i: session.change(member=i or None), offered.values()),
+        offered,
+        index,
+        lambda i: session.change(member=i or None),
+        texts=True,
     )

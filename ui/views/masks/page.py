@@ -150,14 +150,7 @@ def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
 
 
 def _way_picker(way: str) -> None:
-    st.selectbox(
-        "How the mask acts",
-        list(_WAYS),
-        index=list(_WAYS).index(way),
-        format_func=_WAYS.__getitem__,
-        label_visibility="collapsed",
-        **pickers.control("mask", way, lambda name: session.change(mask=name or None)),
-    )
+    pickers.choose("mask", "How the mask acts", _WAYS, way, lambda name: session.change(mask=name or None))
 
 
 _SEEING = (

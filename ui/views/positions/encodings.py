@@ -117,16 +117,10 @@ def stack_switch(
     section: str,  # the section in which the switch stands; it names the widget
 ) -> None:
     """Draws the switch between the stacks."""
-    st.segmented_control(
+    pickers.switch(
+        f"positions.{section}",
         "Stack",
-        list(STACKS),
-        default=stack,
-        format_func=STACKS.__getitem__,
-        required=True,
-        label_visibility="collapsed",
-        **pickers.control(
-            f"positions.{section}",
-            stack,
-            lambda side: session.change(kind=None if side == "encoder" else side),
-        ),
+        STACKS,
+        stack,
+        lambda side: session.change(kind=None if side == "encoder" else side),
     )

@@ -110,12 +110,14 @@ def _word(words: list[str], pair: list[int], end: int) -> None:
         session.change(swap=(position, other) if end == 0 else (other, position))
 
     offered = options.words(words)
-    st.selectbox(
+    pickers.choose(
+        f"positions.swap.{end}",
         ("First word", "Second word")[end],
-        list(offered),
-        index=pair[end],
-        format_func=offered.__getitem__,
-        **pickers.control(f"positions.swap.{end}", pair[end], take, offered.values()),
+        offered,
+        pair[end],
+        take,
+        texts=True,
+        labelled=True,
     )
 
 
@@ -131,12 +133,12 @@ def move(opened: Opened, runs: list[Run], state: State) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("##### Move the sentence: which maps move?")
-        st.slider(
+        pickers.slide(
+            "positions.offset",
             "Start this many positions later (nothing stands before the sentence)",
-            0,
-            max(200, now),
+            (0, max(200, now)),
             now,
-            **pickers.control("positions.offset", now, lambda each: session.change(offset=int(each))),
+            lambda each: session.change(offset=int(each)),
         )
     moves, refused = _each(runs, lambda name: _moved(name, opened.asked.text, now))
     with left:

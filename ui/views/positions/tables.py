@@ -79,14 +79,13 @@ def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
     d_model = now.d_model or (_TWIN["d_model"] if width else _TWIN["d_model"] // _TWIN["n_heads"])
     boxes = st.columns(4 if now.positions > WINDOW else 3)
     with boxes[0]:
-        st.slider(
+        pickers.slide(
+            "d_model",
             "d_model" if width else "Width of a head",
-            *WIDTHS,
+            WIDTHS,
             d_model,
+            lambda each: session.change(d_model=int(each), dimension=None),
             2,
-            **pickers.control(
-                "d_model", d_model, lambda each: session.change(d_model=int(each), dimension=None)
-            ),
         )
     with boxes[1]:
         options = sorted({*_BASES, now.base})
@@ -98,13 +97,12 @@ def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
             **pickers.control("base", now.base, lambda each: session.change(base=int(each))),
         )
     with boxes[2]:
-        st.slider(
+        pickers.slide(
+            "positions",
             "Positions",
-            *COUNTS,
+            COUNTS,
             now.positions,
-            **pickers.control(
-                "positions", now.positions, lambda each: session.change(positions=int(each), first=None)
-            ),
+            lambda each: session.change(positions=int(each), first=None),
         )
     first = fitted("window that starts at position", now.first or 0, max(0, now.positions - WINDOW))
     if now.positions > WINDOW:
@@ -199,12 +197,12 @@ def _linear_map(table: np.ndarray, d_model: int, base: int, asked: int) -> None:
         "cast to float32.",
         "Two curves that coincide.",
     )
-    st.slider(
+    pickers.slide(
+        "offset",
         "Move by",
-        0,
-        min(max(200, offset), len(table) - 1),
+        (0, min(max(200, offset), len(table) - 1)),
         offset,
-        **pickers.control("offset", offset, lambda each: session.change(offset=int(each))),
+        lambda each: session.change(offset=int(each)),
     )
 
 

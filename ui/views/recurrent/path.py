@@ -57,14 +57,7 @@ def _part(model: str) -> None:
 
 def _place(tokens: tuple[str, ...], stop: int) -> None:
     names = options.rows("from the first token to", tokens)
-    st.selectbox(
-        "To",
-        list(names),
-        index=stop,
-        format_func=names.__getitem__,
-        label_visibility="collapsed",
-        **pickers.control("recurrent.path", stop, lambda i: session.change(source=i), names.values()),
-    )
+    pickers.choose("recurrent.path", "To", names, stop, lambda i: session.change(source=i), texts=True)
 
 
 def sentence(

@@ -65,14 +65,7 @@ def show(
 
 def _key(one: Side, key: int) -> None:
     names = options.rows("key", one.run.source_tokens)
-    st.selectbox(
-        "Key",
-        list(names),
-        index=key,
-        format_func=names.__getitem__,
-        label_visibility="collapsed",
-        **pickers.control("recurrent.key", key, lambda i: session.change(source=i), names.values()),
-    )
+    pickers.choose("recurrent.key", "Key", names, key, lambda i: session.change(source=i), texts=True)
 
 
 def _told(one: Side, row: int, key: int, terms: ScoreTerms, weight: float) -> str:

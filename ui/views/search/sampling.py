@@ -74,11 +74,8 @@ def _settings(now: State) -> None:
             with st.container(width=150):
                 draw()
         with st.container(width=150):
-            st.slider(
-                "Draws",
-                *DRAWS,
-                now.draws,
-                **pickers.control("draws", now.draws, lambda count: session.change(draws=count, node=None)),
+            pickers.slide(
+                "draws", "Draws", DRAWS, now.draws, lambda count: session.change(draws=count, node=None)
             )
         st.button(
             "Draw others",

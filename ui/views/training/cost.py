@@ -62,12 +62,13 @@ def show(_opened: Opened, now: State) -> None:
 
 def _controls(now: State) -> None:
     with st.container(width=300):
-        st.slider(
+        pickers.slide(
+            "width",
             "d, numbers per token",
-            *MODEL_WIDTHS,
+            MODEL_WIDTHS,
             now.width,
+            lambda each: session.change(width=int(each)),
             16,
-            **pickers.control("width", now.width, lambda each: session.change(width=int(each))),
         )
 
 

@@ -52,22 +52,23 @@ def _controls(lesson: Lesson, place: int, epsilon: float) -> None:
     names = {i: told.position(each, i) for i, each in enumerate(lesson.positions)}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=260):
-            st.selectbox(
+            pickers.choose(
+                "position",
                 "Position of the target",
-                list(names),
-                index=place,
-                format_func=names.__getitem__,
-                **pickers.control("position", place, lambda i: session.change(step=i), names.values()),
+                names,
+                place,
+                lambda i: session.change(step=i),
+                texts=True,
+                labelled=True,
             )
         with st.container(width=300):
-            st.slider(
+            pickers.slide(
+                "smoothing",
                 "Label smoothing ε",
-                *SMOOTHINGS,
+                SMOOTHINGS,
                 epsilon,
+                lambda each: session.change(smoothing=round(each, 2)),
                 0.01,
-                **pickers.control(
-                    "smoothing", epsilon, lambda each: session.change(smoothing=round(each, 2))
-                ),
             )
 
 

@@ -59,20 +59,17 @@ def paper_options(warmup: int) -> TrainingOptions:
 def _controls(now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
-            st.slider(
-                "d_model",
-                *MODEL_WIDTHS,
-                now.width,
-                16,
-                **pickers.control("width", now.width, lambda each: session.change(width=int(each))),
+            pickers.slide(
+                "width", "d_model", MODEL_WIDTHS, now.width, lambda each: session.change(width=int(each)), 16
             )
         with st.container(width=300):
-            st.slider(
+            pickers.slide(
+                "warmup",
                 "Warm-up steps",
-                *WARMUPS,
+                WARMUPS,
                 now.warmup,
+                lambda each: session.change(warmup=int(each)),
                 100,
-                **pickers.control("warmup", now.warmup, lambda each: session.change(warmup=int(each))),
             )
 
 

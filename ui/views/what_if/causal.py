@@ -129,12 +129,14 @@ def _scored_picker(base: Translation, chosen: int | None) -> None:
     names: dict[int | None, str] = {None: "the whole translation"}
     for step, name in options.rows("predicts", base.target_tokens).items():
         names[step] = name
-    st.selectbox(
+    pickers.choose(
+        "causal.scored",
         "Scored",
-        list(names),
-        index=list(names).index(chosen),
-        format_func=names.__getitem__,
-        **pickers.control("causal.scored", chosen, lambda step: session.change(scored=step), names.values()),
+        names,
+        chosen,
+        lambda step: session.change(scored=step),
+        texts=True,
+        labelled=True,
     )
 
 

@@ -117,12 +117,13 @@ def table(part: Json, names: dict[str, str]) -> Table:
 def _live(model: str, now: State) -> None:
     left, right = st.columns([1.2, 2], gap="medium", vertical_alignment="bottom")
     with left:
-        st.slider(
+        pickers.slide(
+            "tokens",
             "Tokens of the text",
-            *TEXT_LENGTHS,
+            TEXT_LENGTHS,
             now.tokens,
+            lambda each: session.change(tokens=int(each)),
             64,
-            **pickers.control("tokens", now.tokens, lambda each: session.change(tokens=int(each))),
         )
     with right:
         st.button("Measure again", icon=":material/timer:", key="language.measure", on_click=session.keep)

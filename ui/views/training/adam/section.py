@@ -50,12 +50,8 @@ def show(_opened: Opened, now: State) -> None:
 
 def _control(step: int, last: int) -> None:
     with st.container(width=420):
-        st.slider(
-            "Step of training",
-            1,
-            last,
-            step,
-            **pickers.control("update", step, lambda each: session.change(update=int(each))),
+        pickers.slide(
+            "update", "Step of training", (1, last), step, lambda each: session.change(update=int(each))
         )
 
 
