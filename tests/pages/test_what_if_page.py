@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -83,6 +84,13 @@ def test_both_translations_stand_there_and_the_step_at_which_they_part():
     found = compare_runs(translator.translate(TEXT), translator.translate(TEXT, interventions=[change]))
     assert found.parting == 0
     assert "The translations part at step 1." in words(at)
+
+
+def test_a_tiny_change_is_told_with_the_digits_that_it_needs():
+    told = words(opened(do.scale("cross", 0, 0, 1.0005))).replace("\\", "")
+    assert re.search(r"Σ\|Δ\| 0\.00*[1-9] nats", told)
+    assert "+0.00 nats" not in told
+    assert not re.search(r"= 0\.0+ nats", told)
 
 
 # --- the list -----------------------------------------------------------------------------------------------

@@ -118,8 +118,8 @@ def _steps(found: RunDifference, forced: bool) -> None:
     whole, size = float(np.nansum(found.delta_log_p)), float(np.nansum(np.abs(found.delta_log_p)))
     caption = (
         "Δ log p of each token of the unchanged translation: amber became less probable, purple more; "
-        f"{way}; together {labels.number(whole, '+.2f')} nats, where gains and losses cancel; Σ|Δ| "
-        f"{labels.number(size)} nats · {found.base.model}"
+        f"{way}; together {labels.moved(whole)} nats, where gains and losses cancel; Σ|Δ| "
+        f"{labels.telling(size)} nats · {found.base.model}"
     )
 
     def draw() -> go.Figure:
@@ -149,11 +149,10 @@ def _table(found: RunDifference) -> export.Table:
 
 
 def _moved(number: int, step: SharedStep) -> Moved:
-    kl = "not known" if step.kl != step.kl else f"{step.kl:.3f} nats"
     note = (
         f"step {labels.count(number)}: {labels.piece(step.base.token)}\n"
         f"as it is: {_share(step.base.log_prob)}\n"
-        f"Δ log p {labels.moved(step.delta_log_p)} nats\nKL {kl}"
+        f"Δ log p {labels.moved(step.delta_log_p)} nats\nKL {_kl(step)}"
     )
     return Moved(step.base.token, step.delta_log_p, note)
 
@@ -173,7 +172,11 @@ def _candidates(found: RunDifference) -> None:
             "changed": [_share(each.changed) for each in step.candidates[:8]],
         }
     )
-    st.caption(f"KL(as it is ‖ changed) = {step.kl:.3f} nats")
+    st.caption(f"KL(as it is ‖ changed) = {_kl(step)}")
+
+
+def _kl(step: SharedStep) -> str:
+    return "not known" if step.kl != step.kl else f"{labels.telling(step.kl)} nats"
 
 
 def _share(log_prob: float) -> str:
