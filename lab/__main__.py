@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from transformer.commands.program import Parser, run_program
+from transformer.commands.program import run_program
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -15,30 +15,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from lab.birth import command as birth
-    from lab.cost import command as cost
-    from lab.experiments import command as experiments
-    from lab.hard_attention import command as hard_attention
-    from lab.heads import command as heads
-    from lab.language import command as language
-    from lab.learning import adam, history
-    from lab.models import card, familiarity, remake, scores, showcase
-    from lab.pretraining import command as pretraining
-    from lab.recurrent import command as recurrent
-    from lab.relations import command as relations
-    from lab.texts import command as texts
-    from lab.texts import links
-    from lab.twins import command as twins
+    from lab.birth.command import birth
+    from lab.cost.command import cost
+    from lab.hard_attention.command import hard_attention
+    from lab.language.command import language
+    from lab.learning.adam import adam
+    from lab.measurement import parser_of
+    from lab.models.remake import COMMANDS, remake
+    from lab.pretraining.command import pretraining
+    from lab.recurrent.command import recurrent
+    from lab.texts.command import text
+    from lab.texts.links import links
+    from lab.twins.command import positions
 
-    parser = Parser(prog="python -m lab", description=__doc__)
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for each in (heads, experiments, showcase):
-        each.add_commands(subparsers)
-    for one in (familiarity, scores, history, adam, card, remake, twins, recurrent, hard_attention):
-        one.add_command(subparsers)
-    for one in (relations, links, texts, language, pretraining, birth, cost):
-        one.add_command(subparsers)
-    return parser
+    others = [positions, recurrent, hard_attention, pretraining, links, text, language, birth, cost, adam]
+    return parser_of([*COMMANDS, remake, *others])
 
 
 if __name__ == "__main__":

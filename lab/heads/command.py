@@ -1,153 +1,66 @@
-"""`python -m transformer align`, `heads`, `survey` and `means`: measurements of every head."""
+"""`python -m lab heads`, `survey` and `means`: measurements of every head."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
-from datetime import date
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from lab.heads.facts import kind_totals, measure_heads
 from lab.heads.shipped import as_json
 from lab.heads.statistics import Totals
 from lab.heads.survey import Line, Surveyor
-from transformer.commands.arguments import model_command, open_model, shared_model, shown, write
+from lab.measurement import Gold, Json, Pairs, Subject, about, command, measurement
+from transformer.commands.arguments import shown
 from transformer.lenses.scores.gold_links import align_gold
 from transformer.model.sites import AttentionKind
-from transformer.storage.description import (
-    HEADS_FILE,
-    MEANS_FILE,
-    SURVEY_FILE,
-    model_digests,
-    weights_hash,
-)
-from transformer.storage.files import write_json
+from transformer.storage.description import HEADS_FILE, MEANS_FILE, SURVEY_FILE, weights_hash
 from transformer.storage.means import write_means
-from transformer.text.links import GoldPair, read_gold
+from transformer.text.links import read_gold
 from transformer.text.pairs import SentencePair, read_pairs
 from transformer.trace.value_norms import output_projections
 from transformer.what_if.averages import Averager
 
 
-def add_commands(commands: Any) -> None:
-    """Declares the commands on an argparse sub-parser collection."""
-    heads = model_command(
-        commands, "heads", write_heads, "measure all heads and write the model's heads.json"
-    )
-    heads.add_argument(
-        "--data", required=True, metavar="FILE", help="source<TAB>target lines, to measure attention patterns"
-    )
-    heads.add_argument(
-        "--alignments", metavar="FILE", help="source<TAB>target<TAB>links lines, to measure alignment errors"
-    )
-    heads.add_argument("--sentences", type=int, default=500, help="use the first N pairs of --data")
-    survey = model_command(
-        commands,
-        "survey",
-        write_survey,
-        "read sentences and write the model's survey.json, which the page Heads shows at once",
-    )
-    survey.add_argument(
-        "--data", required=True, metavar="FILE", help="source<TAB>target lines; targets are forced"
-    )
-    survey.add_argument(
-        "--alignments", required=True, metavar="FILE", help="source<TAB>target<TAB>links lines"
-    )
-    means = model_command(
-        commands,
-        "means",
-        save_means,
-        "measure every head's mean output and write the model's means.safetensors, for ablations",
-    )
-    means.add_argument(
-        "--data", required=True, metavar="FILE", help="source<TAB>target lines; targets are forced"
-    )
+@measurement(HEADS_FILE)
+def heads(
+    model: Subject,
+    data: Pairs,
+    alignments: Annotated[Gold | None, "source<TAB>target<TAB>links lines, for alignment errors"] = None,
+    sentences: Annotated[int, "use the first N pairs of --data"] = 500,
+) -> Json:
+    """Measures where every head looks, and which to open first."""
+    pairs = read_pairs(data)[:sentences]
+    gold = read_gold(alignments) if alignments else []
+    projections = output_projections(model.translator.model)
+
+    def totals(pair: SentencePair) -> dict[AttentionKind, Totals]:
+        return kind_totals(model.translator.force(pair.source, pair.target), projections)
+
+    aligned = align_gold(model.translator, gold, model.workers)
+    told = f"patterns: {len(pairs)} pairs of {shown(data)}, given targets forced"
+    told += f"; aer: {len(gold)} pairs of {shown(alignments)}" if alignments and gold else ""
+    return {"data": told} | measure_heads(model.workers.each(totals, pairs), aligned)
 
 
-def check_directory(arguments: argparse.Namespace) -> None:
-    """Raises ValueError if the model that the arguments name is no directory to write into."""
-    if not Path(arguments.model).is_dir():
-        raise ValueError(f"There is no directory {arguments.model} to write into; see `pull --output`.")
-
-
-def write_heads(arguments: argparse.Namespace) -> int:
-    """`heads`: measures all heads and writes `heads.json` to the model directory."""
-    check_directory(arguments)
-    pairs = read_pairs(arguments.data)[: arguments.sentences]
-    gold = read_gold(arguments.alignments) if arguments.alignments else []
-    with shared_model(arguments) as (translator, workers):
-        projections = output_projections(translator.model)
-
-        def totals(pair: SentencePair) -> dict[AttentionKind, Totals]:
-            return kind_totals(translator.force(pair.source, pair.target), projections)
-
-        found = measure_heads(workers.each(totals, pairs), align_gold(translator, gold, workers))
-        if workers.first:
-            _write_facts(arguments, {"model": translator.name, "data": _read(arguments, pairs, gold)}, found)
-    return 0
-
-
-def _read(arguments: argparse.Namespace, pairs: Sequence[SentencePair], gold: Sequence[GoldPair]) -> str:
-    """What `heads` has measured, in words."""
-    data = f"patterns: {len(pairs)} pairs of {shown(arguments.data)}, given targets forced"
-    if gold:
-        data += f"; aer: {len(gold)} pairs of {shown(arguments.alignments)}"
-    return data
-
-
-def _write_facts(arguments: argparse.Namespace, about: dict[str, Any], found: dict[str, Any]) -> None:
-    command = "python -m lab heads " + " ".join(
-        f"--{name} {value}"
-        for name, value in (
-            ("model", arguments.model),
-            ("data", arguments.data),
-            ("alignments", arguments.alignments),
-            ("sentences", arguments.sentences),
-        )
-        if value is not None
-    )
-    made = {"command": command, "date": date.today().isoformat()}
-    values = about | made | {"digests": model_digests(Path(arguments.model))} | found
-    write_json(Path(arguments.model) / HEADS_FILE, values)
-    write(arguments, values["default"], f"Wrote {Path(arguments.model) / HEADS_FILE}.")
-
-
-def write_survey(arguments: argparse.Namespace) -> int:
-    """`survey`: reads all sentences, as the page Heads does when asked, and writes `survey.json`."""
-    check_directory(arguments)
-    directory, translator = Path(arguments.model), open_model(arguments)
-    lines = [Line(pair.source, pair.target) for pair in read_pairs(arguments.data)]
-    gold = read_gold(arguments.alignments)
-    surveyor = Surveyor(translator, lines, gold)
+@measurement(SURVEY_FILE)
+def survey(model: Subject, data: Pairs, alignments: Gold) -> Json:
+    """Reads sentences as the page Heads does when asked, so that it shows the result at once."""
+    lines = [Line(pair.source, pair.target) for pair in read_pairs(data)]
+    gold = read_gold(alignments)
+    surveyor = Surveyor(model.translator, lines, gold)
     for _ in surveyor.run():
         pass
-    values = {
-        "model": translator.name,
-        "command": f"python -m lab survey --model {arguments.model} --data {arguments.data} "
-        f"--alignments {arguments.alignments}",
-        "date": date.today().isoformat(),
-        "digests": model_digests(directory),
-        "weights": weights_hash(directory),
-    } | as_json(surveyor.survey(), lines, gold)
-    write_json(directory / SURVEY_FILE, values)
-    write(arguments, values, f"Wrote {directory / SURVEY_FILE}.")
-    return 0
+    return {"weights": weights_hash(model.directory)} | as_json(surveyor.survey(), lines, gold)
 
 
-def save_means(arguments: argparse.Namespace) -> int:
-    """`means`: averages the output of every head, and writes `means.safetensors`."""
-    check_directory(arguments)
-    directory = Path(arguments.model)
-    pairs = [(pair.source, pair.target) for pair in read_pairs(arguments.data)]
-    averager = Averager(open_model(arguments), pairs)
+@command()
+def means(model: Subject, data: Pairs) -> None:
+    """Measures every head's mean output, for ablations, and writes `means.safetensors`."""
+    averager = Averager(model.translator, [(pair.source, pair.target) for pair in read_pairs(data)])
     for _ in averager.run():
         pass
-    about = {
-        "data": f"{averager.read} pairs of {shown(arguments.data)}, given targets forced",
-        "command": f"python -m lab means --model {arguments.model} --data {arguments.data}",
-        "date": date.today().isoformat(),
+    notes = {
+        "data": f"{averager.read} pairs of {shown(data)}, given targets forced",
+        **about("means", model=model.directory, data=data),
     }
-    write_means(directory, averager.means(about))
-    write(arguments, about, f"Wrote {directory / MEANS_FILE}.")
-    return 0
+    write_means(model.directory, averager.means(notes))
+    print(f"Wrote {model.directory / MEANS_FILE}.", flush=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-from datetime import date
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import torch
 
-from lab.learning.moments import record, write_recording
+from lab.learning.moments import record
+from lab.measurement import Json, Pairs, measurement
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import both_sides, read_pairs
@@ -23,27 +23,12 @@ PRESET = "tiny"
 PARAMETER, PLACE = "encoder.layers.0.self_attention.v_proj.weight", (0, 0)
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    text = "train the tiny preset and record what Adam does to one weight, for the page Training"
-    parser: argparse.ArgumentParser = commands.add_parser("adam", help=text, description=text)
-    parser.add_argument("--data", required=True, type=Path, metavar="FILE", help="source<TAB>target lines")
-    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="JSON file to write")
-    parser.set_defaults(run=write)
-
-
-def write(arguments: argparse.Namespace) -> int:
-    """`adam`: trains, and writes the weight, its gradient and the learning rate of every step."""
-    trainer = tiny_trainer(arguments.data)
-    found = record(trainer, PARAMETER, PLACE)
-    about = {
-        "command": f"python -m lab adam --data {arguments.data} --output {arguments.output}",
-        "date": date.today().isoformat(),
-        "run": f"preset {PRESET}, {len(trainer.data):,} pairs, torch {torch.__version__}",
-    }
-    write_recording(arguments.output, found, about)
-    print(f"{len(found.rates):,} steps of {PARAMETER}. Wrote {arguments.output}.", flush=True)
-    return 0
+@measurement()
+def adam(data: Annotated[Pairs, "source<TAB>target lines"]) -> Json:
+    """Trains the tiny preset and records what Adam does to one weight, for the page Training."""
+    trainer = tiny_trainer(data)
+    run = f"preset {PRESET}, {len(trainer.data):,} pairs, torch {torch.__version__}"
+    return {"run": run} | asdict(record(trainer, PARAMETER, PLACE))
 
 
 def tiny_trainer(data: Path) -> Trainer:

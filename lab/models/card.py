@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lab.measurement import Json, Model, command
 from lab.models.familiarity import said
 from lab.models.scores import TESTS
-from transformer.commands.arguments import Json, percent
+from transformer.commands.arguments import percent
 from transformer.lenses.words.familiarity import read_measure
 from transformer.storage.card import Result, with_results, with_section
 from transformer.storage.description import CARD_FILE, SCORES_FILE, model_digests, read_card, weights_hash
@@ -19,31 +19,22 @@ from transformer.storage.marks import mark
 DASH = "–"
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    text = "write the numbers of scores.json and familiarity.json into the model's card"
-    parser: argparse.ArgumentParser = commands.add_parser("card", help=text, description=text)
-    parser.add_argument("--model", required=True, type=Path, metavar="DIR", help="model directory")
-    parser.set_defaults(run=write_card)
-
-
-def write_card(arguments: argparse.Namespace) -> int:
-    """`card`: writes the tables of scores and alignment errors, the familiarity, and the card's header.
+@command()
+def card(model: Model) -> None:
+    """Writes the numbers of scores.json and familiarity.json into the tables and the header of the card.
 
     Raises:
         ValueError: There is no `scores.json`, or it belongs to other weights.
     """
-    directory, card = arguments.model, read_card(arguments.model)
-    values = read_json(directory / SCORES_FILE)
-    if values.get("digests") != model_digests(directory):
-        raise ValueError(f"{directory / SCORES_FILE} was measured on another model; measure it again.")
-    card = with_results(card, values["model"], _results(values))
-    card = with_section(card, "scores", _score_table(values, weights_hash(directory)))
-    card = with_section(card, "alignment", _alignment_table(values))
-    card = with_section(card, "familiarity", _familiarity(directory))
-    write_atomically(directory / CARD_FILE, card.encode())
-    print(f"Wrote {directory / CARD_FILE}.", flush=True)
-    return 0
+    text, values = read_card(model), read_json(model / SCORES_FILE)
+    if values.get("digests") != model_digests(model):
+        raise ValueError(f"{model / SCORES_FILE} was measured on another model; measure it again.")
+    text = with_results(text, values["model"], _results(values))
+    text = with_section(text, "scores", _score_table(values, weights_hash(model)))
+    text = with_section(text, "alignment", _alignment_table(values))
+    text = with_section(text, "familiarity", _familiarity(model))
+    write_atomically(model / CARD_FILE, text.encode())
+    print(f"Wrote {model / CARD_FILE}.", flush=True)
 
 
 def _results(values: Json) -> list[Result]:

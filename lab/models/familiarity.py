@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
-from transformer.commands.arguments import model_command, open_model, percent, shown, write
+from lab.measurement import File, Json, Pairs, Subject, measurement, report
+from transformer.commands.arguments import percent, shown
 from transformer.lenses.words.familiarity import (
     BAD_BELOW,
     JUDGED,
@@ -24,8 +23,7 @@ from transformer.lenses.words.familiarity import (
 from transformer.runs.corpus import greedy
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
-from transformer.storage.description import FAMILIARITY_FILE, model_digests
-from transformer.storage.files import write_json
+from transformer.storage.description import FAMILIARITY_FILE
 from transformer.text.pairs import read_pairs
 
 
@@ -36,64 +34,40 @@ class Told(NamedTuple):
     bad: list[bool]
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    parser = model_command(
-        commands,
-        "familiarity",
-        write_familiarity,
-        "choose when a model's translation is doubted, and write familiarity.json",
-    )
-    for name, text in (("fit", "to choose with"), ("test", "to report on, each file by itself")):
-        parser.add_argument(
-            f"--{name}", required=True, nargs="+", metavar="FILE", help=f"source<TAB>target lines {text}"
-        )
-    parser.add_argument(
-        "--judged",
-        metavar="FILE",
-        help="lines that end in source<TAB>translation<TAB>yes or no (acceptable), to report on; the second "
-        "column is the source; lines whose translation is not this model's are left out, and the list if most"
-        " are",
-    )
-    parser.add_argument("--sentences", type=int, default=2000, help="use the first N lines of each file")
-    parser.add_argument("--instead", metavar="NAME", help="larger model on the Hub to offer")
-    parser.add_argument(
-        "--instead-bytes", type=int, default=0, metavar="N", help="size of that model's files"
-    )
-
-
-def write_familiarity(arguments: argparse.Namespace) -> int:
-    """`familiarity`: chooses the measure, reports what it finds, and writes `familiarity.json`."""
-    directory = Path(arguments.model)
-    if not directory.is_dir():
-        raise ValueError(f"There is no directory {directory} to write into; see `pull --output`.")
-    translator = open_model(arguments)
-    parts = [_compared(translator, path, arguments.sentences) for path in arguments.fit]
-    fit = Told(*(list(chain.from_iterable(each)) for each in zip(*parts, strict=True)))
-    measure = choose(*fit)
-    told = {shown(path): _compared(translator, path, arguments.sentences) for path in arguments.test}
-    if arguments.judged is not None and (judged := _judged(translator, arguments.judged)).traits:
-        told[JUDGED] = judged
-    found = {name: findings(measure, *each) for name, each in told.items()}
+@measurement(FAMILIARITY_FILE)
+def familiarity(
+    model: Subject,
+    fit: Annotated[tuple[Pairs, ...], "source<TAB>target lines to choose with"],
+    test: Annotated[tuple[Pairs, ...], "source<TAB>target lines to report on, each file by itself"],
+    judged: Annotated[
+        File | None,
+        "lines that end in source<TAB>translation<TAB>yes or no (acceptable), to report on; lines whose "
+        "translation is not this model's are left out, and the list if most are",
+    ] = None,
+    sentences: Annotated[int, "use the first N lines of each file"] = 2000,
+    instead: Annotated[str | None, "larger model on the Hub to offer"] = None,
+    instead_bytes: Annotated[int, "size of that model's files"] = 0,
+) -> Json:
+    """Chooses when a model's translation is doubted, and reports what that finds."""
+    parts = [_compared(model.translator, path, sentences) for path in fit]
+    known = Told(*(list(chain.from_iterable(each)) for each in zip(*parts, strict=True)))
+    measure = choose(*known)
+    told = {shown(path): _compared(model.translator, path, sentences) for path in test}
+    if judged is not None and (found := _judged(model.translator, judged)).traits:
+        told[JUDGED] = found
     measure = replace(
         measure,
-        found=found,
-        instead=arguments.instead,
-        instead_bytes=arguments.instead_bytes,
-        sentences=arguments.sentences,
+        found={name: findings(measure, *each) for name, each in told.items()},
+        instead=instead,
+        instead_bytes=instead_bytes,
+        sentences=sentences,
     )
-    values = {
-        "model": translator.name,
-        "data": f"{len(fit.bad):,} texts of {' and '.join(map(shown, arguments.fit))}, of whose greedy "
-        f"translations {sum(fit.bad):,} are bad (chrF below {BAD_BELOW:g})",
-        "command": _command(arguments),
-        "date": date.today().isoformat(),
-        "digests": model_digests(directory),
+    for name, each in measure.found.items():
+        report(f"{name}: {said(each)}")
+    return {
+        "data": f"{len(known.bad):,} texts of {' and '.join(map(shown, fit))}, of whose greedy translations "
+        f"{sum(known.bad):,} are bad (chrF below {BAD_BELOW:g})"
     } | as_json(measure)
-    write_json(directory / FAMILIARITY_FILE, values)
-    lines = "".join(f"{name}: {said(each)}\n" for name, each in found.items())
-    write(arguments, values, f"{lines}Wrote {directory / FAMILIARITY_FILE}.")
-    return 0
 
 
 def said(found: Found) -> str:
@@ -107,7 +81,7 @@ def said(found: Found) -> str:
     )
 
 
-def _compared(translator: Translator, path: str, most: int) -> Told:
+def _compared(translator: Translator, path: Path, most: int) -> Told:
     """The texts of a file that the model can read; a translation of small chrF is bad."""
     from sacrebleu.metrics.chrf import CHRF
 
@@ -120,9 +94,9 @@ def _compared(translator: Translator, path: str, most: int) -> Told:
     return Told(traits, [score < BAD_BELOW for score in scores])
 
 
-def _judged(translator: Translator, path: str) -> Told:
+def _judged(translator: Translator, path: Path) -> Told:
     """The texts of a list whose judged translation is the one that the model writes."""
-    rows = [line.split("\t") for line in Path(path).read_text("utf-8").splitlines()]
+    rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
     readable = [row for row in rows if _is_readable(translator, row[1])]
     traits, written = _translated(translator, [row[1] for row in readable])
     own = [
@@ -149,12 +123,3 @@ def _is_readable(translator: Translator, text: str) -> bool:
         return bool(translator.ids(text))
     except InputError:
         return False
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    names = ("model", "fit", "test", "judged", "sentences", "instead", "instead_bytes")
-    given = ((name.replace("_", "-"), getattr(arguments, name)) for name in names)
-    options = " ".join(
-        f"--{name} {' '.join(value) if isinstance(value, list) else value}" for name, value in given if value
-    )
-    return f"python -m lab familiarity {options}"

@@ -5,28 +5,41 @@ Each part is a command of its own, run with the paths that the project uses, so 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from lab.experiments import command as experiments
-from lab.heads import command as heads
-from lab.learning import history
-from lab.models import card, familiarity, scores, showcase
-from lab.relations import command as relations
+from lab.experiments.command import backups, experiments
+from lab.heads.command import heads, means, survey
+from lab.learning.history import Log, history
+from lab.measurement import Command, Model, command, parser_of
+from lab.models.card import card
+from lab.models.familiarity import familiarity
+from lab.models.scores import CORPORA, GOLD, OWN_GOLD_FILE, SAMPLE, Corpora, Sample, scores
+from lab.models.showcase import claims, examples_file, first
+from lab.relations.command import probes
 from transformer.lenses.words.familiarity import read_measure
 from transformer.storage.description import HEADS_FILE, SCORES_FILE, read_config
 from transformer.storage.files import CheckpointError
 from transformer.storage.marks import of_another_model
+from transformer.training.runs.files import LOG_FILE
 
-HEADS_SENTENCES = 500
-PARTS = (
-    *("heads", "survey", "means", "backups", "experiments", "probes"),
-    *("familiarity", "scores", "history", "card", "claims", "first"),
+COMMANDS = (
+    heads,
+    survey,
+    means,
+    backups,
+    experiments,
+    probes,
+    familiarity,
+    scores,
+    history,
+    card,
+    claims,
+    first,
 )
+PARTS = [each.name for each in COMMANDS]
 JUDGED = Path("tests", "blind", "judged.tsv")
 SAMPLE_FILE = "tatoeba-en-de.tsv.gz"
 
@@ -35,13 +48,13 @@ SAMPLE_FILE = "tatoeba-en-de.tsv.gz"
 class Part:
     """One step of the remake."""
 
-    name: str  # the command
+    command: Command
     options: Sequence[object] = ()  # its options besides `--model`
     needs: Sequence[Path] = ()  # the files without which it is skipped
 
     def words(self, directory: Path) -> list[str]:
         """The command line of this part."""
-        return [self.name, "--model", str(directory), *map(str, self.options)]
+        return [self.command.name, "--model", str(directory), *map(str, self.options)]
 
     @property
     def missing(self) -> Path | None:
@@ -49,44 +62,31 @@ class Part:
         return next((path for path in self.needs if not path.exists()), None)
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    text = "measure a model again and rewrite every file that describes it"
-    parser: argparse.ArgumentParser = commands.add_parser("remake", help=text, description=text)
-    parser.add_argument("--model", required=True, type=Path, metavar="DIR", help="model directory")
-    scores.add_folders(parser)
-    history.add_log(parser)
-    parser.add_argument(
-        "--only", nargs="+", choices=PARTS, metavar="PART", help=f"make these alone, of {', '.join(PARTS)}"
-    )
-    parser.set_defaults(run=remake)
-
-
 def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]:
     """Everything that describes a model, in the order in which it is made."""
     tatoeba, news = corpora / "tatoeba-en-de", "news.en-de.tsv.gz"
     valid, test, train = (tatoeba / f"{name}.tsv.gz" for name in ("valid", "test", "train"))
-    europarl, own = corpora / scores.GOLD["Europarl"], sample / scores.OWN_GOLD_FILE
+    europarl, own = corpora / GOLD["Europarl"], sample / OWN_GOLD_FILE
     older, newer = corpora / "extra-train" / news, corpora / "extra-tests" / "newstest2014.en-de.tsv.gz"
-    probes, pairs = corpora / "probes", sample / SAMPLE_FILE
-    aligned = "--data", valid, "--alignments", europarl, "--sentences", HEADS_SENTENCES
+    trees, pairs = corpora / "probes", sample / SAMPLE_FILE
+    aligned = "--data", valid, "--alignments", europarl, "--sentences", 500
     doubted = "--fit", valid, older, "--test", test, newer, "--judged", JUDGED, *_as_before(directory)
-    trees = [probes / name for name in ("pud-en.conllu.gz", "pud-de.conllu.gz", "winomt-en.tsv.gz")]
-    examples = showcase.examples_file(directory)
+    probed = [trees / name for name in ("pud-en.conllu.gz", "pud-de.conllu.gz", "winomt-en.tsv.gz")]
+    examples = examples_file(directory)
     folders = "--corpora", corpora, "--sample", sample
     return [
-        Part("heads", aligned, [valid, europarl]),
-        Part("survey", ["--data", pairs, "--alignments", own], [pairs, own]),
-        Part("means", ["--data", pairs], [pairs]),
-        Part("backups", ["--data", pairs], [pairs]),
-        Part("experiments", [], [directory / HEADS_FILE]),
-        Part("probes", ["--probes", probes, "--texts", train], [*trees, train]),
-        Part("familiarity", doubted, [valid, older, test, newer, JUDGED]),
-        Part("scores", folders, [corpora]),
-        Part("history", ["--log", log], [log]),
-        Part("card", [], [directory / SCORES_FILE]),
-        Part("claims", [], [examples]),
-        Part("first", [], [examples]),
+        Part(heads, aligned, [valid, europarl]),
+        Part(survey, ["--data", pairs, "--alignments", own], [pairs, own]),
+        Part(means, ["--data", pairs], [pairs]),
+        Part(backups, ["--data", pairs], [pairs]),
+        Part(experiments, [], [directory / HEADS_FILE]),
+        Part(probes, ["--probes", trees, "--texts", train], [*probed, train]),
+        Part(familiarity, doubted, [valid, older, test, newer, JUDGED]),
+        Part(scores, folders, [corpora]),
+        Part(history, ["--log", log], [log]),
+        Part(card, [], [directory / SCORES_FILE]),
+        Part(claims, [], [examples]),
+        Part(first, [], [examples]),
     ]
 
 
@@ -100,53 +100,39 @@ def _as_before(directory: Path) -> list[str]:
         return []
     given = {name: getattr(measure, name) for name in ("instead", "instead_bytes", "sentences")}
     return [
-        word
-        for name, value in given.items()
-        if value is not None
-        for word in (f"--{name.replace('_', '-')}", str(value))
+        word for name, value in given.items() if value for word in (f"--{name.replace('_', '-')}", str(value))
     ]
 
 
-def remake(arguments: argparse.Namespace) -> int:
-    """`remake`: runs the parts whose data are there, and says what was made and what was not.
+@command(parts=PARTS)
+def remake(
+    model: Model,
+    corpora: Corpora = CORPORA,
+    sample: Sample = SAMPLE,
+    log: Log = None,
+    only: Sequence[str] = (),
+) -> int:
+    """Measures a model again and rewrites every file that describes it; says what was not made.
 
     Returns:
         The exit status: 1 if a person has to mend something.
     """
-    directory: Path = arguments.model
-    read_config(directory)
-    commands, started = _commands(), time.perf_counter()
-    chosen = [
-        part
-        for part in parts(directory, arguments.corpora, arguments.sample, history.log_of(arguments))
-        if arguments.only is None or part.name in arguments.only
-    ]
+    read_config(model)
+    started = time.perf_counter()
+    known = parts(model, corpora, sample, log or model / LOG_FILE)
+    chosen = [part for part in known if not only or part.command.name in only]
     made, status = [], 0
     for number, part in enumerate(chosen, start=1):
-        place = f"[{number}/{len(chosen)}, {time.perf_counter() - started:.0f} s] {part.name}"
+        place = f"[{number}/{len(chosen)}, {time.perf_counter() - started:.0f} s] {part.command.name}"
         if (missing := part.missing) is not None:
             print(f"{place}: skipped, because {missing} is not there.", flush=True)
             continue
         print(f"{place} …", flush=True)
-        parsed = commands.parse_args(part.words(directory))
+        parsed = parser_of([part.command]).parse_args(part.words(model))
         status = max(status, int(parsed.run(parsed)))
-        made.append(part.name)
-    print(_summary(directory, made, time.perf_counter() - started), flush=True)
+        made.append(part.command.name)
+    print(_summary(model, made, time.perf_counter() - started), flush=True)
     return status
-
-
-def _commands() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m lab")
-    commands = parser.add_subparsers()
-    heads.add_commands(commands)
-    relations.add_command(commands)
-    familiarity.add_command(commands)
-    experiments.add_commands(commands)
-    scores.add_command(commands)
-    history.add_command(commands)
-    card.add_command(commands)
-    showcase.add_commands(commands)
-    return parser
 
 
 def _summary(directory: Path, made: Sequence[str], seconds: float) -> str:

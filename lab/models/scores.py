@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from transformer.commands.arguments import Json, model_command, open_model, percent, write
+from lab.measurement import Folder, Json, Subject, measurement, report
+from transformer.commands.arguments import percent
 from transformer.commands.translate import check_lengths, loss_on
 from transformer.lenses.scores.gold_links import ERRORS, align_gold
 from transformer.lenses.words.alignment import diagonal, score
 from transformer.runs.corpus import corpus_scores, translate_batched
 from transformer.runs.translator import Translator
-from transformer.storage.description import SCORES_FILE, model_digests
-from transformer.storage.files import write_json
+from transformer.storage.description import SCORES_FILE
 from transformer.text.links import read_gold
 from transformer.text.pairs import SentencePair, read_pairs
 
@@ -55,79 +52,43 @@ OWN_GOLD, OWN_GOLD_FILE = "own sample", "alignments.tsv"
 """The links made by hand in the folder of samples."""
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    text = "score the model on the test data that it finds, and write its scores.json"
-    parser = model_command(commands, "scores", write_scores, text)
-    add_folders(parser)
+Corpora = Annotated[Folder, "folder of parallel text"]
+Sample = Annotated[Folder, "folder of the bundled sample"]
+CORPORA, SAMPLE = Path("../shared/corpora"), Path("assets/sample")
 
 
-def add_folders(parser: argparse.ArgumentParser) -> None:
-    """Declares `--corpora` and `--sample`."""
-    parser.add_argument(
-        "--corpora",
-        type=Path,
-        default=Path("../shared/corpora"),
-        metavar="DIR",
-        help="folder of parallel text (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--sample",
-        type=Path,
-        default=Path("assets/sample"),
-        metavar="DIR",
-        help="folder of the bundled sample (default: %(default)s)",
-    )
-
-
-def write_scores(arguments: argparse.Namespace) -> int:
-    """`scores`: translates the test data, aligns the gold pairs, and writes `scores.json`.
+@measurement(SCORES_FILE)
+def scores(model: Subject, corpora: Corpora = CORPORA, sample: Sample = SAMPLE) -> Json:
+    """Translates the test data that are there, and aligns the pairs with links made by hand.
 
     Raises:
-        ValueError: There is no such directory, or none of the test data are there.
+        ValueError: None of the test data are there.
     """
-    directory = Path(arguments.model)
-    if not directory.is_dir():
-        raise ValueError(f"There is no directory {directory} to write into; see `pull --output`.")
-    tests = [test for test in TESTS if _is_there(test.name, arguments.corpora / test.data)]
-    gold = {name: path for name, path in gold_files(arguments).items() if _is_there(name, path)}
+    tests = [test for test in TESTS if _is_there(test.name, corpora / test.data)]
+    files = {OWN_GOLD: sample / OWN_GOLD_FILE} | {name: corpora / path for name, path in GOLD.items()}
+    gold = {name: path for name, path in files.items() if _is_there(name, path)}
     if not tests:
-        raise ValueError(f"None of the test data are in {arguments.corpora}.")
-    translator = open_model(arguments)
-    values: Json = {
-        "model": translator.name,
-        "command": f"python -m lab scores --model {arguments.model} --corpora {arguments.corpora}",
-        "date": date.today().isoformat(),
-        "digests": model_digests(directory),
-        "translation": [_translated(arguments, translator, test) for test in tests],
-        "alignment": [_aligned(arguments, translator, name, path) for name, path in gold.items()],
+        raise ValueError(f"None of the test data are in {corpora}.")
+    return {
+        "translation": [_translated(model.translator, test, corpora / test.data) for test in tests],
+        "alignment": [_aligned(model.translator, name, path) for name, path in gold.items()],
     }
-    write_json(directory / SCORES_FILE, values)
-    write(arguments, values, f"Wrote {directory / SCORES_FILE}.")
-    return 0
 
 
 def _is_there(name: str, path: Path) -> bool:
     if not path.exists():
-        print(f"{name} is skipped, because {path} is not there.", file=sys.stderr, flush=True)
+        report(f"{name} is skipped, because {path} is not there.")
     return path.exists()
 
 
-def gold_files(arguments: argparse.Namespace) -> dict[str, Path]:
-    """The files of links made by hand, by name."""
-    known = {name: arguments.corpora / path for name, path in GOLD.items()}
-    return {OWN_GOLD: arguments.sample / OWN_GOLD_FILE} | known
-
-
-def _translated(arguments: argparse.Namespace, translator: Translator, test: Test) -> Json:
-    path = arguments.corpora / test.data
+def _translated(translator: Translator, test: Test, path: Path) -> Json:
     pairs = read_pairs(path)
     check_lengths(translator, pairs, str(path))
     found: Json = {"name": test.name, "data": test.data, "sentences": len(pairs)}
     found |= {"loss": loss_on(translator, pairs), "greedy": _scored(translator, pairs, 1)}
     if test.beam:
         found["beam"] = _scored(translator, pairs, BEAM) | {"size": BEAM}
-    write(arguments, found, f"{test.name}: BLEU {found['greedy']['bleu']:.1f}, greedy.")
+    report(f"{test.name}: BLEU {found['greedy']['bleu']:.1f}, greedy.")
     return found
 
 
@@ -135,7 +96,7 @@ def _scored(translator: Translator, pairs: Sequence[SentencePair], beam_size: in
     return corpus_scores(translate_batched(translator, [pair.source for pair in pairs], beam_size), pairs)
 
 
-def _aligned(arguments: argparse.Namespace, translator: Translator, name: str, path: Path) -> Json:
+def _aligned(translator: Translator, name: str, path: Path) -> Json:
     gold = read_gold(path)
     collected = align_gold(translator, gold)
     found: Json = {"name": name, "data": "/".join(path.parts[-2:]), "pairs": len(gold)}
@@ -149,5 +110,5 @@ def _aligned(arguments: argparse.Namespace, translator: Translator, name: str, p
         best = min(heads, key=lambda place: heads[place])
         found[rows] = {"layer": best[0], "head": best[1], "aer": round(heads[best], 4)}
     least = min(found[rows]["aer"] for rows in ERRORS.values())
-    write(arguments, found, f"{name}: alignment error {percent(least)} for the best head.")
+    report(f"{name}: alignment error {percent(least)} for the best head.")
     return found

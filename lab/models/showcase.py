@@ -6,13 +6,11 @@ Both files lie two folders above the model: `examples.json` and `first.npz` in `
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from transformer.commands.arguments import Json
+from lab.measurement import Json, Model, command
 from transformer.exports.maps import save_maps
 from transformer.lenses.words.claims import heads_that_show, shared_heads
 from transformer.runs.translation import Translation
@@ -24,37 +22,23 @@ from transformer.text.words import reading_groups
 EXAMPLES_FILE, FIRST_FILE = "examples.json", "first.npz"
 
 
-def add_commands(commands: Any) -> None:
-    """Declares the commands on an argparse sub-parser collection."""
-    for name, run, text in (
-        ("claims", write_claims, "choose the heads that show what the app's examples claim"),
-        (
-            "first",
-            write_first,
-            "write the app's first picture, drawn before the model is loaded",
-        ),
-    ):
-        parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-        parser.add_argument("--model", required=True, type=Path, metavar="DIR", help="the app's first model")
-        parser.set_defaults(run=run)
-
-
 def examples_file(directory: Path) -> Path:
     """The app's examples, if this is the model that the app opens first; the file need not exist."""
     return directory.resolve().parent.parent / EXAMPLES_FILE
 
 
-def write_claims(arguments: argparse.Namespace) -> int:
-    """`claims`: writes the heads of the claims, and names the claims that the model does not show.
+@command()
+def claims(model: Model) -> int:
+    """Writes the heads that show what the app's examples claim, and names the claims that none shows.
 
     Returns:
         The exit status: 1 if a person has to correct an example.
     """
-    path = examples_file(arguments.model)
-    values, translator = read_json(path), load_translator(arguments.model)
+    path = examples_file(model)
+    values, translator = read_json(path), load_translator(model)
     runs = [translator.translate(each["text"], beam_size=1) for each in values["examples"]]
     mended, missing = with_heads(values["examples"], runs)
-    write_atomically(path, _written({"digests": model_digests(arguments.model), "examples": mended}))
+    write_atomically(path, _written({"digests": model_digests(model), "examples": mended}))
     for sentence in missing:
         print(sentence, flush=True)
     print(f"Wrote {path}.", flush=True)
@@ -67,10 +51,10 @@ def _written(values: Json) -> bytes:
 
 def with_heads(examples: Sequence[Json], runs: Sequence[Translation]) -> tuple[list[Json], list[str]]:
     """The examples with the heads that show their claims, and sentences on what the runs do not show."""
-    claims = [each["claim"] for each in examples]
+    claimed = [each["claim"] for each in examples]
     found = [
         heads_that_show(run, claim["target"], claim["source"], claim["least"])
-        for run, claim in zip(runs, claims, strict=True)
+        for run, claim in zip(runs, claimed, strict=True)
     ]
     mended, missing = [], []
     for example, run, shown in zip(examples, runs, shared_heads(found), strict=True):
@@ -94,17 +78,17 @@ def _without_gloss(example: Json, run: Translation) -> list[str]:
     return [word for word in words if word[0].isalnum() and word not in example["gloss"]]
 
 
-def write_first(arguments: argparse.Namespace) -> int:
-    """`first`: translates the first example, checks the run, and writes it with all of its maps.
+@command()
+def first(model: Model) -> None:
+    """Writes the app's first picture, which is drawn before the model is loaded.
 
     Raises:
         ValueError: A check of the run fails.
     """
-    path = examples_file(arguments.model)
+    path = examples_file(model)
     text = read_json(path)["examples"][0]["text"]
-    run = load_translator(arguments.model).translate(text, beam_size=1)
+    run = load_translator(model).translate(text, beam_size=1)
     if run.attention is None or not run.attention.audit().passed:
         raise ValueError("The checks of the first run fail, so it is not written.")
-    save_maps(run, arguments.model, path.with_name(FIRST_FILE))
+    save_maps(run, model, path.with_name(FIRST_FILE))
     print(f"Wrote {path.with_name(FIRST_FILE)}: “{run.source_text}” → “{run.text}”.", flush=True)
-    return 0

@@ -2,60 +2,52 @@
 
 from __future__ import annotations
 
-import argparse
 import gzip
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from lab.measurement import Folder, Pairs, about, command
 from lab.texts.joined import joined
-from lab.texts.plain_text import Parts, distinct, parts, shuffled
-from transformer.commands.arguments import command_line, shown
+from lab.texts.plain_text import distinct, parts, shuffled
+from transformer.commands.arguments import shown
 from transformer.storage.files import write_atomically, write_json
 from transformer.text.pairs import read_pairs
 
 REPORT_FILE = "text.json"
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    text = "write the source sentences of pairs as plain text for a language model, with held-out parts"
-    parser: argparse.ArgumentParser = commands.add_parser("text", help=text, description=text)
-    parser.add_argument(
-        "--data", nargs="+", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)"
-    )
-    parser.add_argument(
-        "--test", nargs="*", default=[], metavar="FILE", help="pairs whose sources are held out as well"
-    )
-    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="directory to write")
-    parser.add_argument(
-        "--held-out", type=int, default=2000, metavar="N", help="sentences of each part (default: 2000)"
-    )
-    parser.add_argument(
-        "--join",
-        action="store_true",
-        help="also write joined.txt.gz: the training sentences, every second one joined to others",
-    )
-    parser.set_defaults(run=write_text)
+@command()
+def text(
+    data: Annotated[tuple[Pairs, ...], "source<TAB>target lines (.gz too)"],
+    output: Annotated[Folder, "directory to write"],
+    test: Annotated[tuple[Pairs, ...], "pairs whose sources are held out as well"] = (),
+    held_out: Annotated[int, "sentences of each part"] = 2000,
+    join: Annotated[bool, "write joined.txt.gz too: every second sentence joined to others"] = False,
+) -> None:
+    """Writes the source sentences of pairs as plain text for a language model, with held-out parts.
 
-
-def write_text(arguments: argparse.Namespace) -> int:
-    """`text`: writes `train`, `valid`, `heldout` and `test` (all `.txt.gz`), and their sizes as JSON."""
-    read = {shown(path): [pair.source for pair in read_pairs(path)] for path in arguments.data}
+    The parts are `train`, `valid`, `heldout` and `test` (all `.txt.gz`); their sizes stand in a JSON file.
+    """
+    read = {shown(path): [pair.source for pair in read_pairs(path)] for path in data}
     sources = distinct(read)
-    tests = [pair.source for path in arguments.test for pair in read_pairs(path)]
-    test = shuffled(distinct({"": tests})[""])
-    found = parts(sources, arguments.held_out, test)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    written = {"train": found.train, "valid": found.valid, "heldout": found.heldout, "test": tuple(test)}
-    if arguments.join:
+    held = shuffled(distinct({"": [pair.source for path in test for pair in read_pairs(path)]})[""])
+    found = parts(sources, held_out, held)
+    output.mkdir(parents=True, exist_ok=True)
+    written = {"train": found.train, "valid": found.valid, "heldout": found.heldout, "test": tuple(held)}
+    if join:
         written["joined"] = tuple(joined(found.train))
+    sizes = {name: {"sentences": len(texts), "words": n_words(texts)} for name, texts in written.items()}
     for name, texts in written.items():
-        write_lines(arguments.output / f"{name}.txt.gz", texts)
-        print(f"{name}: {len(texts):,} sentences, {n_words(texts):,} words.")
+        write_lines(output / f"{name}.txt.gz", texts)
+        print(f"{name}: {len(texts):,} sentences, {sizes[name]['words']:,} words.")
     print(f"Left out as near duplicates of held-out sentences: {sum(found.near.values()):,}.")
-    write_json(arguments.output / REPORT_FILE, _report(read, sources, found, written))
-    return 0
+    rows = {
+        name: {"lines": len(read[name]), "distinct": len(sources[name]), "near_held_out": found.near[name]}
+        for name in sources
+    }
+    made = about("text", data=data, test=test, output=output, held_out=held_out, join=join)
+    write_json(output / REPORT_FILE, {"command": made["command"], "sources": rows, "parts": sizes})
 
 
 def write_lines(path: Path, texts: Sequence[str]) -> None:
@@ -66,18 +58,3 @@ def write_lines(path: Path, texts: Sequence[str]) -> None:
 def n_words(texts: Sequence[str]) -> int:
     """Number of words, parted by white space."""
     return sum(len(text.split()) for text in texts)
-
-
-def _report(
-    read: dict[str, list[str]],
-    sources: dict[str, list[str]],
-    found: Parts,
-    written: dict[str, tuple[str, ...]],
-) -> dict[str, Any]:
-    """Sizes of the sources and of the parts, and the command."""
-    rows = {
-        name: {"lines": len(read[name]), "distinct": len(sources[name]), "near_held_out": found.near[name]}
-        for name in sources
-    }
-    sizes = {name: {"sentences": len(texts), "words": n_words(texts)} for name, texts in written.items()}
-    return {"command": command_line("lab"), "sources": rows, "parts": sizes}

@@ -2,49 +2,40 @@
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from lab.measurement import File, Pairs, command
 from lab.relations.treebanks import split_words
 from transformer.text.pairs import SentencePair, read_pairs
 
 Words = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    text = "link the words of sentence pairs by the statistical aligner eflomal (pip install eflomal)"
-    parser: argparse.ArgumentParser = commands.add_parser("links", help=text, description=text)
-    parser.add_argument(
-        "--data", nargs="+", required=True, metavar="FILE", help="source<TAB>target lines (.gz too)"
-    )
-    parser.add_argument(
-        "--output", required=True, type=Path, metavar="FILE", help="file to write (.gz is packed)"
-    )
-    parser.set_defaults(run=write_links)
+@command()
+def links(
+    data: Annotated[tuple[Pairs, ...], "source<TAB>target lines (.gz too)"],
+    output: Annotated[File, "file to write (.gz is packed)"],
+) -> None:
+    """Links the words of sentence pairs by the statistical aligner eflomal (pip install eflomal).
 
-
-def write_links(arguments: argparse.Namespace) -> int:
-    """`links`: writes `source<TAB>target<TAB>links` lines, with spaces between words.
-
-    The links are those that the aligner finds from both sides (Östling and Tiedemann 2016, model 3).
+    Writes `source<TAB>target<TAB>links` lines, with spaces between words. The links are those that the
+    aligner finds from both sides (Östling and Tiedemann 2016, model 3).
 
     Raises:
         ValueError: eflomal is not installed.
     """
-    pairs = [pair for path in arguments.data for pair in read_pairs(path)]
+    pairs = [pair for path in data for pair in read_pairs(path)]
     words = [_words(pair) for pair in pairs]
-    opened = gzip.open if arguments.output.suffix == ".gz" else open
-    with opened(arguments.output, "wt", encoding="utf-8") as file:
-        for (source, target), links in zip(words, _linked(words), strict=True):
-            shown = " ".join(f"{i}-{j}" for i, j in sorted(links))
+    opened = gzip.open if output.suffix == ".gz" else open
+    with opened(output, "wt", encoding="utf-8") as file:
+        for (source, target), found in zip(words, _linked(words), strict=True):
+            shown = " ".join(f"{i}-{j}" for i, j in sorted(found))
             file.write(f"{' '.join(source)}\t{' '.join(target)}\t{shown}\n")
-    print(f"Wrote {len(words):,} pairs to {arguments.output}.")
-    return 0
+    print(f"Wrote {len(words):,} pairs to {output}.")
 
 
 def _words(pair: SentencePair) -> Words:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
-from collections.abc import Callable, Sequence
-from datetime import date
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
+from lab.measurement import Folder, Json, Pairs, measurement
 from lab.twins.profiles import attention_profiles, costs, learned_tables, position_probes
 from lab.twins.twins import (
     BASELINE,
+    Scored,
     Twins,
     by_length,
     long_texts,
@@ -24,69 +22,76 @@ from lab.twins.twins import (
     summary,
     target_lengths,
 )
-from transformer.commands.arguments import command_line
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.network import count_parameters
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE, model_digests
-from transformer.storage.files import read_json, write_json
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 
 RESULTS_FILE = "results.json"
-VERSION = 1
 PROBED = 1_000
 """Most pairs whose positions a linear probe reads."""
-PARTS = ("attention", "probe", "table", "cost")
-"""Experiments that `--only` measures again; the others share their translations of the test data."""
 
 
-def add_command(commands: Any) -> None:
-    """Declares the command on an argparse sub-parser collection."""
-    text = "measure costs and benefits of positional encodings on twins that differ in nothing else"
-    parser: argparse.ArgumentParser = commands.add_parser("positions", help=text, description=text)
-    parser.add_argument(
-        "--models", required=True, type=Path, metavar="DIR", help="folder of model directories"
-    )
-    parser.add_argument("--data", required=True, metavar="FILE", help="source<TAB>target lines to test on")
-    parser.add_argument("--train", required=True, metavar="FILE", help="pairs that the twins were trained on")
-    parser.add_argument("--seeds", type=Path, metavar="DIR", help="folder of twins trained with other seeds")
-    parser.add_argument("--sentences", type=int, metavar="N", help="test on the first N pairs only")
-    parser.add_argument(
-        "--profiled",
-        type=int,
-        default=200,
-        metavar="N",
-        help="number of pairs whose attention is summed by distance",
-    )
-    parser.add_argument(
-        "--only", choices=PARTS, help="measure this experiment again and keep the rest of the result file"
-    )
-    parser.add_argument(
-        "--output", type=Path, metavar="FILE", help=f"result file; by default {RESULTS_FILE} in --models"
-    )
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Runs the experiments and writes the results; returns the exit status.
+@measurement(
+    RESULTS_FILE, parts=["scores", "lengths", "long", "shuffled", "attention", "probe", "table", "cost"]
+)
+def positions(
+    models: Annotated[Folder, "folder of model directories"],
+    data: Annotated[Pairs, "source<TAB>target lines to test on"],
+    train: Annotated[Pairs, "pairs that the twins were trained on"],
+    seeds: Annotated[Folder | None, "folder of twins trained with other seeds"] = None,
+    sentences: Annotated[int | None, "test on the first N pairs only"] = None,
+    profiled: Annotated[int, "number of pairs whose attention is summed by distance"] = 200,
+) -> Json:
+    """Measures costs and benefits of positional encodings on twins that differ in nothing else.
 
     Raises:
         ValueError: There are no models, a seed is not named after a twin, vocabularies differ, or the data
             cannot be read.
     """
-    twins = load_twins(arguments.models)
-    seeds = {} if arguments.seeds is None else load_twins(arguments.seeds)
-    check_seeds(twins, seeds)
-    check_same_vocabulary(twins | seeds)
-    started = time.perf_counter()
-    output = arguments.output or arguments.models / RESULTS_FILE
-    if arguments.only is None:
-        values = measure(arguments, twins, seeds)
-    else:
-        values = measure_again(arguments, twins, read_json(output))
-    write_json(output, values)
-    print(f"Wrote {output} in {time.perf_counter() - started:.0f} s.", file=sys.stderr)
-    return 0
+    twins, others = load_twins(models), {} if seeds is None else load_twins(seeds)
+    check_seeds(twins, others)
+    everyone, some = twins | others, next(iter(twins.values()))
+    check_same_vocabulary(everyone)
+    pairs, training = read_test(data, sentences), read_pairs(train)
+    lengths = source_lengths(some, training)
+
+    @cache
+    def scored() -> dict[str, Scored]:
+        return {name: score_pairs(twin, pairs) for name, twin in everyone.items()}
+
+    return {
+        "version": 1,
+        "baseline": BASELINE,
+        "sentences": len(pairs),
+        "models": {
+            name: describe(twin)
+            | {"other_seed": name in others}
+            | {"digests": model_digests((seeds if seeds and name in others else models) / name)}
+            for name, twin in everyone.items()
+        },
+        "scores": lambda: summary(scored()),
+        "lengths": lambda: by_length(scored(), source_lengths(some, pairs)),
+        "long": lambda: long_texts(everyone, pairs, int(np.percentile(lengths, 99))),
+        "shuffled": lambda: shuffled_sources(everyone, scored(), pairs),
+        "attention": lambda: attention_profiles(twins, pairs[:profiled]),
+        "probe": lambda: position_probes(twins, pairs[:PROBED]),
+        "table": lambda: learned_tables(twins, lengths, target_lengths(some, training)),
+        "cost": lambda: costs(twins),
+    }
+
+
+def read_test(path: Path, most: int | None) -> list[SentencePair]:
+    """The pairs to test on.
+
+    Raises:
+        DataError: There are fewer than two.
+    """
+    pairs = read_pairs(path)[:most]
+    if len(pairs) < 2:
+        raise DataError(f"{path}: the comparison needs at least two pairs.")
+    return pairs
 
 
 def load_twins(folder: Path) -> Twins:
@@ -131,73 +136,7 @@ def _vocabulary(twin: Translator) -> tuple[str, ...]:
     return twin.tokenizer.source_pieces(range(twin.tokenizer.vocab_size))
 
 
-def measure(arguments: argparse.Namespace, twins: Twins, seeds: Twins) -> dict[str, Any]:
-    """Results of all experiments as JSON values."""
-    pairs = _test_pairs(arguments)
-    training, some, everyone = read_pairs(arguments.train), next(iter(twins.values())), twins | seeds
-    trained_length = int(np.percentile(source_lengths(some, training), 99))
-    scored = {name: score_pairs(twin, pairs) for name, twin in everyone.items()}
-    report("translated the test pairs")
-    values = {
-        "version": VERSION,
-        **_when(),
-        "baseline": BASELINE,
-        "sentences": len(pairs),
-        "models": {
-            name: describe(twin)
-            | {"other_seed": name in seeds}
-            | {"digests": model_digests((arguments.seeds if name in seeds else arguments.models) / name)}
-            for name, twin in everyone.items()
-        },
-        "scores": summary(scored),
-        "lengths": by_length(scored, source_lengths(some, pairs)),
-        "long": long_texts(everyone, pairs, trained_length),
-        "shuffled": shuffled_sources(everyone, scored, pairs),
-    }
-    report("translated long and shuffled texts")
-    return values | {name: make() for name, make in _parts(arguments, twins, pairs, training).items()}
-
-
-def measure_again(arguments: argparse.Namespace, twins: Twins, values: dict[str, Any]) -> dict[str, Any]:
-    """The values with one experiment measured again; `again` says when and by which command."""
-    name = arguments.only
-    part = _parts(arguments, twins, _test_pairs(arguments), read_pairs(arguments.train))[name]
-    return values | {name: part(), "again": values.get("again", {}) | {name: _when()}}
-
-
-def _test_pairs(arguments: argparse.Namespace) -> list[SentencePair]:
-    pairs = read_pairs(arguments.data)[: arguments.sentences]
-    if len(pairs) < 2:
-        raise DataError(f"{arguments.data}: the experiments need at least two pairs.")
-    return pairs
-
-
-def _when() -> dict[str, str]:
-    command = command_line("lab")
-    return {"command": command, "date": date.today().isoformat()}
-
-
-def _parts(
-    arguments: argparse.Namespace, twins: Twins, pairs: list[SentencePair], training: Sequence[SentencePair]
-) -> dict[str, Callable[[], Any]]:
-    """The experiments of `PARTS`; each runs when it is called."""
-    some = next(iter(twins.values()))
-    return {
-        "attention": lambda: attention_profiles(twins, pairs[: arguments.profiled]),
-        "probe": lambda: position_probes(twins, pairs[:PROBED]),
-        "table": lambda: learned_tables(
-            twins, source_lengths(some, training), target_lengths(some, training)
-        ),
-        "cost": lambda: costs(twins),
-    }
-
-
-def report(done: str) -> None:
-    """Reports a finished stage on standard error."""
-    print(f"{time.strftime('%H:%M:%S')} {done}", file=sys.stderr, flush=True)
-
-
-def describe(twin: Translator) -> dict[str, Any]:
+def describe(twin: Translator) -> Json:
     """The settings in which twins differ."""
     own = sum(count_parameters(twin.model.stack(side).positions) for side in twin.config.stacks)
     return {

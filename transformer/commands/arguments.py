@@ -89,12 +89,12 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def command_line(package: str = "transformer") -> str:
+def command_line() -> str:
     """The command that runs, as a shell reads it."""
-    return shlex.join(["python", "-m", package, *sys.argv[1:]])
+    return shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
 
 
-def shown(path: str) -> str:
+def shown(path: str | Path) -> str:
     """A file with its folder; the folders above are left out."""
     return "/".join(Path(path).parts[-2:])
 

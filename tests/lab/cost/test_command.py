@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import torch
 from programs import main
 
@@ -31,16 +30,6 @@ def test_the_file_holds_every_kind_width_and_length_and_says_where_it_was_measur
         assert set(kinds) == {*LAYERS, WRITTEN}
         assert all(len(each["milliseconds"]) == 3 for each in kinds.values())
     assert set(found["decoding"]["ways"]) == {"parallel", "cached", "again"}
-
-
-@pytest.mark.parametrize(
-    "wrong", [("--widths", "12"), ("--widths", "0"), ("--lengths", "-1"), ("--repeats", "0")]
-)
-def test_a_senseless_number_is_refused_in_one_sentence(
-    wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["cost", *wrong]) == 2
-    assert wrong[0] in capsys.readouterr().err
 
 
 def test_the_shipped_file_shows_that_attention_is_quadratic_and_the_others_are_not() -> None:

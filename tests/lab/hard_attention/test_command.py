@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-import pytest
 from programs import main
 
 from transformer.storage.files import read_json
@@ -25,12 +24,6 @@ def test_the_file_holds_a_curve_of_every_quantity_for_each_seed(tmp_path):
         runs = [each for name, each in curves.items() if name != "steps"]
         assert all(len(run) == 3 for each in runs for run in each)
         assert all(len(each) == 2 for each in runs)
-
-
-@pytest.mark.parametrize("wrong", ["--steps", "--every", "--seeds"])
-def test_a_senseless_number_is_refused_in_one_sentence(wrong, capsys):
-    assert main(["hard-attention", wrong, "0"]) == 2
-    assert "--steps, --every and --seeds" in capsys.readouterr().err
 
 
 def test_in_the_shipped_curves_hard_attention_learns_later_and_its_gradient_varies_more():

@@ -43,7 +43,7 @@ def test_the_command_writes_the_measure_and_says_what_it_finds(
 ):
     instead = ["--instead", "some/model", "--instead-bytes", "1000000"]
     assert main(["familiarity", "--model", str(model), *files, *instead]) == 0
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     measure = read_measure(model)
     assert measure is not None
     assert (measure.found[JUDGED].texts, measure.found[JUDGED].bad) == (12, 6)

@@ -151,13 +151,13 @@ def test_a_wrong_directory_gives_one_sentence(
 
 
 def test_a_doubt_is_chosen_again_as_the_present_file_says(tmp_path: Path):
-    (fit,) = [part for part in parts(tmp_path, *[tmp_path] * 3) if part.name == "familiarity"]
+    (fit,) = [part for part in parts(tmp_path, *[tmp_path] * 3) if part.command.name == "familiarity"]
     assert "--sentences" not in fit.options, "without a file the command decides"
     measure = Measure(
         (0.0,) * 3, 0.0, 0.0, dict.fromkeys(WEIGHTED, (0.0, 1.0)), (0.0,) * 3, {}, "a/b", 7, 300
     )
     write_json(tmp_path / FAMILIARITY_FILE, as_json(measure))
-    (fit,) = [part for part in parts(tmp_path, *[tmp_path] * 3) if part.name == "familiarity"]
+    (fit,) = [part for part in parts(tmp_path, *[tmp_path] * 3) if part.command.name == "familiarity"]
     assert list(fit.options)[-6:] == ["--instead", "a/b", "--instead-bytes", "7", "--sentences", "300"]
 
 
@@ -168,7 +168,8 @@ def test_every_shipped_doubt_records_the_number_of_sentences_of_its_command(path
 
 
 def test_the_names_of_the_parts_are_those_that_can_be_asked_for():
-    assert tuple(part.name for part in parts(Path("a"), Path("b"), Path("c"), Path("d"))) == PARTS
+    known = parts(Path("a"), Path("b"), Path("c"), Path("d"))
+    assert [part.command.name for part in known] == list(PARTS)
 
 
 @pytest.mark.parametrize("directory", SHIPPED, ids=lambda directory: directory.name)

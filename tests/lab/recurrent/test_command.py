@@ -69,12 +69,6 @@ def test_a_folder_with_another_sort_of_model_is_refused(folder, capsys):
     assert "is not recurrent" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("wrong", [("--lengths", "0"), ("--repeats", "0")])
-def test_a_senseless_number_is_refused_in_one_sentence(folder, wrong, capsys):
-    assert main([*arguments(folder, "--only", "speed"), *wrong]) == 2
-    assert wrong[0] in capsys.readouterr().err
-
-
 @pytest.mark.skipif(not (MODELS / "recurrent" / "results.json").exists(), reason="nothing ships")
 def test_the_shipped_results_belong_to_the_shipped_models():
     found = read_json(MODELS / "recurrent" / "results.json")

@@ -1,0 +1,263 @@
+"""Commands of the laboratory, and the files in which they write what they measured.
+
+A command is a function: its parameters are the options, and what each means stands beside it in `Annotated`.
+A measurement is a command that returns what stands in a JSON file, whose head says of which model, when and
+by which command. Values that are functions are parts: they are measured one by one, and alone by `--only`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from inspect import Parameter, getdoc, signature
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import torch
+
+from transformer.commands.arguments import choose_device
+from transformer.commands.program import Parser
+from transformer.runs.translator import TYPES, Translator, load_translator
+from transformer.storage.description import model_digests
+from transformer.storage.files import read_json, write_json
+from transformer.storage.marks import measured
+from transformer.training.distributed import Workers, joined
+
+Json = dict[str, Any]
+empty = Parameter.empty
+File = Annotated[Path, "FILE"]
+Folder = Annotated[Path, "DIR"]
+Pairs = Annotated[Path, "FILE", "source<TAB>target lines; targets are forced"]
+Gold = Annotated[Path, "FILE", "source<TAB>target<TAB>links lines"]
+Model = Annotated[Path, "DIR", "directory of the model"]
+_HEAD = ("version", "model", "data", "command", "date", "digests")
+"""What a file begins with, in this order."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The model that a command measures, in each of the processes that torchrun has started."""
+
+    directory: Path  # its directory
+    translator: Translator  # the model
+    workers: Workers  # the processes
+
+
+@dataclass(frozen=True)
+class Command:
+    """A function as a command."""
+
+    make: Callable[..., Any]  # the function
+    parts: Sequence[str] = ()  # what can be done alone, by --only
+
+    @property
+    def name(self) -> str:
+        """The word that calls it."""
+        return self.make.__name__.replace("_", "-")
+
+    @cached_property
+    def parameters(self) -> dict[str, tuple[Any, Any]]:
+        """Type and default of every parameter of the function."""
+        hints = get_type_hints(self.make, include_extras=True)
+        return {name: (hints[name], each.default) for name, each in signature(self.make).parameters.items()}
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        """Adds the options to a parser."""
+        if self.parts:
+            text = f"make these parts alone, of {', '.join(self.parts)}"
+            parser.add_argument(
+                "--only", nargs="+", choices=self.parts, default=(), metavar="PART", help=text
+            )
+        for name, (hint, default) in self.parameters.items():
+            if hint is Subject:
+                _declare(parser, "model", Model, empty)
+                parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
+                parser.add_argument("--dtype", default="float32", choices=TYPES, help="type of the numbers")
+            elif name != "only":
+                _declare(parser, name, hint, default)
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Calls the function; returns the exit status: 1 if a person has to mend something."""
+        with self.given(arguments) as given:
+            return int(self.make(**given) or 0)
+
+    @contextmanager
+    def given(self, arguments: argparse.Namespace) -> Iterator[Json]:
+        """What the arguments say, by parameter; the model is open meanwhile."""
+        subjects = [name for name, (hint, _) in self.parameters.items() if hint is Subject]
+        given = {name: getattr(arguments, name) for name in self.parameters if name not in subjects}
+        given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        if not subjects:
+            yield given
+            return
+        if not arguments.model.is_dir():
+            raise ValueError(f"There is no directory {arguments.model} to write into; see `pull --output`.")
+        with joined(choose_device(arguments.device)) as (workers, device):
+            translator = load_translator(arguments.model, device, arguments.dtype)
+            yield given | {subjects[0]: Subject(arguments.model, translator, workers)}
+
+
+@dataclass(frozen=True)
+class Measurement(Command):
+    """A command that returns what stands in a JSON file."""
+
+    # the file: a name beside the model that is measured, or in the folder of models; a path with folders is
+    # the default of --output, and an empty one asks for --output
+    file: str = ""
+    dated: bool = False  # whether each part has its own date and command, instead of the file
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        super().declare(parser)
+        if not self.beside:
+            text = f"JSON file to write (default: {self.file or 'none'}{', in --models' * self.in_folder})"
+            parser.add_argument("--output", type=Path, metavar="FILE", required=not self.file, help=text)
+        parser.add_argument("--json", action="store_true", help="print what is written as a line of JSON")
+
+    @property
+    def in_folder(self) -> bool:
+        """Whether the file stands in the folder of the models that are measured."""
+        return "/" not in self.file and "models" in self.parameters
+
+    @property
+    def beside(self) -> bool:
+        """Whether the file stands beside the one model that is measured."""
+        return bool(self.file) and "/" not in self.file and not self.in_folder
+
+    def path(self, arguments: argparse.Namespace) -> Path:
+        """The file to write."""
+        if self.beside:
+            return Path(arguments.model, self.file)
+        folder = arguments.models if self.in_folder else Path()
+        return Path(arguments.output or folder / self.file)
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Measures, writes the file after each part, and says so."""
+        path = self.path(arguments)
+        named = dict.fromkeys([*self.parameters, "only", "output"])
+        made = about(self.name, **{name: getattr(arguments, name, None) for name in named})
+        with self.given(arguments) as given:
+            found: Json = self.make(**given)
+            subject = next((each for each in given.values() if isinstance(each, Subject)), None)
+            only = arguments.only if self.parts else ()
+            known = self._known(path) if only else {}
+            head = self._head(path, subject) | ({} if self.dated else made)
+            values = {name: value for name, value in found.items() if not callable(value)} | head
+            values = {name: values[name] for name in _HEAD if name in values} | values | known
+            for name in only or self.parts:
+                part = found[name]()
+                values[name] = made | part if self.dated else part
+                if known and not self.dated:
+                    values["again"] = values.get("again", {}) | {name: made}
+                report(f"measured {name}")
+                _write(path, values, subject)
+            _write(path, values, subject)
+            if subject is None or subject.workers.first:
+                text = json.dumps(values, ensure_ascii=False) if arguments.json else f"Wrote {path}."
+                print(text, flush=True)
+        return 0
+
+    def _known(self, path: Path) -> Json:
+        """What the file says already, if it is of the same model."""
+        if self.beside:
+            return measured(path.parent, path.name) or {}
+        return read_json(path) if path.is_file() else {}
+
+    def _head(self, path: Path, subject: Subject | None) -> Json:
+        if not self.beside:
+            return {}
+        name = path.parent.name if subject is None else subject.translator.name
+        return {"model": name, "digests": model_digests(path.parent)}
+
+
+def _write(path: Path, values: Json, subject: Subject | None) -> None:
+    if subject is None or subject.workers.first:
+        write_json(path, values)
+
+
+def command(parts: Sequence[str] = ()) -> Callable[[Callable[..., int | None]], Command]:
+    """Makes a command of a function; arguments as the fields of `Command`."""
+    return lambda make: Command(make, tuple(parts))
+
+
+def measurement(
+    file: str = "", parts: Iterable[str] = (), *, dated: bool = False
+) -> Callable[[Callable[..., Json]], Measurement]:
+    """Makes a measurement of a function; arguments as the fields of `Measurement`."""
+    return lambda make: Measurement(make, tuple(parts), file, dated)
+
+
+def parser_of(commands: Iterable[Command]) -> argparse.ArgumentParser:
+    """A parser of some commands."""
+    parser = Parser(prog="python -m lab", description="The measurements behind the shipped results.")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for each in commands:
+        text = (getdoc(each.make) or "").partition("\n\n")[0].replace("\n", " ")
+        own = subparsers.add_parser(each.name, help=text, description=text)
+        each.declare(own)
+        own.set_defaults(run=each.run)
+    return parser
+
+
+def about(name: str, **options: object) -> dict[str, str]:
+    """The command that makes a file again, as a shell reads it, and today's date."""
+    words = ["python", "-m", "lab", name]
+    for option, value in options.items():
+        values = value if isinstance(value, list | tuple) else [value] * bool(value)
+        if values:
+            words += [f"--{option.replace('_', '-')}", *(str(each) for each in values if each is not True)]
+    return {"command": shlex.join(words), "date": date.today().isoformat()}
+
+
+def report(done: str) -> None:
+    """Reports a finished stage on standard error."""
+    print(f"{time.strftime('%H:%M:%S')} {done}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Lets PyTorch compute with one thread meanwhile, so that times can be compared."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _declare(parser: argparse.ArgumentParser, name: str, hint: Any, default: Any) -> None:
+    """Adds one option, as the type of a parameter says."""
+    many, notes = False, tuple[Any, ...]()
+    while (origin := get_origin(hint)) in (Annotated, Union, UnionType, tuple):
+        many = many or origin is tuple
+        (hint, *more) = get_args(hint)
+        notes = (*more, *notes) if origin is Annotated else notes
+    said = notes[-1]
+    if default not in (empty, None, False, ()):
+        said += f" (default: {' '.join(map(str, default)) if many else default})"
+    option: Json = {"required": default is empty, "default": default, "help": said}
+    if hint is bool:
+        parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=said)
+        return
+    if many:
+        option["nargs"] = "*" if default == () else "+"
+    if get_origin(hint) is Literal:
+        option["choices"] = get_args(hint)
+    else:
+        option["metavar"] = {int: "N", str: "NAME"}.get(hint, notes[0])
+        option["type"] = _whole if hint is int else hint
+    parser.add_argument(f"--{name.replace('_', '-')}", **option)
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number of at least 1")
+    return int(text)
