@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from transformer.commands import align, attention, generate, hub, train, train_lm, translate
+    from transformer.commands import align, attention, compress, generate, hub, train, train_lm, translate
     from transformer.commands.training import distil
 
     parser = Parser(prog="python -m transformer", description=__doc__)
@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     reading = subparsers.add_parser("train-lm", help="train a causal language model on text")
     train_lm.add_arguments(reading)
     reading.set_defaults(run=train_lm.run)
-    for each in (distil, attention, align):
+    for each in (distil, compress, attention, align):
         each.add_command(subparsers)
     for each in (translate, generate, hub):
         each.add_commands(subparsers)

@@ -19,7 +19,9 @@ from transformer.hub.files import needed
 from transformer.hub.settings import Hub, HubError, check_name
 from transformer.hub.sources import open_model
 from transformer.storage.description import CARD_FILE, read_card
-from transformer.storage.files import CheckpointError
+from transformer.storage.directory import whole
+from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.shared import SHARED_FILE
 
 TAGS = ("translation", "transformer", "attention", "interpretability", "attention-explorer")
 _USE = """
@@ -64,10 +66,13 @@ def push_to_hub(
     source = Path(directory)
     if not source.is_dir():
         raise CheckpointError(f"There is no model directory {directory}.")
-    files = needed([path.name for path in source.iterdir() if path.is_file()], str(directory))
+    names = {path.name for path in source.iterdir() if path.is_file()}
+    named = read_json(source / SHARED_FILE) if SHARED_FILE in names else {}
+    files = needed({*names, *named}, str(directory))
     open_model(source)
     card = published_card(read_card(source), name, license, languages, family_of(source).library)
-    operations = [CommitOperationAdd(each, source / each) for each in files if each != CARD_FILE] + [
+    parts = {each: whole(source, each) if each in named else source / each for each in files}
+    operations = [CommitOperationAdd(each, part) for each, part in parts.items() if each != CARD_FILE] + [
         CommitOperationAdd(CARD_FILE, card.encode())
     ]
     with _explained(name, hub):

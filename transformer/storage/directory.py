@@ -31,13 +31,20 @@ from transformer.storage.description import (
     read_config,
     read_heads,
 )
+from transformer.storage.eight_bits import MULTIPLIER, unpacked, weight_names
 from transformer.storage.files import CheckpointError, write_atomically, write_json
 from transformer.storage.means import read_means
-from transformer.storage.tensors import serialize_tensors
+from transformer.storage.shared import SHARED_FILE, entry, file_of, shared_file
+from transformer.storage.tensors import (
+    EIGHT_BITS,
+    TYPES,
+    StoredTensor,
+    read_tensors,
+    serialize_tensors,
+    stored_tensors,
+)
 from transformer.text.vocabulary import Tokenizer, TokenizerError, Vocabulary
 
-FLOATS = ("F16", "BF16", "F32", "F64")
-"""Types of weights, as safetensors names them."""
 MAX_TOKENIZER_BYTES = 16 * 2**20
 NETWORKS: dict[type[ModelConfig], Callable[..., Network]] = {
     TransformerConfig: Transformer,
@@ -96,6 +103,8 @@ def save_checkpoint(
     card: str = "",  # text of `README.md`; not written if empty
     heads: dict[str, Any] | None = None,  # content of `heads.json`; not written if None
     step: int | None = None,  # training step of the weights, stored in their file
+    # what the file holds of the weights: `half_precision`, or `eight_bits.packed`
+    stored: Callable[[dict[str, Tensor]], dict[str, Tensor]] = half_precision,
 ) -> None:
     """Writes a model directory, each file atomically and the weights last.
 
@@ -104,7 +113,7 @@ def save_checkpoint(
         OSError: The directory cannot be written.
     """
     directory = Path(path)
-    stored = half_precision(state)
+    tensors = stored(state)
     directory.mkdir(parents=True, exist_ok=True)
     write_json(directory / CONFIG_FILE, config.to_dict())
     write_atomically(directory / TOKENIZER_FILE, tokenizer.to_bytes())
@@ -113,7 +122,65 @@ def save_checkpoint(
     if heads is not None:
         write_json(directory / HEADS_FILE, heads)
     notes = {"format": "pt"} | ({} if step is None else {"step": str(step)})
-    write_atomically(directory / WEIGHTS_FILE, serialize_tensors(stored, notes))
+    write_atomically(directory / WEIGHTS_FILE, serialize_tensors(tensors, notes))
+
+
+def share(
+    directory: Path,  # a model directory of this package
+    other: Path,  # another one beside it
+) -> list[str]:
+    """Removes from a directory what another has too, and names it there; returns the names of the tensors.
+
+    Raises:
+        CheckpointError: One of the directories is damaged.
+        OSError: A file cannot be written.
+    """
+    own, lent = (_numbers(_stored(each / WEIGHTS_FILE)) for each in (directory, other))
+    same = [name for name in own if name in lent and torch.equal(own[name], lent[name])]
+    same = [name for name in same if {name, name + MULTIPLIER} & own.keys() <= {*same}]
+    entries = {}
+    if (directory / TOKENIZER_FILE).read_bytes() == (other / TOKENIZER_FILE).read_bytes():
+        entries[TOKENIZER_FILE] = entry(directory, other / TOKENIZER_FILE)
+    if same:
+        entries[WEIGHTS_FILE] = entry(directory, other / WEIGHTS_FILE)
+    write_json(directory / SHARED_FILE, entries)
+    if TOKENIZER_FILE in entries:
+        (directory / TOKENIZER_FILE).unlink()
+    notes = _notes(directory / WEIGHTS_FILE)
+    left = {name: tensor for name, tensor in own.items() if name not in same}
+    write_atomically(directory / WEIGHTS_FILE, serialize_tensors(left, notes))
+    return same
+
+
+def whole(directory: Path, name: str) -> bytes:
+    """A file of a directory with all that it shares with another one."""
+    other = shared_file(directory, name)
+    if other is None or name != WEIGHTS_FILE:
+        return file_of(directory, name).read_bytes()
+    own, lent = _numbers(_stored(directory / name)), _numbers(_stored(other))
+    expected = empty_model(directory, read_config(directory)).state_dict()
+    taken = {
+        each: lent[each] for each in lent if each.removesuffix(MULTIPLIER) in expected.keys() - own.keys()
+    }
+    return serialize_tensors(own | taken, _notes(directory / name))
+
+
+def step_of(directory: Path) -> int | None:
+    """The training step of a model's weights, as their file notes it; None if it does not.
+
+    Raises:
+        CheckpointError: The file is missing or damaged.
+    """
+    noted = _notes(directory / WEIGHTS_FILE).get("step", "")
+    return int(noted) if noted.isdecimal() else None
+
+
+def _notes(path: Path) -> dict[str, str]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return dict(file.metadata() or {})
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is missing or damaged ({error}).") from error
 
 
 def load_checkpoint(
@@ -132,11 +199,12 @@ def load_checkpoint(
     tokenizer = _read_tokenizer(directory, config)
     model = _read_weights(directory, config, weights)
     heads, means = read_heads(directory), read_means(directory, config)
-    return Checkpoint(config, model, tokenizer, heads, read_card(directory), means=means)
+    rules = FREE if tokenizer.spells_all else SearchRules(forbidden=((config.unk_id,),))
+    return Checkpoint(config, model, tokenizer, heads, read_card(directory), rules, means=means)
 
 
 def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
-    path = directory / TOKENIZER_FILE
+    path = file_of(directory, TOKENIZER_FILE)
     if not path.is_file():
         raise CheckpointError(
             f"{directory} has no {TOKENIZER_FILE}, so it is not a complete model directory."
@@ -181,27 +249,31 @@ def _read_weights(directory: Path, config: ModelConfig, name: str) -> Network:
     path = directory / name
     if not path.is_file():
         raise CheckpointError(f"{directory} has no {name}, so it is not a complete model directory.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            _check_types(path, {name: part.get_dtype() for name, part in parts.items()})
-            found = {name: tuple(part.get_shape()) for name, part in parts.items()}
-            check_sizes(path, config, found)
-            model = empty_model(directory, config)
-            _compare_shapes(path, {name: tuple(t.shape) for name, t in model.state_dict().items()}, found)
-            state = {name: file.get_tensor(name).to(torch.float32) for name in found}
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is damaged, cut off, or not a safetensors file ({error}).") from error
+    other = shared_file(directory, name)
+    stored, lent = (_stored(each) if each else {} for each in (path, other))
+    found = {each: stored[each].shape for each in weight_names(stored)}
+    check_sizes(path, config, found | {each: lent[each].shape for each in weight_names(lent)})
+    model = empty_model(directory, config)
+    expected = {each: tuple(tensor.shape) for each, tensor in model.state_dict().items()}
+    taken = {
+        each: tensor
+        for each, tensor in lent.items()
+        if each.removesuffix(MULTIPLIER) in expected.keys() - found
+    }
+    _compare_shapes(path, expected, found | {each: taken[each].shape for each in weight_names(taken)})
+    state = dict(unpacked(path, _numbers(stored))) | dict(unpacked(other or path, _numbers(taken)))
     if not all(bool(tensor.isfinite().all()) for tensor in state.values()):
         raise CheckpointError(f"{path} contains NaN or infinite values.")
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False).eval()
 
 
-def _check_types(path: Path, types: dict[str, str]) -> None:
-    for name, kind in types.items():
-        if kind not in FLOATS:
-            raise CheckpointError(f"{path} holds {name} as {kind}; weights are {', '.join(FLOATS)}.")
+def _stored(path: Path) -> dict[str, StoredTensor]:
+    return stored_tensors([path], TYPES | EIGHT_BITS)
+
+
+def _numbers(stored: dict[str, StoredTensor]) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in read_tensors(stored)}
 
 
 def empty_model(directory: Path, config: ModelConfig) -> Network:

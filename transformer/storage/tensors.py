@@ -33,6 +33,9 @@ TYPES = {
     "F16": torch.float16,
     "BF16": torch.bfloat16,
 }
+"""Types of weights, as safetensors names them."""
+EIGHT_BITS = {"I8": torch.int8}
+"""The type of those that have multipliers, see `storage.eight_bits`."""
 _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.(safetensors|bin)")
 
 
@@ -80,7 +83,10 @@ def _shards(index: Path) -> tuple[Path, ...]:
     return tuple(index.parent / name for name in sorted(names))
 
 
-def stored_tensors(paths: Iterable[Path]) -> dict[str, StoredTensor]:
+def stored_tensors(
+    paths: Iterable[Path],
+    types: Mapping[str, torch.dtype] = TYPES,  # the types of numbers that a safetensors file may hold
+) -> dict[str, StoredTensor]:
     """Every tensor of the files, by name, without its numbers (PyTorch files before 1.6 are read whole).
 
     Raises:
@@ -88,25 +94,25 @@ def stored_tensors(paths: Iterable[Path]) -> dict[str, StoredTensor]:
     """
     found: dict[str, StoredTensor] = {}
     for path in paths:
-        for name, tensor in _described(path).items():
+        for name, tensor in _described(path, types).items():
             if name in found:
                 raise CheckpointError(f"{path} holds {name!r:.80}, but {found[name].path.name} holds it too.")
             found[name] = tensor
     return found
 
 
-def _described(path: Path) -> dict[str, StoredTensor]:
+def _described(path: Path, types: Mapping[str, torch.dtype]) -> dict[str, StoredTensor]:
     if path.suffix == ".safetensors":
         with _safetensors(path) as file:
-            return {name: _header(path, file.get_slice(name)) for name in file.keys()}  # noqa: SIM118
+            return {name: _header(path, name, file.get_slice(name), types) for name in file.keys()}  # noqa: SIM118
     return {name: _view(path, tensor) for name, tensor in _unpickled(path).items()}
 
 
-def _header(path: Path, tensor: Any) -> StoredTensor:
+def _header(path: Path, name: str, tensor: Any, types: Mapping[str, torch.dtype]) -> StoredTensor:
     shape, kind = tuple(tensor.get_shape()), tensor.get_dtype()
-    if kind not in TYPES:
-        raise CheckpointError(f"{path} holds numbers of type {kind}; weights must be floating-point.")
-    return StoredTensor(path, shape, torch.Size(shape).numel() * TYPES[kind].itemsize, None)
+    if kind not in types:
+        raise CheckpointError(f"{path} holds {name!s:.80} as {kind}; weights must be floating-point.")
+    return StoredTensor(path, shape, torch.Size(shape).numel() * types[kind].itemsize, None)
 
 
 def _view(path: Path, tensor: Tensor) -> StoredTensor:

@@ -175,6 +175,11 @@ class Tokenizer(Brief):
         return int(self._processor.get_piece_size())
 
     @property
+    def spells_all(self) -> bool:
+        """Whether bytes spell what no other piece does, so that `<unk>` never stands for a text."""
+        return any(self._processor.IsByte(number) for number in range(self.vocab_size))
+
+    @property
     def target_size(self) -> int:
         """Number of pieces; source and target share them."""
         return self.vocab_size

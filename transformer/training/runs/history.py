@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from transformer.storage.description import HISTORY_FILE, WEIGHTS_FILE, model_digests
+from transformer.storage.directory import step_of
 from transformer.storage.files import CheckpointError, write_json
 from transformer.storage.marks import DIGESTS, measured
 from transformer.text.pairs import DataError, read_lines
@@ -137,7 +137,7 @@ def write_history(
         DataError: The log cannot be read, or ends before the step of the weights.
         CheckpointError: The weights cannot be read.
     """
-    step = _step_of(directory)
+    step = step_of(directory)
     history = thinned(read_log(log, step))
     if step is not None and history.steps < step:
         raise DataError(
@@ -156,17 +156,6 @@ def write_history(
     }
     write_json(directory / HISTORY_FILE, values)
     return history
-
-
-def _step_of(directory: Path) -> int | None:
-    """The step of a model's weights, as their file notes it."""
-    path = directory / WEIGHTS_FILE
-    try:
-        with safe_open(path, framework="np") as file:
-            noted = (file.metadata() or {}).get("step", "")
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is missing or damaged ({error}).") from error
-    return int(noted) if noted.isdecimal() else None
 
 
 def read_history(directory: Path) -> History | None:

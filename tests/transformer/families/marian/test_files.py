@@ -243,7 +243,7 @@ def test_weights_that_are_not_numbers_are_refused(directory, value):
 
 def test_whole_numbers_are_no_weights(directory):
     rewrite(directory, **{"model.encoder.layers.0.fc1.bias": torch.zeros(48, dtype=torch.int32)})
-    refused(directory, "type I32")
+    refused(directory, "as I32")
 
 
 def test_an_old_pytorch_file_is_read_once_and_let_go_as_it_is_copied(originals, monkeypatch):
