@@ -93,6 +93,29 @@ def test_translate_writes_one_line_a_text(model: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines() == ["zwei drei", "neun eins vier"]
 
 
+def test_a_file_is_translated_in_order_and_continued_where_it_was_cut(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformer.commands.translate.AT_ONCE", 2)
+    texts, output = ["two three", "nine four one", "five", "one", "six two"], tmp_path / "out.tsv"
+    (tmp_path / "in.tsv").write_text("".join(f"{text}\tmore\n" for text in texts), encoding="utf-8")
+    command = ["translate", "--model", model, "--file", str(tmp_path / "in.tsv"), "--output", str(output)]
+    assert main(command) == 0
+    whole = output.read_text(encoding="utf-8")
+    assert [line.split("\t")[0] for line in whole.splitlines()] == texts
+    assert whole.startswith("two three\tzwei drei\nnine four one\tneun vier eins\n")
+    assert "5/5" in capsys.readouterr().err
+    output.write_text(whole[: whole.index("five") + 6], encoding="utf-8")
+    assert main(command) == 0
+    assert output.read_text(encoding="utf-8") == whole
+    output.write_text("other\tanders\n", encoding="utf-8")
+    assert "other texts" in refused(capsys, command)
+    (tmp_path / "in.tsv").write_text("two\n \n", encoding="utf-8")
+    output.unlink()
+    assert "in.tsv:2:" in refused(capsys, command)
+    assert "need each other" in refused(capsys, command[:-2])
+
+
 def test_translate_reads_standard_input(
     model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,17 +6,22 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from transformer.commands.arguments import add_beam, model_command, open_model, shared_model, write
 from transformer.runs.corpus import BATCH_POSITIONS, corpus_scores, translate_batched
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
-from transformer.text.pairs import DataError, SentencePair, read_pairs
+from transformer.text.pairs import DataError, SentencePair, read_lines, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import encode_pairs
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.objective import evaluate_loss
+from transformer.training.runs.progress import bar, duration
+
+AT_ONCE = 1000
+"""Lines of a file that are translated before they are written."""
 
 
 def add_commands(commands: Any) -> None:
@@ -27,6 +32,18 @@ def add_commands(commands: Any) -> None:
     translate.add_argument(
         "texts", nargs="*", metavar="TEXT", help="text to translate; without one, each line of standard input"
     )
+    translate.add_argument(
+        "--file",
+        type=Path,
+        metavar="FILE",
+        help="translate the first column of each line (.gz too) in batches of like length, into --output",
+    )
+    translate.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="text<TAB>translation lines; a file that was begun is continued",
+    )
     add_beam(translate)
     evaluate = model_command(
         commands, "evaluate", evaluate_file, "translate a file and score it with sacreBLEU"
@@ -36,8 +53,12 @@ def add_commands(commands: Any) -> None:
 
 
 def translate_texts(arguments: argparse.Namespace) -> int:
-    """`translate`: prints one translation per line."""
+    """`translate`: prints one translation per line, or writes those of a file."""
+    if (arguments.file is None) != (arguments.output is None) or (arguments.file and arguments.texts):
+        raise InputError("--file and --output need each other, and no other texts.")
     translator = open_model(arguments)
+    if arguments.file is not None:
+        return _translate_file(arguments, translator)
     place = 0
     for place, text in enumerate(arguments.texts or _input_lines(), start=1):
         try:
@@ -56,6 +77,47 @@ def translate_texts(arguments: argparse.Namespace) -> int:
     if place == 0:
         raise InputError("There is nothing to translate; give texts as arguments or lines on standard input.")
     return 0
+
+
+def _translate_file(arguments: argparse.Namespace, translator: Translator) -> int:
+    """Translates the lines of a file that its output lacks; each part is written as soon as it is done."""
+    texts = [line.partition("\t")[0] for _, line in read_lines(arguments.file)]
+    done = _translated(arguments.output, texts)
+    started, begun = time.monotonic(), done
+    while done < len(texts):
+        part = texts[done : done + AT_ONCE]
+        for number, text in enumerate(part, start=done + 1):
+            try:
+                translator.ids(text)
+            except InputError as error:
+                raise DataError(f"{arguments.file}:{number}: {error}") from error
+        outputs = translate_batched(translator, part, arguments.beam_size)
+        lines = [f"{text}\t{' '.join(output.split())}\n" for text, output in zip(part, outputs, strict=True)]
+        with arguments.output.open("a", encoding="utf-8") as file:
+            file.writelines(lines)
+        done += len(part)
+        speed = (done - begun) / max(time.monotonic() - started, 1e-9)
+        told = f"{done:,}/{len(texts):,} · {speed:.0f} lines/s · {duration((len(texts) - done) / speed)} left"
+        print(f"{bar(done, len(texts))} {told}", file=sys.stderr, flush=True)
+    return 0
+
+
+def _translated(output: Path, texts: Sequence[str]) -> int:
+    """How many texts an output has; a last line that was cut off is taken out of it.
+
+    Raises:
+        DataError: It has other texts.
+    """
+    if not output.exists():
+        return 0
+    whole, _, cut = output.read_bytes().rpartition(b"\n")
+    if cut:
+        with output.open("rb+") as file:
+            file.truncate(len(whole) + 1 if whole else 0)
+    done = [line.partition("\t")[0] for line in whole.decode("utf-8", "replace").split("\n") if whole]
+    if done != list(texts[: len(done)]):
+        raise DataError(f"{output} has translations of other texts; give another --output.")
+    return len(done)
 
 
 def _input_lines() -> Iterator[str]:

@@ -50,9 +50,8 @@ class Progress:
         loss = sum(step.loss * step.tokens for step in self._recent) / max(1, tokens)
         used = sum(step.flops for step in self._recent) / max(seconds, 1e-9) / self._peak
         left = (self._steps - last.step) * seconds / len(self._recent)
-        filled = BAR_WIDTH * last.step // self._steps
         return (
-            f"{'█' * filled}{'·' * (BAR_WIDTH - filled)} {last.step:,}/{self._steps:,} · loss {loss:.3f} · "
+            f"{bar(last.step, self._steps)} {last.step:,}/{self._steps:,} · loss {loss:.3f} · "
             f"{tokens / max(seconds, 1e-9):,.0f} tokens/s · {100 * used:.0f} % of {self._source} · "
             f"{duration(left)} left{self._valid}"
         )
@@ -61,6 +60,12 @@ class Progress:
         """Ends the line."""
         if self._terminal and self._recent:
             print(file=sys.stderr)
+
+
+def bar(done: int, steps: int) -> str:
+    """How much is done, as a bar of ``BAR_WIDTH`` characters."""
+    filled = BAR_WIDTH * done // steps
+    return f"{'█' * filled}{'·' * (BAR_WIDTH - filled)}"
 
 
 def duration(seconds: float) -> str:
