@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from lab.backups.backup_heads import BackupHeads, Doubles, Head, excess_of
 from transformer.model.sites import AttentionKind
+from transformer.storage.description import BACKUPS_FILE
+from transformer.storage.marks import measured_as
 
 Json = dict[str, Any]
 SEED, DRAWS = 1, 1000
@@ -119,20 +122,26 @@ def to_json(found: PairEffects) -> Json:
     }
 
 
-def from_json(kind: AttentionKind, values: Mapping[str, Any]) -> PairEffects:
-    """Reads what ``to_json`` wrote.
+def effects_of(directory: Path) -> dict[AttentionKind, PairEffects]:
+    """What was measured of the model of a directory, by kind.
 
     Raises:
-        ValueError: The values are something else.
+        CheckpointError: The file is damaged.
     """
-    try:
-        heads = tuple((int(layer), int(head)) for layer, head in values["heads"])
-        names = ("joint", "more", "low", "high")
-        joint, more, *ends = (_whole(values[name], len(heads)) for name in names)
-        count = int(values["sentences"])
-        return PairEffects(kind, str(values["by"]), heads, count, joint, more.astype(np.int64), *ends)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"This is not a measurement of pairs of heads ({error!r}).") from error
+    return measured_as(directory, BACKUPS_FILE, _effects) or {}
+
+
+def _effects(values: Mapping[str, Any]) -> dict[AttentionKind, PairEffects]:
+    return {
+        AttentionKind(kind): from_json(AttentionKind(kind), each) for kind, each in values["kinds"].items()
+    }
+
+
+def from_json(kind: AttentionKind, values: Mapping[str, Any]) -> PairEffects:
+    """Reads what ``to_json`` wrote; an error of any sort says that it is something else."""
+    heads = tuple((int(layer), int(head)) for layer, head in values["heads"])
+    joint, more, *ends = (_whole(values[name], len(heads)) for name in ("joint", "more", "low", "high"))
+    return PairEffects(kind, values["by"], heads, values["sentences"], joint, more.astype(np.int64), *ends)
 
 
 def _whole(triangle: Any, count: int) -> Doubles:

@@ -57,7 +57,7 @@ class Born:
 
 def runs_of(values: Json) -> tuple[Born, ...]:
     """The runs of a ``birth.json``: first the one whose snapshots lie beside it, then the other seeds."""
-    return tuple(_run(each) for each in values["runs"])
+    return tuple(map(_run, values["runs"]))
 
 
 def _run(values: Json) -> Born:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.birth.appearing import Born, runs_of
 from lab.birth.snapshots import hashes, opened
 from lab.heads.statistics import Floats, Totals, sentence_totals
 from transformer.lenses.scores.bootstrap import rounded
@@ -24,6 +25,7 @@ from transformer.runs.translator import Translator
 from transformer.storage.description import BIRTH_FILE
 from transformer.storage.files import CheckpointError
 from transformer.storage.marks import measured
+from transformer.storage.typed import read_typed
 from transformer.text.links import GoldPair
 from transformer.text.pairs import SentencePair
 from transformer.trace.records import AttentionTrace
@@ -127,11 +129,12 @@ def _listed(values: Floats) -> list[list[float]]:
     return [[round(float(value), 4) for value in row] for row in values]
 
 
-def birth_of(directory: Path) -> Json | None:
-    """What ``birth.json`` says of the snapshots beside it; None without one, or if it has other snapshots.
+def births_of(directory: Path) -> tuple[Born, ...]:
+    """The runs that ``birth.json`` describes; none without one, or if it has other snapshots.
 
     Raises:
         CheckpointError: The file is damaged.
     """
-    values = measured(directory, BIRTH_FILE)
-    return values if values is not None and values.get(SNAPSHOTS) == hashes(directory) else None
+    if (measured(directory, BIRTH_FILE) or {}).get(SNAPSHOTS) != hashes(directory):
+        return ()
+    return read_typed(directory / BIRTH_FILE, runs_of)

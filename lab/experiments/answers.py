@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from lab.experiments.questions import Bench, Experiment
 from transformer.interventions import Intervention, InterventionError
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
+from transformer.storage.description import EXPERIMENTS_FILE
+from transformer.storage.marks import measured_as
+from transformer.storage.typed import typed
 from transformer.what_if.random_heads import random_heads
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -113,21 +115,14 @@ def _control(
     return Control(len(found.controls), found.as_large, low, high)
 
 
-def to_json(answer: Answer) -> Json:
-    """An answer as JSON values."""
-    return asdict(answer)
-
-
-def from_json(values: Mapping[str, Any]) -> Answer:
-    """Reads what ``to_json`` wrote.
+def answers_of(directory: Path) -> dict[str, tuple[Answer, ...]]:
+    """What the model of a directory answered, by the names of the experiments.
 
     Raises:
-        ValueError: The values are something else.
+        CheckpointError: The file is damaged.
     """
-    try:
-        most, control = values["most"], values["control"]
-        parts: Json = {"most": None if most is None else Moved(**most)}
-        parts["control"] = None if control is None else Control(**control)
-        return Answer(**{**values, **parts})
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"This is no answer to an experiment ({error!r}).") from error
+    return measured_as(directory, EXPERIMENTS_FILE, _answers) or {}
+
+
+def _answers(values: Mapping[str, Any]) -> dict[str, tuple[Answer, ...]]:
+    return typed(dict[str, tuple[Answer, ...]], values["experiments"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,9 @@ from lab.heads import roles
 from lab.heads.statistics import Floats
 from lab.heads.survey import Example, Line, Survey, as_line
 from transformer.model.sites import AttentionKind
+from transformer.storage.description import SURVEY_FILE
+from transformer.storage.marks import measured
+from transformer.storage.typed import read_typed
 from transformer.text.links import GoldPair
 
 Json = dict[str, Any]
@@ -67,15 +71,15 @@ class ShippedSurvey:
     """A survey read from a file; see `Surveyed`."""
 
     model: str  # name of the model
+    date: str  # day of the measurement
     means: dict[AttentionKind, dict[str, Floats]]  # per kind, maps each statistic to (layers, heads)
+    # per kind, (layers, heads) share of the sentences that show the role of a head
+    kept: dict[AttentionKind, Floats]
+    shown: dict[AttentionKind, list[list[Examples]]]  # per kind, layer and head, its examples
     sentences: int  # number of sentences read
     forced: int  # number of sentences whose translation was given
     pairs: int  # number of gold pairs
     skipped: int  # number of sentences too long for the model
-    date: str  # day of the measurement
-    # per kind, (layers, heads) share of the sentences that show the role of a head
-    kept: dict[AttentionKind, Floats]
-    shown: dict[AttentionKind, list[list[Examples]]]  # per kind, layer and head, its examples
 
     def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
         """The role of every head (layers, heads)."""
@@ -132,55 +136,34 @@ def _cell(survey: Survey, kind: AttentionKind, place: tuple[int, int], numbers: 
     return {"statistics": values, "keeps": kept, "most": most, "least": least}
 
 
-def read_survey(
-    values: Mapping[str, Any],  # what `survey.json` says
-    weights: str,  # `weights_hash` of the model
-    lines: Sequence[Line],  # the sentences that the numbers of the file stand for
-    gold: Sequence[GoldPair],  # the gold pairs, likewise
-) -> ShippedSurvey | None:
-    """A survey from its JSON values; None if they belong to other weights or sentences, or to no survey."""
-    if values.get("weights") != weights or values.get("sample") != fingerprint(lines, gold):
+def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) -> ShippedSurvey | None:
+    """The survey of a model's directory; None if there is none of this model and these sentences.
+
+    Raises:
+        CheckpointError: The file is damaged.
+    """
+    if (measured(directory, SURVEY_FILE) or {}).get("sample") != fingerprint(lines, gold):
         return None
-    try:
-        return _survey(values, lines, [as_line(pair) for pair in gold])
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-        return None
+    pairs = [as_line(pair) for pair in gold]
+    return read_typed(directory / SURVEY_FILE, lambda values: _survey(values, lines, pairs))
 
 
 def _survey(values: Mapping[str, Any], lines: Sequence[Line], pairs: Sequence[Line]) -> ShippedSurvey:
-    grids = {kind: values["heads"][kind.value] for kind in AttentionKind}
-    means = {
-        kind: {
+    means, kept, shown = {}, {}, {}
+    for kind in AttentionKind:
+        grid = values["heads"][kind.value]
+        means[kind] = {
             name: np.array([[each["statistics"][name] for each in layer] for layer in grid], np.float32)
             for name in grid[0][0]["statistics"]
         }
-        for kind, grid in grids.items()
-    }
-    shown: dict[AttentionKind, list[list[Examples]]] = {}
-    for kind, grid in grids.items():
-        names = roles.assign(means[kind], kind)
+        kept[kind] = np.array([[each["keeps"] for each in layer] for layer in grid], np.float32)
+        aligns = roles.assign(means[kind], kind) == roles.ALIGNMENT
         shown[kind] = [
-            [
-                _examples(each, pairs if names[i, j] == roles.ALIGNMENT else lines)
-                for j, each in enumerate(layer)
-            ]
-            for i, layer in enumerate(grid)
+            [_examples(cell, pairs if own else lines) for cell, own in zip(*layer, strict=True)]
+            for layer in zip(grid, aligns, strict=True)
         ]
-    kept = {
-        kind: np.array([[each["keeps"] for each in layer] for layer in grid], np.float32)
-        for kind, grid in grids.items()
-    }
-    return ShippedSurvey(
-        model=str(values["model"]),
-        means=means,
-        sentences=int(values["sentences"]),
-        forced=int(values["forced"]),
-        pairs=int(values["pairs"]),
-        skipped=int(values["skipped"]),
-        date=str(values["date"]),
-        kept=kept,
-        shown=shown,
-    )
+    counts = (int(values[name]) for name in ("sentences", "forced", "pairs", "skipped"))
+    return ShippedSurvey(values["model"], values["date"], means, kept, shown, *counts)
 
 
 def _examples(cell: Mapping[str, Any], texts: Sequence[Line]) -> Examples:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from transformer.storage.files import CheckpointError, read_json, write_json
+from transformer.storage.typed import read_typed, typed
 from transformer.training.trainer import Trainer, train
 
 MOST_STEPS = 10_000
@@ -26,6 +27,11 @@ class Recording:
     rates: tuple[float, ...]  # the learning rate of every step
     gradients: tuple[float, ...]  # the weight's gradient at every step, after clipping
     weights: tuple[float, ...]  # the weight before every step
+
+    def __post_init__(self) -> None:
+        (steps,) = {len(self.rates), len(self.gradients), len(self.weights)}
+        if not 1 <= steps <= MOST_STEPS:
+            raise ValueError(f"A recording has 1 to {MOST_STEPS:,} steps, not {steps:,}.")
 
 
 @dataclass(frozen=True)
@@ -99,37 +105,10 @@ def moments(found: Recording) -> tuple[Moment, ...]:
     return tuple(made)
 
 
-def write_recording(path: Path, found: Recording, about: dict[str, str]) -> None:
-    """Writes a recording as JSON, with texts about how it was made."""
-    write_json(path, about | asdict(found))
-
-
 def read_recording(path: Path) -> Recording:
-    """Reads what `write_recording` wrote.
+    """Reads what `python -m lab adam` wrote.
 
     Raises:
         CheckpointError: The file is missing or damaged.
     """
-    values = read_json(path)
-    try:
-        columns = [tuple(map(_number, values[name])) for name in ("rates", "gradients", "weights")]
-        (steps,) = {len(column) for column in columns}
-        if not 1 <= steps <= MOST_STEPS:
-            raise ValueError
-        return Recording(
-            str(values["parameter"]),
-            tuple(int(_number(each)) for each in values["place"]),
-            _number(values["beta1"]),
-            _number(values["beta2"]),
-            _number(values["epsilon"]),
-            _number(values["weight_decay"]),
-            *columns,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} is damaged; write it again with `transformer adam`.") from error
-
-
-def _number(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise ValueError
-    return float(value)
+    return read_typed(path, partial(typed, Recording))

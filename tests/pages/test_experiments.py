@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 from app_pages import ROOT, run, said, words
 
-from lab.experiments.answers import Answer, Control, Moved, from_json
+from lab.experiments.answers import Answer, Control, Moved, answers_of
 from lab.experiments.questions import EXPERIMENTS
-from transformer.storage.files import read_json
 from ui.server import catalogue
 from ui.views.what_if.experiments import finding
 
@@ -26,9 +25,8 @@ HEAD = Answer(
 )
 
 
-def shipped() -> dict[str, list[Answer]]:
-    values = read_json(DIRECTORY / "experiments.json")["experiments"]
-    return {name: list(map(from_json, found)) for name, found in values.items()}
+def shipped() -> dict[str, tuple[Answer, ...]]:
+    return answers_of(DIRECTORY)
 
 
 @bundled

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from app_pages import run, words
 
-from ui.server.language import shipped
+from ui.server import measured
 from ui.views.language_model.study import pretraining
 
 PAGE = "pages/language_model.py"
@@ -39,7 +39,7 @@ FOUND = {
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(shipped, "pretraining", lambda: FOUND)
+    monkeypatch.setattr(measured, "shipped", lambda name: FOUND)
     at = run(PAGE, view="pretraining")
     assert not at.exception
     return at
@@ -64,14 +64,14 @@ def test_every_run_is_a_line_in_the_panel_of_its_share(opened):
 
 
 def test_without_results_the_section_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(shipped, "pretraining", lambda: None)
+    monkeypatch.setattr(measured, "shipped", lambda name: None)
     at = run(PAGE, view="pretraining")
     assert not at.exception
     assert any("python -m lab pretraining" in each.value for each in at.info)
 
 
 def test_the_shipped_runs_come_in_pairs_with_two_seeds():
-    found = shipped.pretraining()
+    found = measured.shipped(measured.PRETRAINING)
     assert found is not None
     runs = {(each["percent"], each["seed"]) for each in found["compared"]}
     assert runs == {(percent, seed) for percent in (1, 10, 100) for seed in (1, 2)}

@@ -18,7 +18,7 @@ from transformer import load_translator
 from transformer.model.encodings.positions import REGISTRY, sinusoidal_table
 from transformer.what_if.rearranged import encode_moved
 from ui.controls import text
-from ui.server import catalogue
+from ui.server import catalogue, measured
 from ui.views.positions import costs
 from ui.views.positions.tables import turned
 
@@ -66,7 +66,7 @@ def test_every_encoding_is_explained_with_its_formula(name):
     assert not at.exception
     assert at.latex
     assert "positions reach" in words(at).lower() or "applies no positions" in words(at)
-    probe = catalogue.position_results()["probe"]["models"][name]["value"]
+    probe = measured.shipped(measured.POSITIONS)["probe"]["models"][name]["value"]
     assert f"R² = {probe:.2f}" in words(at)
     assert (len(charts(at)) == 0) == (name == "none")
 
@@ -77,7 +77,7 @@ def test_only_added_positions_are_said_to_travel_in_the_stream(name, told):
 
 
 def test_how_often_heads_look_back_is_said_as_it_was_measured():
-    models = catalogue.position_results()["attention"]["models"]
+    models = measured.shipped(measured.POSITIONS)["attention"]["models"]
     told = words(run(PAGE))
     shares = {name: each["encoder"]["previous"]["accuracy"]["value"] for name, each in models.items()}
     assert f"on the previous token in {percent(shares['sinusoidal'])} of the rows" in told
@@ -241,7 +241,7 @@ def test_a_twin_can_be_chosen_on_the_other_pages(page):
 def test_results_are_drawn_as_they_were_measured():
     at = run(PAGE, view="results")
     assert not at.exception
-    results, drawn = catalogue.position_results(), charts(at)
+    results, drawn = measured.shipped(measured.POSITIONS), charts(at)
     shown = bars(drawn["scores"])
     scores = results["scores"].items()
     assert shown == {twin_name(name): found["bleu"]["value"]["value"] for name, found in scores}
@@ -263,7 +263,7 @@ def test_results_are_drawn_as_they_were_measured():
 
 def test_the_probe_is_drawn_and_the_growth_of_costs_is_computed():
     at = run(PAGE, view="results")
-    results = catalogue.position_results()
+    results = measured.shipped(measured.POSITIONS)
     assert bars(charts(at)["probe"]) == {
         twin_name(name): each["value"] for name, each in results["probe"]["models"].items()
     }

@@ -9,7 +9,7 @@ import pytest
 from app_pages import run, said, words
 from streamlit.testing.v1 import AppTest
 
-from ui.server.training import costs
+from ui.server import catalogue, measured
 
 PAGE = "pages/training.py"
 
@@ -25,7 +25,7 @@ def charts(at: AppTest) -> list[dict]:
 
 
 def shipped() -> dict:
-    found = costs.measured()
+    found = measured.shipped(measured.COST)
     assert found is not None
     return found
 
@@ -71,15 +71,16 @@ def test_the_slider_writes_the_address():
 def test_without_a_measurement_one_sentence_names_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(costs, "FILE", tmp_path / "none.json")
+    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
     at = opened()
     assert "lab cost" in said(at)
     assert not charts(at)
 
 
 def test_a_damaged_measurement_is_said_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(costs, "FILE", tmp_path / "cost.json")
-    costs.FILE.write_text("[")
+    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "cost.json").write_text("[")
     assert "cost" in said(opened())
 
 

@@ -15,7 +15,7 @@ from remade import write_log
 from streamlit.testing.v1 import AppTest
 
 from lab.learning.flicker import Flicker, flicker
-from lab.learning.moments import moments
+from lab.learning.moments import moments, read_recording
 from transformer import AttentionKind, Window
 from transformer.model.config import TransformerConfig
 from transformer.runs.translator import Translator
@@ -24,8 +24,7 @@ from transformer.storage.files import read_json
 from transformer.trace.view import HeadView
 from transformer.training.runs.history import read_history, write_history
 from transformer.training.runs.stated import stated_options
-from ui.server import catalogue
-from ui.server.training import adam as shipped_adam
+from ui.server import catalogue, measured
 from ui.server.training import gradients
 from ui.views.training.adam import section as adam
 from ui.views.training.dropout import section as dropout
@@ -285,7 +284,7 @@ def test_trained_models_are_drawn_before_and_after_their_training():
 
 def test_adam_s_step_is_drawn_and_its_equations_have_the_numbers_of_the_chosen_step():
     at = opened(view="adam", update="7")
-    found = shipped_adam.recording()
+    found = measured.shipped(measured.ADAM, read_recording)
     assert found is not None
     steps = moments(found)
     lines = {each["name"]: each for each in charts(at)[0]["data"]}
@@ -311,9 +310,10 @@ def test_the_slider_of_the_step_writes_the_address():
 
 
 def test_without_the_recording_the_page_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(shipped_adam, "FILE", tmp_path / "adam.json")
+    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
+    (tmp_path / "assets").mkdir()
     assert "is not here" in opened(view="adam").info[0].value
-    (tmp_path / "adam.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "assets" / "adam.json").write_text("{}", encoding="utf-8")
     assert "is damaged" in opened(view="adam").error[0].value
 
 

@@ -6,8 +6,9 @@ JSON files hold them as `digests`; `means.safetensors` and the card hold the has
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from safetensors import SafetensorError, safe_open
 
@@ -29,6 +30,9 @@ from transformer.storage.description import (
 )
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.means import WEIGHTS
+from transformer.storage.typed import read_typed
+
+T = TypeVar("T")
 
 MEASURED = (
     HEADS_FILE,
@@ -79,6 +83,11 @@ def measured(directory: Path, name: str) -> dict[str, Any] | None:
         return None
     values = read_json(path)
     return values if values.get(DIGESTS) == model_digests(directory) else None
+
+
+def measured_as(directory: Path, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
+    """The same, as ``read`` understands it."""
+    return None if measured(directory, name) is None else read_typed(directory / name, read)
 
 
 def _mark_of(path: Path) -> object:

@@ -146,14 +146,6 @@ def recurrent() -> dict[str, Path]:
     return {f"{RECURRENT}/{name}": found[name] for name in names}
 
 
-def position_results() -> dict[str, Any] | None:
-    """What `python -m lab positions` measured on the twins; None if it was never run."""
-    for folder in (BUNDLED, own_models()):
-        if (path := folder / TWINS / "results.json").is_file():
-            return read_json(path)
-    return None
-
-
 def translator(name: str) -> transformer.Translator:
     """The model of that name if it translates; further as `model`.
 

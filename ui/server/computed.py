@@ -28,7 +28,8 @@ from transformer.training.runs.history import History, read_history
 from transformer.what_if.causal_trace import CausalTrace, causal_trace
 from transformer.what_if.untrained import same_tokens, untrained_twin
 from ui.linked_view import Head
-from ui.server.catalogue import addressed, changed, directory, has_model, model, translator
+from ui.server import measured
+from ui.server.catalogue import addressed, has_model, model, translator
 from ui.server.runs import Asked, Drawing, Progress, search, traced
 from ui.server.stores import kept
 
@@ -190,5 +191,4 @@ def history(name: str) -> History | None:
     Raises:
         ValueError: the file is damaged.
     """
-    path = directory(name)
-    return kept("histories").get((name, str(path), changed(path)), lambda: read_history(path))
+    return measured.beside(name, read_history)

@@ -23,7 +23,7 @@ from transformer.text.vocabulary import clean
 from ui.address.state import State
 from ui.address.values import BEAM, SAMPLE
 from ui.linked_view import Head
-from ui.server import catalogue, examples, first, imported
+from ui.server import catalogue, examples, imported, measured
 from ui.server.background.run import turns
 from ui.server.catalogue import (
     addressed,
@@ -150,8 +150,7 @@ def _shipped(asked: Asked) -> Translation | None:
     """The run that is bundled with the model; None if it is not what is asked for."""
     if asked != Asked(asked.model, examples.examples()[0].text, "greedy", None):
         return None
-    directory = catalogue.directory(asked.model)
-    return first.run_by(directory, catalogue.changed(directory))
+    return measured.beside(asked.model, measured.first)
 
 
 def _decode(model: Model, asked: Asked, progress: Progress) -> Translation:
@@ -324,7 +323,7 @@ def doubted(asked: Asked, translation: Translation) -> Doubtful | None:
 
 
 def _doubted(asked: Asked, translation: Translation) -> Doubtful | None:
-    measure = read_measure(catalogue.directory(asked.model))
+    measure = measured.beside(asked.model, read_measure)
     if measure is None:
         return None
     log_probs = translation.log_probs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +11,13 @@ import numpy as np
 import pytest
 from changes import TEXT, changeable
 
-from lab.experiments.answers import answers, from_json, to_json
+from lab.experiments.answers import Answer, answers, answers_of
 from lab.experiments.questions import EXPERIMENTS, Bench, Experiment
 from transformer import interventions as do
 from transformer.runs.translator import Translator, load_translator
 from transformer.runs.wording import InputError
 from transformer.storage.description import read_heads
-from transformer.storage.marks import measured
+from transformer.storage.typed import typed
 from transformer.what_if.random_heads import random_heads
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "assets" / "models" / "en-de"
@@ -76,9 +78,7 @@ def test_a_file_gives_back_what_was_written(ready: Translator):
     changes = (do.ablate("cross", 0, 0), do.choose(0, 50), do.hide(0))
     for each in changes:
         for answer in answers(ready, asked(each), HEADS):
-            assert from_json(to_json(answer)) == answer
-    with pytest.raises(ValueError, match="no answer"):
-        from_json({})
+            assert typed(Answer, json.loads(json.dumps(asdict(answer)))) == answer
 
 
 def test_places_come_from_what_was_measured_and_words_from_the_pieces(ready: Translator):
@@ -101,14 +101,11 @@ def test_there_are_ten_questions_with_names_of_their_own():
 
 @pytest.mark.skipif(not (DIRECTORY / "model.safetensors").exists(), reason="the bundled model is not here")
 def test_what_is_shipped_is_what_the_first_model_answers():
-    values = measured(DIRECTORY, "experiments.json")
-    assert values is not None
-    shipped = values["experiments"]
+    shipped = answers_of(DIRECTORY)
     assert list(shipped) == [each.name for each in EXPERIMENTS]
     translator, heads = load_translator(DIRECTORY), read_heads(DIRECTORY)
     assert heads is not None
     for each in EXPERIMENTS:
-        for answer, written in zip(answers(translator, each, heads), shipped[each.name], strict=True):
-            kept = from_json(written)
+        for answer, kept in zip(answers(translator, each, heads), shipped[each.name], strict=True):
             assert (answer.changes, answer.base, answer.changed) == (kept.changes, kept.base, kept.changed)
             assert answer.delta == pytest.approx(kept.delta, abs=2e-3)

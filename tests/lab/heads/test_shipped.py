@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +7,12 @@ import pytest
 from closed_form import CASES
 from programs import main
 
-from lab.heads.shipped import as_json, fingerprint, read_survey
+from lab.heads.shipped import as_json, fingerprint, survey_of
 from lab.heads.survey import Line, Survey, Surveyor
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
-from transformer.storage.description import weights_hash
+from transformer.storage.description import SURVEY_FILE, model_digests
+from transformer.storage.files import CheckpointError, write_json
 from transformer.text.links import GoldPair
 
 LINES = [Line("one two three four five"), Line("six seven eight nine ten one"), Line("two two", "zwei zwei")]
@@ -25,15 +25,18 @@ def surveyed(translator: Translator) -> Survey:
     return surveyor.survey()
 
 
-def file_of(survey: Survey) -> dict[str, object]:
-    values = {"model": survey.model, "date": "2026-01-02", "weights": "w"} | as_json(survey, LINES, GOLD)
-    loaded: dict[str, object] = json.loads(json.dumps(values))
-    return loaded
+def written(directory: Path, survey: Survey, **damage: object) -> Path:
+    """A model's directory with the file of a survey."""
+    for name in ("config.json", "tokenizer.model", "model.safetensors"):
+        (directory / name).write_text(name)
+    values = {"model": survey.model, "date": "2026-01-02", "digests": model_digests(directory)}
+    write_json(directory / SURVEY_FILE, values | as_json(survey, LINES, GOLD) | damage)
+    return directory
 
 
-def test_a_file_says_what_the_survey_said(solved: Translator) -> None:
+def test_a_file_says_what_the_survey_said(solved: Translator, tmp_path: Path) -> None:
     survey = surveyed(solved)
-    read = read_survey(file_of(survey), "w", LINES, GOLD)
+    read = survey_of(written(tmp_path, survey), LINES, GOLD)
     assert read is not None
     assert (read.sentences, read.forced, read.pairs, read.skipped) == (3, 1, 1, 0)
     for kind in AttentionKind:
@@ -52,18 +55,21 @@ def test_a_file_says_what_the_survey_said(solved: Translator) -> None:
                     )
 
 
-def test_other_weights_and_other_sentences_make_the_file_silent(translator: Translator) -> None:
-    values = file_of(surveyed(translator))
-    assert read_survey(values, "w", LINES, GOLD) is not None
-    assert read_survey(values, "other", LINES, GOLD) is None
-    assert read_survey(values, "w", LINES[:2], GOLD) is None
-    assert read_survey(values, "w", LINES, []) is None
-    assert read_survey({}, "w", LINES, GOLD) is None
+def test_other_weights_and_other_sentences_make_the_file_silent(
+    translator: Translator, tmp_path: Path
+) -> None:
+    written(tmp_path, surveyed(translator))
+    assert survey_of(tmp_path, LINES, GOLD) is not None
+    assert survey_of(tmp_path, LINES[:2], GOLD) is None
+    assert survey_of(tmp_path, LINES, []) is None
+    (tmp_path / "model.safetensors").write_text("other")
+    assert survey_of(tmp_path, LINES, GOLD) is None
 
 
 @pytest.mark.parametrize("damage", [{"heads": {}}, {"heads": {"encoder": 3}}, {"sentences": None}], ids=str)
-def test_a_damaged_file_is_silent(translator: Translator, damage: dict[str, object]) -> None:
-    assert read_survey(file_of(surveyed(translator)) | damage, "w", LINES, GOLD) is None
+def test_a_damaged_file_is_named(translator: Translator, damage: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"survey\.json is damaged"):
+        survey_of(written(tmp_path, surveyed(translator), **damage), LINES, GOLD)
 
 
 def test_the_hash_covers_texts_and_links() -> None:
@@ -82,9 +88,8 @@ def test_the_command_writes_what_the_page_reads(closed_form_models: dict[str, Pa
     gold.write_text("one two\teins zwei\t0-0 1-1\n", encoding="utf-8")
     asked = ["survey", "--model", str(model), "--data", str(data), "--alignments", str(gold)]
     assert main(asked) == 0
-    values = json.loads((model / "survey.json").read_text())
     sure = frozenset({(0, 0), (1, 1)})
     pairs = [GoldPair(("one", "two"), ("eins", "zwei"), sure, sure)]
-    found = read_survey(values, weights_hash(model), [Line(case.sentence, case.translation)], pairs)
+    found = survey_of(model, [Line(case.sentence, case.translation)], pairs)
     assert found is not None
     assert found.roles(AttentionKind.CROSS)[0, 0] == "alignment"

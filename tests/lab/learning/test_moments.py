@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -102,17 +100,8 @@ def test_the_command_writes_a_file_that_can_be_read(tmp_path: Path, monkeypatch:
     assert "pairs.tsv" in read_json(tmp_path / "adam.json")["command"]
 
 
-BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "no rates": lambda values: values.pop("rates"),
-    "a text for a number": lambda values: values["gradients"].__setitem__(0, "1"),
-    "an infinite number": lambda values: values.update(beta1=1e999),
-    "a short column": lambda values: values["weights"].pop(),
-    "nothing": lambda values: values.update(rates=[], gradients=[], weights=[]),
-}
-
-
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_damaged_file_is_named(name: str, tmp_path: Path):
+@pytest.mark.parametrize("damage", [{"weights": []}, {"rates": [], "gradients": [], "weights": []}], ids=str)
+def test_a_damaged_file_is_named(damage: dict[str, object], tmp_path: Path):
     values = {
         "parameter": PARAMETER,
         "place": [0, 0],
@@ -121,7 +110,6 @@ def test_a_damaged_file_is_named(name: str, tmp_path: Path):
     }
     write_json(tmp_path / "adam.json", values)
     assert read_recording(tmp_path / "adam.json").gradients == (1.0,)
-    BROKEN[name](values)
-    write_json(tmp_path / "adam.json", values)
+    write_json(tmp_path / "adam.json", values | damage)
     with pytest.raises(CheckpointError, match=r"adam\.json is damaged"):
         read_recording(tmp_path / "adam.json")

@@ -12,7 +12,7 @@ from figures.maps.heatmap import levels
 from transformer import Translation, load_translator
 from transformer.exports.maps import MappedRun
 from ui import linked_view
-from ui.server import catalogue, examples, first
+from ui.server import catalogue, examples, measured
 
 MODEL = catalogue.BUNDLED / catalogue.DEFAULT
 CLOSE = 1e-5
@@ -20,7 +20,7 @@ CLOSE = 1e-5
 
 @pytest.fixture(scope="module")
 def shipped() -> MappedRun:
-    run = first.run_by(MODEL, catalogue.changed(MODEL))
+    run = measured.first(MODEL)
     assert run is not None, "The model or the example changed: run `python -m lab first`."
     return run
 
@@ -75,9 +75,9 @@ def test_a_model_that_was_changed_did_not_make_it(tmp_path: Path):
     shutil.copytree(MODEL, tmp_path / "model")
     config = tmp_path / "model" / "config.json"
     config.write_text(config.read_text() + " ")
-    assert first.run_by(tmp_path / "model", catalogue.changed(tmp_path / "model")) is None
+    assert measured.first(tmp_path / "model") is None
 
 
 def test_without_the_file_there_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(first, "FILE", tmp_path / "nothing.npz")
-    assert first.run_by(MODEL, catalogue.changed(MODEL)) is None
+    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
+    assert measured.first(MODEL) is None

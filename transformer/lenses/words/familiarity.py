@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.storage.description import FAMILIARITY_FILE
-from transformer.storage.files import CheckpointError, read_json
+from transformer.storage.typed import read_typed, typed
 from transformer.text.vocabulary import UNK
 from transformer.text.words import byte_of
 
@@ -88,6 +89,10 @@ class Measure:
     instead: str | None = None  # name of a larger model on the Hub, or None
     instead_bytes: int = 0  # size of that model's files
     sentences: int | None = None  # how many lines of each file it was chosen and tested with; None if unknown
+
+    def __post_init__(self) -> None:
+        if {len(self.weights), len(self.middle)} != {len(WEIGHTED)} or not {*WEIGHTED} <= {*self.usual}:
+            raise ValueError(f"A measure needs a number for each of {', '.join(WEIGHTED)}.")
 
     def doubt(self, traits: Traits) -> float:
         """How much speaks against a translation, as the log-odds of the regression."""
@@ -192,9 +197,7 @@ def findings(measure: Measure, texts: Sequence[Traits], bad: Sequence[bool]) -> 
 
 def as_json(measure: Measure) -> dict[str, Any]:
     """The measure as the content of `familiarity.json`."""
-    values = {field.name: getattr(measure, field.name) for field in fields(Measure)}
-    found = {name: asdict(each) for name, each in measure.found.items()}
-    return values | {"found": found, "traits": list(WEIGHTED), "bad_below": BAD_BELOW}
+    return asdict(measure) | {"traits": list(WEIGHTED), "bad_below": BAD_BELOW}
 
 
 def read_measure(directory: Path) -> Measure | None:
@@ -206,40 +209,4 @@ def read_measure(directory: Path) -> Measure | None:
     path = directory / FAMILIARITY_FILE
     if not path.exists():
         return None
-    values = read_json(path)
-    try:
-        return Measure(
-            weights=_numbers(values["weights"], len(WEIGHTED)),
-            bias=_number(values["bias"]),
-            threshold=_number(values["threshold"]),
-            usual={name: _pair(values["usual"][name]) for name in WEIGHTED},
-            middle=_numbers(values["middle"], len(WEIGHTED)),
-            found={str(name): _found(value) for name, value in values["found"].items()},
-            instead=None if values.get("instead") is None else str(values["instead"]),
-            instead_bytes=int(_number(values.get("instead_bytes", 0))),
-            sentences=None if values.get("sentences") is None else int(_number(values["sentences"])),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
-
-
-def _found(values: Mapping[str, Any]) -> Found:
-    return Found(**{field.name: int(_number(values[field.name])) for field in fields(Found)})
-
-
-def _number(value: Any) -> float:
-    number = float(value)
-    if isinstance(value, str | bool) or not math.isfinite(number):
-        raise ValueError(value)
-    return number
-
-
-def _pair(values: Any) -> tuple[float, float]:
-    low, high = _numbers(values, 2)
-    return low, high
-
-
-def _numbers(values: Any, count: int) -> tuple[float, ...]:
-    if len(values) != count:
-        raise ValueError(values)
-    return tuple(map(_number, values))
+    return read_typed(path, partial(typed, Measure))

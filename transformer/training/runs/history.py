@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from transformer.storage.description import HISTORY_FILE, WEIGHTS_FILE, model_digests
 from transformer.storage.directory import step_of
 from transformer.storage.files import CheckpointError, write_json
-from transformer.storage.marks import DIGESTS, measured
+from transformer.storage.marks import DIGESTS, measured_as
+from transformer.storage.typed import typed
 from transformer.text.pairs import DataError, read_lines
 
 POINTS = 400
@@ -40,6 +42,11 @@ class History:
     evaluations: Mapping[str, Sequence[float | None]]
     # on how many validation sentences BLEU was measured; None if it was not
     bleu_sentences: int | None = None
+
+    def __post_init__(self) -> None:
+        for table, names in ((self.training, _STEP), (self.evaluations, _EVALUATED)):
+            if len({len(table[name]) for name in names}) != 1:
+                raise ValueError("The lists of a table are not equally long.")
 
     def measured(self, name: str) -> list[tuple[int, float]]:
         """The evaluations that measured something: steps and values."""
@@ -75,7 +82,8 @@ def _values(line: str) -> dict[str, Any] | None:
         values = json.loads(line)
         numbers = [values[name] for name in ("loss", "learning_rate", "gradient_norm")]
         is_step = type(values["step"]) is int and values["step"] > 0
-        return values if is_step and all(map(_is_number, numbers)) else None
+        typed(tuple[float, ...], numbers)
+        return values if is_step else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -164,39 +172,4 @@ def read_history(directory: Path) -> History | None:
     Raises:
         CheckpointError: The file is damaged.
     """
-    values = measured(directory, HISTORY_FILE)
-    if values is None:
-        return None
-    try:
-        return History(
-            _whole(values["steps"]),
-            _whole(values["window"]),
-            _table(values["training"], _STEP, optional=False),
-            _table(values["evaluations"], _EVALUATED, optional=True),
-            None if values["bleu_sentences"] is None else _whole(values["bleu_sentences"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{directory / HISTORY_FILE} is damaged; remove it, or write it again."
-        ) from error
-
-
-def _table(found: Any, names: Sequence[str], optional: bool) -> dict[str, list[Any]]:
-    table = {name: list(found[name]) for name in names}
-    if len({len(column) for column in table.values()}) != 1 or (not optional and not table["step"]):
-        raise ValueError
-    for name, column in table.items():
-        gaps = optional and name != "step"
-        if not all(_is_number(value) or (gaps and value is None) for value in column):
-            raise ValueError
-    return table
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int or value < 1:
-        raise ValueError
-    return value
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    return measured_as(directory, HISTORY_FILE, partial(typed, History))

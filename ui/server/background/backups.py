@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from pathlib import Path
+from contextlib import suppress
 
 import streamlit as st
 
 from lab.backups.backup_heads import BackupHeads, backup_heads
-from lab.backups.pair_effects import PairEffects, from_json, pair_effects
+from lab.backups.pair_effects import PairEffects, effects_of, pair_effects
 from transformer import Translator
 from transformer.model.sites import AttentionKind
-from transformer.storage.description import BACKUPS_FILE, WEIGHTS_FILE
-from transformer.storage.marks import measured
-from ui.server import catalogue
+from ui.server import catalogue, measured
 from ui.server.background import surveys
 from ui.server.background.run import Run, turns
 from ui.server.stores import Recent
@@ -32,19 +29,9 @@ def _runs() -> Recent[Run[PairEffects]]:
 
 def shipped(model: str, kind: str) -> PairEffects | None:
     """The measurement that came with a model; None if there is none for these weights."""
-    try:
-        directory = catalogue.directory(model)
-        changed = tuple((directory / name).stat().st_mtime_ns for name in (BACKUPS_FILE, WEIGHTS_FILE))
-        return _read(directory, changed).get(AttentionKind(kind))
-    except (KeyError, OSError, ValueError):
-        return None
-
-
-@cache
-def _read(directory: Path, changed: tuple[int, ...]) -> dict[AttentionKind, PairEffects]:
-    values = measured(directory, BACKUPS_FILE) or {"kinds": {}}
-    kinds = {AttentionKind(kind): each for kind, each in values["kinds"].items()}
-    return {kind: from_json(kind, each) for kind, each in kinds.items()}
+    with suppress(KeyError, OSError, ValueError):
+        return measured.beside(model, effects_of).get(AttentionKind(kind))
+    return None
 
 
 def run_of(

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import streamlit as st
 
-from lab.heads.shipped import ShippedSurvey, read_survey
+from lab.heads.shipped import ShippedSurvey, survey_of
 from lab.heads.survey import Line, Survey, Surveyor
 from transformer import Translator
-from transformer.storage.description import SURVEY_FILE, WEIGHTS_FILE, weights_hash
-from transformer.storage.files import read_json
 from transformer.text.links import GoldPair
 from transformer.text.pairs import read_pairs
-from ui.server import catalogue, examples, gold
+from ui.server import catalogue, examples, gold, measured
 from ui.server.background.run import Run, turns
 from ui.server.stores import Recent
 
@@ -50,17 +49,13 @@ def _runs() -> Recent[Run[Survey]]:
 
 def shipped(model: str) -> ShippedSurvey | None:
     """The survey of the sample that came with a model; None if there is none for these weights."""
-    try:
-        directory = catalogue.directory(model)
-        changed = tuple((directory / name).stat().st_mtime_ns for name in (SURVEY_FILE, WEIGHTS_FILE))
-        return _read(directory, changed, sample())
-    except (KeyError, OSError, ValueError):
-        return None
+    with suppress(KeyError, OSError, ValueError):
+        return measured.beside(model, _of_sample)
+    return None
 
 
-@cache
-def _read(directory: Path, changed: tuple[int, ...], lines: tuple[Line, ...]) -> ShippedSurvey | None:
-    return read_survey(read_json(directory / SURVEY_FILE), weights_hash(directory), lines, gold.sample())
+def _of_sample(directory: Path) -> ShippedSurvey | None:
+    return survey_of(directory, sample(), gold.sample())
 
 
 def run_of(

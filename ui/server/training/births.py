@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lab.birth.appearing import Born, runs_of
+from lab.birth.appearing import Born
 from lab.birth.sentence import Frame, frames
-from lab.birth.statistics import birth_of
+from lab.birth.statistics import births_of
 from transformer.hub.files import size
 from transformer.training.runs.snapshots import snapshot_steps
-from ui.server import catalogue, memory
+from ui.server import catalogue, measured, memory
 from ui.server.stores import NoRoomError, kept
 
 Tell = Callable[[int, int], object]
@@ -55,11 +55,4 @@ def born(name: str) -> tuple[Born, ...]:
     Raises:
         ValueError: the file is damaged.
     """
-    path = catalogue.directory(name)
-
-    def make() -> tuple[Born, ...]:
-        values = birth_of(path)
-        return () if values is None else runs_of(values)
-
-    found: tuple[Born, ...] = kept("born").get((name, catalogue.changed(path)), make)
-    return found
+    return measured.beside(name, births_of)

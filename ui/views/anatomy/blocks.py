@@ -11,7 +11,7 @@ from ui.address import session
 from ui.address.parameters import link
 from ui.controls import export
 from ui.controls.text import plain
-from ui.server import catalogue
+from ui.server import catalogue, measured
 from ui.server.opened import Opened
 from ui.views.anatomy.body import chart
 
@@ -104,7 +104,7 @@ def _other(norm: str) -> None:
     other = "post" if norm == "pre" else "pre"
     if _PAIR[other] not in catalogue.twins():
         return
-    scores = (catalogue.position_results() or {}).get("scores", {})
+    scores = (measured.shipped(measured.POSITIONS) or {}).get("scores", {})
     gap = scores.get("postnorm", {}).get("bleu", {}).get("difference")
     if gap is not None:
         low, value, high = (f"{gap[end]:+.1f}".replace("-", "−") for end in ("low", "value", "high"))

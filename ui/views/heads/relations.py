@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,11 @@ from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.pages.heads import Follower, relation_dots
 from lab.relations.relations import LEAST_ARCS
+from transformer.storage import marks
 from transformer.storage.description import PROBES_FILE
 from ui.controls import export, pickers, text
 from ui.controls.text import plain
-from ui.server import catalogue
+from ui.server import measured
 
 _GLOSSES = {
     "acl": "clause at a noun",
@@ -54,16 +53,13 @@ _SEEING = (
 )
 
 
-@cache
-def _read(path: str, changed: int) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
-    return values
-
-
 def probes(model: str) -> dict[str, Any]:
     """What the `probes.json` of a model says; empty if the model has none."""
-    path = catalogue.available()[model] / PROBES_FILE
-    return _read(str(path), path.stat().st_mtime_ns) if path.is_file() else {}
+    return measured.beside(model, _probes)
+
+
+def _probes(directory: Path) -> dict[str, Any]:
+    return marks.measured(directory, PROBES_FILE) or {}
 
 
 def show(model: str, kind: str) -> None:

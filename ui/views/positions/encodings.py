@@ -15,7 +15,7 @@ from transformer.model.sites import Side
 from ui.address import session
 from ui.address.state import State
 from ui.controls import export, pickers
-from ui.server import catalogue
+from ui.server import measured
 
 USUAL = "sinusoidal"
 STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
@@ -42,7 +42,7 @@ def in_cross_attention(name: str) -> str:
 
 def probed(name: str) -> str:
     """How well a linear probe reads positions from the encoder's output of a twin; empty if not measured."""
-    found = (catalogue.position_results() or {}).get("probe", {}).get("models", {})
+    found = (measured.shipped(measured.POSITIONS) or {}).get("probe", {}).get("models", {})
     if name not in found:
         return ""
     share = f"**R² = {found[name]['value']:.2f}**"

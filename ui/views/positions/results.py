@@ -21,7 +21,7 @@ from ui.address import session
 from ui.controls import pickers, text
 from ui.controls.part import part
 from ui.linked_view import Head
-from ui.server import catalogue
+from ui.server import measured
 from ui.shell import frame
 from ui.views.positions import costs
 from ui.views.positions.encodings import draw, fitted_head, stack_of, stack_switch
@@ -34,7 +34,7 @@ _PAIRED = "with the 95 % interval of the paired bootstrap"
 def show() -> None:
     """Draws the part, or says that nothing has been measured yet."""
     now = session.current()
-    results = catalogue.position_results()
+    results = measured.shipped(measured.POSITIONS)
     if results is None:
         st.info(
             "The experiments were not run on these models yet. `python -m lab positions` runs them "

@@ -20,7 +20,7 @@ from ui.address.state import State
 from ui.address.values import COUNTS, WIDTHS
 from ui.controls import pickers
 from ui.controls.part import part
-from ui.server import catalogue
+from ui.server import measured
 from ui.shell import frame
 from ui.views.positions import trained
 from ui.views.positions.encodings import (
@@ -242,7 +242,7 @@ def _concatenated(positions: int, d_model: int) -> str:
 
 def learned_to_look_back() -> str:
     """How often the best encoder head of each twin looks at the previous token; empty if not measured."""
-    models = (catalogue.position_results() or {}).get("attention", {}).get("models", {})
+    models = (measured.shipped(measured.POSITIONS) or {}).get("attention", {}).get("models", {})
     found = {
         name: accuracy["value"]
         for name, each in models.items()

@@ -12,7 +12,7 @@ from figures.pages.positions import lines, seen_norms, table_map
 from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
-from ui.server import catalogue
+from ui.server import catalogue, measured
 from ui.views.positions.encodings import draw, fitted_head, stack_of, stack_switch
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def learned(now: State) -> None:
             f"Cosines between all rows of the {side}'s table · positions/learned, as trained",
             "Neighbouring early positions are alike; late positions are like no other.",
         )
-    results = catalogue.position_results()
+    results = measured.shipped(measured.POSITIONS)
     if results is None or not results["table"]["models"]:
         return
     seen, norms = results["table"]["seen"], next(iter(results["table"]["models"].values()))

@@ -17,7 +17,7 @@ from transformer.trace.records import AttentionTrace
 from ui.address import session
 from ui.controls import pickers
 from ui.linked_view import Head, window_around
-from ui.server import catalogue
+from ui.server import catalogue, measured
 from ui.server.opened import Opened
 from ui.server.runs import Asked, Untold, translate
 from ui.views.positions.encodings import STACKS, draw, fitted_head
@@ -49,7 +49,7 @@ def translations(opened: Opened) -> list[Run]:
         )
         return []
     runs, rows = [], []
-    results = catalogue.position_results() or {"scores": {}}
+    results = measured.shipped(measured.POSITIONS) or {"scores": {}}
     with st.spinner("Translating with every twin"):
         for full in names:
             name = full.partition("/")[2]

@@ -11,7 +11,7 @@ from transformer.training.toys.tasks import TOYS
 from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Table
-from ui.server.recurrent.results import hard_attention
+from ui.server import measured
 from ui.views.recurrent import drawn, told
 
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ _FORMULA = (
 
 def show(_now: State) -> None:
     """Draws the section."""
-    found = hard_attention()
+    found = measured.shipped(measured.HARD)
     if found is None:
         drawn.unmeasured("hard-attention")
         return

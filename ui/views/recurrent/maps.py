@@ -22,8 +22,7 @@ from ui.controls import export, pickers
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import window_around
-from ui.server import catalogue
-from ui.server.recurrent.results import measured
+from ui.server import catalogue, measured
 from ui.shell import fitting
 from ui.views.recurrent import scores, told, twins
 from ui.views.recurrent.twins import Side
@@ -67,7 +66,7 @@ def _part(score: str) -> None:
             with st.container(width=_SIZE, gap="xsmall"):
                 _control(each, at, each is one)
                 _map(each, at)
-    st.caption(plain(told.sizes(measured())))
+    st.caption(plain(told.sizes(measured.shipped(measured.RECURRENT))))
     scores.show(one, row, now.source)
 
 

@@ -12,7 +12,7 @@ from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.text import plain
-from ui.server.recurrent.results import measured
+from ui.server import measured
 from ui.views.recurrent import drawn, told
 
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ _SEEING = (
 
 def show(_now: State) -> None:
     """Draws the section."""
-    results = measured()
+    results = measured.shipped(measured.RECURRENT)
     if results is None or "speed" not in results:
         drawn.unmeasured("recurrent")
         return

@@ -16,8 +16,8 @@ from ui.address.values import MODEL_WIDTHS
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.text import plain
+from ui.server import measured
 from ui.server.opened import Opened
-from ui.server.training.costs import measured
 from ui.views.training import drawn, prices
 
 Json = dict[str, Any]
@@ -43,7 +43,7 @@ _COUNTED_LENGTHS = tuple(2**i for i in range(4, 15))
 
 def show(_opened: Opened, now: State) -> None:
     """Draws the section."""
-    found = measured()
+    found = measured.shipped(measured.COST)
     if found is None:
         st.info(_MISSING, icon=":material/info:")
         return

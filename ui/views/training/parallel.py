@@ -9,7 +9,7 @@ import streamlit as st
 from figures.pages.training.cost import Cost, costs
 from ui.controls import pickers
 from ui.controls.export import Table
-from ui.server.training.costs import measured
+from ui.server import measured
 from ui.views.training import drawn, prices
 
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ _SEEING = (
 
 def show() -> None:
     """Draws the times; nothing if none were measured."""
-    found = measured()
+    found = measured.shipped(measured.COST)
     if found is None:
         return
     decoding = found["decoding"]

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
+from contextlib import suppress
 
 import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
-from lab.experiments.answers import Answer, Control, Moved, from_json
+from lab.experiments.answers import Answer, Control, Moved, answers_of
 from lab.experiments.questions import EXPERIMENTS, Experiment
 from transformer import interventions as do
 from transformer.storage.description import EXPERIMENTS_FILE
-from transformer.storage.marks import measured
 from ui.address import session
 from ui.address.state import State
 from ui.controls.text import plain
-from ui.server import catalogue, examples
+from ui.server import catalogue, examples, measured
 from ui.shell.changed import said
 
 _COLUMNS = 2
@@ -68,17 +66,9 @@ def question(now: State) -> str | None:
 
 
 def _answers(model: str) -> Answers:
-    try:
-        directory = catalogue.directory(model)
-        return _read(directory, (directory / EXPERIMENTS_FILE).stat().st_mtime_ns)
-    except (KeyError, OSError, ValueError):
-        return {}
-
-
-@cache
-def _read(directory: Path, changed: int) -> Answers:
-    values = measured(directory, EXPERIMENTS_FILE) or {"experiments": {}}
-    return {name: tuple(map(from_json, found)) for name, found in values["experiments"].items()}
+    with suppress(KeyError, OSError, ValueError):
+        return measured.beside(model, answers_of)
+    return {}
 
 
 def _card(number: int, experiment: Experiment, found: Sequence[Answer], model: str) -> None:

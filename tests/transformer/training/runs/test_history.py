@@ -143,7 +143,6 @@ def test_the_file_of_another_model_is_not_its_own(model: Path, tmp_path: Path):
 BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no steps": lambda values: values.pop("steps"),
     "a text for a number": lambda values: values["training"]["loss"].__setitem__(0, "1"),
-    "an infinite number": lambda values: values["training"]["loss"].__setitem__(0, 1e999),
     "a short column": lambda values: values["evaluations"]["bleu"].pop(),
     "a list for a table": lambda values: values.update(training=[]),
 }

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from transformer.storage import marks
+from transformer.storage.description import LANGUAGE_FILE, WEIGHTS_FILE
+from transformer.storage.marks import DIGESTS
 from ui.controls import export, pickers
 from ui.controls.export import Table
 from ui.controls.text import plain
-from ui.server.language import shipped
+from ui.server import measured as server
 
 Json = dict[str, Any]
 
 
 def known(model: str, part: str) -> Json | None:
     """One part of the measurements that came with a model; says so if there is none."""
-    try:
-        found = shipped.part(model, part)
-    except (KeyError, OSError, ValueError):
-        found = None
-    if found is None:
-        st.info(
-            "No such measurement came with this model. `python -m lab language` makes it and writes "
-            "language.json into its directory.",
-            icon=":material/info:",
-        )
-    return found
+    with suppress(KeyError, OSError, ValueError):
+        found = server.beside(model, _of_model)
+        return found[part] | {"weights": found[DIGESTS][WEIGHTS_FILE][:12]}
+    st.info(
+        "No such measurement came with this model. `python -m lab language` makes it and writes "
+        "language.json into its directory.",
+        icon=":material/info:",
+    )
+    return None
+
+
+def _of_model(directory: Path) -> Json:
+    return marks.measured(directory, LANGUAGE_FILE) or {}
 
 
 def measured(model: str, found: Json) -> str:

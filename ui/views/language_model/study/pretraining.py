@@ -10,7 +10,7 @@ from figures.pages.training.panels import Panel, panels
 from lab.pretraining.pretraining import PRETRAINED, SCRATCH
 from ui.address.state import State
 from ui.controls.export import Table
-from ui.server.language import shipped
+from ui.server import measured
 from ui.views.language_model.study import drawn
 from ui.views.language_model.study.drawn import Json
 
@@ -28,7 +28,7 @@ _SEEING = (
 
 def show(_model: str, _now: State) -> None:
     """Draws the section, which is about translators and not about the chosen model."""
-    found = shipped.pretraining()
+    found = measured.shipped(measured.PRETRAINING)
     if found is None:
         st.info(
             "No such measurement came with this installation. `python -m lab pretraining` makes it.",

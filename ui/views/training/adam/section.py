@@ -10,14 +10,14 @@ import streamlit as st
 from figures.base import style
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
-from lab.learning.moments import Moment, Recording, moments
+from lab.learning.moments import Moment, Recording, moments, read_recording
 from ui.address import session
 from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.export import Table
 from ui.controls.text import plain
+from ui.server import measured
 from ui.server.opened import Opened
-from ui.server.training import adam as shipped
 from ui.views.training.adam import told
 
 _SEEING = (
@@ -32,7 +32,7 @@ _KEY = "training-adam"
 
 def show(_opened: Opened, now: State) -> None:
     """Draws the section."""
-    found = shipped.recording()
+    found = measured.shipped(measured.ADAM, read_recording)
     if found is None:
         st.info(_NONE, icon=":material/info:")
         return

@@ -1,0 +1,74 @@
+"""JSON as typed values: dataclasses of numbers, texts, tuples and mappings, and whether a file holds them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from transformer.storage.files import CheckpointError, read_json
+
+T = TypeVar("T")
+
+
+def read_typed(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
+    """What a JSON file says, as ``read`` understands it.
+
+    Raises:
+        CheckpointError: The file is missing or damaged.
+    """
+    values = read_json(path)
+    try:
+        return read(values)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged; remove it, or write it again.") from error
+
+
+def typed(kind: type[T], value: Any) -> T:
+    """A value of JSON as a type; what a dataclass has no field for is left out.
+
+    Raises:
+        ValueError: The value is of another type, a field is missing, or a number is not finite.
+    """
+    found: T = _typed(kind, value, "the file")
+    return found
+
+
+def _typed(kind: Any, value: Any, place: str) -> Any:
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    if origin in (Union, UnionType):
+        (known,) = (each for each in inner if each is not NoneType)
+        return None if value is None else _typed(known, value, place)
+    if is_dataclass(origin):
+        return _fields(origin, _checked(value, dict, place), place)
+    if origin in (dict, Mapping):
+        mapping = _checked(value, dict, place)
+        return {name: _typed(inner[1], each, f"{name} of {place}") for name, each in mapping.items()}
+    if origin in (tuple, Sequence):
+        items = _checked(value, list, place)
+        kinds = inner[:1] * len(items) if len(inner) == 1 or inner[1] is ... else inner
+        return tuple(_typed(*each, place) for each in zip(kinds, items, strict=True))
+    if origin is float and type(value) is int:
+        return float(value)
+    if type(value) is not origin or (origin is float and not math.isfinite(value)):
+        raise ValueError(f"{value!r:.40} in {place} is no {origin.__name__}.")
+    return value
+
+
+def _checked(value: Any, kind: type[T], place: str) -> T:
+    if not isinstance(value, kind):
+        raise ValueError(f"{value!r:.40} in {place} is no {kind.__name__}.")
+    return value
+
+
+def _fields(kind: Any, values: Mapping[str, Any], place: str) -> Any:
+    hints, given = get_type_hints(kind), {}
+    for each in fields(kind):
+        if each.name in values:
+            given[each.name] = _typed(hints[each.name], values[each.name], f"{each.name} of {place}")
+        elif each.default is MISSING:
+            raise ValueError(f"There is no {each.name} in {place}.")
+    return kind(**given)

@@ -1,0 +1,60 @@
+"""What `python -m lab` measured: files that ship with the app or stand beside a model, each read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from transformer.exports.maps import MappedRun, load_maps
+from transformer.storage.description import model_digests
+from transformer.storage.files import read_json
+from ui.server import catalogue
+from ui.server.stores import kept
+
+T = TypeVar("T")
+COST, ADAM, PRETRAINING = "cost.json", "adam.json", "language/pretraining.json"
+POSITIONS, RECURRENT, HARD = (
+    "positions/results.json",
+    "recurrent/results.json",
+    "recurrent/hard_attention.json",
+)
+
+
+def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
+    """What a file of the app says, such as `recurrent/results.json`; None if it was never measured.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    folders = catalogue.ROOT / "assets", catalogue.BUNDLED, catalogue.own_models()
+    path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    if path is None:
+        return None
+    return kept("measured").get((str(path), path.stat().st_mtime_ns), lambda: read(path))
+
+
+def beside(model: str, read: Callable[[Path], T]) -> T:
+    """What a function reads from the directory of a model.
+
+    Raises:
+        KeyError: there is no model of that name.
+        ValueError: a file is damaged.
+    """
+    directory = catalogue.directory(model)
+    key = read, str(directory), catalogue.changed(directory)
+    found: T = kept("measured").get(key, lambda: read(directory))
+    return found
+
+
+def first(directory: Path) -> MappedRun | None:
+    """The first example as the model of a directory translated it: a cold server draws it at once.
+
+    Returns:
+        None if `python -m lab first` was not run with this very model.
+    """
+    with suppress(OSError, ValueError, KeyError):
+        run = load_maps(catalogue.ROOT / "assets" / "first.npz")
+        return run if model_digests(directory) == run.digests else None
+    return None
