@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from transformer.storage.description import HISTORY_FILE, WEIGHTS_FILE, model_digests
 from transformer.storage.directory import step_of
-from transformer.storage.files import CheckpointError, write_json
+from transformer.storage.files import write_json
 from transformer.storage.marks import DIGESTS, measured_as
 from transformer.storage.typed import typed
 from transformer.text.pairs import DataError, read_lines
