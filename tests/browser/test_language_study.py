@@ -5,14 +5,14 @@ from __future__ import annotations
 from .conftest import PATIENCE, Visitor
 
 CELL = """([layer, head]) => {
-  const chart = document.querySelector(".st-key-language-induction-induction .js-plotly-plot");
+  const chart = document.querySelector(".st-key-induction-scores .js-plotly-plot");
   const layout = chart._fullLayout, box = chart.getBoundingClientRect();
   return [box.left + layout._size.l + layout.xaxis.l2p(head),
     box.top + layout._size.t + layout.yaxis.l2p(layer)];
 }"""
 """The middle of a head's cell, in px of the page."""
 DOT = """word => {
-  const chart = document.querySelector(".st-key-language-space .js-plotly-plot"), layout = chart._fullLayout;
+  const chart = document.querySelector(".st-key-words-in-space .js-plotly-plot"), layout = chart._fullLayout;
   chart.scrollIntoView({ block: "center" });
   const traces = chart._fullData.filter((each) => each.mode === "markers+text");
   const trace = traces.find((each) => Array.from(each.customdata).includes(word));

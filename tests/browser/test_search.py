@@ -26,7 +26,7 @@ LONGER = "Number(document.querySelector('.lv-count')?.textContent.split(' of ')[
 
 def opened(visitor: Visitor, **params: str) -> None:
     visitor.open("search", model="random", text=TEXT, **params)
-    visitor.page.wait_for_selector(".st-key-search-tree .main-svg", timeout=PATIENCE)
+    visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
 
 
 def test_a_token_of_the_tree_shows_its_map_and_the_search_continues_from_it(
@@ -65,5 +65,5 @@ def test_on_a_phone_a_wide_tree_scrolls_in_its_own_frame(visitor: Visitor) -> No
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     opened(visitor, decode="beam-8")
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-    frame = "document.querySelector('.st-key-search-tree')"
+    frame = "document.querySelector('.st-key-frame-search-tree')"
     assert visitor.page.evaluate(f"{frame}.scrollWidth > {frame}.clientWidth")

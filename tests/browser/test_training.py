@@ -7,7 +7,7 @@ from .conftest import PATIENCE, Visitor
 TEXT = "one two three"
 OWN = "eins drei zwei"
 BAR = """place => {
-  const chart = document.querySelector(".st-key-training-shifted .js-plotly-plot");
+  const chart = document.querySelector(".st-key-shifted .js-plotly-plot");
   const trace = chart._fullData.find((each) => each.type === "bar"), layout = chart._fullLayout;
   const box = chart.getBoundingClientRect();
   return [box.left + layout._size.l + layout.xaxis.l2p(place),
@@ -15,16 +15,16 @@ BAR = """place => {
 }"""
 """The middle of a bar, in px of the page."""
 MARKED = """place => {
-  const chart = document.querySelector(".st-key-training-shifted .js-plotly-plot");
+  const chart = document.querySelector(".st-key-shifted .js-plotly-plot");
   const colors = chart?._fullData?.find((each) => each.type === "bar")?.marker.color ?? [];
   return colors.length > 1 && colors.every((each, i) => (each === colors[place]) === (i === place));
 }"""
-CLEAR = """[...document.querySelectorAll(".st-key-training-shifted .textpoint text")]
+CLEAR = """[...document.querySelectorAll(".st-key-shifted .textpoint text")]
   .every((each) => getComputedStyle(each).opacity === "1" && each.style.fillOpacity !== "0.2")"""
 
 
 POINT = """step => {
-  const chart = document.querySelector(".st-key-training-adam .js-plotly-plot"), layout = chart._fullLayout;
+  const chart = document.querySelector(".st-key-adam .js-plotly-plot"), layout = chart._fullLayout;
   chart.scrollIntoView({ block: "center" });
   const line = chart._fullData.at(-1), box = chart.getBoundingClientRect();
   return [box.left + layout._size.l + layout.xaxis.l2p(step),
@@ -53,7 +53,7 @@ def test_a_click_on_a_bar_chooses_its_position_everywhere(visitor: Visitor) -> N
 def test_on_a_phone_the_picture_scrolls_in_its_own_frame(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     opened(visitor)
-    frame = "document.querySelector('.st-key-training-shifted')"
+    frame = "document.querySelector('.st-key-frame-shifted')"
     visitor.until(f"{frame}.scrollWidth > {frame}.clientWidth")
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
 

@@ -8,7 +8,7 @@ import tracemalloc
 from itertools import cycle, islice
 
 import pytest
-from app_pages import run, words
+from app_pages import charts, run, words
 from closed_form import CASES
 
 from figures.base.bars import percent
@@ -27,10 +27,6 @@ def known(name: str) -> str:
     return ",".join(f"{key + 1}-{row + 1}" for row, key in enumerate(case.keys("cross", 0)[:-1]))
 
 
-def chart(at: object) -> dict:
-    return json.loads(at.get("plotly_chart")[0].proto.spec)  # type: ignore[attr-defined]
-
-
 def align(**params: str) -> object:
     return run(PAGE, view="alignment", **params)
 
@@ -38,7 +34,6 @@ def align(**params: str) -> object:
 @pytest.mark.parametrize("name", CASES)
 def test_the_head_that_translates_has_no_error_and_is_offered_as_the_best(name: str):
     at = align(model=name, text=CASES[name].sentence, pairs=known(name), cross="1.2")
-    assert not at.exception
     assert (
         "The head with the lowest error is **head 1 of layer 1**: "
         "AER 0\u00a0%, precision 100\u00a0%, recall 100\u00a0%" in words(at)
@@ -60,7 +55,6 @@ def test_a_mean_over_heads_is_named():
     at = align(model="random", mean="1-3")
     assert "mean over all heads of layers 1 to 3" in words(at)
     clipped = align(model="copy", mean="2-9")
-    assert not clipped.exception
     assert "mean over all heads of layer 1" in words(clipped)
 
 
@@ -168,8 +162,7 @@ def test_no_word_is_dropped(length: int):
         list(islice(cycle(["one", "two", "three", "four", "five", "six", "eight", "nine", "ten"]), length))
     )
     at = align(model="random", text=text)
-    assert not at.exception
-    layout = chart(at)["layout"]
+    layout = charts(at)[0]["layout"]
     assert len(layout["xaxis"]["ticktext"]) == length
     assert layout["xaxis"]["ticktext"][0].startswith("one")
     assert " · target words" not in words(at)
@@ -178,9 +171,8 @@ def test_no_word_is_dropped(length: int):
 def test_a_very_long_text_is_drawn_in_a_window_that_says_so_and_can_be_moved():
     text = " ".join(["one two three four five six eight nine ten"] * 12)
     at = align(model="random", text=text, step="90", pairs="1-1")
-    assert not at.exception
     assert "source words 9–108" in words(at)
-    assert len(json.dumps(chart(at))) < 700_000
+    assert len(json.dumps(charts(at)[0])) < 700_000
     _, source = (each for each in at.selectbox if each.label == "Row of the cursor")
     source.select_index(2).run()
     assert not at.exception
@@ -236,5 +228,4 @@ def test_without_a_measured_error_the_page_claims_none(choice: dict[str, str]):
 )
 def test_hostile_words_are_shown_as_text(text: str):
     at = align(model="random", text=text, pairs="1-1")
-    assert not at.exception
-    assert "<script" not in json.dumps(chart(at))
+    assert "<script" not in json.dumps(charts(at)[0])

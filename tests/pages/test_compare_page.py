@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import json
 
 import numpy as np
 import pytest
-from app_pages import run
+from app_pages import array, charts, run
 from closed_form import CASES
 
 from transformer import interventions as do
 from ui.server import catalogue
 
 PAGE = "pages/compare.py"
-
-
-def charts(at: object) -> list[dict]:
-    """A, B and their difference."""
-    return [json.loads(each.proto.spec) for each in at.get("plotly_chart")]  # type: ignore[attr-defined]
-
-
-def array(spec: dict, name: str) -> np.ndarray:
-    packed = spec["data"][0][name]
-    shape = [int(side) for side in packed["shape"].split(",")]
-    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"]).reshape(shape)
 
 
 def words(at: object) -> str:
@@ -36,9 +24,8 @@ def words(at: object) -> str:
 def test_two_known_heads_give_their_known_difference(name: str, kind: str):
     case = CASES[name]
     at = run(PAGE, model=name, text=case.sentence, kind=kind, against="head-1.2", **{kind: "1.1"})
-    assert not at.exception
     known = case.weights(kind, 0) - case.weights(kind, 1)
-    assert array(charts(at)[2], "z") == pytest.approx(known, abs=0.02)
+    assert array(charts(at)[2]["data"][0]["z"]) == pytest.approx(known, abs=0.02)
     assert "A (head 1 of layer 1) against B (head 2 of layer 1)" in words(at).replace("**", "")
     distance = np.abs(known).sum(-1).mean() / 2
     assert f"the rows are **{distance:.2f}** apart" in words(at)
@@ -49,30 +36,28 @@ def test_a_head_against_uniform_attention_says_that_it_is_a_formula():
     at = run(PAGE, cross="1.1")
     size = len(CASES["copy"].source_tokens)
     _, uniform, difference = charts(at)
-    assert array(uniform, "customdata")[..., 0] == pytest.approx(1 / size)
-    assert array(uniform, "customdata").shape[-1] == 1, "a formula has no scores"
+    assert array(uniform["data"][0]["customdata"])[..., 0] == pytest.approx(1 / size)
+    assert array(uniform["data"][0]["customdata"]).shape[-1] == 1, "a formula has no scores"
     known = CASES["copy"].weights("cross", 0) - 1 / size
-    assert array(difference, "z") == pytest.approx(known, abs=0.02)
+    assert array(difference["data"][0]["z"]) == pytest.approx(known, abs=0.02)
     assert "a formula, 1 / visible keys: no model computed this" in words(at)
     assert f"the rows are **{1 - 1 / size:.2f}** apart" in words(at)
 
 
 def test_uniform_attention_respects_the_mask():
-    uniform = array(charts(run(PAGE, kind="decoder"))[1], "customdata")[..., 0]
+    uniform = array(charts(run(PAGE, kind="decoder"))[1]["data"][0]["customdata"])[..., 0]
     rows = len(uniform)
     assert uniform == pytest.approx(np.tri(rows) / np.arange(1, rows + 1)[:, None])
 
 
 def test_an_untrained_twin_is_labelled_and_verified():
     at = run(PAGE, against="untrained-3")
-    assert not at.exception
     assert "untrained twin, seed 3" in words(at)
     assert words(at).count("✓ verified") == 2
 
 
 def test_copy_against_reverse_aligns_what_they_share():
     at = run(PAGE, model="copy", text=CASES["copy"].sentence, against="model-reverse", cross="1.1")
-    assert not at.exception
     assert "A (copy) against B (reverse)" in words(at).replace("**", "")
     assert f"A: {CASES['copy'].translation}" in words(at)
 
@@ -86,11 +71,10 @@ def test_a_sentence_with_one_word_more_has_a_column_that_is_never_differenced():
         against="sentence",
         kind="encoder",
     )
-    assert not at.exception
     difference = charts(at)[2]
     assert "B: three" in difference["layout"]["xaxis"]["ticktext"]
     place = difference["layout"]["xaxis"]["ticktext"].index("B: three")
-    assert (array(difference, "z")[:, place] == 0).all()
+    assert (array(difference["data"][0]["z"])[:, place] == 0).all()
     assert "Rows and columns that only one side has are left out: 2." in words(at)
     assert any(trace.get("fillpattern") for trace in difference["data"])
 
@@ -156,7 +140,6 @@ def test_a_translation_against_itself_does_not_differ():
 )
 def test_an_empty_difference_says_why(params: dict[str, str], why: str):
     at = run(PAGE, model="copy", text=CASES["copy"].sentence, **params)
-    assert not at.exception
     assert "no difference" in words(at)
     assert why in words(at)
 
@@ -186,7 +169,6 @@ def test_a_model_that_always_writes_the_same_is_said_to():
 
 def test_a_translation_of_your_own_is_forced():
     at = run(PAGE, against="forced", other="vier drei")
-    assert not at.exception
     assert "B: vier drei" in words(at)
 
 
@@ -201,13 +183,11 @@ def test_choosing_another_way_of_comparing_is_in_the_address():
 @pytest.mark.parametrize("value", ["x", "head", "head-x", "untrained-", "uniform-1", "decode-x", "model"])
 def test_an_unreadable_comparison_is_named(value: str):
     at = run(PAGE, against=value)
-    assert not at.exception
     assert "could not be read" in " ".join(each.value for each in at.info).replace("\\", "")
 
 
 def test_an_unknown_model_gets_one_sentence():
     at = run(PAGE, against="model-../x")
-    assert not at.exception
     assert len(at.error) == 1
 
 
@@ -225,7 +205,6 @@ def test_what_was_cut_on_the_other_side_is_told():
 @pytest.mark.parametrize("against", ["forced", "sentence", "untrained-1", "model-reverse"])
 def test_texts_of_one_token_are_compared(text: str, against: str):
     at = run(PAGE, model="copy", text="one", against=against, other=text)
-    assert not at.exception
     assert not at.error
     assert len(charts(at)) == 3
 
@@ -234,7 +213,6 @@ def test_texts_of_one_token_are_compared(text: str, against: str):
 def test_long_texts_are_compared_whole_and_drawn_in_windows(against: str):
     text = " ".join(["one two three four five six eight nine ten"] * 12)
     at = run(PAGE, model="random", text=text, against=against, step="90", other=text + " one")
-    assert not at.exception
     assert "rows " in words(at)
     assert sum(len(json.dumps(spec)) for spec in charts(at)) < 600_000
 
@@ -242,7 +220,6 @@ def test_long_texts_are_compared_whole_and_drawn_in_windows(against: str):
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "</s> <pad> #000001", "‮ %{x} $x$"])
 def test_hostile_texts_are_shown_as_text(text: str):
     at = run(PAGE, model="random", text="one two", against="sentence", other=text)
-    assert not at.exception
     for spec in charts(at):
         assert "<script" not in json.dumps(spec)
 
@@ -254,14 +231,13 @@ def test_a_changed_run_stands_against_the_run_without_changes():
     at = run(
         PAGE, model="random", text="one two three four", changes=CHANGED, kind="cross", against="unchanged"
     )
-    assert not at.exception
     translator = catalogue.translator("random")
     base = translator.translate("one two three four")
     first, second, _ = charts(at)
     head = tuple(int(part) - 1 for part in at.query_params.get("cross", "3.3").split("."))
-    shown = array(second, "customdata")[..., 0]
+    shown = array(second["data"][0]["customdata"])[..., 0]
     assert shown == pytest.approx(base.weights("cross", *head), abs=1e-3)
-    assert array(first, "customdata")[:, 1, 0] == pytest.approx(0), "the hidden word"
+    assert array(first["data"][0]["customdata"])[:, 1, 0] == pytest.approx(0), "the hidden word"
     assert "A (changed) against B (as it is)" in words(at).replace("**", "")
     assert "verified, with 2 changes" in words(at)
 

@@ -32,7 +32,6 @@ def shipped() -> dict[str, tuple[Answer, ...]]:
 @bundled
 def test_every_card_has_its_question_its_finding_and_what_it_does_not_prove():
     at = run(PAGE, model="en-de", view="experiments")
-    assert not at.exception
     told = words(at)
     for each in EXPERIMENTS:
         assert each.question in told
@@ -62,7 +61,6 @@ def test_a_card_opens_its_sentence_with_its_changes_and_the_page_shows_the_same_
 @bundled
 def test_another_model_shows_what_the_first_one_answered_and_says_so():
     at = run(PAGE, model="random", view="experiments")
-    assert not at.exception
     assert "That opens en" in words(at)
     at.button("experiment.aligner.0").click().run()
     assert at.query_params.get("model", "en-de") == "en-de"
@@ -71,7 +69,6 @@ def test_another_model_shows_what_the_first_one_answered_and_says_so():
 def test_without_any_answers_the_section_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(catalogue, "DEFAULT", "random")
     at = run(PAGE, model="copy", view="experiments")
-    assert not at.exception
     assert "experiments.json" in said(at)
 
 

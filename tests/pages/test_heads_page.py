@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from app_pages import array, run
+from app_pages import array, charts, run
 from closed_form import CASES
 from fragments import listening
 from streamlit.testing.v1 import AppTest
@@ -61,23 +60,16 @@ def told(at: AppTest) -> str:
     return " ".join(each.value for each in (*at.markdown, *at.caption, *at.info, *at.error))
 
 
-def figure(at: AppTest) -> dict[str, object]:
-    """The map of all heads."""
-    values: dict[str, object] = json.loads(at.get("plotly_chart")[0].proto.spec)
-    return values
-
-
 def test_the_survey_that_came_with_a_model_is_shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveys, "sample", SAMPLE)
     at = run(PAGE, model="en-de", kind="cross")
-    assert not at.exception
     found = surveys.shipped("en-de")
     assert found is not None
     assert f"Over {found.sentences} sentences" in told(at)
     assert "The roles" in told(at)
     assert "came with the model" in told(at)
     expected = found.means[AttentionKind.CROSS]["aer"]
-    drawn = array(figure(at)["data"][0]["z"])
+    drawn = array(charts(at)[0]["data"][0]["z"])
     assert drawn == pytest.approx(expected, abs=1e-6)
     assert [each.label for each in at.button if "here" in each.label] == [
         f"Read the {found.sentences + found.pairs} sentences here"
@@ -110,7 +102,7 @@ def test_heads_with_a_known_line_are_shown_with_their_role(name: str) -> None:
     role = {1: "next token", -1: "previous token"}[CASES[name].encoder[0].offset]
     assert f"L1 H1 · {role}" in told(at)
     assert "**100\u00a0%** of the sentences show it" in told(at)
-    texts = [each["text"] for each in figure(at)["layout"]["annotations"]]
+    texts = [each["text"] for each in charts(at)[0]["layout"]["annotations"]]
     assert texts[0].endswith(role[:4])
 
 

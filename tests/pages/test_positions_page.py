@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 
 import numpy as np
 import pytest
-from app_pages import LINKED, run, view
+from app_pages import LINKED, array, named_charts, run, view
 from closed_form import CASES
 from twins import write_twins
 
@@ -38,22 +36,9 @@ def bundled(folder, monkeypatch):
     monkeypatch.setattr(catalogue, "BUNDLED", folder)
 
 
-def charts(at):
-    """The figures by their names."""
-    found = at.get("plotly_chart")
-    return {each.proto.id.split("positions.")[-1]: json.loads(each.proto.spec) for each in found}
-
-
 def bars(drawn):
     """What a plot of dots shows, by name."""
     return dict(zip(drawn["layout"]["yaxis"]["ticktext"], drawn["data"][0]["x"], strict=True))
-
-
-def array(packed):
-    if not isinstance(packed, dict):
-        return np.array(packed)
-    shape = [int(side) for side in str(packed.get("shape", -1)).split(",")]
-    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"]).reshape(shape)
 
 
 def words(at):
@@ -63,12 +48,11 @@ def words(at):
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_encoding_is_explained_with_its_formula(name):
     at = run(PAGE, encoding=name)
-    assert not at.exception
     assert at.latex
     assert "positions reach" in words(at).lower() or "applies no positions" in words(at)
     probe = measured.shipped(measured.POSITIONS)["probe"]["models"][name]["value"]
     assert f"R² = {probe:.2f}" in words(at)
-    assert (len(charts(at)) == 0) == (name == "none")
+    assert (len(named_charts(at)) == 0) == (name == "none")
 
 
 @pytest.mark.parametrize(("name", "told"), [("learned", True), ("sinusoidal", True), ("rotary", False)])
@@ -92,22 +76,22 @@ def test_the_price_of_concatenating_follows_the_width():
 
 def test_the_table_on_screen_is_the_formula_s():
     at = run(PAGE, d_model="12", base="100", positions="20")
-    shown = array(charts(at)["table"]["data"][0]["z"])
+    shown = array(named_charts(at)["table"]["data"][0]["z"])
     np.testing.assert_allclose(shown, sinusoidal_table(20, 12, 100).numpy(), atol=1e-6)
 
 
 def test_long_ranges_come_in_windows_that_are_never_pooled():
     at = run(PAGE, positions="4096", first="3001", d_model="8")
-    shown = array(charts(at)["table"]["data"][0]["z"])
+    shown = array(named_charts(at)["table"]["data"][0]["z"])
     np.testing.assert_allclose(shown, sinusoidal_table(4096, 8).numpy()[3000:3512], atol=1e-6)
     assert "positions 3001 to 3512" in words(at)
-    products = charts(at)["products"]["data"][0]
+    products = named_charts(at)["products"]["data"][0]
     assert (products["x0"], products["y0"]) == (3001, 3001)
 
 
 def test_the_linear_map_is_held_against_all_positions_in_both_precisions():
     at = run(PAGE, positions="4096", offset="17")
-    found = words(at)
+    found = words(at).replace("\\", "")
     assert "moves every position by 17" in found
     assert "4,079 positions" in found
     errors = re.search(r"dimensions: (\S+) in float64, (\S+) with", found)
@@ -148,25 +132,23 @@ def test_the_slider_shows_the_offset_that_is_drawn():
 )
 def test_bad_values_are_moved_to_the_nearest_good_ones_and_named(params):
     at = run(PAGE, **params)
-    assert not at.exception
     assert at.info
 
 
 def test_two_equal_words_and_a_kind_without_positions_open_something_valid():
-    assert not run(PAGE, swap="1.1", view="sentence").exception
-    assert not run(PAGE, kind="cross", view="results").exception
+    run(PAGE, swap="1.1", view="sentence")
+    run(PAGE, kind="cross", view="results")
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_norms_of_the_first_layer_s_input_are_those_of_the_trace(case, closed_form_models):
     at = run(PAGE, view="sentence", model=case, text=CASES[case].sentence)
-    assert not at.exception
     translation = load_translator(closed_form_models[case]).translate(CASES[case].sentence)
     tokens, encoding = translation.embeddings("encoder"), translation.positions("encoder")
-    curves = [array(trace["y"]) for trace in charts(at)["norms"]["data"]]
+    curves = [array(trace["y"]) for trace in named_charts(at)["norms"]["data"]]
     for curve, expected in zip(curves, (tokens, encoding, tokens + encoding), strict=True):
         np.testing.assert_allclose(curve, np.linalg.norm(expected, axis=1), rtol=1e-5)
-    maps = [array(charts(at)[f"vectors-{part}"]["data"][0]["z"]) for part in (1, 2, 3)]
+    maps = [array(named_charts(at)[f"vectors-{part}"]["data"][0]["z"]) for part in (1, 2, 3)]
     for drawn, expected in zip(maps, (tokens, encoding, tokens + encoding), strict=True):
         np.testing.assert_allclose(drawn, expected, atol=1e-5)
     assert "verified" in words(at)
@@ -174,9 +156,8 @@ def test_norms_of_the_first_layer_s_input_are_those_of_the_trace(case, closed_fo
 
 def test_all_twins_translate_the_sentence_and_show_a_checked_map():
     at = run(PAGE, view="sentence", text="one two three four")
-    assert not at.exception
     assert list(at.dataframe[0].value["twin"]) == list(map(twin_name, REGISTRY))
-    drawn = charts(at)
+    drawn = named_charts(at)
     for name in REGISTRY:
         translation = load_translator(catalogue.twins()[f"positions/{name}"]).translate("one two three four")
         view = at.session_state["state"].twin_head
@@ -193,12 +174,12 @@ def test_the_same_head_of_all_twins_can_be_chosen():
     for name in REGISTRY:
         twin = load_translator(catalogue.twins()[f"positions/{name}"])
         expected = twin.translate("one two three").attention.weights("encoder", 1, 2)
-        shown = array(charts(at)[f"map-{name}"]["data"][0]["customdata"])[..., 0]
+        shown = array(named_charts(at)[f"map-{name}"]["data"][0]["customdata"])[..., 0]
         np.testing.assert_allclose(shown, expected, atol=1e-5)
 
 
 def test_a_swap_is_not_noticed_without_positions_and_a_move_only_by_absolute_ones():
-    drawn = charts(run(PAGE, view="sentence", text="one two three four", swap="1.3", offset="9"))
+    drawn = named_charts(run(PAGE, view="sentence", text="one two three four", swap="1.3", offset="9"))
     swap, move = bars(drawn["swap"]), bars(drawn["shift"])
     assert swap["none"] < 1e-4
     assert min(value for name, value in swap.items() if name != "none") > 1e-3
@@ -206,7 +187,7 @@ def test_a_swap_is_not_noticed_without_positions_and_a_move_only_by_absolute_one
 
 
 def test_maps_of_a_moved_sentence_differ_where_positions_are_absolute(folder):
-    drawn = charts(run(PAGE, view="sentence", text="one two three four", offset="9", twin_head="1.1"))
+    drawn = named_charts(run(PAGE, view="sentence", text="one two three four", offset="9", twin_head="1.1"))
     gaps = {name: array(each["data"][0]["z"]) for name, each in drawn.items() if name.startswith("moved-")}
     assert len(gaps) == len(REGISTRY)
     moving = {name for name, gap in gaps.items() if np.abs(gap).max() > 1e-4}
@@ -218,7 +199,7 @@ def test_maps_of_a_moved_sentence_differ_where_positions_are_absolute(folder):
 
 def test_rows_of_a_long_moved_sentence_are_compared_whole(folder):
     text = " ".join(["one two three four"] * 12)
-    drawn = charts(run(PAGE, view="sentence", text=text, offset="9", twin_head="1.1"))
+    drawn = named_charts(run(PAGE, view="sentence", text=text, offset="9", twin_head="1.1"))
     twin = load_translator(folder / "positions" / "sinusoidal")
     there, here = (encode_moved(twin, text, by).weights("encoder", 0, 0) for by in (9, 0))
     assert len(here) > 32
@@ -227,21 +208,19 @@ def test_rows_of_a_long_moved_sentence_are_compared_whole(folder):
 
 
 def test_a_sentence_in_its_place_has_no_moved_maps():
-    drawn = charts(run(PAGE, view="sentence", text="one two three four", offset="0"))
+    drawn = named_charts(run(PAGE, view="sentence", text="one two three four", offset="0"))
     assert not any(name.startswith("moved-") for name in drawn)
 
 
 @pytest.mark.parametrize("page", LINKED)
 def test_a_twin_can_be_chosen_on_the_other_pages(page):
     at = run(page, model="positions/shaw", text="one two three")
-    assert not at.exception
     assert view(at)["step"] >= 0
 
 
 def test_results_are_drawn_as_they_were_measured():
     at = run(PAGE, view="results")
-    assert not at.exception
-    results, drawn = measured.shipped(measured.POSITIONS), charts(at)
+    results, drawn = measured.shipped(measured.POSITIONS), named_charts(at)
     shown = bars(drawn["scores"])
     scores = results["scores"].items()
     assert shown == {twin_name(name): found["bleu"]["value"]["value"] for name, found in scores}
@@ -264,7 +243,7 @@ def test_results_are_drawn_as_they_were_measured():
 def test_the_probe_is_drawn_and_the_growth_of_costs_is_computed():
     at = run(PAGE, view="results")
     results = measured.shipped(measured.POSITIONS)
-    assert bars(charts(at)["probe"]) == {
+    assert bars(named_charts(at)["probe"]) == {
         twin_name(name): each["value"] for name, each in results["probe"]["models"].items()
     }
     cost = results["cost"]
@@ -297,7 +276,6 @@ def test_without_twins_and_results_the_page_says_so(monkeypatch, tmp_path):
 
 def test_a_twin_that_lacks_the_positions_says_so_and_the_others_go_on():
     at = run(PAGE, view="sentence", text="one " * 310, model="random")
-    assert not at.exception
     assert "300 positions" in " ".join(map(str, at.dataframe[0].value["translation"]))
 
 
@@ -305,7 +283,7 @@ def test_a_twin_that_lacks_the_positions_says_so_and_the_others_go_on():
     "text", ["<script>alert(1)</script> $x$ **b** `c`", "\u202eabc one", "#000001 <b>one</b>"]
 )
 def test_hostile_words_are_shown_as_typed(text):
-    assert not run(PAGE, view="sentence", text=text).exception
+    run(PAGE, view="sentence", text=text)
 
 
 def test_rotary_starts_at_the_width_of_a_twin_s_head_and_another_encoding_at_that_of_the_twin():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 from pathlib import Path
@@ -11,7 +10,7 @@ import jsonschema
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from app_pages import ROOT, run
+from app_pages import ROOT, array, run
 from closed_form import CASES, KNOWN
 from streamlit.testing.v1 import AppTest
 
@@ -70,10 +69,7 @@ def test_an_exported_map_holds_the_known_cells_and_says_what_it_is(name: str, ki
 def weights(trace: go.Heatmap) -> np.ndarray:
     """The exact weights of a heatmap."""
     data = trace.customdata
-    if isinstance(data, dict):
-        shape = [int(n) for n in data["shape"].split(", ")]
-        data = np.frombuffer(base64.b64decode(data["bdata"]), data["dtype"]).reshape(shape)
-    return np.asarray(data)[..., 0]
+    return (array(data) if isinstance(data, dict) else np.asarray(data))[..., 0]
 
 
 @pytest.mark.parametrize(

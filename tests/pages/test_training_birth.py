@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import array, run, said, words
+from app_pages import array, charts, run, said, words
 from corpus import number_pairs, write_pairs
 from fragments import listening
 from programs import main
@@ -37,13 +37,7 @@ def grown(own_models: Path, tokenizer: Tokenizer) -> Path:
 
 
 def opened(**params: str) -> AppTest:
-    at = run(PAGE, **{"model": "random", "text": TEXT, "target": OWN, "view": "birth", **params})
-    assert not at.exception
-    return at
-
-
-def charts(at: AppTest) -> list[dict]:
-    return [json.loads(each.proto.spec) for each in at.get("plotly_chart")]
+    return run(PAGE, **{"model": "random", "text": TEXT, "target": OWN, "view": "birth", **params})
 
 
 def forced(directory: Path, step: int) -> Translation:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from app_pages import array, feeds, run, said, view, words
+from app_pages import array, charts, feeds, run, said, view, words
 from closed_form import CASES, KNOWN
 from streamlit.testing.v1 import AppTest
 
@@ -62,7 +62,7 @@ def test_known_cells_stay_where_they_are_in_a_batch_and_as_trained(name: str):
     link = {"model": name, "text": case.sentence}
     nine = "one two three four five six eight nine ten"
     batch = run(PAGES["encoder"], view="batch", batch=nine, encoder="1.1", **link)
-    drawn = array(json.loads(batch.get("plotly_chart")[0].proto.spec)["data"][0]["customdata"])
+    drawn = array(charts(batch)[0]["data"][0]["customdata"])
     known = case.weights("encoder", 0)
     size = len(case.source_tokens)
     assert (drawn[:size, :size, 0][known == 1] > KNOWN).all()
@@ -75,7 +75,6 @@ def test_known_cells_stay_where_they_are_in_a_batch_and_as_trained(name: str):
 @pytest.mark.parametrize("kind", PAGES)
 def test_every_way_of_drawing_opens_from_its_address(kind: str, show: str):
     at = run(PAGES[kind], model="random", show=show, words="yes", hide="special.punctuation", scale="log")
-    assert not at.exception
     assert "could not be read" not in said(at)
     told, carried = view(at), feeds(at)
     focus = kind if show == "matrix" else show
@@ -89,7 +88,6 @@ def test_every_way_of_drawing_opens_from_its_address(kind: str, show: str):
 @pytest.mark.parametrize("show", display.SHOWS)
 def test_hostile_tokens_stay_text(show: str):
     at = run(PAGES["encoder"], text=HOSTILE, model="random", show=show, words="yes", hide="special")
-    assert not at.exception
     focus = feeds(at)["encoder" if show == "matrix" else show]
     names = focus["names"]["columns"]
     assert any("</script>" in name for name in names)
@@ -174,7 +172,6 @@ def test_tiles_take_the_colour_of_a_statistic(statistic: str):
 )  # fmt: skip
 def test_a_bad_choice_in_the_address_is_named(params: dict[str, str]):
     at = run(PAGES["cross"], **params)
-    assert not at.exception
     assert f"nearest valid values are used\\: {next(iter(params))}" in said(at)
 
 

@@ -59,13 +59,14 @@ def write_language_model(folder: Path, tokenizer: Vocabulary) -> Path:
 
 
 def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
-    """Opens a page with an address."""
+    """Opens a page with an address; nothing may go wrong."""
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     for name, value in {"model": "copy", "text": SENTENCE, **params}.items():
         at.query_params[name] = value
     if page != "app.py":
         at.switch_page(page)
-    return at.run()
+    assert not at.run().exception
+    return at
 
 
 def click_menu(at: AppTest, page: str) -> AppTest:
@@ -113,10 +114,22 @@ def words(at: AppTest) -> str:
     return " ".join(each.value for each in (*at.markdown, *at.caption))
 
 
-def array(packed: dict[str, str]) -> np.ndarray:
-    """An array of a figure: it travels as base64."""
-    flat = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
-    return flat.reshape([int(side) for side in packed["shape"].split(",")]) if "shape" in packed else flat
+def charts(at: AppTest) -> list[dict]:
+    """The figures of a page, from its top."""
+    return list(named_charts(at).values())
+
+
+def named_charts(at: AppTest) -> dict[str, dict]:
+    """The figures of a page by their keys."""
+    return {each.proto.id.split("-", 2)[2]: json.loads(each.proto.spec) for each in at.get("plotly_chart")}
+
+
+def array(packed: dict[str, str] | list[float]) -> np.ndarray:
+    """An array of a figure: it travels as base64, or as a list."""
+    if isinstance(packed, list):
+        return np.array(packed)
+    shape = [int(side) for side in packed.get("shape", "-1").split(",")]
+    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"]).reshape(shape)
 
 
 def strip(chart: dict, name: str) -> np.ndarray:

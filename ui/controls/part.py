@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, overload
 
@@ -13,6 +14,15 @@ from ui.server import memory
 
 P = ParamSpec("P")
 Draw = Callable[P, None]
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """What is refused inside is said there, in a sentence."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        st.error(plain(str(error)), icon=":material/error:")
 
 
 @overload
@@ -39,9 +49,8 @@ def part(
         def told(*args: P.args, **kwargs: P.kwargs) -> None:
             memory.used()
             try:
-                function(*args, **kwargs)
-            except (ValueError, OSError) as error:
-                st.error(plain(str(error)), icon=":material/error:")
+                with refusals():
+                    function(*args, **kwargs)
             finally:
                 memory.used()
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base.captions import KIND_NAMES
@@ -87,14 +86,6 @@ def slide(
     st.slider(label, ends[0], ends[1], value, step, **control(name, value, take), **more)
 
 
-_INK = {"light": "#1d232c", "dark": "#e8ebf0"}
-
-
-def ink() -> str:
-    """The colour of text in the coloured cells of a figure, by the visitor's theme."""
-    return _INK.get(st.context.theme.type or "light", _INK["light"])
-
-
 def head_picker(
     kind: str,  # encoder, decoder or cross
     chosen: Head,  # the one that is shown, from 0
@@ -141,25 +132,6 @@ def row_picker(
     choose(f"row.{kind}", "Row of the cursor", names, row, lambda i: session.change(**{moved: i}), texts=True)
 
 
-def clickable(
-    figure: go.Figure,  # the figure; the `customdata` of a mark say what it stands for
-    key: str,  # unique on the page
-    take: Callable[[Any], object],  # takes the `customdata` of the mark that was clicked
-    alt: str,  # what the figure shows, for people who do not see it
-    width: Literal["stretch", "content"] = "stretch",  # as `st.plotly_chart` has it
-) -> None:
-    """Draws a figure whose marks can be clicked."""
-    st.plotly_chart(
-        figure,
-        width=width,
-        key=key,
-        config={"displayModeBar": False},
-        on_select=lambda: session.on_pick(key, take),
-        selection_mode="points",
-        alt=alt,
-    )
-
-
 def window(
     now: int | None,  # the first place that the address asks for, from 0
     most: int,  # how many places the window shows
@@ -185,14 +157,6 @@ def window(
     return first
 
 
-def seen(title: str, text: str, formula: str | None = None) -> None:
-    """An explanation of the picture, one click away."""
-    with st.popover(title, type="tertiary", icon=":material/help:"):
-        st.markdown(text)
-        if formula:
-            st.latex(formula)
-
-
 def variants(
     # labels by the value of `view` in the address; the first is the default, which the address leaves out
     choices: dict[str, str],
@@ -210,5 +174,5 @@ def variants(
 
     with st.container(horizontal=True, vertical_alignment="center"):
         switch("view", "View", choices, value, take, width="content")
-        if sentences:
+        if sentences and sentences[value]:
             st.caption(sentences[value], width="stretch")

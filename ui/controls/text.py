@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from figures.base import labels
 from figures.base.strips import Strip
 
 
@@ -32,3 +33,16 @@ def command(text: str) -> str:
 def data(text: str) -> str:
     """What was measured on, as visitors read it: `tatoeba-en-de/valid.tsv.gz` is "tatoeba-en-de (valid)"."""
     return re.sub(r"([\w-]+)/([\w-]+)\.tsv(?:\.gz)?", r"\1 (\2)", text)
+
+
+def word(token: str) -> str:
+    """A piece inside a sentence, escaped for Markdown."""
+    return f"“{plain(labels.piece(token))}”"
+
+
+def power(value: float, digits: int = 1) -> str:
+    """A number in LaTeX, with some digits after the point: `7.0 \\times 10^{-4}`."""
+    if value == 0:
+        return "0"
+    factor, exponent = f"{value:.{digits}e}".split("e")
+    return rf"{factor} \times 10^{{{int(exponent)}}}"

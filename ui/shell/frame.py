@@ -31,14 +31,12 @@ _STYLE = """
 .st-key-feeders { display: none; }
 .stMainBlockContainer > .stVerticalBlock > :has(> .st-key-signs) { order: 1; }
 .stMainBlockContainer hr { margin: .3rem 0; }
-.st-key-anatomy-lens, .st-key-anatomy-paper { overflow-x: auto; }
-.st-key-masks-batch-long, .st-key-alignment-map, .st-key-search-tree { overflow-x: auto; }
-.st-key-recurrent-terms, .st-key-recurrent-table, [class*="st-key-recurrent-map"] { overflow-x: auto; }
-.st-key-masks-batch-long > * { min-width: 48rem; }
+[class*="st-key-frame-"] { overflow-x: auto; }
+.st-key-anatomy-paper, .st-key-recurrent-terms, .st-key-recurrent-table { overflow-x: auto; }
 [class*="st-key-anatomy-"]
   :is(.annotation-text, .textpoint text:not([style*="rgb(255, 255, 255)"])) { fill: currentColor !important; }
 .st-key-anatomy-diagram .nsewdrag { cursor: pointer; }
-.st-key-anatomy-lens > *, .st-key-anatomy-paper table { min-width: 620px; }
+.st-key-anatomy-paper table { min-width: 620px; }
 .stMainBlockContainer h5 { padding: .9rem 0 .35rem; }
 .stMainBlockContainer h4 { padding: 1.2rem 0 .5rem; }
 .stElementContainer:has(> .stHtml > style:only-child) { display: none; }

@@ -9,7 +9,7 @@ from transformer.hub.files import size
 from transformer.hub.settings import is_name
 from ui.address import session
 from ui.address.state import State
-from ui.controls.pickers import control
+from ui.controls.pickers import choose
 from ui.linked_view import Head
 from ui.server import catalogue, imported, memory, runs
 from ui.server.hub_models import desk
@@ -38,13 +38,7 @@ def pick_model(now: State) -> str | None:
         return None
     name = _fitted(names, now.model)
     with place:
-        st.selectbox(
-            "Model",
-            names,
-            index=names.index(name),
-            format_func=_label,
-            **control("model", name, take_model),
-        )
+        choose("model", "Model", {each: _label(each) for each in names}, name, take_model, labelled=True)
     _load(name)
     with place:
         _pick_language(name, now)
@@ -120,12 +114,13 @@ def _pick_language(name: str, now: State) -> None:
     text = now.text or ""
     named = next((piece for piece in pieces if text.startswith(piece)), None)
     chosen = named or catalogue.language_of(name, now.language)
-    st.selectbox(
+    choose(
+        "language",
         "Translate into",
-        pieces,
-        index=pieces.index(chosen),
-        format_func=lambda piece: piece.strip("<>"),
+        {piece: piece.strip("<>") for piece in pieces},
+        chosen,
+        lambda piece: session.change(language=piece, **session.FRESH),
+        labelled=True,
         disabled=named is not None,
         help="This model translates into several languages, so each text starts with the one you choose.",
-        **control("language", chosen, lambda piece: session.change(language=piece, **session.FRESH)),
     )

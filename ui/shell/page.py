@@ -8,6 +8,7 @@ import streamlit as st
 
 from ui.address import session
 from ui.address.state import State
+from ui.controls.part import refusals
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import changed, doubt, frame, needs, sentence
@@ -62,6 +63,7 @@ def with_model(
 ) -> None:
     """Shows results that only the model can compute; says that the model is missing for a file."""
     if catalogue.has_model(opened.asked.model):
-        show(opened)
+        with refusals():
+            show(opened)
     else:
         st.info(catalogue.NEEDS_MODEL, icon=":material/info:")

@@ -11,7 +11,8 @@ from figures.base import labels
 from ui import linked_view
 from ui.address.state import State
 from ui.address.values import SAMPLE
-from ui.controls import formula, pickers
+from ui.controls import formula
+from ui.controls.panel import seen
 from ui.linked_view import BarsFeed, Layout
 from ui.maps import display, going_on
 from ui.maps.explorer import Scene, explorer
@@ -71,7 +72,7 @@ def show(opened: Opened) -> None:
         with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
             display.popover(opened.kinds, now)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
-            pickers.seen("What am I seeing?", *_explained(opened))
+            seen(*_explained(opened))
             take_home(scene)
             st.caption(
                 "A weight is a token's share in a head's sum, not how much it carried, nor how much it "

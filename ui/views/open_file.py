@@ -10,13 +10,14 @@ import streamlit as st
 from figures import heatmap, next_token
 from figures.base.captions import badge, caption, norm_name
 from transformer.exports.npz import model_digest
-from transformer.exports.record import TraceFileError
 from transformer.exports.view import SavedView
 from transformer.trace.report import AS_RECORDED, Check
 from ui.address import session
 from ui.address.parameters import as_params
 from ui.address.state import State
 from ui.controls import export
+from ui.controls.export import Picture
+from ui.controls.panel import chart, panel, says
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server import catalogue, imported
@@ -29,7 +30,6 @@ _GIVEN = (
     "The model here reads the sentence and is given the translation of the file, so every picture is "
     "computed and verified here. What the file merely records, such as log-probabilities, plays no part."
 )
-_CONFIG = {"displayModeBar": False}
 _INTRODUCTION = (
     "Here you open runs that you saved under “Export”, even if their model is not available. An NPZ file "
     "opens with all its views, a JSON file with the one matrix that it holds. The app repeats all checks "
@@ -65,11 +65,7 @@ def _upload() -> None:
     )
     if file is None:
         return
-    try:
-        opened = imported.open_file(file.name, file.getvalue())
-    except TraceFileError as error:
-        st.error(plain(str(error)), icon=":material/error:")
-        return
+    opened = imported.open_file(file.name, file.getvalue())
     if opened.view is None:
         session.rerun(model=opened.name, changes=(), off=(), **_nowhere(), **opened.selection)
     session.rerun()
@@ -132,16 +128,14 @@ def _view(name: str, view: SavedView) -> None:
     text = caption(head).replace("{step}", "")
     left, right = st.columns([1.4, 1])
     with left:
-        st.plotly_chart(heatmap(head, 440), key=f"map.{name}", width="content", alt=text, config=_CONFIG)
-        shown = badge(head.audit)
-        st.caption(plain(f"{text} · {shown['text']}"), help=plain(str(shown["title"])))
-        export.picture(f"{name} map", lambda: heatmap(head, 620), text, head.audit, sentence=False)
+        chart(f"map.{name}", heatmap(head, 440), text, width="content")
+        picture = Picture(lambda: heatmap(head, 620), text, head.audit, sentence=False)
+        says(picture)
+        export.pictures(f"{name} map", {f"{name} map": picture})
     with right:
         steps = view.translation.steps
         about = f"Next token at step {step + 1} of {len(steps)}, as recorded"
-        st.plotly_chart(next_token(steps, step), key=f"next.{name}", alt=about, config=_CONFIG)
-        st.caption(about)
-        export.picture(f"{name} next", lambda: next_token(steps, step), about, sentence=False)
+        panel(f"{name} next", lambda: next_token(steps, step), about, sentence=False)
     _checks(head.audit.checks)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
-import streamlit as st
 
 from figures.base import captions, labels
 from figures.pages.anatomy import Box
@@ -17,12 +16,12 @@ from transformer.trace.audit import merged
 from transformer.trace.report import AuditReport, Check
 from ui.address.state import State
 from ui.controls import export
+from ui.controls.panel import chart, says
 from ui.controls.text import plain
 from ui.maps.looking import cells_of
 from ui.server import catalogue, computed
 from ui.server.opened import Opened
 
-CONFIG = {"displayModeBar": False}
 Drawn = dict[str, export.Picture]
 """Figures by name, for one export."""
 _NAMES = {"attention": "self_attention", "cross": "cross_attention", "forward": "feed_forward"}
@@ -211,6 +210,12 @@ def audited(run: Translation, checks: tuple[Check, ...]) -> AuditReport:
     return merged([*run.attention.audit().checks, *checks])
 
 
+def proof(audit: AuditReport) -> str:
+    """What stands behind the badge of a figure."""
+    worst = max(check.value for check in audit.checks)
+    return f"{len(audit.checks)} checks against the model's records; the largest difference is {worst:.1e}."
+
+
 def draw(
     body: Body,
     to: Drawn,
@@ -221,24 +226,7 @@ def draw(
     checks: tuple[Check, ...],
 ) -> None:
     """Draws a figure of the model's own numbers with its caption and badge, and adds it to the export."""
-    chart(name, make, alt)
-    to[name] = signed(make, body.caption(quantity), body.audit(checks))
-
-
-def chart(name: str, make: Callable[[], go.Figure], alt: str) -> None:
-    """Draws a figure alone."""
-    st.plotly_chart(make(), key=f"anatomy.{name}", alt=alt, config=CONFIG)
-
-
-def signed(
-    make: Callable[[], go.Figure],  # draws the figure
-    caption: str,  # what the figure shows
-    audit: AuditReport,  # what was checked
-    # whether the figure shows numbers derived from the trace, not the model's own arrays
-    derived: bool = False,
-) -> export.Picture:
-    """Draws the caption of a figure with its badge, and returns the figure for the export."""
-    worst = max(check.value for check in audit.checks)
-    proof = f"{len(audit.checks)} checks against the model's records; the largest difference is {worst:.1e}."
-    st.caption(plain(f"{caption} · {captions.badge(audit, derived)['text']}"), help=proof)
-    return export.Picture(make, caption, audit, derived)
+    chart(f"anatomy.{name}", make(), alt)
+    audit = body.audit(checks)
+    to[name] = export.Picture(make, body.caption(quantity), audit)
+    says(to[name], proof(audit))

@@ -1,4 +1,4 @@
-"""The running model as a diagram, the part under inspection, the stream, and the logit lens."""
+"""The running model as a diagram, the part under inspection, the stream, the logit lens, and one block."""
 
 from __future__ import annotations
 
@@ -6,38 +6,30 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import captions, labels
-from figures.pages.anatomy import diagram, lens, stream
+from figures.pages.anatomy import diagram, lens, norms, stream
 from transformer.lenses.inside import logit_lens
 from transformer.lenses.inside.logit_lens import LensRow
 from transformer.lenses.inside.parts import stream_norms
+from transformer.model.config import ModelConfig
 from transformer.model.sites import Sublayer
 from ui.address import session
+from ui.address.parameters import link
 from ui.address.state import State
 from ui.address.values import PARTS
-from ui.controls import export, options, pickers
+from ui.controls import options, pickers
+from ui.controls.panel import panel
 from ui.controls.text import plain
 from ui.linked_view import Layout
 from ui.maps.explorer import Scene, explorer, no_more
 from ui.maps.looking import Looks
+from ui.server import catalogue, measured
 from ui.server.opened import Opened
-from ui.views.anatomy import blocks, paper
+from ui.views.anatomy import paper
 from ui.views.anatomy import parts as anatomy_parts
-from ui.views.anatomy.body import (
-    CONFIG,
-    Body,
-    audited,
-    boxes,
-    chart,
-    in_layer,
-    look,
-    part_name,
-    parts,
-    signed,
-)
+from ui.views.anatomy.body import Body, audited, boxes, in_layer, look, part_name, parts, proof
 
 _LAYOUT = Layout("anatomy", "page", ("source", "target"), (), "cross", "step")
 _SEEING = (
@@ -61,7 +53,7 @@ def show(opened: Opened) -> None:
         _below(look(opened, now))
 
     explorer(Scene(_LAYOUT, opened, ("cross",), no_more, below, follows=True))
-    blocks.show(opened)
+    _blocks(opened)
     paper.table(opened)
     paper.reading()
 
@@ -80,19 +72,10 @@ def _below(body: Body) -> None:
 
 
 def _pick(body: Body) -> None:
-    known = parts(body.traced.config)
     chosen, layer = st.columns([2, 1], gap="small")
     with chosen:
-        st.selectbox(
-            "Part",
-            known,
-            index=known.index(body.part),
-            format_func=part_name,
-            label_visibility="collapsed",
-            **pickers.control(
-                "part", body.part, lambda part: session.change(part=part), map(part_name, known)
-            ),
-        )
+        names = {each: part_name(each) for each in parts(body.traced.config)}
+        pickers.choose("part", "Part", names, body.part, lambda part: session.change(part=part), texts=True)
     if in_layer(body.part):
         with layer:
             layers = options.layers(body.traced.config.stacks[body.side].n_layers)
@@ -107,38 +90,25 @@ def _diagram(body: Body) -> None:
     times = f"{depths[0]} ×", f"{depths[1]} ×"
     encoder, decoder = boxes(config, run.positions("encoder") is not None)
 
-    def make() -> go.Figure:
-        return diagram(encoder, decoder, times, body.part, "decoder-cross")
-
-    picked = pickers.control("diagram", body.part, take)
-    with st.container(key="anatomy-diagram"):
-        st.plotly_chart(
-            make(),
-            key=picked["key"],
-            on_select=lambda: session.on_control(*picked["args"]),
-            selection_mode="points",
-            alt="Diagram of the model; the list above chooses the same parts",
-            config=CONFIG,
-        )
-    caption = (
+    panel(
+        "anatomy-diagram",
+        lambda: diagram(encoder, decoder, times, body.part, "decoder-cross"),
         f"{_several(depths[0], 'encoder layer')} and {_several(depths[1], 'decoder layer')}; "
         f"the stream is d_model = {config.d_model:,} numbers wide · "
-        f"drawn from the configuration of {run.model} ({captions.norm_name(config.norm)})"
+        f"drawn from the configuration of {run.model} ({captions.norm_name(config.norm)})",
+        seeing=_SEEING,
+        alt="Diagram of the model; the list above chooses the same parts",
+        take=take,
+        sentence=False,
     )
-    st.caption(plain(caption))
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING)
-        export.picture("anatomy-diagram", make, caption, sentence=False)
 
 
 def _several(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
-def take(selection: Any) -> None:
+def take(part: Any) -> None:
     """Opens the box that the visitor clicked; a click that selects nothing changes nothing."""
-    points = selection.get("selection", {}).get("points", []) if hasattr(selection, "get") else []
-    part = points[0].get("customdata") if points else None
     part = part[0] if isinstance(part, list) and part else part
     if part in PARTS:
         session.change(part=part)
@@ -171,13 +141,17 @@ def _stream(body: Body) -> None:
                 else "With post-norm, every LayerNorm brings the vector back to the scale that its γ sets."
             )
         )
+    audit = audited(run, (*encoder[1], *decoder[1]))
     with right:
-        chart("stream", lambda: stream(lines), "Length of the residual stream, sub-layer by sub-layer")
-        caption = f"Residual stream · ‖x‖ after each sub-layer · {_where(body)}"
-        audit = audited(run, (*encoder[1], *decoder[1]))
-        picture = signed(lambda: stream(lines), caption, audit, derived=True)
-    with left:
-        export.pictures("anatomy-stream", {"stream": picture})
+        panel(
+            "anatomy-stream",
+            lambda: stream(lines),
+            f"Residual stream · ‖x‖ after each sub-layer · {_where(body)}",
+            alt="Length of the residual stream, sub-layer by sub-layer",
+            audit=audit,
+            proof=proof(audit),
+            derived=True,
+        )
 
 
 def _where(body: Body) -> str:
@@ -207,19 +181,19 @@ def _lens(body: Body) -> None:
     written = np.array([[guess.token_id == chosen for guess in row.best] for row in rows])
     ranks = [f"rank {row.rank:,}" for row in rows]
 
-    def make() -> go.Figure:
-        return lens(names, tokens, shares, written, ranks)
-
+    audit = audited(run, checks)
     with right:
-        with st.container(key="anatomy-lens"):
-            chart("lens", make, f"Logit lens: most probable tokens after each of {len(rows) - 1} layers")
-        caption = (
+        panel(
+            "anatomy-lens",
+            lambda: lens(names, tokens, shares, written, ranks),
             f"Logit lens · most probable tokens read off after each layer, best first · "
-            f"step {labels.count(body.step)} · {run.model} ({captions.norm_name(run.config.norm)})"
+            f"step {labels.count(body.step)} · {run.model} ({captions.norm_name(run.config.norm)})",
+            alt=f"Logit lens: most probable tokens after each of {len(rows) - 1} layers",
+            audit=audit,
+            proof=proof(audit),
+            derived=True,
+            scrolls=620,
         )
-        picture = signed(make, caption, audited(run, checks), derived=True)
-    with left:
-        export.pictures("anatomy-lens", {"lens": picture})
 
 
 def _of_lens(body: Body, rows: Sequence[LensRow], names: Sequence[str]) -> str:
@@ -233,4 +207,109 @@ def _of_lens(body: Body, rows: Sequence[LensRow], names: Sequence[str]) -> str:
         "layers were never trained to be read in this way. At the right of each row stands the rank of "
         f"“{token}”, the token that was written."
         + ("" if settled is None else f" From the row “{settled}” on, this token stays first.")
+    )
+
+
+_PAIR = {"pre": f"{catalogue.TWINS}/sinusoidal", "post": f"{catalogue.TWINS}/postnorm"}
+"""The two twins that differ in the place of their LayerNorm and the learning rate that it needs."""
+_ORDERS = {
+    "pre": "The LayerNorm stands before each sub-layer, as in most later models. From the bottom of a stack "
+    "to its top there is a path that meets no LayerNorm, and one LayerNorm stands at the end. Training needs "
+    "less care: it does without the long warm-up of the learning rate (Xiong et al. 2020). The paper has "
+    "post-norm: the LayerNorm comes after each addition.",
+    "post": "As in the paper, the LayerNorm comes after each addition, so the stream passes through every "
+    "one of them. Most later models put it before each sub-layer (pre-norm). Then a path that meets no "
+    "LayerNorm leads from the bottom of a stack to its top, and training does without the long warm-up of "
+    "the learning rate (Xiong et al. 2020).",
+}
+
+
+def _blocks(opened: Opened) -> None:
+    """Draws the section."""
+    st.divider()
+    run = opened.translation
+    config, tokens = run.config, len(run.source_tokens)
+    caption = f"Order of a sub-layer · {run.model} runs {captions.norm_name(config.norm)}"
+    left, right = st.columns(_SHARES, gap="medium")
+    with left:
+        st.markdown("##### A block as one chain")
+        st.markdown(
+            "An encoder block takes x to z by attention, which mixes positions, and z to y by the "
+            "feed-forward network, which treats each position alone. All three have the same shape, here "
+            f"{tokens} tokens × {config.d_model:,} numbers, so blocks can be stacked. A decoder block has "
+            "cross-attention between the two."
+        )
+        st.latex(chain(config, tokens))
+        st.markdown(
+            "The whole model is such a chain, too. Ids become rows, every block keeps their shape, the "
+            "decoder's blocks also read the memory, and the last product turns each row into a score for "
+            "every piece."
+        )
+        st.latex(whole(config, tokens, len(run.target_tokens)))
+    with right:
+        st.markdown("##### Pre-norm and post-norm")
+        st.markdown(_ORDERS[config.norm])
+        alt = "Post-norm and pre-norm as diagrams"
+        panel("anatomy-norms", lambda: norms(config.norm), caption, alt=alt)
+        _other(config.norm)
+
+
+def chain(config: ModelConfig, tokens: int) -> str:
+    """LaTeX of an encoder block from x to y, with its shapes."""
+    shape = rf"{tokens} \times {config.d_model}"
+    steps = {
+        "pre": (
+            r"{x} + \mathrm{MultiHead}(\mathrm{LN}({x}))",
+            r"{z} + \mathrm{FFN}(\mathrm{LN}({z}))",
+        ),
+        "post": (
+            r"\mathrm{LN}({x} + \mathrm{MultiHead}({x}))",
+            r"\mathrm{LN}({z} + \mathrm{FFN}({z}))",
+        ),
+    }[config.norm]
+    shaped = [rf"\underset{{{shape}}}{{{name}}}" for name in "xzy"]
+    first, second = steps
+    return (
+        rf"\begin{{aligned}} {shaped[0]} \;&\to\; {shaped[1]} = {first} \\[4pt] "
+        rf"{shaped[1]} \;&\to\; {shaped[2]} = {second} \end{{aligned}}"
+    )
+
+
+def whole(
+    config: ModelConfig,  # the model's
+    source: int,  # number of source tokens
+    target: int,  # number of target tokens
+) -> str:
+    """LaTeX of the whole model from ids to ids, with its shapes."""
+    rows = {"encoder": source, "decoder": target}
+    width = config.n_target_pieces
+    ends = {"encoder": r"\text{memory}", "decoder": rf"{target} \times {width} \to {target}\ \text{{ids}}"}
+    lines = []
+    for side, stack in config.stacks.items():
+        shape = rf"{rows[side]} \times {config.d_model}"
+        blocks = rf"\xrightarrow{{{stack.n_layers}\ \text{{blocks}}}}"
+        lines.append(rf"{rows[side]}\ \text{{ids}} &\to {shape} {blocks} {shape} \\ &\to {ends[side]}")
+    return r"\begin{aligned} " + r" \\[4pt] ".join(lines) + r" \end{aligned}"
+
+
+def _other(norm: str) -> None:
+    """Links to the twin with the other order, if it is here, and says how the two compare."""
+    other = "post" if norm == "pre" else "pre"
+    if _PAIR[other] not in catalogue.twins():
+        return
+    scores = (measured.shipped(measured.POSITIONS) or {}).get("scores", {})
+    gap = scores.get("postnorm", {}).get("bleu", {}).get("difference")
+    if gap is not None:
+        low, value, high = (f"{gap[end]:+.1f}".replace("-", "−") for end in ("low", "value", "high"))
+        st.caption(
+            "Of the positional twins, two differ only in this order, and in the learning rate and the "
+            "warm-up that it needs: "
+            f"the post-norm twin differs from the pre-norm one by {value} BLEU ({low} to {high})."
+        )
+    fresh = dict.fromkeys(("encoder", "decoder", "cross", "step", "source"))
+    st.page_link(
+        "pages/anatomy.py",
+        label=f"Open the {captions.norm_name(other)} twin on this sentence",
+        icon=":material/swap_horiz:",
+        query_params=link(session.current(), model=_PAIR[other], **fresh),
     )

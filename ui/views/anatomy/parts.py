@@ -16,9 +16,10 @@ from transformer.lenses.inside import logit_lens, parts
 from transformer.lenses.inside.parts import NormPart
 from ui.address.parameters import link
 from ui.controls import export
+from ui.controls.panel import chart
 from ui.controls.text import alt, norm, plain
 from ui.server import computed
-from ui.views.anatomy.body import Body, Drawn, chart, draw, title
+from ui.views.anatomy.body import Body, Drawn, draw, title
 
 _SWATCH = '<span style="display:inline-block;width:.8em;height:.8em;background:{}"></span> {}'
 _LEGEND = (
@@ -111,7 +112,7 @@ def _neighbours(body: Body, to: Drawn) -> None:
     def make() -> go.Figure:
         return ranked(names, cosines, [f"{each:.2f}" for each in cosines], "cosine")
 
-    chart("neighbours", make, f"Nearest neighbours: {', '.join(names)}")
+    chart("anatomy.neighbours", make(), f"Nearest neighbours: {', '.join(names)}")
     caption = (
         f"{title(body)} · cosine between rows of the table, the {len(found)} largest · "
         f"weights of {body.traced.model}"

@@ -18,6 +18,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.address.values import ABOVE
 from ui.controls import export, pickers
+from ui.controls.panel import chart, seen
 from ui.controls.part import part
 from ui.controls.text import data, plain
 from ui.linked_view import window_around
@@ -54,7 +55,7 @@ def show(opened: Opened) -> None:
     """Draws the section."""
     with st.container(horizontal=True):
         gold.picker(session.current().gold)
-        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+        seen(_SEEING, _FORMULA)
     _section(opened)
 
 
@@ -277,9 +278,8 @@ def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned
     key = session.control(
         "alignment.map", (opened.trace, name, tuple(sorted(pair.possible)), tuple(sorted(pair.sure)))
     )
-    with st.container(key="alignment-map"):
-        alt = f"Word alignment by {name}: {_listed(text, found, len(found))}"
-        pickers.clickable(draw(), key, toggle, alt, width="content")
+    alt = f"Word alignment by {name}: {_listed(text, found, len(found))}"
+    chart(key, draw(), alt, toggle, "content", scrolls=True)
     badge = _badge(opened, choice)
     st.caption(f"{caption} · {badge['text']}", help=str(badge["title"]))
     with st.container(horizontal=True):

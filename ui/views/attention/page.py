@@ -9,7 +9,8 @@ import streamlit as st
 
 from transformer.model.sites import AttentionKind
 from ui.address.state import State
-from ui.controls import formula, pickers
+from ui.controls import formula
+from ui.controls.panel import seen
 from ui.linked_view import Layout
 from ui.maps import all_heads, display, one_head
 from ui.maps.explorer import Scene, explorer
@@ -59,7 +60,7 @@ def show(
             told = f"{page.seeing} {formula.explained(page.kind, positions, site.score)}"
             told += _LOCAL * bool(look.read().reach)
             written = formula.attention(page.kind, positions, site.causal, site.score)
-            pickers.seen("What am I seeing?", told, written)
+            seen(told, written)
             take_home(scene, lambda now, looks: one_head.printed(looks[page.kind], now))
         st.markdown(page.note)
         if controls is not None:

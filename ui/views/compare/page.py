@@ -18,7 +18,8 @@ from transformer.what_if.difference import Difference, Pair, difference
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import MOST_SEED, Against
-from ui.controls import export, options, pickers
+from ui.controls import options, pickers
+from ui.controls.panel import panel, seen
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
@@ -53,22 +54,14 @@ _SEEING = (
 _FORMULA = r"\mathrm{TV}(a, b) = \tfrac12 \sum_j |a_j - b_j| \in [0, 1]"
 
 
+@part
 def show(opened: Opened) -> None:
     """Draws the page."""
-    _page(opened)
-
-
-@part
-def _page(opened: Opened) -> None:
     now = session.current()
     kind = now.kind or "cross"
     cell = cells_of(opened, now)[kind]
     _controls(opened, now, kind, cell[0])
-    try:
-        first, second = sides.sides(opened, now, kind)
-    except (ValueError, OSError) as error:
-        st.error(plain(str(error)), icon=":material/error:")
-        return
+    first, second = sides.sides(opened, now, kind)
     for note in sides.notes(opened, now, second):
         st.caption(plain(note))
     found = difference(first.map(), second.map())
@@ -88,7 +81,9 @@ def _page(opened: Opened) -> None:
 def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
     against, head = now.against or sides.USUAL, getattr(now, kind)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        pickers.kind_picker(kind, lambda name: session.change(kind=name, against=_of_kind(against)))
+        pickers.kind_picker(
+            kind, lambda name: session.change(kind=name, against=None if against[0] == "head" else against)
+        )
         with st.container(width=220):
             pickers.head_picker(kind, head, opened.asked.model)
         with st.container(width=230):
@@ -99,7 +94,7 @@ def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
         if against[0] in _DETAILED:
             with st.container(width=_DETAILED[against[0]]):
                 _detail(opened, kind, against, now.other)
-        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+        seen(_SEEING, _FORMULA)
 
 
 _DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sentence": 500, "model": 315}
@@ -112,21 +107,14 @@ def _offered(now: State, against: Against) -> list[str]:
 
 
 def _mode(opened: Opened, kind: str, head: Head, against: Against, offered: list[str]) -> None:
-    st.selectbox(
+    pickers.choose(
+        "against",
         "Compare with",
-        offered,
-        index=offered.index(against[0]),
-        format_func=lambda name: f"against {_MODES[name]}",
-        label_visibility="collapsed",
-        **pickers.control(
-            "against", against[0], lambda name: _take(_first(opened, kind, head, name), other=None), offered
-        ),
+        {name: f"against {_MODES[name]}" for name in offered},
+        against[0],
+        lambda name: _take(_first(opened, kind, head, name), other=None),
+        texts=True,
     )
-
-
-def _of_kind(against: Against) -> Against | None:
-    """The comparison after a change of kind; None for one of heads, because kinds have different heads."""
-    return None if against[0] == "head" else against
 
 
 def _take(against: Against, **more: None) -> None:
@@ -182,16 +170,8 @@ def _detail(opened: Opened, kind: str, against: Against, other: str | None) -> N
 
 
 def _choose(label: str, offered: dict[Any, str], value: object, mode: str) -> None:
-    known = list(offered)
-    shown = value if value in offered else known[0]
-    st.selectbox(
-        label,
-        known,
-        index=known.index(shown),
-        format_func=offered.__getitem__,
-        label_visibility="collapsed",
-        **pickers.control(f"against.{mode}", shown, lambda chosen: _take((mode, chosen)), offered.values()),
-    )
+    shown = value if value in offered else next(iter(offered))
+    pickers.choose(f"against.{mode}", label, offered, shown, lambda chosen: _take((mode, chosen)), texts=True)
 
 
 # --- the pictures -------------------------------------------------------------------------------------------
@@ -314,6 +294,4 @@ def _difference(
 def _chart(key: str, title: str, draw: Callable[[], go.Figure], caption: str, width: int) -> None:
     with st.container(width=width, gap="xsmall"):
         st.markdown(f"**{plain(title)}**")
-        st.plotly_chart(draw(), width="content", key=key, config={"displayModeBar": False}, alt=caption)
-        st.caption(plain(caption))
-        export.picture(key, draw, caption)
+        panel(key, draw, caption, width="content")

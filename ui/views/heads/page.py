@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -13,14 +14,15 @@ from transformer.text.pairs import DataError
 from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
-from ui.controls.part import part
+from ui.controls.panel import panel
+from ui.controls.part import part, refusals
 from ui.controls.text import plain
 from ui.server import catalogue, runs
 from ui.server.background.run import Run
 from ui.server.background.surveys import named, run_of, shipped
 from ui.shell import fitting, frame, needs
 from ui.shell.model_picker import pick_model
-from ui.views.heads import found, relations
+from ui.views.heads import relations, statistics
 
 _SECTIONS = {"": "statistics and roles", "relations": "linguistic relations"}
 _KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
@@ -33,11 +35,19 @@ def show() -> None:
     st.title("Heads over sentences")
     model = pick_model(now)
     now = session.current()
-    run = None if model is None or _lacks(model) else _open(model, now.language)
+    own, run = session.own_sentences(), None
+    with refusals():
+        if model is not None and not _lacks(model):
+            run = run_of(model, None if own is None else own[1], now.language)
     if model is None or run is None:
         frame.show_notices(now)
         return
-    now = _fitted(model, now)
+    sizes = catalogue.sizes(model)
+    defaults = {kind: runs.default_head(model, kind) for kind in catalogue.KINDS}
+    heads, notes = fitting.fit_heads(now, sizes, defaults)
+    for note in notes:
+        session.notice(note)
+    now = session.resolve(**heads)
     _controls(model, now)
     frame.show_notices(now)
     if _reads(run, now):
@@ -62,7 +72,7 @@ def _reads(run: Run[Survey], now: State) -> bool:
 def _reading(run: Run[Survey]) -> None:
     """Draws the progress, twice a second; the end of it draws the whole page again.
 
-    Findings hold fragments, so no part with a clock draws them (see ``ui.views.training.here.live.saving``).
+    Findings hold fragments, so no part with a clock draws them (see ``ui.views.training.live.saving``).
     """
     now = session.current()
     if not _reads(run, now):
@@ -103,7 +113,7 @@ def _unasked(model: str, run: Run[Survey], now: State) -> None:
             icon=":material/info:",
         )
     else:
-        found.show(_subject(known, now), model)
+        statistics.show(_subject(known, now), model)
     st.button(
         f"Read the {run.total} sentences here",
         key="heads.ask",
@@ -117,25 +127,6 @@ def _unasked(model: str, run: Run[Survey], now: State) -> None:
             f"The statistics above were measured on {known.date} with these weights and came with the model. "
             "If you read the sentences here, the app computes them again."
         )
-
-
-def _open(model: str, language: str | None) -> Run[Survey] | None:
-    own = session.own_sentences()
-    try:
-        return run_of(model, None if own is None else own[1], language)
-    except (ValueError, OSError) as error:
-        st.error(plain(str(error)), icon=":material/error:")
-        return None
-
-
-def _fitted(model: str, now: State) -> State:
-    """Fits the heads of a state to the model; a notice says what changed."""
-    sizes = catalogue.sizes(model)
-    defaults = {kind: runs.default_head(model, kind) for kind in catalogue.KINDS}
-    heads, notes = fitting.fit_heads(now, sizes, defaults)
-    for note in notes:
-        session.notice(note)
-    return session.resolve(**heads)
 
 
 def _section(now: State) -> str:
@@ -156,15 +147,14 @@ def _controls(model: str, now: State) -> None:
     """Draws the choice of the section, the kind, and the sentences."""
     kind, section = _kind(now), _section(now)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.segmented_control(
+        pickers.switch(
+            "heads.kind",
             "Kind of attention",
-            _kinds(now),
-            default=kind,
-            format_func=_KINDS.__getitem__,
-            required=True,
-            label_visibility="collapsed",
+            {each: _KINDS[each] for each in _kinds(now)},
+            kind,
+            lambda kind: session.change(kind=kind),
+            texts=True,
             width="content",
-            **pickers.control("heads.kind", kind, lambda kind: session.change(kind=kind), _kinds(now)),
         )
         pickers.switch(
             "heads.section",
@@ -217,19 +207,20 @@ def _progress(run: Run[Survey], now: State) -> None:
     left, _ = st.columns([1.25, 1], gap="medium")
     subject = _subject(survey, now)
     with left:
-        st.plotly_chart(
-            found.grid(subject, pickers.ink()),
-            key="heads.partial",
-            config={"displayModeBar": False},
+        panel(
+            "heads.partial",
+            partial(statistics.grid, subject),
+            f"So far: {statistics.caption(subject)}",
             alt="The heads so far, coloured by the chosen statistic",
+            inked=True,
+            saved=False,
         )
-        st.caption(plain(f"So far: {found.caption(subject)}"))
 
 
-def _subject(survey: Surveyed, now: State) -> found.Found:
+def _subject(survey: Surveyed, now: State) -> statistics.Found:
     """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
-    return found.Found.of(survey, _kind(now), now, None if own is None else own[0])
+    return statistics.Found.of(survey, _kind(now), now, None if own is None else own[0])
 
 
 def _found(model: str, run: Run[Survey], now: State) -> None:
@@ -241,7 +232,7 @@ def _found(model: str, run: Run[Survey], now: State) -> None:
         _stopped(run)
     if survey is None:
         return
-    found.show(_subject(survey, now), model)
+    statistics.show(_subject(survey, now), model)
 
 
 def _stopped(run: Run[Survey]) -> None:

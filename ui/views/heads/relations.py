@@ -14,8 +14,8 @@ from figures.pages.heads import Follower, relation_dots
 from lab.relations.relations import LEAST_ARCS
 from transformer.storage import marks
 from transformer.storage.description import PROBES_FILE
-from ui.controls import export, pickers, text
-from ui.controls.text import plain
+from ui.controls import text
+from ui.controls.panel import panel
 from ui.server import measured
 
 _GLOSSES = {
@@ -87,24 +87,20 @@ def _dependencies(found: dict[str, Any], kind: str) -> None:
     side = found[kind]
     relations = sorted(side["relations"], key=lambda each: each["baseline"] - each["share"])
     st.markdown(_sentence(relations, kind))
-    pickers.seen("What am I seeing?", _SEEING)
     followers = [Follower(_name(each), each["share"], each["baseline"], _note(each)) for each in relations]
     if not followers:
         return
-    st.plotly_chart(
-        relation_dots(followers, kind),
-        key=f"heads.relations.{kind}",
-        config={"displayModeBar": False},
-        alt="Shares of dependencies that the best head and the best fixed offset find; a table follows",
-    )
     own = "earlier words only: later ones are masked · " if kind == "decoder" else ""
-    caption = (
+    panel(
+        f"relations-{kind}",
+        lambda: relation_dots(followers, kind),
         f"{KIND_NAMES[kind]} · dot: best head, bar: best fixed offset, share of dependencies, 0 to 100 % · "
         f"{own}{side['sentences']} sentences, {side['skipped']} left out (pieces do not match the words) · "
-        f"{found['model']}"
+        f"{found['model']}",
+        seeing=_SEEING,
+        alt="Shares of dependencies that the best head and the best fixed offset find; a table follows",
+        sentence=False,
     )
-    st.caption(plain(caption))
-    export.picture(f"relations-{kind}", lambda: relation_dots(followers, kind), caption, sentence=False)
     _table(relations)
 
 

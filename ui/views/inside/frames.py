@@ -70,7 +70,13 @@ def after(look: Look, parts: Parts) -> None:
     total = r"\mathrm{sum} = \mathrm{stream} + \mathrm{update}"
     with _section("stream", parts, total, rf"\mathrm{{{reads}}}' = \mathrm{{LayerNorm}}(\mathrm{{sum}})"):
         slot("stream.figures")
-    _block(look, parts)
+    config = look.opened.translation.config
+    sublayers = config.stacks[look.site.query_side].sublayers
+    names = points(len(sublayers))
+    queries, _ = runs.lengths(look.opened.translation, look.kind)
+    chain = formulas.chain(names, (queries, config.d_model))
+    with _section("block", parts, chain, formulas.steps(names, sublayers, config.norm)):
+        slot("block.figures")
 
 
 @contextmanager
@@ -171,13 +177,3 @@ def _matrix(look: Look, parts: Parts) -> None:
 def _seven(look: Look) -> None:
     with _explained("Two heads are seven matrices"):
         asides.seven_matrices(look.sizes[0], look.sizes[2])
-
-
-def _block(look: Look, parts: Parts) -> None:
-    config = look.opened.translation.config
-    sublayers = config.stacks[look.site.query_side].sublayers
-    names = points(len(sublayers))
-    queries, _ = runs.lengths(look.opened.translation, look.kind)
-    chain = formulas.chain(names, (queries, config.d_model))
-    with _section("block", parts, chain, formulas.steps(names, sublayers, config.norm)):
-        slot("block.figures")

@@ -15,6 +15,7 @@ from transformer.model.sites import AttentionKind
 from ui.address import session
 from ui.address.state import State
 from ui.controls import options, pickers
+from ui.controls.panel import seen
 from ui.controls.slots import Content, feed
 from ui.linked_view import Head, Layout, window_around
 from ui.maps.explorer import Scene, explorer, no_more
@@ -63,11 +64,9 @@ def _kind(now: State) -> str:
 
 def holds(change: Intervention) -> bool:
     """Whether a change holds on this page: changed tokens, and heads, as long as another head is shown."""
-    return of_tokens(change) or _at_heads(change)
-
-
-def _at_heads(change: Intervention) -> bool:
-    return isinstance(change, InHeads) or (isinstance(change, Patch) and isinstance(change.place, HeadOutput))
+    return of_tokens(change) or (
+        isinstance(change, InHeads) or (isinstance(change, Patch) and isinstance(change.place, HeadOutput))
+    )
 
 
 def _acts_on(change: Intervention, kind: str, head: Head) -> bool:
@@ -100,7 +99,15 @@ def _frames(opened: Opened, now: State, kind: str) -> None:
     layout = Layout(f"inside-{kind}", "page", _STRIPS[kind], (), kind, cursor)
     looking = looks_of(opened, now)[kind]
     look = _look(looking, now)
-    _pickers(look, looking, now)
+    heads, letters, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
+    with heads:
+        pickers.head_picker(look.kind, looking.head, looking.opened.asked.model)
+    with letters:
+        pickers.choose(
+            "notation", "Notation", NAMES, now.notation, lambda each: session.change(notation=each)
+        )
+    with explanation:
+        seen(_SEEING, formulas.overview(look))
 
     def beside(now: State, looks: Looks) -> None:
         _follow(looks[kind], now)
@@ -175,18 +182,6 @@ def _follow(at: Looking, now: State) -> None:
     with st.container(key="inside-feeds"):
         feed("inside.moving", moving)
         feed("inside.fixed", fixed)
-
-
-def _pickers(look: Look, at: Looking, now: State) -> None:
-    heads, letters, explanation = st.columns([1, 1, 2], gap="small", vertical_alignment="center")
-    with heads:
-        pickers.head_picker(look.kind, at.head, at.opened.asked.model)
-    with letters:
-        pickers.choose(
-            "notation", "Notation", NAMES, now.notation, lambda each: session.change(notation=each)
-        )
-    with explanation:
-        pickers.seen("What am I seeing?", _SEEING, formulas.overview(look))
 
 
 def _key_picker(look: Look, now: State) -> None:

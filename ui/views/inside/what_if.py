@@ -30,15 +30,8 @@ def controls(look: Look, asked: WhatIf | None) -> None:
     with st.container(key=f"inside-section-{WHAT_IF}"):
         with st.container(horizontal=True, vertical_alignment="center", key="what-if"):
             st.markdown("**What if** this head computed otherwise?", width="content")
-            st.selectbox(
-                "Other arithmetic",
-                ["", *ARITHMETIC],
-                index=["", *ARITHMETIC].index(name),
-                format_func=lambda each: ARITHMETIC[each].label if each else _OWN,
-                label_visibility="collapsed",
-                width=260,
-                **pickers.control("what_if", name, _take),
-            )
+            names = {"": _OWN, **{each: other.label for each, other in ARITHMETIC.items()}}
+            pickers.choose("what_if", "Other arithmetic", names, name, _take, width=260)
             if name:
                 _number(look, name, number)
                 st.badge(BADGE, color="gray", icon=":material/science:")

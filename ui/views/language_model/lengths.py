@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -12,15 +13,16 @@ import streamlit as st
 from figures.base import labels
 from figures.base.bars import percent
 from transformer.runs.language.generation import Generation
+from transformer.trace.view import Array, HeadView
 from ui.address.state import State
 from ui.controls import pickers
+from ui.controls.panel import seen
 from ui.controls.text import plain
 from ui.linked_view import Layout, window_around
 from ui.maps import display
 from ui.maps.explorer import Scene, Strips, explorer, no_more
 from ui.maps.looking import Looking, Looks
 from ui.server.opened import Opened
-from ui.views.language_model.sums import WeightedSum, weighted_sum
 from ui.views.language_model.view import KIND, SIDES
 
 EXAMPLES = {
@@ -73,7 +75,7 @@ def show(opened: Opened, run: Generation) -> None:
     def below(now: State, looks: Looks) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             display.tables(lambda: [looks[KIND].read()])
-            pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+            seen(_SEEING, _FORMULA)
 
     strips = Strips(sides=SIDES)
     explorer(Scene(LAYOUT, opened, (KIND,), no_more, below, above=above, beside=beside, strips=strips))
@@ -186,3 +188,53 @@ def _end(name: str, weight: float | None, vector: np.ndarray) -> str:
 
 def _numbers(vector: np.ndarray) -> str:
     return "".join(f"<td>{labels.number(float(value), '.3f')}</td>" for value in vector[:_DIMENSIONS])
+
+
+MOST = 10
+"""Most keys that a table shows one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSum:
+    """y_i = Σ α_ij v_j over j ≤ i, for one query of one head; positions count from 0."""
+
+    position: int  # i
+    tokens: Sequence[str]  # what the positions 0 to i read
+    scores: Array  # (i + 1,) scaled, with bias
+    weights: Array  # (i + 1,) α
+    values: Array  # (i + 1, d_head) v
+    total: np.ndarray  # (d_head,) Σ α v, computed here in float64
+    used: Array  # (d_head,) the output with which the model went on
+
+    @property
+    def error(self) -> float:
+        """The largest difference between the sum and the model's output."""
+        return float(np.abs(self.total - self.used).max())
+
+    def shown(self) -> list[int]:
+        """The keys of most weight, in reading order."""
+        best = np.argsort(-self.weights, kind="stable")[:MOST]
+        return sorted(int(j) for j in best)
+
+    def others(self) -> list[int]:
+        """The keys that are not shown one by one."""
+        shown = set(self.shown())
+        return [j for j in range(self.position + 1) if j not in shown]
+
+
+def weighted_sum(
+    view: HeadView,  # a whole head of masked self-attention
+    position: int,  # the query, from 0
+) -> WeightedSum:
+    """The sum of one query."""
+    seen = slice(0, position + 1)
+    weights, values = view.weights[position, seen], view.value[seen]
+    return WeightedSum(
+        position,
+        view.key_tokens[seen],
+        view.scores[position, seen],
+        weights,
+        values,
+        weights.astype(np.float64) @ values.astype(np.float64),
+        view.output[position],
+    )

@@ -13,13 +13,13 @@ from transformer.text.vocabulary import clean
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import SAMPLE
-from ui.controls import pickers
-from ui.controls.pickers import control
+from ui.controls.pickers import choose, control
 from ui.controls.text import plain
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.shell import changed, fitting, frame, menu, sentence, waiting
+from ui.shell.sections import Section, chosen, switch
 
 TITLE = "Language model"
 SORT = "language"
@@ -31,15 +31,12 @@ _MISSING = (
 
 
 @dataclass(frozen=True)
-class Section:
-    """One section of the page."""
+class Reading(Section):
+    """A section whose text the model reads or continues; it is drawn for what was opened and its run."""
 
-    label: str  # its name in the switch
-    told: str  # what it shows, in a sentence
     examples: Mapping[str, str]  # texts to start from by their topics; the first one opens
     whole: bool  # whether the model reads a whole text and writes nothing
     first: Callable[[Generation], int]  # the step (from 0) at which a run opens
-    show: Callable[[Opened, Generation], None]  # draws it
     # a sentence about the run, which stands behind the examples
     note: Callable[[Generation], str] | None = None
 
@@ -56,22 +53,19 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Study:
-    """A section about what the model has learned; the page opens no text for it."""
+class Study(Section):
+    """A section about what the model has learned; it opens no text, and is drawn for a model and a state."""
 
-    label: str  # its name in the switch
-    told: str  # what it shows, in a sentence
-    show: Callable[[str, State], None]  # draws it for a model
     examples: Mapping[str, str] = field(default_factory=dict)  # texts that are not the visitor's own
 
 
 def open_page(
     # by the value of `view` in the address; the first one opens first
-    sections: Mapping[str, Section | Study],
+    sections: Mapping[str, Reading | Study],
 ) -> None:
     """Draws the page."""
     now = frame.open_page(TITLE, SORT)
-    section = sections.get(now.view or "", next(iter(sections.values())))
+    section = chosen(sections, now)
     model = _pick(now)
     with st.container(horizontal=True, key="lm-title"):
         st.title(TITLE, width="content")
@@ -83,7 +77,9 @@ def open_page(
         return
     frame.explain_signs()
     if isinstance(section, Study):
-        _study(section, model)
+        now = session.resolve(model=model)
+        frame.show_notices(now)
+        section.draw(model, now)
         return
     text = section.text(now)
     place = _box(section, text, now)
@@ -97,14 +93,7 @@ def open_page(
     opened = None if run is None else Opened(section.asked(now, model, text), run, None)
     changed.tell(now, opened)
     if run is not None and opened is not None:
-        section.show(opened, run)
-
-
-def _study(section: Study, model: str) -> None:
-    """Draws a section that opens no text."""
-    now = session.resolve(model=model)
-    frame.show_notices(now, ())
-    section.show(model, now)
+        section.draw(opened, run)
 
 
 def _pick(now: State) -> str | None:
@@ -120,30 +109,26 @@ def _pick(now: State) -> str | None:
     for note in notes:
         session.notice(note)
     with place:
-        st.selectbox(
+        choose(
+            "language model",
             "Model",
-            names,
-            index=names.index(name),
-            format_func=lambda each: each.removeprefix(f"{catalogue.LANGUAGE}/"),
-            **control("language model", name, _take_model),
+            {each: each.removeprefix(f"{catalogue.LANGUAGE}/") for each in names},
+            name,
+            lambda name: session.change(model=name, decoder=None, **session.RUN),
+            labelled=True,
         )
     return name
 
 
-def _take_model(name: str) -> None:
-    session.change(model=name, decoder=None, **session.RUN)
-
-
-def _switch(sections: Mapping[str, Section | Study], section: Section | Study, now: State) -> None:
+def _switch(sections: Mapping[str, Reading | Study], section: Reading | Study, now: State) -> None:
     """The switch between the sections; a text of one's own stays, an example does not.
 
     A study opens at the head that its text names.
     """
     own = now.prompt is not None and now.prompt not in section.examples.values()
-    pickers.variants(
-        {name: each.label for name, each in sections.items()},
-        now.view,
-        {name: each.told for name, each in sections.items()},
+    switch(
+        sections,
+        now,
         lambda name: {
             **session.RUN,
             "prompt": now.prompt if own else None,
@@ -156,7 +141,7 @@ def _take_text(text: str) -> None:
     session.change(prompt=text, **session.FRESH)
 
 
-def _box(section: Section, text: str, now: State) -> DeltaGenerator:
+def _box(section: Reading, text: str, now: State) -> DeltaGenerator:
     """The text, the way of decoding if the model writes, and the examples; returns the place behind them."""
     box, *way, button = st.columns([8.8, 1] if section.whole else [6.2, 2.6, 1], vertical_alignment="bottom")
     with box:
@@ -203,7 +188,7 @@ def _run(asked: Asked) -> Generation | None:
     return run
 
 
-def _fit(section: Section, model: str, text: str, run: Generation) -> None:
+def _fit(section: Reading, model: str, text: str, run: Generation) -> None:
     """Fits the cursor and the head to the run, and keeps what the page chose."""
     now, sizes = session.current(), catalogue.sizes(model)
     defaults = {kind: runs.default_head(model, kind) for kind in sizes}

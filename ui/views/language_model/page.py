@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from ui.views.language_model import generation, lengths, surprisal
-from ui.views.language_model.opening import Section, Study, open_page
+from ui.views.language_model.opening import Reading, Study, open_page
 from ui.views.language_model.study import agreement, cost, induction, pretraining, space
 
-SECTIONS: dict[str, Section | Study] = {
-    "generation": Section(
+SECTIONS: dict[str, Reading | Study] = {
+    "generation": Reading(
         "generation",
         "The model continues your text, one token at a time.",
+        generation.show,
         generation.EXAMPLES,
         whole=False,
         first=generation.first,
-        show=generation.show,
         note=generation.told,
     ),
-    "surprisal": Section(
+    "surprisal": Reading(
         "surprisal",
         "The model reads your text: how many bits does each token cost, given those before it?",
+        surprisal.show,
         surprisal.EXAMPLES,
         whole=True,
         first=surprisal.first,
-        show=surprisal.show,
     ),
-    "lengths": Section(
+    "lengths": Reading(
         "same length in and out",
         "Every position predicts its next token from what came before.",
+        lengths.show,
         lengths.EXAMPLES,
         whole=True,
         first=lengths.first,
-        show=lengths.show,
         note=lengths.told,
     ),
     "induction": Study(

@@ -14,8 +14,9 @@ from figures.pages.language_model import LARGEST, bits_spec, share
 from transformer.lenses.scores.perplexity import per_piece, per_word, perplexity
 from transformer.runs.language.generation import Generation
 from ui import linked_view
-from ui.controls import export, pickers
+from ui.controls import export
 from ui.controls.export import Table
+from ui.controls.panel import seen
 from ui.controls.text import plain
 from ui.linked_view import BarsFeed, Shade
 from ui.maps.explorer import Strips
@@ -133,7 +134,7 @@ def _numbers(run: Generation) -> None:
     )
     caption = f"Surprisal of each token of “{run.text}” in bits · {run.model}"
     with st.container(horizontal=True, gap="small"):
-        pickers.seen("What is surprisal?", _SEEING, _FORMULA)
+        seen(_SEEING, _FORMULA, "What is surprisal?")
         export.picture(
             "surprisal",
             lambda: figure(bits_spec(run.target_tokens, run.surprisals, 320)),

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import streamlit as st
 
 from figures import next_token_spec
+from figures.base import labels
+from figures.base.bars import shown_candidates
 from ui import linked_view
+from ui.address import session
 from ui.address.state import State
-from ui.controls import formula, pickers
+from ui.controls import formula
+from ui.controls.panel import seen
 from ui.linked_view import BarsFeed, Feed, Layout
 from ui.maps import all_heads, display, one_head
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
+from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.views.language_model import going_on
 
 KIND, VIEW = "decoder", "language_model"
 SIDES = {**linked_view.SIDES, "target": "text"}
@@ -62,7 +68,7 @@ def show(
         largest=520,
         above=lambda now, looks: one_head.choose(looks[KIND], now),
         strips=replace(strips, sides=SIDES),
-        go_on=going_on.take,
+        go_on=take,
     )
     explorer(scene)
 
@@ -76,7 +82,7 @@ def _below(scene: Scene, now: State, looks: Looks) -> None:
     with right, st.container(horizontal=True):
         display.tables(lambda: [look.read()])
         told = f"{_SEEING} {formula.explained(KIND, positions)}"
-        pickers.seen("What am I seeing?", told, formula.attention(KIND, positions, masked=True))
+        seen(told, formula.attention(KIND, positions, masked=True))
         take_home(scene, lambda now, looks: one_head.printed(looks[KIND], now))
 
 
@@ -90,5 +96,53 @@ def _next(opened: Opened, caption: str) -> BarsFeed:
         f"click another to continue with it · the token of the text in bold · {caption}",
         draw="race",
     )
-    feed["ids"], feed["tried"] = going_on.offered(opened)
+    feed["ids"], feed["tried"] = offered(opened)
     return feed
+
+
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
+_SPLIT = "With this token, the text is split into other pieces, which the model now reads."
+
+
+def take(
+    opened: Opened,  # the text
+    step: int,  # the step, from 0
+    token_id: int,  # one of the step's candidates
+) -> dict[str, Any]:
+    """The state's values for continuing with a candidate; it and the token it replaces count as tried."""
+    run = opened.translation
+    if token_id == run.steps[step].token_id:
+        return {}
+    session.tried().update((_place(opened, step), each) for each in (token_id, run.steps[step].token_id))
+    wanted, writer = (*run.target_ids[:step], token_id), catalogue.writer(opened.asked.model)
+    prompt = writer.generator.text(wanted)
+    found = writer.ids(prompt)
+    if found != wanted:
+        session.notice(_SPLIT)
+    return {**session.FRESH, "prompt": prompt, "step": len(found) - 1}
+
+
+def offered(opened: Opened) -> tuple[list[list[int | None]], list[list[int]]]:
+    """The ids of the candidates of each step, and of those that the visitor has tried.
+
+    A token that nobody can type is not offered: None stands for its id.
+    """
+    run, tried = opened.translation, session.tried()
+    rows = [shown_candidates(step) for step in run.steps]
+    ids = [[each.token_id if _typed(each.token) else None for each in row] for row in rows]
+    found = [
+        [each.token_id for each in row if (_place(opened, i), each.token_id) in tried]
+        for i, row in enumerate(rows)
+    ]
+    return ids, found
+
+
+def _typed(token: str) -> bool:
+    """Whether a text can end with a token: not with a mark, with one byte of a character, or with a blank."""
+    text = token.strip(labels.WORD_START)
+    return bool(text) and not labels.is_special(text) and not _BYTE.fullmatch(text)
+
+
+def _place(opened: Opened, step: int) -> tuple[Hashable, ...]:
+    """The tokens before a step."""
+    return opened.asked.model, opened.translation.target_ids[:step]

@@ -11,8 +11,8 @@ from transformer.runs.batch import BatchEntry
 from transformer.trace.view import HeadView
 from ui.address import session
 from ui.controls import pickers
+from ui.controls.panel import panel
 from ui.controls.part import part
-from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.server import computed
 from ui.server.opened import Opened
@@ -20,13 +20,9 @@ from ui.server.opened import Opened
 LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."
 
 
+@part
 def show(opened: Opened) -> None:
     """Draws one head for both sentences of a padded batch."""
-    _pictures(opened)
-
-
-@part
-def _pictures(opened: Opened) -> None:
     now = session.current()
     second, head = now.batch or LONGER, now.encoder
     assert head is not None
@@ -39,11 +35,7 @@ def _pictures(opened: Opened) -> None:
         )
     with picker:
         pickers.head_picker("encoder", head, opened.asked.model)
-    try:
-        entries = computed.batch(opened.asked.model, (opened.translation.source_text, second))
-    except ValueError as error:
-        st.error(plain(str(error)), icon=":material/error:")
-        return
+    entries = computed.batch(opened.asked.model, (opened.translation.source_text, second))
     st.markdown(_sentence(entries))
     for column, entry, name in zip(
         st.columns(2), entries, ("your sentence", "the other sentence"), strict=True
@@ -68,14 +60,11 @@ def _sentence(entries: tuple[BatchEntry, ...]) -> str:
 def _picture(entry: BatchEntry, name: str, head: Head) -> None:
     window = Window(*window_around(len(entry.source_tokens), 0), *window_around(len(entry.source_tokens), 0))
     view: HeadView = entry.head("encoder", *head, window=window)
-    st.plotly_chart(
-        heatmap(view, size=480),
-        width="content",
-        key=f"batch.{name}",
-        config={"displayModeBar": False},
+    panel(
+        f"batch {name}",
+        lambda: heatmap(view, size=480),
+        f"{name} · {captions.caption(view).replace('{step}', '')}",
         alt=f"Encoder self-attention of {name}, {labels.head_phrase(view.layer, view.head)}",
-    )
-    badge = captions.badge(view.audit)
-    st.caption(
-        f"{name} · {captions.caption(view).replace('{step}', '')} · {badge['text']}", help=str(badge["title"])
+        audit=view.audit,
+        width="content",
     )

@@ -13,7 +13,7 @@ from figures import heatmap
 from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.base.grid import framed
-from figures.pages.masks import leak_bars, mask_map, score_map, weight_map
+from figures.pages.masks import leak_bars, mask_map, padding_grid, score_map, weight_map
 from transformer import Translation, Window
 from transformer.runs.batch import BatchEntry
 from transformer.text.vocabulary import PAD
@@ -21,14 +21,15 @@ from transformer.trace.view import HeadView
 from transformer.what_if.masking import Leak, Masking, leak, masked_weights
 from ui.address import session
 from ui.address.state import State
-from ui.controls import export, formula, pickers
+from ui.controls import export, formula, options, pickers
+from ui.controls.panel import chart, panel, seen
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.maps.looking import cells_of
-from ui.server import catalogue
+from ui.server import catalogue, computed
 from ui.server.opened import Opened
-from ui.views.masks import batch
+from ui.views.masks.padded import LONGER
 
 WHAT_IF = "what if, not the model's computation"
 _SIZE = 340
@@ -94,29 +95,20 @@ class Subject:
         return named.get(kind, self.of.target_tokens)
 
 
+@part
 def show(opened: Opened) -> None:
     """Draws the page."""
-    _page(opened)
-
-
-@part
-def _page(opened: Opened) -> None:
     now = session.current()
     batched, way = now.view == "batch", now.mask or ""
     subject = _batch(opened, now) if batched else _alone(opened, now)
-    if subject is None:
-        return
     kind = now.kind or ("encoder" if batched else "decoder")
     _controls(opened, subject, kind, way)
     _maps(subject, kind, way)
     _objects(subject)
 
 
-def _batch(opened: Opened, now: State) -> Subject | None:
-    chosen = batch.member(opened, now)
-    if chosen is None:
-        return None
-    entry, index = chosen
+def _batch(opened: Opened, now: State) -> Subject:
+    entry, index = member(opened, now)
     name = f"sentence {labels.count(index)} of the batch"
     return Subject(entry, name, _heads(now), dict.fromkeys(catalogue.KINDS, (0, 0)))
 
@@ -139,18 +131,16 @@ def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
         with st.container(width=220):
             pickers.head_picker(kind, subject.heads[kind], opened.asked.model)
         with st.container(width=205):
-            _way_picker(way)
+            pickers.choose(
+                "mask", "How the mask acts", _WAYS, way, lambda name: session.change(mask=name or None)
+            )
         if subject.cursor:
             with st.container(width=205):
                 pickers.row_picker(opened, kind, subject.places[kind][0])
         positions = subject.of.config.positions
         told = f"{_SEEING} {formula.explained(kind, positions)}"
         written = formula.attention(kind, positions, masked=True)
-        pickers.seen("What am I seeing?", told, rf"{written},\quad {_RULE}")
-
-
-def _way_picker(way: str) -> None:
-    pickers.choose("mask", "How the mask acts", _WAYS, way, lambda name: session.change(mask=name or None))
+        seen(told, rf"{written},\quad {_RULE}")
 
 
 _SEEING = (
@@ -289,22 +279,17 @@ def _picture(
 
     phrase = labels.head_phrase(view.layer, view.head)
     note = subject.window_note(view)
-    caption = f"{captions.place(view)} · {subject.name} · {quantity}{note} · {view.model}"
-    badge = captions.badge(view.audit)
     with st.container(width=_SIZE + 10, gap="xsmall"):
         st.markdown(f"**{title}**")
-        st.plotly_chart(
-            drawn(),
-            width="stretch" if name == "leak" else "content",
+        panel(
+            name,
+            drawn,
+            f"{captions.place(view)} · {subject.name} · {quantity}{note} · {view.model}",
             key=f"masks.{name}",
-            config={"displayModeBar": False},
             alt=f"{captions.KIND_NAMES[view.kind]} of {subject.name}, {phrase}: {quantity}",
+            audit=view.audit if proven else None,
+            width="stretch" if name == "leak" else "content",
         )
-        st.caption(
-            f"{caption} · {badge['text']}" if proven else caption,
-            help=str(badge["title"]) if proven else None,
-        )
-        export.picture(name, drawn, caption, view.audit if proven else None)
 
 
 # --- the masks as objects -----------------------------------------------------------------------------------
@@ -354,13 +339,8 @@ def _object(name: str, title: str, subject: Subject, view: HeadView, reason: str
     hidden, note = int((~view.mask).sum()), subject.window_note(view)
     with st.container(width=_SMALL, gap="xsmall"):
         st.markdown(f"**{title}**  \n{rows} × {keys} cells, {hidden} masked")
-        st.plotly_chart(
-            mask_map(view, _SMALL, hover=False),
-            width="content",
-            key=f"masks.{name}",
-            config={"displayModeBar": False},
-            alt=f"{title}: {rows} queries by {keys} keys, {hidden} cells masked",
-        )
+        alt = f"{title}: {rows} queries by {keys} keys, {hidden} cells masked"
+        chart(f"masks.{name}", mask_map(view, _SMALL, hover=False), alt, width="content")
         st.caption(reason + note)
         caption = f"{title} · {hidden} of {rows * keys} cells masked{note} · {view.model}"
         export.picture(name, lambda: mask_map(view, _SIZE), caption, view.audit)
@@ -378,3 +358,64 @@ def _combined(subject: Subject, entry: BatchEntry, view: HeadView) -> None:
         "rows of tokens; rows of `<pad>` are ignored."
     )
     _object("object.combined", "Causal and padding combined", subject, replace(view, mask=both), reason)
+
+
+MOST_SENTENCES = 6
+SHORT = "Thank you."
+_SHORT = 8
+"""The longest row of a batch, in tokens, that fits the width of a phone."""
+
+
+def member(opened: Opened, now: State) -> tuple[BatchEntry, int]:
+    """Draws the sentences and their rectangle; returns the chosen one and its index."""
+    given = (now.sentences or "").strip()
+    text = given or "\n".join((opened.translation.source_text, LONGER, SHORT))
+    st.text_area(
+        f"The sentences of the batch, one per line, at most {MOST_SENTENCES}",
+        text,
+        height=104,
+        **pickers.control("sentences", text, _take_sentences),
+    )
+    lines = [line for line in text.splitlines() if line.strip()][:MOST_SENTENCES]
+    entries = computed.batch(opened.asked.model, tuple(lines))
+    index = min(now.member or 0, len(entries) - 1)
+    _rectangle(entries, index)
+    _member_picker(lines, index)
+    return entries[index], index
+
+
+def _take_sentences(text: str) -> None:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > MOST_SENTENCES:
+        st.toast(f"A batch here holds at most {MOST_SENTENCES} sentences. The others are left out.")
+    session.change(sentences="\n".join(lines[:MOST_SENTENCES]) or None, member=None)
+
+
+def _rectangle(entries: tuple[BatchEntry, ...], index: int) -> None:
+    mask = np.stack([entry.source_mask for entry in entries])
+    padding = int((~mask).sum())
+    sentences = f"{len(entries)} sentence{'s' * (len(entries) != 1)}"
+    st.markdown(
+        f"{sentences} × {mask.shape[1]} tokens make a rectangle of {mask.size} positions; "
+        f"**{padding} of them ({percent(padding / mask.size)}) are `<pad>`** and hatched."
+    )
+
+    panel(
+        "batch",
+        lambda: padding_grid([entry.source_tokens for entry in entries], mask, index),
+        f"Source tokens of the batch · {padding} of {mask.size} positions padded · {entries[0].model}",
+        alt=f"The batch of {sentences}: {padding} of {mask.size} positions are padding",
+        scrolls=768 if mask.shape[1] > _SHORT else False,
+    )
+
+
+def _member_picker(lines: list[str], index: int) -> None:
+    offered = {i: plain(text) for i, text in options.sentences(lines).items()}
+    pickers.switch(
+        "member",
+        "Sentence of the batch",
+        offered,
+        index,
+        lambda i: session.change(member=i or None),
+        texts=True,
+    )

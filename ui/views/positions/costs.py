@@ -10,7 +10,7 @@ import streamlit as st
 
 from figures.pages.positions import Interval, measured_lines, twin_name
 from transformer.model.encodings.table import ENCODINGS
-from ui.views.positions.encodings import draw
+from ui.controls.panel import panel
 
 Json = dict[str, Any]
 
@@ -29,11 +29,12 @@ def show(results: Json) -> None:
         series = {
             twin: _measured(each, name) for twin, each in found["models"].items() if "-seed" not in twin
         }
-        draw(
+        panel(
             f"cost-{name}",
             _figure(found["lengths"], series, title),
             f"{caption}; both axes logarithmic",
-            title,
+            alt=title,
+            sentence=False,
         )
 
 

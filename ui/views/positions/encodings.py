@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import plotly.graph_objects as go
-import streamlit as st
-
 from figures.base import labels
-from figures.base.captions import AuditLike
 from figures.pages.positions import twin_name
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import Side
 from ui.address import session
 from ui.address.state import State
-from ui.controls import export, pickers
+from ui.controls import pickers
 from ui.server import measured
 
 USUAL = "sinusoidal"
@@ -76,35 +70,13 @@ def pick(now: str) -> None:
     def take(name: str) -> None:
         session.change(encoding=None if name == USUAL else name, d_model=None)
 
-    st.segmented_control(
-        "Encoding",
-        list(ENCODINGS),
-        default=now,
-        format_func=twin_name,
-        required=True,
-        label_visibility="collapsed",
-        **pickers.control("encoding", now, take),
-    )
+    names = {name: twin_name(name) for name in ENCODINGS}
+    pickers.switch("encoding", "Encoding", names, now, take)
 
 
 def too_narrow(columns: int) -> str:
     """Ends the caption of a map with many columns: each column needs a px."""
     return f"; a map less than {columns} px wide does not show every column" if columns > NARROW else ""
-
-
-def draw(
-    name: str,  # unique on the page
-    make: Callable[[], go.Figure],  # draws the figure
-    caption: str,  # what the figure shows: quantity, unit, model
-    alt: str,  # the same with its numbers, for visitors who cannot see the figure
-    audit: AuditLike | None = None,  # what was checked, if the figure shows a model's own arrays
-) -> None:
-    """Draws a figure with its caption and its export."""
-    st.plotly_chart(make(), key=f"positions.{name}", alt=alt, config={"displayModeBar": False})
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(caption, width="stretch")
-        own = session.current().view == "sentence"
-        export.picture(name, make, caption, audit, sentence=own)
 
 
 def stack_of(now: State) -> Side:

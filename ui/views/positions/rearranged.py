@@ -18,12 +18,13 @@ from transformer.what_if.rearranged import Swapped, encode_moved, swap_words, wo
 from ui.address import session
 from ui.address.state import State
 from ui.controls import options, pickers
+from ui.controls.panel import panel
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.server import catalogue
 from ui.server.computed import rearranged
 from ui.server.opened import Opened
-from ui.views.positions.encodings import draw, fitted
+from ui.views.positions.encodings import fitted
 from ui.views.positions.twins import CELLS, COLUMNS, MAP, Run, heads_shown, told
 
 V = TypeVar("V")
@@ -77,12 +78,12 @@ def swap(
         name: Interval(float(np.mean(s.change)), min(s.change), max(s.change)) for name, s in found.items()
     }
     with left:
-        draw(
+        panel(
             "swap",
             lambda: dots(changes, "change of the output, share of its length", 2),
             "Two words exchanged: change of each word's encoder output; dot: mean, line: smallest "
             f"to largest over {len(some.source_tokens)} tokens. 0 means that the encoder does not notice",
-            "; ".join(f"{twin_name(name)}: {cell.value:.2f}" for name, cell in changes.items()),
+            alt="; ".join(f"{twin_name(name)}: {cell.value:.2f}" for name, cell in changes.items()),
         )
     rows = [{"twin": twin_name(name), "translation now": s.translation.text} for name, s in found.items()]
     right.dataframe(rows, hide_index=True, width="stretch")
@@ -148,13 +149,13 @@ def move(opened: Opened, runs: list[Run], state: State) -> None:
     if not moves:
         return
     with right:
-        draw(
+        panel(
             "shift",
             lambda: dots({n: each.change for n, each in moves.items()}, "change of an attention weight", 3),
             f"The sentence at positions {now + 1}, {now + 2}, … instead of 1, 2, …: change of the encoder's "
             "weights; dot: mean of the largest change in each head, line: smallest to largest head. 0 means "
             f"that only distances count · {_verdict(moves)}",
-            "; ".join(f"{twin_name(name)}: {each.change.value:.3f}" for name, each in moves.items()),
+            alt="; ".join(f"{twin_name(name)}: {each.change.value:.3f}" for name, each in moves.items()),
         )
     if now:
         _moved_maps(runs, moves, now, heads_shown(runs, "encoder", state.twin_head))
@@ -183,12 +184,12 @@ def _moved_maps(runs: list[Run], moves: dict[str, Move], offset: int, heads: dic
         for column, name in zip(st.columns(COLUMNS), names, strict=False):
             with column:
                 st.markdown(f"**{twin_name(name)}** · {labels.head_name(*heads[name])}")
-                draw(
+                panel(
                     f"moved-{name}",
                     _difference(tokens, *maps[name], end),
                     f"{captions.KIND_NAMES['encoder']} · {labels.head_phrase(*heads[name])} · {what} · "
                     f"{twin_name(name)} · {_verdict({name: moves[name]})}",
-                    f"Largest difference {most[name]:.3f}.",
+                    alt=f"Largest difference {most[name]:.3f}.",
                 )
 
 

@@ -19,12 +19,13 @@ from figures.pages.positions import (
 from transformer.model.sites import Side
 from ui.address import session
 from ui.controls import pickers, text
+from ui.controls.panel import panel
 from ui.controls.part import part
 from ui.linked_view import Head
 from ui.server import measured
 from ui.shell import frame
 from ui.views.positions import costs
-from ui.views.positions.encodings import draw, fitted_head, stack_of, stack_switch
+from ui.views.positions.encodings import fitted_head, stack_of, stack_switch
 
 Json = dict[str, Any]
 _PAIRED = "with the 95 % interval of the paired bootstrap"
@@ -132,11 +133,12 @@ def _plain(part: Json) -> Json:
 def _scores(results: Json) -> None:
     st.markdown("##### Translation")
     st.markdown(against_baseline(_plain(results["scores"]), "bleu", results["baseline"], 1))
-    draw(
+    panel(
         "scores",
         lambda: dots(_values(results["scores"], "bleu"), "BLEU on the Tatoeba test"),
         f"BLEU of greedy translations, each with its own interval{_hollow(results)}",
-        _told(_values(results["scores"], "bleu"), 1),
+        alt=_told(_values(results["scores"], "bleu"), 1),
+        sentence=False,
     )
 
 
@@ -156,21 +158,23 @@ def _shuffled(results: Json) -> None:
         )
     else:
         st.markdown("The closer a value is to 100, the less the model uses the order of the source.")
-    draw(
+    panel(
         "shuffled",
         lambda: dots(bleu, "BLEU against its ordered translation"),
         f"{found['sentences']:,} sentences with their words in random order, compared with the same twin's "
         f"translation of the ordered source{_hollow(results)}",
-        _told(bleu, 1),
+        alt=_told(bleu, 1),
+        sentence=False,
     )
     shares = {
         name: _hundredfold(cell) for name, cell in _values(found["models"], "unigram_precision").items()
     }
-    draw(
+    panel(
         "shuffled-words",
         lambda: dots(shares, "words shared with its ordered translation, %", 0, labels.PER_CENT),
         f"The same translations, words counted wherever they stand (unigram precision){_hollow(results)}",
-        _told(shares, 0),
+        alt=_told(shares, 0),
+        sentence=False,
     )
 
 
@@ -217,19 +221,21 @@ def _by_level(
     """BLEU, and the loss against the baseline's, at every level."""
     groups, across = places
     baseline = twin_name(results["baseline"])
-    draw(
+    panel(
         f"{name}-bleu",
         lambda: measured_groups(groups, _series(levels, "bleu", "value"), (across, "BLEU")),
         f"BLEU, each with its own interval: {what}",
-        f"{len(groups)} groups.",
+        alt=f"{len(groups)} groups.",
+        sentence=False,
     )
-    draw(
+    panel(
         name,
         lambda: measured_groups(
             groups, _series(levels, "loss", "difference"), (across, "nats per token, difference")
         ),
         f"Loss of the reference, difference from {baseline} (below 0 is better), {_PAIRED}; same texts",
-        f"{len(groups)} groups.",
+        alt=f"{len(groups)} groups.",
+        sentence=False,
     )
 
 
@@ -281,12 +287,13 @@ def _previous(results: Json, kind: Side) -> None:
         f"({low} to {high}{labels.PER_CENT})."
     )
     stack_switch(kind, "results")
-    draw(
+    panel(
         "previous",
         lambda: dots(cells, "rows that point at the previous token, %", 0, labels.PER_CENT),
         f"The best head of each twin's {kind}, chosen on one half of "
         f"{results['attention']['sentences']:,} sentences and measured on the other half",
-        _told(cells, 0),
+        alt=_told(cells, 0),
+        sentence=False,
     )
 
 
@@ -315,7 +322,7 @@ def _distance(results: Json, kind: Side, asked: Head | None) -> None:
         layer, head = now or (each[kind]["previous"]["layer"], each[kind]["previous"]["head"])
         series[name] = each[kind]["mass"][layer][head][:stop]
     uniform = next(iter(found["models"].values()))[kind]["uniform"][:stop]
-    draw(
+    panel(
         "profile",
         lambda: twin_lines(
             list(range(-reach, reach + 1))[:stop],
@@ -325,10 +332,11 @@ def _distance(results: Json, kind: Side, asked: Head | None) -> None:
         ),
         f"Mean weight of a row of the {kind} at each distance (the ends hold all greater distances), "
         f"{found['sentences']} sentences with their references",
-        "; ".join(
+        alt="; ".join(
             f"{twin_name(name)}: {values[reach - 1]:.2f} on the previous token"
             for name, values in series.items()
         ),
+        sentence=False,
     )
 
 
@@ -346,12 +354,13 @@ def _tables(results: Json) -> None:
         f"{labels.count(len(seen))}. From there on, the rows keep their random start, only a little shrunk "
         "by weight decay."
     )
-    draw(
+    panel(
         "table",
         lambda: seen_norms(norms, found["seen"]),
         f"Norm of each row in the tables of “{twin_name(name)}”, and training sentences that reach the "
         "position (dotted, logarithmic)",
-        f"Encoder norms: {norms['encoder'][0]:.2f} at position 1, {norms['encoder'][-1]:.2f} at the last.",
+        alt=f"Encoder norms: {norms['encoder'][0]:.2f} at position 1, {norms['encoder'][-1]:.2f} at the end.",
+        sentence=False,
     )
 
 
@@ -368,10 +377,11 @@ def _probe(results: Json) -> None:
         "not what the decoder uses."
     )
     values = {name: Interval(**each) for name, each in found["models"].items()}
-    draw(
+    panel(
         "probe",
         lambda: dots(values, "R² of a linear probe of the position", 2),
         f"Share of the positions' variance that the probe explains, {found['sentences']:,} sentences, `</s>` "
         "left out; 1 means that every position is read exactly",
-        _told(values, 2),
+        alt=_told(values, 2),
+        sentence=False,
     )

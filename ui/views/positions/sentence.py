@@ -9,17 +9,18 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from figures.base import captions, labels
+from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.positions import token_norms, token_vectors, twin_name
 from transformer import Translation
 from transformer.model.sites import Side
 from ui.address import session
+from ui.controls.panel import panel
 from ui.controls.part import part
 from ui.server.opened import Opened
 from ui.shell import frame
 from ui.views.positions import rearranged, twins
-from ui.views.positions.encodings import draw, in_cross_attention, stack_of, stack_switch, too_narrow
+from ui.views.positions.encodings import in_cross_attention, stack_of, stack_switch, too_narrow
 
 _INPUTS = 64
 _PARTS = ("token embedding × √d_model", "encoding", "their sum")
@@ -56,27 +57,24 @@ def _input(opened: Opened, side: Side) -> None:
     st.markdown(_input_sentence(translation, encoding, words))
     more = f", first {_INPUTS} of {len(tokens)} tokens" if len(tokens) > _INPUTS else ""
     audit = translation.attention.audit() if translation.attention is not None else None
-    verdict = "" if audit is None else f" · {captions.badge(audit)['text']}"
-    where = (
-        f"{side}{more} · {translation.model}, {twin_name(translation.config.positions)} positions{verdict}"
-    )
-    draw(
+    where = f"{side}{more} · {translation.model}, {twin_name(translation.config.positions)} positions"
+    panel(
         "norms",
         lambda: token_norms(tokens[shown], {name: _norms(part) for name, part in parts.items()}, "norm"),
         f"Norms of the input of the first layer of the {where}",
-        "; ".join(f"{name}: {_norms(part).mean():.2f} on average" for name, part in parts.items()),
-        audit,
+        alt="; ".join(f"{name}: {_norms(part).mean():.2f} on average" for name, part in parts.items()),
+        audit=audit,
     )
     most = max(float(np.abs(part).max()) for part in parts.values())
     with st.expander("The vectors themselves, in all dimensions"):
         for i, (name, part) in enumerate(parts.items()):
-            draw(
+            panel(
                 f"vectors-{labels.count(i)}",
                 _vectors(tokens[shown], part, most),
                 f"{name[0].upper()}{name[1:]}: all dimensions, colours from −{most:.1f} to {most:.1f} · "
                 f"{where}{too_narrow(part.shape[1])}",
-                f"{len(part)} tokens × {part.shape[1]} dimensions.",
-                audit,
+                alt=f"{len(part)} tokens × {part.shape[1]} dimensions.",
+                audit=audit,
             )
 
 

@@ -19,6 +19,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.address.values import COUNTS, WIDTHS
 from ui.controls import pickers
+from ui.controls.panel import panel
 from ui.controls.part import part
 from ui.server import measured
 from ui.shell import frame
@@ -26,7 +27,6 @@ from ui.views.positions import trained
 from ui.views.positions.encodings import (
     NARROW,
     USUAL,
-    draw,
     fitted,
     in_cross_attention,
     pick,
@@ -124,23 +124,25 @@ def _sinusoidal(now: State) -> None:
     where = f"positions {window.start + 1} to {window.stop}"
     left, right = st.columns(2) if d_model <= NARROW else (st.container(), st.container())
     with left:
-        draw(
+        panel(
             "table",
             lambda: table_map(part, window.start + 1, "position", "dimension"),
             f"PE: {where} × {d_model} dimensions, base {base:,} · {_FORMULA}{too_narrow(d_model)}",
-            f"Sinusoids at {where}: fast waves in the first dimensions, almost constant in the last.",
+            alt=f"Sinusoids at {where}: fast waves in the first dimensions, almost constant in the last.",
+            sentence=False,
         )
     with right:
         _curves(part, window, d_model, base, now.dimension or 0)
     left, right = st.columns(2)
     with left:
         square, start = part[:SQUARE], window.start + 1
-        draw(
+        panel(
             "products",
             lambda: table_map(square @ square.T, start, "position", "position", left=start),
             f"PE · PEᵀ, positions {start} to {window.start + len(square)}: the product depends on the "
             f"distance alone, and is largest ({d_model // 2}) on the diagonal · {_FORMULA}",
-            "Products of all pairs of positions: stripes along the diagonal.",
+            alt="Products of all pairs of positions: stripes along the diagonal.",
+            sentence=False,
         )
     with right:
         _linear_map(table, d_model, base, now.offset)
@@ -161,11 +163,12 @@ def _curves(part: np.ndarray, window: range, d_model: int, base: int, asked: int
 
     series = {named(each): part[:, each] for each in dict.fromkeys([dimension, *others[:3]])}
     x = np.arange(window.start + 1, window.stop + 1)
-    draw(
+    panel(
         "curves",
         lambda: lines(x, series, ("position", "value"), height=318, margin=margin(64)),
         f"Single dimensions of PE · {_FORMULA}",
-        "; ".join(series),
+        alt="; ".join(series),
+        sentence=False,
     )
     st.slider(
         "Dimension drawn first",
@@ -189,13 +192,14 @@ def _linear_map(table: np.ndarray, d_model: int, base: int, asked: int) -> None:
     mapped = early[shown] @ matrix.T
     x = np.arange(offset + 1, offset + 1 + len(mapped))
     series = {"PE at that position": late[shown, 0], f"M · PE, {offset} positions earlier": mapped[:, 0]}
-    draw(
+    panel(
         "shift",
         lambda: lines(x, series, ("position", "dimension 1"), height=250),
         f"Why sinusoids: one matrix M (a rotation of each pair) moves every position by {offset}. Largest "
         f"error over {len(early):,} positions and all dimensions: {exact:.1e} in float64, {cast:.1e} with PE "
         "cast to float32.",
-        "Two curves that coincide.",
+        alt="Two curves that coincide.",
+        sentence=False,
     )
     pickers.slide(
         "offset",
@@ -287,26 +291,28 @@ def _rotary(now: State) -> None:
             )
             for i in pairs
         }
-        draw(
+        panel(
             "angles",
             lambda: lines(
                 x, series, ("position", "angle in degrees, modulo 360"), height=360, margin=margin(64)
             ),
             f"Angles by which rotary positions rotate each pair of dimensions, heads of {d_model}, base "
             f"{base:,} · {_FORMULA}",
-            "; ".join(series),
+            alt="; ".join(series),
+            sentence=False,
         )
     with right:
         reach = np.arange(min(count, WINDOW))
         product = np.cos(angles[: len(reach)]).mean(axis=1)
-        draw(
+        panel(
             "rotary-products",
             lambda: lines(
                 reach, {"q · k": product}, ("distance", "product, as a share of |q||k|"), height=360
             ),
             "Product of a query and an equal key at a distance, with all pairs of equal size: the product "
             f"falls as the pairs drift apart · {_FORMULA}",
-            "A curve that starts at 1 and falls with ripples.",
+            alt="A curve that starts at 1 and falls with ripples.",
+            sentence=False,
         )
 
 

@@ -12,8 +12,9 @@ from figures.pages.positions import lines, seen_norms, table_map
 from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
+from ui.controls.panel import panel
 from ui.server import catalogue, measured
-from ui.views.positions.encodings import draw, fitted_head, stack_of, stack_switch
+from ui.views.positions.encodings import fitted_head, stack_of, stack_switch
 
 if TYPE_CHECKING:
     from transformer.model.network import Network
@@ -25,11 +26,12 @@ REACH = 40
 def bias_curves(side: str, series: dict[str, np.ndarray], caption: str) -> None:
     """Draws bias against distance, with one curve for each head."""
     span = distances(side)
-    draw(
+    panel(
         f"bias-{side}",
         lambda: lines(span, series, ("distance, key − query", "bias"), height=330),
         caption,
-        f"{', '.join(series)} at distances {span[0]} to {span[-1]}.",
+        alt=f"{', '.join(series)} at distances {span[0]} to {span[-1]}.",
+        sentence=False,
     )
 
 
@@ -68,33 +70,36 @@ def learned(now: State) -> None:
     table = _parameter(network, side)
     left, right = st.columns(2)
     with left:
-        draw(
+        panel(
             "table",
             lambda: table_map(table, 1, "position", "dimension"),
             f"Learned table of the {side}: {table.shape[0]} positions × {table.shape[1]} dimensions · "
             "positions/learned, as trained",
-            "Rows of early positions have a pattern; late rows look like noise.",
+            alt="Rows of early positions have a pattern; late rows look like noise.",
+            sentence=False,
         )
     with right:
         directions = table / np.linalg.norm(table, axis=1, keepdims=True)
-        draw(
+        panel(
             "products",
             lambda: table_map(directions @ directions.T, 1, "position", "position"),
             f"Cosines between all rows of the {side}'s table · positions/learned, as trained",
-            "Neighbouring early positions are alike; late positions are like no other.",
+            alt="Neighbouring early positions are alike; late positions are like no other.",
+            sentence=False,
         )
     results = measured.shipped(measured.POSITIONS)
     if results is None or not results["table"]["models"]:
         return
     seen, norms = results["table"]["seen"], next(iter(results["table"]["models"].values()))
     reached = len(seen["encoder"])
-    draw(
+    panel(
         "norms",
         lambda: seen_norms(norms, seen),
         f"Why learned tails fail: no training source has more than {reached} tokens, so later rows of the "
         "encoder's table were never trained, and the last rows before them rarely · positions/learned and "
         "its training data",
-        "Norms of the rows fall to the random start where sentences stop.",
+        alt="Norms of the rows fall to the random start where sentences stop.",
+        sentence=False,
     )
 
 
@@ -113,33 +118,29 @@ def shaw(now: State) -> None:
     where = f"{side}, {labels.head_phrase(layer, head)} · positions/shaw, as trained"
     left, right = st.columns(2)
     with left:
-        draw(
+        panel(
             "vectors",
             lambda: table_map(vectors[layer, head], -reach, "distance", "dimension"),
             f"Vectors a by distance (key position − query position) · {where}",
-            f"{2 * reach + 1} vectors.",
+            alt=f"{2 * reach + 1} vectors.",
+            sentence=False,
         )
     with right:
         norms = np.linalg.norm(vectors[layer], axis=-1)
         series = {f"head {labels.count(i)}": norms[i] for i in range(heads)}
-        draw(
+        panel(
             "vector-norms",
             lambda: lines(range(-reach, reach + 1), series, ("distance", "norm of a"), height=360),
             f"How strongly each distance can speak: norm of a, layer {labels.count(layer)} · "
             f"positions/shaw, {side}",
-            "One curve for each head.",
+            alt="One curve for each head.",
+            sentence=False,
         )
 
 
 def _head_of(now: tuple[int, int], options: list[tuple[int, int]]) -> None:
-    st.selectbox(
-        "Head",
-        options,
-        index=options.index(now),
-        format_func=lambda each: labels.head_phrase(*each),
-        label_visibility="collapsed",
-        **pickers.control("positions.head", now, lambda each: session.change(twin_head=tuple(each))),
-    )
+    names = {each: labels.head_phrase(*each) for each in options}
+    pickers.choose("positions.head", "Head", names, now, lambda each: session.change(twin_head=tuple(each)))
 
 
 def t5(now: State) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +17,12 @@ from transformer.model.sites import AttentionKind, Side
 from transformer.trace.records import AttentionTrace
 from ui.address import session
 from ui.controls import pickers
+from ui.controls.panel import panel
 from ui.linked_view import Head, window_around
 from ui.server import catalogue, measured
 from ui.server.opened import Opened
 from ui.server.runs import Asked, Untold, translate
-from ui.views.positions.encodings import STACKS, draw, fitted_head
+from ui.views.positions.encodings import STACKS, fitted_head
 
 CELLS = 32
 """Most tokens of a twin's map."""
@@ -103,26 +105,6 @@ def _trace(translation: Translation) -> AttentionTrace:
     return translation.attention
 
 
-def _head_picker(runs: list[Run], kind: str, asked: Head | None) -> None:
-    layers, heads = _shape(runs, kind)
-    options = [None, *((layer, head) for layer in range(layers) for head in range(heads))]
-    now = None if asked is None else (min(asked[0], layers - 1), min(asked[1], heads - 1))
-
-    def name(option: Head | None) -> str:
-        if option is None:
-            return "each twin's previous-token head"
-        return f"{labels.head_phrase(*option)} of every twin"
-
-    st.selectbox(
-        "Head",
-        options,
-        index=options.index(now),
-        format_func=name,
-        label_visibility="collapsed",
-        **pickers.control("positions.twin_head", now, lambda each: session.change(twin_head=each)),
-    )
-
-
 def maps(
     runs: list[Run],  # the twins' translations
     kind: Side,  # the stack whose self-attention is shown
@@ -133,7 +115,12 @@ def maps(
     with switch:
         st.markdown(f"**One head of the {STACKS[kind]} in each twin**")
     with picker:
-        _head_picker(runs, kind, asked)
+        layers, heads = _shape(runs, kind)
+        now = None if asked is None else (min(asked[0], layers - 1), min(asked[1], heads - 1))
+        names: dict[Head | None, str] = {None: "each twin's previous-token head"}
+        for place in itertools.product(range(layers), range(heads)):
+            names[place] = f"{labels.head_phrase(*place)} of every twin"
+        pickers.choose("positions.twin_head", "Head", names, now, lambda each: session.change(twin_head=each))
     chosen = heads_shown(runs, kind, asked)
     for start in range(0, len(runs), COLUMNS):
         columns = st.columns(COLUMNS)
@@ -144,7 +131,7 @@ def maps(
     reach = min(REACH, max(len(run.translation.source_tokens) for run in runs))
     span = slice(REACH - reach, (REACH if kind == "decoder" else REACH + reach) + 1)
     distances = list(range(-REACH, REACH + 1))[span]
-    draw(
+    panel(
         "distance",
         lambda: twin_lines(
             distances,
@@ -154,7 +141,7 @@ def maps(
         "Attention by distance, averaged over the rows of those heads; −1 is the previous token"
         f"{', the ends hold all greater distances' if reach == REACH else ''} · {STACKS[kind]}, all twins · "
         f"{_verdict(runs, kind, chosen)}",
-        "; ".join(
+        alt="; ".join(
             f"{twin_name(name)}: {each[REACH - 1]:.2f} on the previous token"
             for name, each in profiles.items()
         ),
@@ -186,12 +173,10 @@ def _map(run: Run, kind: str, head: Head) -> None:
     span = window_around(length, 0, CELLS)
     view = run.translation.head(kind, *head, window=Window(*span, *span))
     st.markdown(f"**{twin_name(run.name)}** · {labels.head_name(*head)}")
-    caption = captions.caption(view, whole=(length, length)).replace("{step}", "")
-    verdict = captions.badge(view.audit)["text"]
-    draw(
+    panel(
         f"map-{run.name}",
         lambda: heatmap(view, MAP),
-        f"{caption} · {verdict}",
-        captions.summary(view),
-        view.audit,
+        captions.caption(view, whole=(length, length)).replace("{step}", ""),
+        alt=captions.summary(view),
+        audit=view.audit,
     )

@@ -1,4 +1,4 @@
-"""Two alignments: the cross-attention of a recurrent twin beside that of the Transformer."""
+"""Two alignments: a recurrent twin's cross-attention beside the Transformer's, and its score in numbers."""
 
 from __future__ import annotations
 
@@ -9,23 +9,30 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures import heatmap
-from figures.base import captions
+from figures.base import captions, labels
+from figures.base.bars import percent
+from figures.base.captions import quote
 from figures.base.grid import framed
 from figures.pages.recurrent import with_centres
 from transformer import Window
+from transformer.model.config import RecurrentConfig
+from transformer.model.sites import AttentionKind
+from transformer.trace.terms import ScoreTerms, score_terms
 from transformer.trace.view import HeadView
 from transformer.what_if.difference import align_tokens
 from ui.address import session
 from ui.address.parameters import link
 from ui.address.state import State
-from ui.controls import export, pickers
+from ui.controls import options, pickers
+from ui.controls.panel import panel, seen
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import window_around
 from ui.server import catalogue, measured
 from ui.shell import fitting
-from ui.views.recurrent import scores, told, twins
-from ui.views.recurrent.twins import Side
+from ui.views.recurrent import twins
+from ui.views.recurrent.results import sizes
+from ui.views.recurrent.twins import NAMES, Side
 
 _SIZE, _CELLS = 440, 40
 _SEEING = (
@@ -51,51 +58,37 @@ def _part(score: str) -> None:
     score = twins.score_of(now) or score
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         twins.pick(score)
-        pickers.seen("What am I seeing?", _SEEING)
-        _elsewhere(now, score)
+        seen(_SEEING)
+        st.page_link(
+            "app.py",
+            label="Open this twin on Translate",
+            icon=":material/translate:",
+            query_params=link(now, model=f"{catalogue.RECURRENT}/{score}"),
+        )
     one = twins.side(now, f"{catalogue.RECURRENT}/{score}")
     other = twins.side(now, twins.REFERENCE) if catalogue.exists(twins.REFERENCE) else None
-    row = _row(now, one)
-    sides = [one] if other is None else [one, other]
-    st.markdown("  \n".join(f"{told.title(each)}: **{plain(each.run.text)}**" for each in sides))
-    rows: list[int | None] = [row]
-    rows += [] if other is None else [counterpart(one.run.target_tokens, other.run.target_tokens, row)]
-    st.markdown(told.looks([(each, at) for each, at in zip(sides, rows, strict=False)]))
-    with st.container(horizontal=True, gap="medium"):
-        for each, at in zip(sides, rows, strict=False):
-            with st.container(width=_SIZE, gap="xsmall"):
-                _control(each, at, each is one)
-                _map(each, at)
-    st.caption(plain(told.sizes(measured.shipped(measured.RECURRENT))))
-    scores.show(one, row, now.source)
-
-
-def _row(now: State, one: Side) -> int:
-    """The step of the cursor: the visitor's, or the most telling one."""
     step, notes = fitting.fit_position("step", now.step, len(one.run.target_tokens))
     for note in notes:
         session.notice(note)
-    return one.opened.first_step if step is None else step
-
-
-def _elsewhere(now: State, score: str) -> None:
-    st.page_link(
-        "app.py",
-        label="Open this twin on Translate",
-        icon=":material/translate:",
-        query_params=link(now, model=f"{catalogue.RECURRENT}/{score}"),
-    )
-
-
-def _control(each: Side, row: int | None, moves: bool) -> None:
-    """The name of a side beside its control: the row of the cursor, or the head."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{plain(told.title(each))}**", width="stretch")
-        with st.container(width=220):
-            if moves:
-                pickers.row_picker(each.opened, "cross", row or 0)
-            else:
-                pickers.head_picker("cross", each.head, each.model)
+    row = one.opened.first_step if step is None else step
+    sides = [one] if other is None else [one, other]
+    st.markdown("  \n".join(f"{title(each)}: **{plain(each.run.text)}**" for each in sides))
+    rows: list[int | None] = [row]
+    rows += [] if other is None else [counterpart(one.run.target_tokens, other.run.target_tokens, row)]
+    st.markdown(looks([(each, at) for each, at in zip(sides, rows, strict=False)]))
+    with st.container(horizontal=True, gap="medium"):
+        for each, at in zip(sides, rows, strict=False):
+            with st.container(width=_SIZE, gap="xsmall"):
+                with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                    st.markdown(f"**{plain(title(each))}**", width="stretch")
+                    with st.container(width=220):
+                        if each is one:
+                            pickers.row_picker(each.opened, "cross", at or 0)
+                        else:
+                            pickers.head_picker("cross", each.head, each.model)
+                _map(each, at)
+    st.caption(plain(sizes(measured.shipped(measured.RECURRENT))))
+    _score(one, row, now.source)
 
 
 def counterpart(
@@ -118,19 +111,17 @@ def view_of(each: Side, row: int | None) -> HeadView:
 
 def _map(each: Side, row: int | None) -> None:
     view = view_of(each, row)
-    draw = drawing(view, row)
     lengths = len(each.run.target_tokens), len(each.run.source_tokens)
-    badge = captions.badge(view.audit)
-    caption = (
-        f"{captions.place(view)} · {told.name(each)} · weights, colour from 0 to 1"
-        f"{captions.window_note(view.window, lengths)} · {each.model} · {badge['text']}"
-    )
     name = "recurrent" if view.reach or view.score != "scaled_dot" else "transformer"
-    config = {"displayModeBar": False}
-    with st.container(key=f"recurrent-map-{name}"):
-        st.plotly_chart(draw(), width="content", key=f"recurrent.{name}", config=config, alt=caption)
-    st.caption(plain(caption), help=str(badge["title"]))
-    export.picture(f"cross {name}", draw, caption)
+    panel(
+        f"cross {name}",
+        drawing(view, row),
+        f"{captions.place(view)} · {name_of(each)} · weights, colour from 0 to 1"
+        f"{captions.window_note(view.window, lengths)} · {each.model}",
+        audit=view.audit,
+        width="content",
+        scrolls=True,
+    )
 
 
 def drawing(view: HeadView, row: int | None) -> Callable[[], go.Figure]:
@@ -144,3 +135,134 @@ def drawing(view: HeadView, row: int | None) -> Callable[[], go.Figure]:
         return figure if row is None else framed(figure, row - view.window.query_start)
 
     return draw
+
+
+def name_of(each: Side) -> str:
+    """What the page calls a model."""
+    config = each.run.config
+    if isinstance(config, RecurrentConfig):
+        return f"recurrent twin ({NAMES[config.score]})"
+    return f"Transformer ({labels.head_phrase(*each.head)})"
+
+
+def title(each: Side) -> str:
+    """The same as a title; which head of the Transformer is shown stands beside it."""
+    config = each.run.config
+    return f"Recurrent twin ({NAMES[config.score]})" if isinstance(config, RecurrentConfig) else "Transformer"
+
+
+def looks(sides: Sequence[tuple[Side, int | None]]) -> str:
+    """Where each model looks for the token of the cursor."""
+    (one, row), *others = sides
+    assert row is not None
+    token = f"**{plain(quote(one.run.target_tokens[row]))}**"
+    told = [f"Predicting {token}, the {plain(name_of(one))} puts {_look(one, row)}."]
+    for each, at in others:
+        has = f"puts {_look(each, at)}" if at is not None else "does not write this token"
+        told.append(f"The {plain(name_of(each))} {has}.")
+    return " ".join(told)
+
+
+def _look(each: Side, row: int) -> str:
+    weights = each.run.weights("cross", *each.head)[row]
+    best = int(np.argmax(weights))
+    on = plain(quote(each.run.source_tokens[best]))
+    return f"{percent(float(weights[best]))} of its weight on **{on}**{_rest(float(weights.sum()))}"
+
+
+def _rest(total: float) -> str:
+    """What a row of local attention, which a Gaussian multiplies, does not give out."""
+    return "" if total > 0.995 else f" (its row sums to {total:.2f}: the Gaussian takes the rest)"
+
+
+_SHOWN = 6
+"""Dimensions that the table names; the others are added up."""
+_FORMULAS = {
+    "additive": r"s_{tj} = v^{\top} \tanh(W_1 h_t + W_2 m_j + b)",
+    "bilinear": r"s_{tj} = h_t^{\top} W m_j",
+    "dot": r"s_{tj} = h_t^{\top} m_j",
+    "local": r"s_{tj} = h_t^{\top} W m_j",
+}
+_WEIGHT = r"\alpha_{tj} = \frac{\exp(s_{tj})}{\sum_{j'} \exp(s_{tj'})}"
+_LOCAL = (
+    r"\alpha_{tj} = \frac{\exp(s_{tj})}{\sum_{|j' - p_t| \le D} \exp(s_{tj'})}\;"
+    r"\exp\!\left(-\frac{(j - p_t)^2}{2\sigma^2}\right)"
+)
+_PAPERS = {
+    "additive": "Bahdanau et al. 2015, appendix A.1.2, with a trained bias $b$. Their query is the previous "
+    "state $s_{t-1}$; here it is $h_t$, as in Luong et al. 2015.",
+    "bilinear": "“general” in Luong et al. 2015, section 3.1",
+    "dot": "Luong et al. 2015, section 3.1",
+    "local": "“local-p” in Luong et al. 2015, section 3.2: $p_t$ is predicted from $h_t$, and $σ = D / 2$",
+}
+
+
+def _score(
+    one: Side,  # the recurrent twin and its run
+    row: int,  # the query, from 0
+    source: int | None,  # the key that the visitor chose; None for the one with the largest weight
+) -> None:
+    """Draws the formula and its numbers."""
+    config, trace = one.run.config, one.run.attention
+    if not isinstance(config, RecurrentConfig) or trace is None:
+        return
+    weights = one.run.weights("cross", *one.head)[row]
+    key = int(np.argmax(weights)) if source is None else min(source, len(weights) - 1)
+    st.markdown("##### The score, in numbers")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"), st.container(width=260):
+        names = options.rows("key", one.run.source_tokens)
+        pickers.choose("recurrent.key", "Key", names, key, lambda i: session.change(source=i), texts=True)
+    terms = score_terms(trace, (AttentionKind.CROSS, *one.head), row, key)
+    left, right = st.columns([1, 1.15], gap="large")
+    with left:
+        st.latex(_FORMULAS[config.score])
+        st.latex(_LOCAL if terms.centre is not None else _WEIGHT)
+        st.caption(_PAPERS[config.score])
+    with right:
+        st.markdown(_told(one, row, key, terms, float(weights[key])))
+        with st.container(key="recurrent-terms"):
+            st.markdown(table(terms))
+
+
+def _told(one: Side, row: int, key: int, terms: ScoreTerms, weight: float) -> str:
+    tokens = one.run.target_tokens[row], one.run.source_tokens[key]
+    told, read = (plain(quote(token)) for token in tokens)
+    start = f"Query: the state that predicts **{told}**. Key: **{read}**. Score **{_n(terms.score)}**"
+    if terms.centre is None:
+        total = labels.number(terms.log_total)
+        return f"{start}, weight exp({_n(terms.score)} − {total}) = **{weight:.3f}**: {total} is log Σ exp."
+    centre = f"its centre is position {labels.number(terms.centre + 1, '.1f')}"
+    if weight == 0:
+        place = f"position {labels.count(key)}"
+        return f"{start}; {centre}, so this key ({place}) lies outside the window: weight 0."
+    share = np.exp(terms.score - terms.log_total)
+    return f"{start}; {centre}. Softmax {share:.3f} × Gaussian {terms.factor:.3f} = weight **{weight:.3f}**."
+
+
+def table(terms: ScoreTerms) -> str:
+    """The dimensions that add or take away most, the sum of the others, and the score, in Markdown."""
+    shown, rest = terms.order[:_SHOWN], terms.order[_SHOWN:]
+    additive = terms.vector is not None
+    head = (
+        ("dimension", "q", "k", "tanh(q + k)", "v", "v · tanh")
+        if additive
+        else ("dimension", "q", "k", "q · k")
+    )
+    rows = [_row(terms, i) for i in shown]
+    empty = [""] * (len(head) - 2)
+    rows.append([f"the other {len(rest)}", *empty, _n(float(terms.terms[rest].sum()), ".3f")])
+    rows.append(["**sum = score**", *empty, f"**{_n(terms.score, '.3f')}**"])
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _row(terms: ScoreTerms, i: int) -> list[str]:
+    q, k = float(terms.query[i]), float(terms.key[i])
+    middle = (
+        [] if terms.vector is None else [_n(float(np.tanh(q + k)), ".3f"), _n(float(terms.vector[i]), ".3f")]
+    )
+    return [f"{labels.count(i)}", _n(q, ".3f"), _n(k, ".3f"), *middle, _n(float(terms.terms[i]), ".3f")]
+
+
+def _n(value: float, form: str = ".2f") -> str:
+    return labels.number(value, form)

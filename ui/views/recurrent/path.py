@@ -9,7 +9,8 @@ from figures.pages.recurrent import paths
 from transformer.model.config import TransformerConfig
 from ui.address import session
 from ui.address.state import State
-from ui.controls import export, options, pickers
+from ui.controls import options, pickers
+from ui.controls.panel import panel, seen
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server import catalogue
@@ -40,24 +41,18 @@ def _part(model: str) -> None:
     stop = len(tokens) - 1 if now.source is None else min(now.source, len(tokens) - 1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=280):
-            _place(tokens, stop)
-        pickers.seen("What am I seeing?", _SEEING)
+            names = options.rows("from the first token to", tokens)
+            pickers.choose(
+                "recurrent.path", "To", names, stop, lambda i: session.change(source=i), texts=True
+            )
+        seen(_SEEING)
     layers = run.config.n_encoder_layers if isinstance(run.config, TransformerConfig) else None
     st.markdown(sentence(tokens, stop, layers))
     caption = (
         f"A picture of the computation inside one layer, not of weights: the way from “{quote(tokens[0])}” "
         f"to “{quote(tokens[stop])}”, {len(tokens)} tokens as {run.model} splits the sentence"
     )
-    config = {"displayModeBar": False}
-    st.plotly_chart(paths(tokens, (0, stop)), key="recurrent.path", config=config, alt=caption)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(plain(caption), width="stretch")
-        export.picture("path length", lambda: paths(tokens, (0, stop)), caption)
-
-
-def _place(tokens: tuple[str, ...], stop: int) -> None:
-    names = options.rows("from the first token to", tokens)
-    pickers.choose("recurrent.path", "To", names, stop, lambda i: session.change(source=i), texts=True)
+    panel("path length", lambda: paths(tokens, (0, stop)), caption)
 
 
 def sentence(

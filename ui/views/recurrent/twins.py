@@ -64,15 +64,13 @@ def missing() -> None:
 
 def pick(score: str) -> None:
     """Draws the switch between the scores."""
-    st.segmented_control(
+    pickers.switch(
+        "recurrent.score",
         "Score",
-        list(here()),
-        default=score,
-        format_func=lambda each: NAMES.get(each, each),
-        required=True,
-        label_visibility="collapsed",
+        {each: NAMES.get(each, each) for each in here()},
+        score,
+        lambda each: session.change(score=each, step=None),
         width="content",
-        **pickers.control("recurrent.score", score, lambda each: session.change(score=each, step=None)),
     )
 
 

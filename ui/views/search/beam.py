@@ -1,9 +1,9 @@
-"""Beam search: its settings, its tree, the ranking of what it finished, and the run of a chosen node."""
+"""Beam search: its settings, its tree, the run of a chosen node, and the ranking of what it finished."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import streamlit as st
 
@@ -20,10 +20,9 @@ from ui.maps import going_on
 from ui.server import catalogue, computed, runs
 from ui.server.opened import Opened
 from ui.shell import waiting
-from ui.views.search import node, told
+from ui.views.search import node
 from ui.views.search.node import Branched
-from ui.views.search.ranking import ranking
-from ui.views.search.tree import choose, picture
+from ui.views.search.tree import FATES, Text, choose, divisor, found_sentence, headline, picture, score
 
 _USUAL_BEAM = 4
 _NEAR = 5
@@ -53,8 +52,8 @@ def show(opened: Opened, now: State) -> None:
         chosen = None
     chosen = tree.winner if chosen is None else chosen
     text = catalogue.translator(asked.model).text
-    st.markdown(told.found(tree, text))
-    picture(search, tree, chosen, text, now, lambda: _explained(beam_size, scored, rules))
+    st.markdown(found_sentence(tree, text))
+    picture(search, tree, chosen, text, now, _explained(beam_size, scored, rules))
     _chosen(Opened(asked, search, None), tree, chosen, text)
     ranking(tree, text)
 
@@ -70,47 +69,40 @@ def _settings(beam_size: int, scored: SearchRules, rules: SearchRules) -> None:
     penalty, offset = scored.length_penalty, scored.length_offset
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         with st.container(width=160):
-            st.slider("Hypotheses in the beam", 2, LARGEST_BEAM, beam_size, **_beam_control(beam_size))
+            pickers.slide("beam", "Hypotheses in the beam", (2, LARGEST_BEAM), beam_size, _take_beam)
         with st.container(width=160):
-            low, high = min(PENALTIES[0], penalty), max(PENALTIES[1], penalty)
-            st.slider("Length penalty α", low, high, penalty, 0.1, **_penalty_control(penalty, rules))
-        st.segmented_control(
+            ends = min(PENALTIES[0], penalty), max(PENALTIES[1], penalty)
+            pickers.slide(
+                "penalty",
+                "Length penalty α",
+                ends,
+                penalty,
+                lambda value: _take_penalty(round(value, 2), rules.length_penalty),
+                0.1,
+            )
+        pickers.switch(
+            "length_offset",
             "Divide Σ log p by",
-            sorted({*LENGTH_OFFSETS, offset}),
-            default=offset,
-            format_func=told.divisor,
-            **_offset_control(offset, rules),
+            {each: divisor(each) for each in sorted({*LENGTH_OFFSETS, offset})},
+            offset,
+            lambda value: session.change(
+                length_offset=None if value == rules.length_offset else value, node=None
+            ),
+            labelled=True,
         )
 
 
-def _explained(beam_size: int, scored: SearchRules, rules: SearchRules) -> None:
-    with st.popover("What am I seeing?", type="tertiary", icon=":material/help:"):
-        st.markdown(_SEEING.format(most=2 * beam_size, beam=beam_size))
-        st.latex(_FORMULA % _divisor(scored.length_offset))
-        st.markdown(_rule(rules))
+def _explained(beam_size: int, scored: SearchRules, rules: SearchRules) -> str:
+    seeing = _SEEING.format(most=2 * beam_size, beam=beam_size)
+    return f"{seeing}\n\n$${_FORMULA % _divisor(scored.length_offset)}$$\n\n{_rule(rules)}"
 
 
-def _beam_control(beam_size: int) -> dict[str, Any]:
-    def take(size: int) -> None:
-        session.change(**{**session.RUN, "decode": f"{BEAM}{size}", "target": None})
-
-    return pickers.control("beam", beam_size, take)
+def _take_beam(size: int) -> None:
+    session.change(**{**session.RUN, "decode": f"{BEAM}{size}", "target": None})
 
 
-def _penalty_control(penalty: float, rules: SearchRules) -> dict[str, Any]:
-    def take(value: float) -> None:
-        chosen = round(value, 2)
-        session.change(penalty=None if chosen == rules.length_penalty else chosen, node=None)
-
-    return pickers.control("penalty", penalty, take)
-
-
-def _offset_control(offset: int, rules: SearchRules) -> dict[str, Any]:
-    def take(value: int | None) -> None:
-        if value is not None:
-            session.change(length_offset=None if value == rules.length_offset else value, node=None)
-
-    return pickers.control("length_offset", offset, take)
+def _take_penalty(value: float, usual: float) -> None:
+    session.change(penalty=None if value == usual else value, node=None)
 
 
 def _divisor(offset: int) -> str:
@@ -125,19 +117,19 @@ def _rule(rules: SearchRules) -> str:
         False: "when no open hypothesis, at its present length, beats the worst finished one",
         "never": "when no open hypothesis could still beat the worst finished one at the greatest length",
     }[rules.early_stopping]
-    own = f"This model's own rule: {told.divisor(rules.length_offset)} with α = {rules.length_penalty:g}"
+    own = f"This model's own rule: {divisor(rules.length_offset)} with α = {rules.length_penalty:g}"
     return (
         f"{own}; the search ends {when}. α = 0 normalises nothing. The paper's α = 0.6 belongs to "
-        f"{told.divisor(5)} (Wu et al. 2016)."
+        f"{divisor(5)} (Wu et al. 2016)."
     )
 
 
 # --- the chosen node ----------------------------------------------------------------------------------------
 
 
-def _chosen(search: Opened, tree: SearchTree, chosen: int, text: told.Text) -> None:
+def _chosen(search: Opened, tree: SearchTree, chosen: int, text: Text) -> None:
     run = computed.branched(search.asked, search.translation, chosen)
-    st.markdown(told.headline(tree, chosen, text))
+    st.markdown(headline(tree, chosen, text))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         _token_picker(tree, chosen)
         if not tree.nodes[chosen].ended:
@@ -149,7 +141,7 @@ def _chosen(search: Opened, tree: SearchTree, chosen: int, text: told.Text) -> N
                 on_click=_continue,
                 args=(run, search.asked.decode),
             )
-    place = f"{told.score(tree)}\0{chosen}"
+    place = f"{score(tree)}\0{chosen}"
     node.view(Branched(search.asked, run, None, place))
 
 
@@ -162,13 +154,8 @@ def _token_picker(tree: SearchTree, chosen: int) -> None:
         for i, each in ((i, tree.nodes[i]) for i in near)
     }
     with st.container(width=300):
-        st.selectbox(
-            "Token of the tree",
-            near,
-            index=near.index(chosen),
-            format_func=names.__getitem__,
-            label_visibility="collapsed",
-            **pickers.control("node", chosen, lambda place: choose(tree, int(place)), names.values()),
+        pickers.choose(
+            "node", "Token of the tree", names, chosen, lambda place: choose(tree, int(place)), texts=True
         )
 
 
@@ -176,3 +163,56 @@ def _continue(run: Translation, decode: str) -> None:
     step = len(run.steps) - 1
     values = {"changes": going_on.changes(run, step, run.steps[step].token_id), "target": None, "step": step}
     session.change(**{**session.RUN, **values, "decode": decode})
+
+
+def ranking(tree: SearchTree, text: Text) -> None:
+    """Lists the outputs that ended in the beam, with and without normalisation, and the greedy one."""
+    ended = tree.hypotheses
+    rows = [
+        (
+            text(tree.token_ids(i)),
+            tree.nodes[i].step + 1,
+            tree.nodes[i].total,
+            tree.nodes[i].score,
+            _fate(tree, i),
+        )
+        for i in ended
+    ]
+    greedy = tree.greedy
+    if all(tree.token_ids(i) != greedy.token_ids for i in ended):
+        rows.append((text(greedy.token_ids), len(greedy.tokens), greedy.total, greedy.score, "greedy search"))
+    st.markdown("##### The ranking, with normalisation and without")
+    st.dataframe(
+        {
+            "rank by score": _ranks([row[3] for row in rows]),
+            "rank by Σ log p": _ranks([row[2] for row in rows]),
+            "output": [row[0] for row in rows],
+            "tokens": [row[1] for row in rows],
+            "Σ log p": [row[2] for row in rows],
+            score(tree): [row[3] for row in rows],
+            "what became of it": [row[4] for row in rows],
+        },
+        hide_index=True,
+        key="search.ranking",
+        on_select=lambda: session.on_pick("search.ranking", lambda row: _choose_row(tree, int(row))),
+        selection_mode="single-row",
+        column_config={
+            name: st.column_config.NumberColumn(format="%.3f") for name in ("Σ log p", score(tree))
+        },
+        alt="The outputs that ended, ranked by score and by the sum of log-probabilities",
+    )
+
+
+def _fate(tree: SearchTree, i: int) -> str:
+    same = " · greedy search writes it, too" * (tree.token_ids(i) == tree.greedy.token_ids)
+    return ("the best" if tree.nodes[i].won else FATES[tree.nodes[i].state]) + same
+
+
+def _ranks(values: Sequence[float]) -> list[int]:
+    ordered = sorted(values, reverse=True)
+    return [labels.count(ordered.index(value)) for value in values]
+
+
+def _choose_row(tree: SearchTree, row: int) -> None:
+    if row < len(tree.hypotheses):
+        choose(tree, tree.hypotheses[row])

@@ -12,7 +12,7 @@ from figures import next_token_spec
 from ui import linked_view
 from ui.address import session
 from ui.address.state import State
-from ui.controls import pickers
+from ui.controls.panel import seen
 from ui.linked_view import BarsFeed, Layout
 from ui.maps import display, going_on
 from ui.maps.explorer import Scene, explorer
@@ -61,7 +61,7 @@ def view(
         with st.container(horizontal=True, vertical_alignment="center"):
             display.popover(opened.kinds, now)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
-            pickers.seen("What am I seeing?", _SEEING)
+            seen(_SEEING)
             take_home(scene)
 
     scene = Scene(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import labels
@@ -18,15 +18,15 @@ from transformer.runs.translation import Translation
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import DRAWS, SAMPLE
-from ui.controls import export, pickers
+from ui.controls import pickers
 from ui.controls.export import Table
+from ui.controls.panel import panel
 from ui.controls.text import plain
 from ui.server import computed, runs
 from ui.server.opened import Opened
 from ui.server.runs import Drawing
 from ui.shell import sampling
 from ui.views.search import node
-from ui.views.search.tree import tree_chart
 
 _LEGEND = {WON: "the most probable", KEPT: "the others"}
 _SEEING = (
@@ -123,19 +123,18 @@ def _picture(
     branches = _branches(draws, seeds)
     beside = _greedy(draws, greedy)
     first = min(now.first or 0, max(0, max(each.step for each in branches) + 1 - STEPS))
-    caption = (
+    panel(
+        "samples",
+        partial(search_tree, branches, _LEGEND, beside, chosen, first),
         f"{len(draws.translations)} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps "
-        f"· thickness = share of samples that take the line · {greedy.model}"
+        f"· thickness = share of samples that take the line · {greedy.model}",
+        lambda: _table(draws, seeds),
+        seeing=_SEEING,
+        formula=_FORMULA,
+        take=lambda place: _choose(draws, place),
+        scrolls=True,
+        inked=True,
     )
-
-    def draw(ink: str | None = None) -> go.Figure:
-        return search_tree(branches, _LEGEND, beside, chosen, first, ink)
-
-    tree_chart("search.draws", draw(pickers.ink()), caption, lambda place: _choose(draws, place))
-    st.caption(plain(caption))
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
-        export.picture("samples", draw, caption, table=lambda: _table(draws, seeds))
 
 
 def _choose(draws: Draws, place: int) -> None:
@@ -249,23 +248,18 @@ def _distribution(opened: Opened, now: State) -> None:
     at = min(now.step or 0, len(steps) - 1)
     step, drawn = steps[at], opened.translation.steps[at]
     written = next(i for i, each in enumerate(step.tokens) if each.token_id == drawn.token_id)
-    caption = (
+    panel(
+        "distribution",
+        lambda: before_after(
+            [each.token for each in step.tokens],
+            [each.before for each in step.tokens],
+            [each.after for each in step.tokens],
+            written,
+        ),
         f"Step {labels.count(at)}, which drew “{labels.piece(drawn.token)}”: the distribution before and "
-        f"after {opened.asked.drawing}; {_left(step)} · {opened.translation.model}"
+        f"after {opened.asked.drawing}; {_left(step)} · {opened.translation.model}",
+        beside=(1.5, 1),
     )
-
-    def draw() -> go.Figure:
-        before = [each.before for each in step.tokens]
-        return before_after(
-            [each.token for each in step.tokens], before, [each.after for each in step.tokens], written
-        )
-
-    left, right = st.columns([1.5, 1], gap="medium")
-    with left:
-        st.plotly_chart(draw(), key="search.distribution", config={"displayModeBar": False}, alt=caption)
-    with right:
-        st.caption(plain(caption))
-        export.picture("distribution", draw, caption)
 
 
 def _left(step: FilteredStep) -> str:

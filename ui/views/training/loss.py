@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import labels
-from figures.pages.training.smoothing import Piece, against_target, gradient_bars
-from transformer.lenses.targets.shown import Lesson
+from figures.base.bars import percent
+from figures.pages.training.smoothing import Piece, against_target, gradient_bars, small
+from transformer.lenses.targets.shown import Lesson, Position
 from transformer.lenses.targets.smoothing import Entry, SmoothedPosition
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import SMOOTHINGS
-from ui.controls import export, pickers
+from ui.controls import pickers
 from ui.controls.export import Table
-from ui.controls.text import plain
+from ui.controls.panel import panel, seen
+from ui.controls.text import word
 from ui.server import computed
 from ui.server.opened import Opened
-from ui.views.training import told
 
 _FORMULA = (
     r"\begin{aligned} L &= (1-\varepsilon)\,(-\log p_y) + "
@@ -43,13 +43,13 @@ def show(opened: Opened, now: State) -> None:
     place = min(now.step or 0, len(lesson.positions) - 1)
     _controls(lesson, place, now.smoothing)
     found = computed.smoothed(opened.asked.model, lesson, place, now.smoothing)
-    st.markdown(told.smoothed(lesson.positions[place], place, found))
+    st.markdown(smoothed(lesson.positions[place], place, found))
     st.latex(_with_numbers(found))
     _pictures(found, place, opened.translation.model)
 
 
 def _controls(lesson: Lesson, place: int, epsilon: float) -> None:
-    names = {i: told.position(each, i) for i, each in enumerate(lesson.positions)}
+    names = {i: position(each, i) for i, each in enumerate(lesson.positions)}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=260):
             pickers.choose(
@@ -82,26 +82,20 @@ def _pictures(found: SmoothedPosition, place: int, model: str) -> None:
     where = f"position {labels.count(place)} · ε = {found.epsilon:g} · {model}"
     left, right = st.columns(2, gap="medium")
     with left:
-        _picture(
+        panel(
             "target",
             lambda: against_target(pieces, found.right),
             f"The model's probabilities and the smoothed target (the right piece in bold) · {where}",
-            found,
+            lambda: table(found),
         )
     with right:
-        _picture(
+        panel(
             "gradient",
             lambda: gradient_bars(pieces, found.right),
             f"The gradient of the loss with respect to each logit, p − q; all of them sum to 0 · {where}",
-            found,
+            lambda: table(found),
         )
-    pickers.seen("What am I seeing?", _SEEING, _GRADIENT)
-
-
-def _picture(name: str, draw: Callable[[], go.Figure], caption: str, found: SmoothedPosition) -> None:
-    st.plotly_chart(draw(), key=f"training.{name}", config={"displayModeBar": False}, alt=caption)
-    st.caption(plain(caption))
-    export.picture(name, draw, caption, table=lambda: table(found))
+    seen(_SEEING, _GRADIENT)
 
 
 def _piece(each: Entry, found: SmoothedPosition) -> Piece:
@@ -118,3 +112,39 @@ def table(found: SmoothedPosition) -> Table:
         for each in (*found.entries, found.rest)
     ]
     return [names, *rows]
+
+
+def share(loss: float) -> str:
+    """The probability behind a loss in nats."""
+    return small(min(1.0, math.exp(-loss)))
+
+
+def position(each: Position, place: int) -> str:
+    """A position as an option of a list."""
+    return f"{labels.count(place)}: {labels.piece(each.token)}"
+
+
+def smoothed(each: Position, place: int, found: SmoothedPosition) -> str:
+    """What a smoothing makes of a position, and where it pushes the right piece."""
+    target = found.entries[found.right].target
+    lines = (
+        f"At position {labels.count(place)}, the model gives the right piece, {word(each.token)}, "
+        f"**{share(each.loss)}**: −log p is {labels.number(found.bare_loss)} nats. "
+    )
+    if not found.epsilon:
+        return f"{lines}Without smoothing, that is the loss; it would be 0 only at {percent(1)}."
+    other = small(found.epsilon / found.pieces)
+    return (
+        f"{lines}The smoothed target wants {percent(target)} there and {other} for each of the other "
+        f"{found.pieces - 1:,} pieces. The loss is **{labels.number(found.loss)} nats**, and no prediction "
+        f"makes it less than {labels.number(found.floor)}. {_push(found)}"
+    )
+
+
+def _push(found: SmoothedPosition) -> str:
+    right = found.entries[found.right]
+    bare = labels.number(right.bare_gradient, "+.3f")
+    sizes = f"(gradient {labels.number(right.gradient, '+.3f')}; {bare} without smoothing)"
+    if right.gradient > 0:
+        return f"The model is surer than this target, so training *lowers* the right piece's logit {sizes}."
+    return f"Training raises the right piece's logit {sizes}."

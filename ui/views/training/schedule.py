@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.base import style
+from figures.base.bars import percent
 from figures.pages.training.curves import Curve, curves
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.runs.stated import stated_options
@@ -13,9 +14,10 @@ from ui.address.state import State
 from ui.address.values import MODEL_WIDTHS, WARMUPS
 from ui.controls import pickers
 from ui.controls.export import Table
+from ui.controls.panel import panel
+from ui.controls.text import plain, power
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.views.training import drawn, told
 
 _FORMULA = (
     r"\begin{aligned} lrate &= d_{model}^{-0.5} \cdot "
@@ -27,6 +29,7 @@ _SEEING = (
     "rate falls with one over the square root of the step. Early steps are small, while Adam's averages "
     "rest on few gradients. A wider model takes smaller steps."
 )
+_CARD = "from the training command on its card"
 _POINTS = 240
 _SHOWN = 5
 """How many times the warm-up the picture reaches at least."""
@@ -39,16 +42,24 @@ def show(opened: Opened, now: State) -> None:
     own = stated_options(model.card)
     _controls(now)
     st.latex(_with_numbers(paper, now.width))
-    st.markdown(told.paper_schedule(paper, now.width))
+    st.markdown(paper_schedule(paper, now.width))
     if own is not None:
-        st.markdown(told.own_schedule(model.name, own, model.config.d_model))
+        st.markdown(own_schedule(model.name, own, model.config.d_model))
     else:
         st.caption("The card of this model states no training command, so its own schedule is not drawn.")
     last = max(_SHOWN * now.warmup, 0 if own is None else own.steps)
     lines = [_line(f"equation 3: d_model {now.width:,}, warm-up {now.warmup:,}", paper, now.width, last)]
     if own is not None:
         lines.append(_own(model.name, own, model.config.d_model))
-    _picture(lines, now)
+    names = " · ".join(each.name for each in lines)
+    panel(
+        "schedule",
+        lambda: curves(lines, ("step", "learning rate"), now.warmup),
+        f"Learning rate of each step · dotted: the end of the slider's warm-up · {names}",
+        lambda: table(lines),
+        seeing=_SEEING,
+        sentence=False,
+    )
 
 
 def paper_options(warmup: int) -> TrainingOptions:
@@ -76,7 +87,7 @@ def _controls(now: State) -> None:
 def _with_numbers(paper: TrainingOptions, width: int) -> str:
     warmup = f"{paper.warmup:,}".replace(",", r"{,}")
     wide = f"{width:,}".replace(",", r"{,}")
-    return _FORMULA % (warmup, wide, warmup, told.power(learning_rate(paper, paper.warmup, width)))
+    return _FORMULA % (warmup, wide, warmup, power(learning_rate(paper, paper.warmup, width)))
 
 
 def _steps(last: int, *corners: int) -> list[int]:
@@ -96,19 +107,33 @@ def _own(name: str, options: TrainingOptions, width: int) -> Curve:
     return Curve(f"{name}: as trained ({options.schedule})", steps, rates, style.NEGATIVE, "dash")
 
 
-def _picture(lines: list[Curve], now: State) -> None:
-    names = " · ".join(each.name for each in lines)
-    caption = f"Learning rate of each step · dotted: the end of the slider's warm-up · {names}"
-    drawn.draw(
-        "schedule",
-        lambda: curves(lines, ("step", "learning rate"), now.warmup),
-        caption,
-        lambda: pickers.seen("What am I seeing?", _SEEING),
-        lambda: table(lines),
-    )
-
-
 def table(lines: list[Curve]) -> Table:
     """The points of the lines, for CSV."""
     rows = [(each.name, step, rate) for each in lines for step, rate in zip(each.x, each.y, strict=True)]
     return [("schedule", "step", "learning rate"), *rows]
+
+
+def paper_schedule(paper: TrainingOptions, width: int) -> str:
+    """The two slopes of equation 3, in numbers."""
+    peak = learning_rate(paper, paper.warmup, width)
+    later = 4 * paper.warmup
+    return (
+        f"Up to step {paper.warmup:,}, each step adds ${power(peak / paper.warmup)}$ to the rate; the peak "
+        f"is **${power(peak)}$**. Then it falls with 1/√step: at step {later:,}, four times as late, it is "
+        f"{percent(learning_rate(paper, later, width) / peak)} of the peak."
+    )
+
+
+def own_schedule(name: str, own: TrainingOptions, width: int) -> str:
+    """How a model was trained, from the command on its card."""
+    peak = learning_rate(own, min(own.warmup, own.steps), width)
+    rises = (
+        f"{plain(name)} itself was trained for {own.steps:,} steps: up to ${power(peak)}$ by step "
+        f"{own.warmup:,}"
+    )
+    if own.schedule == "constant":
+        begins = own.steps - own.decay_steps
+        return f"{rises}, the same rate up to step {begins:,}, then straight down to 0 ({_CARD})."
+    if own.schedule == "linear":
+        return f"{rises}, then straight down to 0 at the last step ({_CARD})."
+    return f"{rises}, then down with 1/√step ({_CARD})."

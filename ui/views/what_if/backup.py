@@ -14,8 +14,9 @@ from lab.backups.pair_effects import PairEffects, TakeOver
 from transformer import interventions as do
 from transformer.interventions import Intervention
 from ui.address import session
-from ui.controls import export, pickers
+from ui.controls import pickers
 from ui.controls.export import Table
+from ui.controls.panel import panel
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.server.background.backups import run_of, shipped
@@ -42,11 +43,7 @@ def show(model: str) -> None:
     """Draws the section."""
     kind = session.current().kind or "cross"
     pickers.kind_picker(kind, lambda name: session.change(kind=name))
-    try:
-        run = run_of(model, kind, session.current().language)
-    except (ValueError, OSError) as error:
-        st.error(plain(str(error)), icon=":material/error:")
-        return
+    run = run_of(model, kind, session.current().language)
     if _measures(run):
         part(_measuring, run_every=_TICK)(model, run)
     else:
@@ -62,11 +59,13 @@ def _measuring(model: str, run: Run[PairEffects]) -> None:
     """Draws the progress and the findings so far, twice a second; the end draws the whole page again.
 
     What has ended can be exported; the button is a fragment, which a part with a clock must not hold (see
-    ``ui.views.training.here.live.saving``).
+    ``ui.views.training.live.saving``).
     """
     if not _measures(run):
         session.rerun()
-    _progress(run)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(min(1.0, run.read / max(1, run.total)), f"Measuring sentence {run.read} of {run.total}")
+        st.button("Stop", key="backup.stop", on_click=run.leave, args=(session.visitor(),))
     _found(run.result(), model, going=True)
 
 
@@ -111,12 +110,6 @@ def _ask(run: Run[PairEffects]) -> None:
     run.ask(session.visitor())
 
 
-def _progress(run: Run[PairEffects]) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(min(1.0, run.read / max(1, run.total)), f"Measuring sentence {run.read} of {run.total}")
-        st.button("Stop", key="backup.stop", on_click=run.leave, args=(session.visitor(),))
-
-
 def _stopped(run: Run[PairEffects]) -> None:
     def go_on() -> None:
         run.go_on(session.visitor())
@@ -134,13 +127,9 @@ def _found(found: PairEffects | None, model: str, going: bool = False) -> None:
     st.markdown(sentence(found, taken))
     left, right = st.columns(2, gap="medium")
     with left:
-        _map(found, model)
+        _map(found, model, going)
     with right:
         _table(taken[:_SHOWN], found)
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
-        if not going:
-            _export(found, model)
 
 
 def sentence(found: PairEffects, taken: tuple[TakeOver, ...]) -> str:
@@ -167,28 +156,23 @@ def _cost(effect: float) -> str:
     return labels.number(-effect, ".3f")
 
 
-def _map(found: PairEffects, model: str) -> None:
-    caption = _caption(found, model)
-    pickers.clickable(
-        pairs_map(drawn(found)), f"backup.map.{found.kind}", lambda cell: _take(found, cell), caption
-    )
-    st.caption(plain(f"{caption} · choose a cell to switch these heads off in your sentence"))
-
-
-def _export(found: PairEffects, model: str) -> None:
-    caption = _caption(found, model)
-    export.picture(
-        "backup heads", lambda: pairs_map(drawn(found)), caption, sentence=False, table=lambda: table(found)
-    )
-
-
-def _caption(found: PairEffects, model: str) -> str:
-    pairs = len(found.heads)
-    return (
+def _map(found: PairEffects, model: str, going: bool) -> None:
+    heads = len(found.heads)
+    panel(
+        "backup heads",
+        lambda: pairs_map(drawn(found)),
         f"{KIND_NAMES[str(found.kind)]} · framed: what one head costs; below: what a pair costs beyond both "
         f"alone · Δ log p per token of the model's own translation, nats · instead of a head's output: "
         f"{_INSTEAD[found.by]} · {found.sentences} sentences of {named(model)}, "
-        f"{comb(pairs, 2)} pairs · {model}"
+        f"{comb(heads, 2)} pairs · {model}",
+        lambda: table(found),
+        key=f"backup.map.{found.kind}",
+        seeing=_SEEING,
+        formula=_FORMULA,
+        note=":gray[Choose a cell to switch these heads off in your sentence.]",
+        take=lambda cell: _take(found, cell),
+        sentence=False,
+        saved=not going,
     )
 
 

@@ -18,7 +18,7 @@ from transformer.what_if.causal_trace import SMALLEST_GAP, CausalTrace
 from ui.address import session
 from ui.controls import export, options, pickers
 from ui.controls.export import Picture
-from ui.controls.text import plain
+from ui.controls.panel import chart, seen
 from ui.server import computed, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
@@ -46,12 +46,11 @@ _FORMULA += r"{\log p(y \mid \text{first}) - \log p(y \mid \text{second})}"
 def show(opened: Opened) -> None:
     """Draws the section."""
     asked = replace(opened.asked, target=opened.asked.target or opened.translation.text, changes=())
-    try:
-        base = _first(asked, opened.translation)
-    except ValueError as error:
-        st.error(plain(str(error)), icon=":material/error:")
-        return
-    scored = _scored(base)
+    base = _first(asked, opened.translation)
+    step, notes = fitting.fit_position("scored token", session.current().scored, len(base.target_tokens))
+    for note in notes:
+        st.caption(note)
+    scored = step
     other = _second_sentence(opened, base, scored)
     if not other:
         st.info(
@@ -60,13 +59,7 @@ def show(opened: Opened) -> None:
             icon=":material/info:",
         )
         return
-    try:
-        _show(Traced(_causes(asked, other), base, scored), asked, other)
-    except ValueError as error:
-        st.error(plain(str(error)), icon=":material/error:")
-
-
-def _show(found: Traced, asked: Asked, other: str) -> None:
+    found = Traced(_causes(asked, other), base, scored)
     if abs(found.gap) < SMALLEST_GAP:
         st.info(
             f"The other word moves the log-probability by only {abs(found.gap):.4f} nats, too little to "
@@ -77,7 +70,7 @@ def _show(found: Traced, asked: Asked, other: str) -> None:
     st.markdown(traced.sentence(found))
     st.caption(_READS)
     _maps(found, lambda cell: _take(found, cell, other, asked.target))
-    pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+    seen(_SEEING, _FORMULA)
 
 
 def _first(asked: Asked, shown: Translation) -> Translation:
@@ -115,14 +108,6 @@ def _second_sentence(opened: Opened, base: Translation, scored: int | None) -> s
     with way:
         _scored_picker(base, scored)
     return text
-
-
-def _scored(base: Translation) -> int | None:
-    """The step whose token is scored; None for the whole translation."""
-    step, notes = fitting.fit_position("scored token", session.current().scored, len(base.target_tokens))
-    for note in notes:
-        st.caption(note)
-    return step
 
 
 def _scored_picker(base: Translation, chosen: int | None) -> None:
@@ -164,14 +149,10 @@ def _maps(found: Traced, take: Callable[[list[object]], object]) -> None:
 
 
 def _map(found: Traced, panel: TracePanel, end: float, take: Callable[[list[object]], object]) -> None:
-    caption, key = _caption(found, panel.name), f"causal.{panel.name}"
     st.markdown(f"###### {GROUPS[panel.name]}")
-    pickers.clickable(
-        trace_map(panel, end, legend=panel.name == "encoder"),
-        key,
-        take,
-        f"{caption}; largest share {traced.percent_of(float(np.nanmax(panel.shares)))}",
-    )
+    largest = traced.percent_of(float(np.nanmax(panel.shares)))
+    figure = trace_map(panel, end, legend=panel.name == "encoder")
+    chart(f"causal.{panel.name}", figure, f"{_caption(found, panel.name)}; largest share {largest}", take)
 
 
 def _caption(found: Traced, group: str) -> str:

@@ -19,6 +19,7 @@ from transformer.what_if.two_runs import Both, RunDifference
 from ui.address import session
 from ui.address.state import State
 from ui.controls import export, pickers
+from ui.controls.panel import chart, panel
 from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.shell import changed
@@ -53,34 +54,15 @@ def _grid(found: RunDifference, now: State, kind: str) -> None:
     head: Head = getattr(now, kind)
     most = found.largest(kind)
     cells = [[_tile(float(value), i, j) for j, value in enumerate(row)] for i, row in enumerate(most)]
-    caption = (
+    panel(
+        "what-if.heads",
+        partial(head_grid, cells, kind, head),
         f"{KIND_NAMES[kind]}: the largest change of a weight in each head, over the rows that "
-        "both runs share · choose a head to see its map"
+        "both runs share · choose a head to see its map",
+        key=f"what-if.heads.{kind}",
+        take=lambda chosen: session.change(**{kind: tuple(chosen)}),
+        inked=True,
     )
-
-    def picture(color: str | None = None) -> go.Figure:
-        return head_grid(cells, kind, head, color)
-
-    key = f"what-if.heads.{kind}"
-
-    def choose(chosen: list[int]) -> None:
-        session.change(**{kind: tuple(chosen)})
-
-    pickers.clickable(picture(pickers.ink()), key, choose, caption)
-    st.caption(plain(caption))
-    _switch(now, kind, head)
-    export.picture("what-if.heads", picture, caption)
-
-
-def _tile(value: float, layer: int, head: int) -> Cell:
-    name = labels.head_phrase(layer, head)
-    told = labels.telling(value)
-    note = f"{name}: a weight changes by up to {told}"
-    return Cell(0.0 if value < labels.ROUNDING else value, told, "", note)
-
-
-def _switch(now: State, kind: str, head: Head) -> None:
-    """Switches the chosen head off with one click, and on again."""
     change = do.ablate(kind, *head)
     off = change in now.changes
     st.button(
@@ -90,6 +72,13 @@ def _switch(now: State, kind: str, head: Head) -> None:
         args=(change,),
         key="what-if.switch",
     )
+
+
+def _tile(value: float, layer: int, head: int) -> Cell:
+    name = labels.head_phrase(layer, head)
+    told = labels.telling(value)
+    note = f"{name}: a weight changes by up to {told}"
+    return Cell(0.0 if value < labels.ROUNDING else value, told, "", note)
 
 
 # --- one head -----------------------------------------------------------------------------------------------
@@ -174,7 +163,7 @@ class _Shared:
 def _map(shared: _Shared) -> None:
     chosen, key = fields.cell(shared.kind), f"what-if.map.{shared.kind}"
     figure = shared.clickable(chosen)
-    pickers.clickable(figure, key, partial(_take, shared.kind), shared.caption, width="content")
+    chart(key, figure, shared.caption, partial(_take, shared.kind), "content")
     st.caption(plain(shared.caption))
     _offer(shared, chosen)
     export.picture("what-if.map", shared.picture, shared.caption, table=shared.table)

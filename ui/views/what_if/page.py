@@ -1,4 +1,4 @@
-"""The page What if: the list of changes, and what they did to this translation."""
+"""The page What if: the list of changes, what they did to this translation, and the control beside it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import labels
 from figures.base.bars import percent
-from figures.pages.what_if import Moved, delta_bars
+from figures.pages.what_if import Moved, control_strip, delta_bars
 from transformer import compare_runs
+from transformer import interventions as do
+from transformer.interventions import InterventionError
+from transformer.interventions.heads import InHeads
 from transformer.runs.translation import Translation
 from transformer.what_if.difference import Pair
+from transformer.what_if.random_heads import RandomHeads, random_heads
 from transformer.what_if.two_runs import RunDifference, SharedStep
 from ui.address import session
-from ui.controls import export, pickers
+from ui.controls import export
+from ui.controls.panel import panel, seen
 from ui.controls.text import plain
-from ui.server import runs
+from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.stores import kept
-from ui.views.what_if import adding, control, experiments, maps
+from ui.views.what_if import adding, experiments, maps
 
 _SEEING = (
     "The model runs twice: once as it is, once with the changes. As long as both have written the same "
@@ -53,11 +57,11 @@ def show(opened: Opened) -> None:
     left, right = st.columns([1, 1], gap="large")
     with left:
         _steps(same, forced is not None)
-        control.draw(opened, base)
+        _control(opened, base)
     with right:
         _candidates(free)
     maps.draw(same)
-    pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+    seen(_SEEING, _FORMULA)
 
 
 def _compared(opened: Opened, base: Translation, changed: Translation) -> RunDifference:
@@ -116,19 +120,15 @@ def _steps(found: RunDifference, forced: bool) -> None:
         else "up to the step at which the runs part, because a change contradicts the unchanged translation"
     )
     whole, size = float(np.nansum(found.delta_log_p)), float(np.nansum(np.abs(found.delta_log_p)))
-    caption = (
+    st.markdown("##### How probable the unchanged translation is now")
+    panel(
+        "what-if.delta",
+        lambda: delta_bars(moved, found.parting),
         "Δ log p of each token of the unchanged translation: amber became less probable, purple more; "
         f"{way}; together {labels.moved(whole)} nats, where gains and losses cancel; Σ|Δ| "
-        f"{labels.telling(size)} nats · {found.base.model}"
+        f"{labels.telling(size)} nats · {found.base.model}",
+        lambda: _table(found),
     )
-
-    def draw() -> go.Figure:
-        return delta_bars(moved, found.parting)
-
-    st.markdown("##### How probable the unchanged translation is now")
-    st.plotly_chart(draw(), key="what-if.delta", config={"displayModeBar": False}, alt=caption)
-    st.caption(plain(caption))
-    export.picture("what-if.delta", draw, caption, table=lambda: _table(found))
 
 
 def _table(found: RunDifference) -> export.Table:
@@ -181,3 +181,66 @@ def _kl(step: SharedStep) -> str:
 
 def _share(log_prob: float) -> str:
     return "–" if log_prob != log_prob else percent(float(np.exp(log_prob)))
+
+
+_SEED = 0
+
+
+def _control(
+    opened: Opened,  # the sentence with its changes
+    base: Translation,  # the run without changes, whose translation is measured
+) -> None:
+    """Draws the effect of the last change of heads among those of other heads, if there is one."""
+    taken = [each for each in opened.asked.changes if _of_heads(each)]
+    if not taken:
+        return
+    st.markdown("##### The same change at other heads")
+    try:
+        with st.spinner("Measuring the same change at other heads …"):
+            found = _measured(opened, base, taken[-1])
+    except InterventionError as error:
+        st.caption(plain(f"There is no control: {error}"))
+        return
+    notes = [f"{each}: {labels.number(effect, '+.3f')} nats" for each, effect in _rows(found)]
+    panel(
+        "what-if.control",
+        lambda: control_strip(found.effect, found.effects.tolist(), notes),
+        _caption(found, len(opened.asked.changes) - 1, base.model),
+        lambda: [("change", "Δ log p, nats"), *_rows(found)],
+    )
+
+
+def _of_heads(change: do.Intervention) -> bool:
+    return isinstance(change, InHeads) or (
+        isinstance(change, do.Patch) and isinstance(change.place, do.HeadOutput)
+    )
+
+
+def _measured(opened: Opened, base: Translation, change: do.Intervention) -> RandomHeads:
+    model = catalogue.translator(opened.asked.model)
+    beside = [each for each in opened.asked.changes if each != change]
+
+    def make() -> RandomHeads:
+        return random_heads(model, opened.asked.text, base.target_ids, change, beside, seed=_SEED)
+
+    found: RandomHeads = kept("controls").get((opened.asked, id(model), base.target_ids), make)
+    return found
+
+
+def _rows(found: RandomHeads) -> list[tuple[str, float]]:
+    """Each change and its effect: the visitor's own, then the others."""
+    effects = [found.effect, *found.effects.tolist()]
+    return [
+        (str(each), effect) for each, effect in zip((found.change, *found.controls), effects, strict=True)
+    ]
+
+
+def _caption(found: RandomHeads, beside: int, model: str) -> str:
+    count, effect = len(found.controls), labels.moved(found.effect)
+    which = f"all {count} others" if found.complete else f"{count} at random, seed {_SEED}"
+    with_rest = f", beside the other {'change' if beside == 1 else f'{beside} changes'}" * bool(beside)
+    return (
+        f"Δ log p of the unchanged translation by “{found.change}” (bar: {effect}){with_rest}, and by the "
+        f"same change at other heads of the layer (dots: {which}); {found.as_large} of {count} move it as "
+        f"far · {model}"
+    )

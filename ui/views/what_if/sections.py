@@ -9,6 +9,7 @@ import streamlit as st
 from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
+from ui.controls.part import refusals
 from ui.server import catalogue
 from ui.shell import frame
 from ui.shell.changed import of_tokens
@@ -46,7 +47,8 @@ def _causal_trace(switch: Switch) -> None:
 def _backup_heads(switch: Switch) -> None:
     model = _without_sentence(switch)
     if model is not None:
-        backup.show(model)
+        with refusals():
+            backup.show(model)
 
 
 def _without_sentence(switch: Switch) -> str | None:

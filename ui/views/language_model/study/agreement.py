@@ -15,11 +15,13 @@ from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Table
+from ui.controls.panel import panel
+from ui.controls.part import refusals
 from ui.controls.text import plain
 from ui.server.language import live
-from ui.views.language_model.study import drawn, perplexity
-from ui.views.language_model.study.drawn import Json
+from ui.views.language_model.study import perplexity
 from ui.views.language_model.study.perplexity import LOOKS, MODEL, NGRAM
+from ui.views.language_model.study.shipped_part import Json, known, measured
 
 EXAMPLES = {
     "next to it": ("The dog runs.", "The dog run."),
@@ -45,11 +47,13 @@ _SCORING = (
 
 def show(model: str, now: State) -> None:
     """Draws the section."""
-    found = drawn.known(model, "agreement")
+    found = known(model, "agreement")
     if found is not None:
         st.markdown(told(found))
-        caption = f"Accuracy on minimal pairs by case · {drawn.measured(model, found)}"
-        drawn.draw("agreement", lambda: _figure(found), caption, _SEEING, lambda: table(found))
+        caption = f"Accuracy on minimal pairs by case · {measured(model, found)}"
+        panel(
+            "agreement", lambda: _figure(found), caption, lambda: table(found), seeing=_SEEING, sentence=False
+        )
     st.markdown("##### A pair of your own")
     _pair(model, now)
     st.markdown("##### Text that neither model has read")
@@ -135,12 +139,8 @@ def _pair(model: str, now: State) -> None:
                 kwargs={"prompt": pair[0], "other": pair[1]},
                 help=plain(" / ".join(pair)),
             )
-    try:
-        reads = live.read(model, clean(first)), live.read(model, clean(second))
-    except ValueError as error:
-        st.error(plain(str(error)), icon=":material/error:")
-        return
-    _scored(model, *reads)
+    with refusals():
+        _scored(model, live.read(model, clean(first)), live.read(model, clean(second)))
 
 
 def _box(label: str, name: str, value: str, beside: str) -> None:
@@ -163,7 +163,7 @@ def _scored(model: str, first: live.Read, second: live.Read) -> None:
         return surprisals(Read(first.tokens, first.bits), Read(second.tokens, second.bits))
 
     caption = f"Surprisal of each token of both sentences · {model.rpartition('/')[2]} · computed now"
-    drawn.draw("pair", make, caption, _SCORING, lambda: pair_table(first, second))
+    panel("pair", make, caption, lambda: pair_table(first, second), seeing=_SCORING, sentence=False)
 
 
 def verdict(first: live.Read, second: live.Read) -> str:

@@ -11,10 +11,10 @@ from ui.address.state import State
 from ui.address.values import TEXT_LENGTHS
 from ui.controls import pickers
 from ui.controls.export import Table
+from ui.controls.panel import panel
 from ui.controls.text import plain
 from ui.server.language import live
-from ui.views.language_model.study import drawn
-from ui.views.language_model.study.drawn import Json
+from ui.views.language_model.study.shipped_part import Json, known, measured
 
 ATTENTION = {"whole": "whole", "masked": "whole, under a local mask", "local": "local, in blocks"}
 WRITING = {
@@ -38,7 +38,7 @@ _WRITING = (
 
 def show(model: str, now: State) -> None:
     """Draws the section."""
-    found = drawn.known(model, "cost")
+    found = known(model, "cost")
     left, right = st.columns(2, gap="medium")
     if found is not None:
         with left:
@@ -87,7 +87,7 @@ def _picture(model: str, found: Json, which: str, names: dict[str, str], seeing:
     caption = (
         f"Processor time against the length of the text, the least of {found['repeats']} runs{since} · "
         f"{machine['processor']}, {machine['threads']} thread, torch {machine['torch']} · "
-        f"{drawn.measured(model, found)}"
+        f"{measured(model, found)}"
     )
 
     def make() -> go.Figure:
@@ -96,7 +96,7 @@ def _picture(model: str, found: Json, which: str, names: dict[str, str], seeing:
         ]
         return costs(lines, ("n, tokens", "ms"))
 
-    drawn.draw(f"language {which}", make, caption, seeing, lambda: table(part, names))
+    panel(f"language {which}", make, caption, lambda: table(part, names), seeing=seeing, sentence=False)
 
 
 def table(part: Json, names: dict[str, str]) -> Table:

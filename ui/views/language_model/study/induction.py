@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
@@ -13,13 +15,12 @@ from figures.pages.heads import Cell, head_grid
 from figures.pages.language.intervals import Dots, dots
 from ui.address import session
 from ui.address.state import State
-from ui.controls import export, pickers
-from ui.controls.export import Picture, Table
+from ui.controls.export import Table
+from ui.controls.panel import panel
 from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server.language import live
-from ui.views.language_model.study import drawn
-from ui.views.language_model.study.drawn import Json
+from ui.views.language_model.study.shipped_part import Json, known, measured
 
 KIND = "decoder"
 _MAP = 470
@@ -45,7 +46,7 @@ _SETS = {"copies": "on the second copy of random pieces", "text": "on held-out t
 
 def show(model: str, now: State) -> None:
     """Draws the section."""
-    found = drawn.known(model, "induction")
+    found = known(model, "induction")
     if found is None:
         return
     best = tuple(found["ablations"][0]["heads"][0])
@@ -63,10 +64,10 @@ def show(model: str, now: State) -> None:
             _costs(model, found, data)
     st.caption(_NEED)
     st.markdown("##### Two heads, one circuit")
-    circuit = drawn.known(model, "circuit")
+    circuit = known(model, "circuit")
     if circuit is not None:
         st.markdown(composed(circuit, found["scores"]))
-        st.caption(plain(drawn.measured(model, circuit)))
+        st.caption(plain(measured(model, circuit)))
 
 
 def _head(found: Json, asked: Head) -> Head:
@@ -175,19 +176,19 @@ def _against(costs: Json, digits: int = 2) -> str:
 def _tiles(model: str, found: Json, head: Head) -> None:
     """All heads by score; a click chooses one."""
     for name, label in _PATTERNS.items():
-        even = found["scores"][f"even_{name}"]
+        even, grid = found["scores"][f"even_{name}"], found["scores"][name]
         st.markdown(f"**{label.capitalize()}** · spread evenly {percent(even)}")
-        grid, key = found["scores"][name], f"language.induction.{name}"
-        alt = f"The {label} score of every head, {model}: {_spoken(grid)}"
-        pickers.clickable(head_grid(_cells(grid, label), KIND, head, pickers.ink()), key, _choose, alt)
-    caption = f"Mean weight on the pattern, by layer and head · {drawn.measured(model, found)}"
-    drawn.below(
-        "induction scores",
-        lambda: head_grid(_cells(found["scores"]["induction"], "induction"), KIND, head),
-        caption,
-        _SEEING,
-        lambda: scores_table(found),
-    )
+        panel(
+            f"{name} scores",
+            partial(head_grid, _cells(grid, label), KIND, head),
+            f"Mean weight on the pattern, by layer and head · {measured(model, found)}",
+            lambda: scores_table(found),
+            seeing=_SEEING,
+            alt=f"The {label} score of every head, {model}: {_spoken(grid)}",
+            take=_choose,
+            inked=True,
+            sentence=False,
+        )
 
 
 def _spoken(grid: list[list[float]]) -> str:
@@ -227,26 +228,17 @@ def _sequence(model: str, head: Head, now: State) -> None:
             args=(seed,),
         )
 
-    def make() -> go.Figure:
-        return framed(heatmap(view, _MAP), found.followers)
-
-    st.html("<style>.st-key-language-induction-map { overflow-x: auto; }</style>")
-    with st.container(key="language-induction-map"):
-        st.plotly_chart(
-            make(),
-            width="content",
-            key="language.induction.map",
-            config={"displayModeBar": False},
-            alt=captions.summary(view),
-        )
-    caption = captions.caption(view).replace("{step}", "")
-    st.caption(
-        plain(
-            f"{percent(weight)} of the weight of the second copy's rows is in the framed cells · {caption} · "
-            f"{captions.badge(view.audit)['text']}"
-        )
+    panel(
+        "induction map",
+        lambda: framed(heatmap(view, _MAP), found.followers),
+        captions.caption(view).replace("{step}", ""),
+        alt=captions.summary(view),
+        note=f"{percent(weight)} of the weight of the second copy's rows is in the framed cells.",
+        audit=view.audit,
+        width="content",
+        scrolls=True,
+        sentence=False,
     )
-    export.pictures("induction map", {"induction map": Picture(make, caption, view.audit, sentence=False)})
 
 
 def _again(seed: int) -> None:
@@ -268,13 +260,20 @@ def framed(figure: go.Figure, places: np.ndarray) -> go.Figure:
 
 
 def _costs(model: str, found: Json, data: str) -> None:
-    caption = f"Rise of the loss {_SETS[data]}, nats per piece · {drawn.measured(model, found)}"
+    caption = f"Rise of the loss {_SETS[data]}, nats per piece · {measured(model, found)}"
 
     def make() -> go.Figure:
         rows = [_named(each["heads"]) for each in found["ablations"]]
         return dots(rows, cost_dots(found, data), "loss added, nats per piece", 0.0, percent=False)
 
-    drawn.draw(f"induction cost {data}", make, caption, _COSTING, lambda: costs_table(found, data))
+    panel(
+        f"induction cost {data}",
+        make,
+        caption,
+        lambda: costs_table(found, data),
+        seeing=_COSTING,
+        sentence=False,
+    )
 
 
 def _named(heads: list[list[int]]) -> str:

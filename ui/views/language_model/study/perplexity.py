@@ -8,9 +8,9 @@ import streamlit as st
 from figures.base import style
 from figures.pages.language.intervals import Dots, dots
 from ui.controls.export import Table
+from ui.controls.panel import panel
 from ui.controls.text import command, plain
-from ui.views.language_model.study import drawn
-from ui.views.language_model.study.drawn import Json
+from ui.views.language_model.study.shipped_part import Json, known, measured
 
 MODEL, NGRAM, LONGER = "language model", "n-gram", "longer n-gram"
 LOOKS = {MODEL: (style.POSITIVE, "circle"), NGRAM: (style.NEGATIVE, "square")}
@@ -27,15 +27,15 @@ _SEEING = (
 
 def show(model: str) -> None:
     """Draws the figure, with the command that counts its numbers."""
-    found = drawn.known(model, "perplexity")
+    found = known(model, "perplexity")
     if found is None:
         return
     st.markdown(told(found))
     caption = (
         f"Perplexity per word · modified Kneser–Ney model of order {found['order']}, same pieces, counted on "
-        f"{found['counted']['sentences']:,} sentences of the training text · {drawn.measured(model, found)}"
+        f"{found['counted']['sentences']:,} sentences of the training text · {measured(model, found)}"
     )
-    drawn.draw("perplexity", lambda: _figure(found), caption, _SEEING, lambda: table(found))
+    panel("perplexity", lambda: _figure(found), caption, lambda: table(found), seeing=_SEEING, sentence=False)
     with st.popover("Which command counts this?", type="tertiary", icon=":material/terminal:"):
         st.code(command(found["command"]), language="sh", wrap_lines=True)
 

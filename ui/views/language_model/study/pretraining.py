@@ -10,9 +10,9 @@ from figures.pages.training.panels import Panel, panels
 from lab.pretraining.pretraining import PRETRAINED, SCRATCH
 from ui.address.state import State
 from ui.controls.export import Table
+from ui.controls.panel import panel
 from ui.server import measured
-from ui.views.language_model.study import drawn
-from ui.views.language_model.study.drawn import Json
+from ui.views.language_model.study.shipped_part import Json
 
 BEGUN = {SCRATCH: "from scratch", PRETRAINED: "begun as a language model"}
 _COLORS = {SCRATCH: style.NEGATIVE, PRETRAINED: style.POSITIVE}
@@ -41,7 +41,14 @@ def show(_model: str, _now: State) -> None:
         "Loss on the validation pairs in nats per token, against the step · "
         f"{drawn_runs(found)} · measured on {found['date']}"
     )
-    drawn.draw("pretraining", lambda: panels(parts(found), "step"), caption, _SEEING, lambda: table(found))
+    panel(
+        "pretraining",
+        lambda: panels(parts(found), "step"),
+        caption,
+        lambda: table(found),
+        seeing=_SEEING,
+        sentence=False,
+    )
 
 
 def told(found: Json) -> str:

@@ -14,9 +14,9 @@ from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Table
+from ui.controls.panel import panel
 from ui.controls.text import plain
-from ui.views.language_model.study import drawn
-from ui.views.language_model.study.drawn import Json
+from ui.views.language_model.study.shipped_part import Json, known, measured
 
 _SEEING = (
     "Embeddings, scaled to length 1. The axes are the two directions in which the drawn words differ most at "
@@ -33,16 +33,11 @@ _HYPOTHESIS = (
     "Words in similar contexts have similar meanings: that is the *distributional hypothesis* (Harris 1954; "
     "Firth 1957). The model has seen nothing but contexts."
 )
-_FRAME = (
-    "<style>.st-key-language-space { overflow-x: auto; } .st-key-language-space-map { min-width: 480px; }"
-    "</style>"
-)
-"""On a phone, the map keeps its width and scrolls inside its own frame."""
 
 
 def show(model: str, now: State) -> None:
     """Draws the section."""
-    found = drawn.known(model, "words")
+    found = known(model, "words")
     if found is None:
         return
     steps = found["steps"]
@@ -126,17 +121,20 @@ def _map(model: str, found: Json, at: int, word: int) -> None:
     caption = (
         f"{len(found['words'])} words on the first two principal components of the last step "
         f"({percent(share)} of their variance here) · step {found['steps'][at]:,} · "
-        f"{drawn.measured(model, found)}"
+        f"{measured(model, found)}"
     )
 
-    def make() -> go.Figure:
-        return word_map(drawn_plane)
-
-    alt = f"{caption}. {spoken(found, at, word)}"
-    st.html(_FRAME)
-    with st.container(key="language-space"), st.container(key="language-space-map"):
-        pickers.clickable(make(), "language.space", lambda picked: _pick(found, picked), alt)
-    drawn.below("words in space", make, caption, _SEEING, lambda: points_table(found))
+    panel(
+        "words in space",
+        lambda: word_map(drawn_plane),
+        caption,
+        lambda: points_table(found),
+        seeing=_SEEING,
+        alt=f"{caption}. {spoken(found, at, word)}",
+        take=lambda picked: _pick(found, picked),
+        scrolls=480,
+        sentence=False,
+    )
 
 
 def _pick(found: Json, picked: object) -> None:
@@ -147,12 +145,15 @@ def _pick(found: Json, picked: object) -> None:
 
 
 def _choice(found: Json, word: int) -> None:
-    words = found["words"]
-    st.selectbox(
+    names = {each: each for each in found["words"]}
+    pickers.choose(
+        "space word",
         "Word",
-        words,
-        word,
-        **pickers.control("space word", words[word], lambda each: session.change(word=each), words),
+        names,
+        found["words"][word],
+        lambda each: session.change(word=each),
+        texts=True,
+        labelled=True,
     )
 
 
@@ -183,7 +184,7 @@ def _cell(name: str, common: bool) -> str:
 def _agreeing(model: str, found: Json, at: int) -> None:
     caption = (
         f"Shared neighbours by training step, mean over {len(found['words'])} words · "
-        f"{drawn.measured(model, found)}"
+        f"{measured(model, found)}"
     )
 
     def make() -> go.Figure:
@@ -194,7 +195,7 @@ def _agreeing(model: str, found: Json, at: int) -> None:
         ]
         return over_snapshots(steps, trends, "shared neighbours", at, percent=True, height=230)
 
-    drawn.draw("shared neighbours", make, caption, _AGREEING, lambda: agree_table(found))
+    panel("shared neighbours", make, caption, lambda: agree_table(found), seeing=_AGREEING, sentence=False)
 
 
 def agree_table(found: Json) -> Table:

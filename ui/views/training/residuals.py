@@ -6,18 +6,19 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from figures.base import style
-from figures.pages.training.depth import Layers, by_layer
+from figures.base import labels, style
+from figures.base.bars import percent
+from figures.pages.training.depth import FLOOR, Layers, by_layer
 from lab.learning.depth import PAIRS, Gradients, Variant
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import DEPTHS
 from ui.controls import pickers
 from ui.controls.export import Table
+from ui.controls.panel import panel
+from ui.controls.text import plain, power
 from ui.server.opened import Opened
 from ui.server.training import gradients
-from ui.views.training import drawn
-from ui.views.training.residuals import told
 
 _SEEING = (
     "Each point is the norm of the gradient of a layer's weights. Training needs it neither "
@@ -44,29 +45,27 @@ _TITLE = "norm of the gradient"
 
 def show(_opened: Opened, now: State) -> None:
     """Draws the section."""
-    _control(now.depth)
+    with st.container(width=300):
+        st.select_slider(
+            "Layers of each stack",
+            DEPTHS,
+            now.depth,
+            **pickers.control("depth", now.depth, lambda each: session.change(depth=int(each))),
+        )
     found = gradients.untrained(now.depth)
-    st.markdown(told.untrained(found, now.depth))
-    drawn.draw(
+    st.markdown(untrained_sentence(found, now.depth))
+    panel(
         "residuals",
         lambda: by_layer(lines(found), _TITLE),
         f"{_TITLE.capitalize()} of the weights of each layer, on {PAIRS} bundled sentence pairs at "
         f"initialisation · {now.depth} layers each, d_model 32, the same weights for all six · values below "
         "10⁻¹⁰ lie under the axis, where rounding decides",
-        lambda: pickers.seen("What am I seeing?", _SEEING, _FORMULA),
-        lambda: table({told.variant(each): values for each, values in found.items()}),
+        lambda: table({variant_name(each): values for each, values in found.items()}),
+        seeing=_SEEING,
+        formula=_FORMULA,
+        sentence=False,
     )
     _trained()
-
-
-def _control(depth: int) -> None:
-    with st.container(width=300):
-        st.select_slider(
-            "Layers of each stack",
-            DEPTHS,
-            depth,
-            **pickers.control("depth", depth, lambda each: session.change(depth=int(each))),
-        )
 
 
 def _trained() -> None:
@@ -74,13 +73,12 @@ def _trained() -> None:
     if not found:
         return
     st.markdown("##### The same number after training")
-    st.markdown(told.trained(found))
-    drawn.draw(
+    st.markdown(trained_sentence(found))
+    panel(
         "after training",
         lambda: by_layer(trained_lines(found), _TITLE),
         f"{_TITLE.capitalize()} of the weights of each layer, on the same {PAIRS} pairs in each model's own "
         f"vocabulary, before and after training · {', '.join(found)}",
-        lambda: pickers.seen("Before and after", _AFTER),
         lambda: table(
             {
                 f"{name}, {when}": values
@@ -88,6 +86,9 @@ def _trained() -> None:
                 for when, values in zip(("before", "after"), both, strict=True)
             }
         ),
+        seeing=_AFTER,
+        title="Before and after",
+        sentence=False,
     )
 
 
@@ -95,7 +96,7 @@ def lines(found: Mapping[Variant, Gradients]) -> list[Layers]:
     """A line for each variant: its colour says where LayerNorm stands, dashes that there is no residual."""
     return [
         Layers(
-            told.variant(each),
+            variant_name(each),
             values.encoder,
             values.decoder,
             _HUES[each.norm] if each.layer_norm else style.CHOSEN,
@@ -123,3 +124,60 @@ def table(found: Mapping[str, Gradients]) -> Table:
         for layer, value in enumerate(norms)
     ]
     return [("model", "stack", "layer", _TITLE, "loss", "cosine between tokens"), *rows]
+
+
+_PRE, _POST = Variant("pre"), Variant("post")
+_BARE = Variant("pre", residual=False)
+_LOUD = Variant("post", layer_norm=False)
+
+
+def variant_name(each: Variant) -> str:
+    """A variant as the legend names it."""
+    if each.layer_norm:
+        return f"{each.norm}-norm" if each.residual else f"{each.norm}-norm, no residual"
+    return "no LayerNorm" if each.residual else "neither"
+
+
+def untrained_sentence(found: Mapping[Variant, Gradients], depth: int) -> str:
+    """How much the layers differ with both, and what goes wrong without either."""
+    bare, loud = found[_BARE], found[_LOUD]
+    return (
+        f"With {depth} layers, residual connections and LayerNorm, the strongest gradient of a layer is "
+        f"**{_times(found[_PRE].spread)}** the weakest in pre-norm and **{_times(found[_POST].spread)}** in "
+        "post-norm. Without residual connections (pre-norm), all tokens grow alike: two of a sentence leave "
+        f"the encoder with a cosine of {_cosine(bare.alike)} (with residual connections "
+        f"{_cosine(found[_PRE].alike)}), and the decoder's first layer gets "
+        f"{_share(bare.decoder[0] / bare.decoder[-1])} of the gradient that its last layer gets. Without "
+        f"LayerNorm, the loss begins at {_large(loud.loss)} nats per token, with LayerNorm (post-norm) at "
+        f"{labels.number(found[_POST].loss)}."
+    )
+
+
+def trained_sentence(found: Mapping[str, tuple[Gradients, Gradients]]) -> str:
+    """The strongest and the weakest layer of each model, before and after its training."""
+    told = (
+        f"{plain(name)}: {_times(before.spread)} before training, **{_times(after.spread)}** after it"
+        for name, (before, after) in found.items()
+    )
+    return f"The strongest gradient of a layer against the weakest, {'; '.join(told)}."
+
+
+def _times(spread: float) -> str:
+    if spread > 1 / FLOOR:
+        return "over 10¹⁰ times"
+    return f"{labels.number(spread, '.1f')} times" if spread < 100 else f"{spread:,.0f} times"
+
+
+def _share(part: float) -> str:
+    if part < FLOOR:
+        return "less than $10^{-10}$"
+    return f"${power(part)}$" if part < 0.01 else percent(part)
+
+
+def _large(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else labels.number(value)
+
+
+def _cosine(value: float) -> str:
+    """Three digits, but never 1.000 for what is not 1."""
+    return "1" if value > 1 - 1e-12 else labels.number(min(value, 0.999), ".3f")

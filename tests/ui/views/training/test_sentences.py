@@ -10,7 +10,10 @@ import torch
 from transformer.lenses.targets.shown import Lesson, Position
 from transformer.lenses.targets.smoothing import Entry, SmoothedPosition
 from transformer.training.options import TrainingOptions, learning_rate
-from ui.views.training import told
+from ui.controls.text import power
+from ui.views.training.lesson import losses, parted
+from ui.views.training.loss import smoothed
+from ui.views.training.schedule import own_schedule, paper_schedule
 
 
 def lesson(target: str, free: str) -> Lesson:
@@ -31,15 +34,15 @@ def one(share: float, epsilon: float) -> SmoothedPosition:
 
 
 def test_the_position_that_costs_most_is_named():
-    assert "position 3, “c”, costs most: 1.00 nats" in told.losses(lesson("abc", "abc"))
+    assert "position 3, “c”, costs most: 1.00 nats" in losses(lesson("abc", "abc"))
 
 
 def test_a_target_of_one_token_has_no_position_that_costs_most():
-    assert told.losses(lesson("a", "a")).startswith("The only position, “a”")
+    assert losses(lesson("a", "a")).startswith("The only position, “a”")
 
 
 def test_the_parting_names_what_each_of_both_reads_next():
-    said = told.parted(lesson("axc", "abc"))
+    said = parted(lesson("axc", "abc"))
     assert "**step 2**" in said
     assert "training reads “x”, but the model on its own reads “b”" in said
 
@@ -48,27 +51,27 @@ def test_the_parting_names_what_each_of_both_reads_next():
     ("target", "free", "ended"), [("ab", "abc", "the target has ended"), ("abc", "ab", "its own has ended")]
 )
 def test_if_one_of_both_has_ended_the_sentence_says_which(target: str, free: str, ended: str):
-    said = told.parted(lesson(target, free))
+    said = parted(lesson(target, free))
     assert ended in said
     assert "step 3" in said
 
 
 def test_a_model_surer_than_the_target_is_pulled_down_and_any_other_is_pulled_up():
     position = lesson("a", "a").positions[0]
-    assert "*lowers*" in told.smoothed(position, 0, one(0.97, 0.1))
-    assert "raises" in told.smoothed(position, 0, one(0.5, 0.1))
+    assert "*lowers*" in smoothed(position, 0, one(0.97, 0.1))
+    assert "raises" in smoothed(position, 0, one(0.5, 0.1))
 
 
 @pytest.mark.parametrize("schedule", ["constant", "linear", "inverse_sqrt"])
 def test_the_peak_and_the_steps_of_every_schedule_are_said(schedule: str):
     own = TrainingOptions(steps=5_000, warmup=300, decay_steps=1_000, schedule=schedule, learning_rate=0.5)
-    said = told.own_schedule("model", own, 64)
-    assert told.power(learning_rate(own, 300, 64)) in said
+    said = own_schedule("model", own, 64)
+    assert power(learning_rate(own, 300, 64)) in said
     assert re.search(r"5,000 steps.* by step 300", said)
     assert ("4,000" in said) == (schedule == "constant")
 
 
 def test_the_peak_is_half_as_high_four_warm_ups_later():
-    assert "at step 1,600, four times as late, it is 50\u00a0% of the peak" in told.paper_schedule(
+    assert "at step 1,600, four times as late, it is 50\u00a0% of the peak" in paper_schedule(
         TrainingOptions(schedule="inverse_sqrt", learning_rate=1.0, warmup=400), 128
     )

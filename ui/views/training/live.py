@@ -1,4 +1,4 @@
-"""A run as it goes: progress, loss and exact matches, and the maps of the last checkpoint."""
+"""A run on this server while it goes on: its curves, its maps, and both in sentences."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ import streamlit as st
 
 from figures import Tile, heatmap, overview
 from figures.base import captions, style
+from figures.base.bars import percent
 from figures.maps.heatmap import LARGEST
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadView, Window
+from transformer.training.runs.progress import duration
+from transformer.training.toys.tasks import TOYS
 from ui.address import session
-from ui.controls import export, pickers
+from ui.controls import export
 from ui.controls.export import Picture, Table
+from ui.controls.panel import chart, panel
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server.here.looks import KIND, Look, look
+from ui.server.here.plan import OWN, Plan
 from ui.server.here.progress import Curves
 from ui.server.here.run import Run
-from ui.views.training.here import told
 
 _MAP, _TILES = 400, 400
 """Px of the large map, and of the map of all heads."""
@@ -33,18 +37,19 @@ _SEEING = (
 )
 
 
-def progress(run: Run) -> None:
+def bar(run: Run) -> None:
     """Draws the bar of progress."""
     curves = run.curves()
-    st.progress(min(1.0, curves.step / run.asked.plan.steps), plain(told.progress(run, curves)))
+    st.progress(min(1.0, curves.step / run.asked.plan.steps), plain(progress(run, curves)))
 
 
-def show(run: Run) -> None:
+def show_run(run: Run) -> None:
     """Draws the curves and the maps."""
     curves = run.curves()
     left, right = st.columns([1, 1.05], gap="medium")
     with left:
-        _curves(run, curves)
+        st.markdown(exact_sentence(curves))
+        panel("training here", lambda: _drawn(curves), _about(run), seeing=_SEEING, saved=False)
     with right:
         found = look(run)
         if found is None:
@@ -71,19 +76,11 @@ def _curve(name: str, points: tuple[tuple[int, float], ...], color: str, width: 
 
 
 def _about(run: Run) -> str:
-    return f"Loss per token and share of exact matches against the step · {told.plan(run.asked.plan)}"
+    return f"Loss per token and share of exact matches against the step · {plan(run.asked.plan)}"
 
 
 def _drawn(curves: Curves) -> go.Figure:
     return panels(parts(curves), "step")
-
-
-def _curves(run: Run, curves: Curves) -> None:
-    st.markdown(told.exact(curves))
-    caption = _about(run)
-    st.plotly_chart(_drawn(curves), key="training.here", config={"displayModeBar": False}, alt=caption)
-    st.caption(plain(caption))
-    pickers.seen("What am I seeing?", _SEEING)
 
 
 @part
@@ -126,18 +123,18 @@ def table(curves: Curves) -> Table:
 
 
 def _maps(run: Run, found: Look) -> None:
-    st.markdown(told.written(run, found))
+    st.markdown(written_sentence(run, found))
     view = _view(found)
-    with st.container(key="training-here-map"):
-        st.plotly_chart(
-            heatmap(view, _MAP),
-            width="content",
-            key="training.here.map",
-            config={"displayModeBar": False},
-            alt=captions.summary(view),
-        )
     why = "" if session.current().born else " · the head whose rows differ most"
-    st.caption(plain(f"{_caption(view)}{why} · {captions.badge(view.audit)['text']}"))
+    panel(
+        "training here map",
+        lambda: heatmap(view, _MAP),
+        f"{_caption(view)}{why}",
+        alt=captions.summary(view),
+        audit=view.audit,
+        width="content",
+        saved=False,
+    )
     _tiles(found.forced, head_of(found))
 
 
@@ -166,7 +163,7 @@ def _tiles(shown: Translation, head: Head) -> None:
     ]
     key = f"training.here.tiles.{config.stacks['decoder'].n_layers}.{config.n_heads}"
     alt = f"All heads of cross-attention, {shown.model}"
-    pickers.clickable(overview(tiles, KIND, head, width=_TILES), key, _choose, alt)
+    chart(key, overview(tiles, KIND, head, width=_TILES), alt, _choose)
     st.caption(plain(f"All heads of cross-attention · {shown.model} · click a tile to open it"))
 
 
@@ -186,3 +183,56 @@ def cells(view: HeadView) -> Table:
             for j, key in enumerate(view.key_tokens)
         ),
     ]
+
+
+NAMES = {name: f"{name}: {toy.about}" for name, toy in TOYS.items()} | {OWN: "your own pairs (TSV)"}
+"""The tasks as options of a list."""
+
+
+def plan(asked: Plan) -> str:
+    """A task and its sizes, for a line of progress."""
+    about = "own pairs" if asked.task == OWN else asked.task
+    long = f", at most {asked.length} letters" if asked.task in TOYS and TOYS[asked.task].spelled else ""
+    layers = f"{asked.layers} + {asked.layers} layers"
+    return f"{about}{long} · {layers}, d_model {asked.width}, heads: {asked.heads}"
+
+
+def progress(run: Run, curves: Curves) -> str:
+    """How far a run is."""
+    total = run.asked.plan.steps
+    if run.paused:
+        state = "paused at step"
+    elif not curves.step:
+        return f"{plan(run.asked.plan)} · starting"
+    else:
+        state = "step"
+    return f"{plan(run.asked.plan)} · {state} {curves.step:,} of {total:,} · {duration(curves.seconds)}"
+
+
+def ended(run: Run) -> str:
+    """How a run ended, and what is left of it."""
+    kept = "" if run.has_model else " Nothing is left of it."
+    return f"**{plain(plan(run.asked.plan))}.** {plain(run.told)}{kept}"
+
+
+def exact_sentence(curves: Curves) -> str:
+    """What the last evaluation found."""
+    if not curves.exact:
+        return "The first evaluation has not come yet."
+    step, share = curves.exact[-1]
+    return (
+        f"At step {step:,}, the model writes **{percent(share)}** of the held-out pairs exactly as they "
+        "should be."
+    )
+
+
+def written_sentence(run: Run, look: Look) -> str:
+    """What the checkpoint makes of the pair on the screen."""
+    pair = run.asked.shown
+    read = f"After step {look.step:,}, the model reads “{plain(pair.source)}”"
+    start = f"{read}, which is not in its training data, and writes "
+    if not look.written:
+        return f"{start}nothing; the right output is “{plain(pair.target)}”."
+    right = look.written == pair.target
+    verdict = "which is right." if right else f"but the right output is “{plain(pair.target)}”."
+    return f"{start}“{plain(look.written)}”, {verdict}"

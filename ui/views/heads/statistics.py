@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import plotly.graph_objects as go
@@ -21,7 +22,8 @@ from transformer.model.sites import AttentionKind
 from ui.address import session
 from ui.address.parameters import link
 from ui.address.state import State
-from ui.controls import export, pickers
+from ui.controls import pickers
+from ui.controls.panel import panel
 from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server.background.surveys import named
@@ -156,30 +158,26 @@ def _of_what(name: str, survey: Surveyed) -> str:
 
 
 def _map(found: Found) -> None:
-    kind, statistic, known = str(found.kind), found.statistic, found.known
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.selectbox(
-            "Statistic",
-            [each.name for each in known],
-            index=known.index(statistic),
-            format_func={each.name: each.label for each in known}.__getitem__,
-            label_visibility="collapsed",
-            width=300,
-            **pickers.control(
-                f"heads.statistic.{kind}", statistic.name, lambda name: session.change(statistic=name)
-            ),
-        )
-        pickers.seen("What am I seeing?", _SEEING)
-    key = f"heads.map.{kind}"
-    pickers.clickable(
-        grid(found, pickers.ink()),
-        key,
-        lambda head: session.change(**{kind: tuple(head)}),
-        f"All heads by {statistic.label}; the table below says the same",
+    kind, statistic = str(found.kind), found.statistic
+    pickers.choose(
+        f"heads.statistic.{kind}",
+        "Statistic",
+        {each.name: each.label for each in found.known},
+        statistic.name,
+        lambda name: session.change(statistic=name),
+        width=300,
     )
-    words = caption(found)
-    st.caption(plain(words))
-    export.picture(f"heads-{kind}-{statistic.name}", lambda: grid(found), words, sentence=False)
+    panel(
+        f"heads-{kind}-{statistic.name}",
+        partial(grid, found),
+        caption(found),
+        key=f"heads.map.{kind}",
+        seeing=_SEEING,
+        alt=f"All heads by {statistic.label}; the table below says the same",
+        take=lambda head: session.change(**{kind: tuple(head)}),
+        inked=True,
+        sentence=False,
+    )
 
 
 def caption(found: Found) -> str:

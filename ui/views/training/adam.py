@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
 import streamlit as st
 
-from figures.base import style
+from figures.base import labels, style
+from figures.base.bars import percent
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
 from lab.learning.moments import Moment, Recording, moments, read_recording
 from ui.address import session
 from ui.address.state import State
-from ui.controls import export, pickers
+from ui.controls import pickers
 from ui.controls.export import Table
-from ui.controls.text import plain
+from ui.controls.panel import panel
+from ui.controls.text import power
 from ui.server import measured
 from ui.server.opened import Opened
-from ui.views.training.adam import told
 
 _SEEING = (
     "Grey: the weight's gradient, which jumps from batch to batch. Purple above: m̂, its running mean. "
@@ -27,7 +27,6 @@ _SEEING = (
     "choose a step."
 )
 _NONE = "The recording of this run, assets/adam.json, is not here, so there is nothing to draw."
-_KEY = "training-adam"
 
 
 def show(_opened: Opened, now: State) -> None:
@@ -38,14 +37,22 @@ def show(_opened: Opened, now: State) -> None:
         return
     steps = moments(found)
     chosen = steps[min(now.update, len(steps)) - 1]
-    st.markdown(told.weight(found))
+    st.markdown(weight_sentence(found))
     _control(chosen.step, len(steps))
-    st.markdown(told.step(chosen))
+    st.markdown(step_sentence(chosen))
     with st.container(horizontal=True, gap="medium"):
-        for equation in told.equations(found, chosen):
+        for equation in equations(found, chosen):
             with st.container(width="content"):
                 st.latex(equation)
-    _picture(found, steps, chosen)
+    panel(
+        "adam",
+        lambda: panels(parts(steps), "step", chosen.step),
+        caption(found),
+        lambda: table(found, steps),
+        seeing=_SEEING,
+        take=_choose,
+        sentence=False,
+    )
 
 
 def _control(step: int, last: int) -> None:
@@ -92,19 +99,6 @@ def parts(steps: Sequence[Moment]) -> list[Panel]:
     ]
 
 
-def _picture(found: Recording, steps: Sequence[Moment], chosen: Moment) -> None:
-    caption = told.caption(found)
-
-    def draw() -> go.Figure:
-        return panels(parts(steps), "step", chosen.step)
-
-    pickers.clickable(draw(), _KEY, _choose, caption)
-    st.caption(plain(caption))
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING)
-        export.picture("adam", draw, caption, sentence=False, table=lambda: table(found, steps))
-
-
 def _choose(place: object) -> None:
     """Takes the step of the point that the visitor clicked."""
     if isinstance(place, int):
@@ -122,3 +116,68 @@ def table(found: Recording, steps: Sequence[Moment]) -> Table:
         for each, weight in zip(steps, found.weights, strict=True)
     ]
     return [(*names, "Adam's step", "weight decay"), *rows]
+
+
+_EQUATIONS = (
+    r"\begin{aligned} m_t &= \beta_1 m_{t-1} + (1-\beta_1)\, g_t \\ &= %s \cdot (%s) \\ "
+    r"&\quad + %s \cdot (%s) = %s \end{aligned}",
+    r"\begin{aligned} v_t &= \beta_2 v_{t-1} + (1-\beta_2)\, g_t^2 \\ &= %s \cdot %s \\ "
+    r"&\quad + %s \cdot (%s)^2 = %s \end{aligned}",
+    r"\begin{aligned} \hat m_t &= m_t / (1-\beta_1^t) = %s \\ "
+    r"\hat v_t &= v_t / (1-\beta_2^t) = %s, \quad lrate = %s \\ "
+    r"\Delta w &= -\,lrate \cdot \hat m_t / (\sqrt{\hat v_t} + \epsilon) = %s \end{aligned}",
+)
+
+
+def weight_sentence(found: Recording) -> str:
+    """Which weight of which run it is."""
+    row, column = (labels.count(each) for each in found.place)
+    return (
+        f"One weight of the preset `tiny`, trained for {len(found.rates):,} steps on the bundled sentence "
+        f"pairs: row {row}, column {column} of `{found.parameter}`. It went from "
+        f"{labels.number(found.weights[0], '.4f')} to {labels.number(found.weights[-1], '.4f')}."
+    )
+
+
+def step_sentence(each: Moment) -> str:
+    """How the step compares with the gradient and the learning rate."""
+    share = abs(each.update) / each.rate if each.rate else 0.0
+    ratio = abs(each.gradient) / each.size if each.size else 0.0
+    why = (
+        "at the first step there is nothing to average, so only the sign of the gradient counts"
+        if each.step == 1
+        else "that is the gradient's running mean divided by its usual size"
+    )
+    return (
+        f"At step {each.step:,}, the gradient is {labels.number(ratio, '.2g')} times its usual size. Adam "
+        f"moves the weight by **{percent(share)} of the learning rate**: {why}. Weight decay adds "
+        f"{percent(_part(each))} of that."
+    )
+
+
+def _part(each: Moment) -> float:
+    return abs(each.decay / each.update) if each.update else 0.0
+
+
+def equations(found: Recording, each: Moment) -> tuple[str, ...]:
+    """The equations with the numbers of a step: both means, both corrected, and the step."""
+    one, two, gradient = found.beta1, found.beta2, _latex(each.gradient)
+    mean = f"{one:g}", _latex(each.mean_before), f"{1 - one:.2g}", gradient, _latex(each.mean)
+    square = f"{two:g}", _latex(each.square_before), f"{1 - two:.2g}", gradient, _latex(each.square)
+    corrected = _latex(each.mean_corrected), _latex(each.square_corrected)
+    numbers = mean, square, (*corrected, _latex(each.rate), _latex(each.update))
+    return tuple(text % values for text, values in zip(_EQUATIONS, numbers, strict=True))
+
+
+def _latex(value: float) -> str:
+    return power(value, 2)
+
+
+def caption(found: Recording) -> str:
+    """What is drawn."""
+    row, column = (labels.count(each) for each in found.place)
+    return (
+        f"Gradient (after clipping), running means and step of one weight of a real run, at each of "
+        f"{len(found.rates):,} steps · {found.parameter}, row {row}, column {column} · dotted: the chosen "
+        f"step · β₁ {found.beta1:g}, β₂ {found.beta2:g}, ε {found.epsilon:g}"
+    )

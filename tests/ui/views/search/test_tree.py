@@ -9,7 +9,7 @@ import pytest
 
 from transformer.decode.rules import SearchRules
 from transformer.decode.tree import NodeState, Output, SearchTree, TreeNode
-from ui.views.search import told
+from ui.views.search.tree import FATES, found_sentence, note
 
 WORDS = {2: "", 3: "ja", 4: "nein"}
 FINISHED, KEPT = NodeState.FINISHED, NodeState.KEPT
@@ -49,14 +49,14 @@ def tree(first: float, greedy: tuple[tuple[int, float], ...], penalty: float = 1
 
 
 def test_an_output_that_both_find_is_said_once_with_the_second():
-    said = told.found(tree(0.7, ((4, 0.7), (2, 0.9))), text)
+    said = found_sentence(tree(0.7, ((4, 0.7), (2, 0.9))), text)
     assert said.count("nein") == 1
     assert "nothing better here than greedy search" in said
     assert "second comes “ja”" in said
 
 
 def test_where_the_two_part_and_what_each_token_had_is_said():
-    said = told.found(tree(0.4, ((3, 0.6), (2, 0.5))), text)
+    said = found_sentence(tree(0.4, ((3, 0.6), (2, 0.5))), text)
     assert (
         "They part at step 1: greedy search takes “ja” (60\u00a0%), the beam also keeps “nein” (40\u00a0%)."
         in said
@@ -66,23 +66,23 @@ def test_where_the_two_part_and_what_each_token_had_is_said():
 
 
 def test_a_better_score_of_a_less_probable_output_is_called_that():
-    said = told.found(tree(0.4, ((3, 0.6),), penalty=3.0), text)
+    said = found_sentence(tree(0.4, ((3, 0.6),), penalty=3.0), text)
     assert "less probable, but its score is better" in said
 
 
 def test_a_greedy_output_that_the_beam_missed_is_owned_up_to():
-    said = told.found(tree(0.4, ((3, 0.99), (2, 0.99))), text)
+    said = found_sentence(tree(0.4, ((3, 0.99), (2, 0.99))), text)
     assert "fell out of the beam" in said
 
 
 @pytest.mark.parametrize("state", NodeState)
 def test_every_fate_has_its_words(state: NodeState):
-    assert told.FATES[state]
+    assert FATES[state]
 
 
 def test_a_hover_text_says_the_output_so_far_and_its_numbers():
     found = tree(0.4, ((3, 0.6), (2, 0.5)))
-    lines = told.note(found, 1, text).split("\n")
+    lines = note(found, 1, text).split("\n")
     assert lines[0] == "nein · step 1"
     assert "40\u00a0%" in lines[2]
     assert lines[-1] == "nein"

@@ -1,4 +1,4 @@
-"""The form for a run: a task, sizes within bounds, and perhaps a file of pairs."""
+"""Train here: the run that is going on, what the last one left, and the form for another."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import streamlit as st
 
 from transformer.training.toys.tasks import LENGTHS, TOYS
 from ui.address import session
+from ui.address.state import State
+from ui.controls.part import part
 from ui.controls.text import plain
-from ui.server.here.limits import Limits
+from ui.server.here.limits import Limits, closed
 from ui.server.here.plan import (
     BOUNDS,
     FEWEST,
@@ -26,10 +28,61 @@ from ui.server.here.plan import (
 )
 from ui.server.here.run import Run
 from ui.server.here.workshop import workshop
-from ui.views.training.here import told
+from ui.server.opened import Opened
+from ui.views.training import live
+
+_TICK = 1.0
+"""Seconds between two looks at a run."""
 
 
-def show(
+def show(_opened: Opened, _now: State) -> None:
+    """Draws the section."""
+    run = workshop().run
+    if run is None or run.told:
+        part(_ended)(run)
+        return
+    part(_going, run_every=_TICK)(run)
+    live.saving(run)
+
+
+def _going(run: Run) -> None:
+    """Draws a run that is going on; the end of the run draws the whole page again."""
+    if run.told or workshop().run is not run:
+        session.rerun()
+    live.bar(run)
+    if workshop().controls(session.browser()):
+        shop, who = workshop(), session.browser()
+        with st.container(horizontal=True, gap="small"):
+            if run.paused:
+                st.button(
+                    "Continue", icon=":material/play_arrow:", key="here.go", on_click=shop.go_on, args=(who,)
+                )
+            else:
+                st.button(
+                    "Pause", icon=":material/pause:", key="here.pause", on_click=shop.pause, args=(who,)
+                )
+            st.button("Stop", icon=":material/stop:", key="here.stop", on_click=shop.stop, args=(who,))
+    else:
+        st.caption("Another visitor began this run and controls it; you can watch.")
+    live.show_run(run)
+
+
+def _ended(run: Run | None) -> None:
+    """Draws what the last run left, and the form."""
+    if run is not None:
+        st.markdown(live.ended(run))
+        if run.has_model:
+            show_keeping(run)
+            live.show_run(run)
+            live.saving(run)
+            st.divider()
+    if (why := closed()) is not None:
+        st.info(plain(why), icon=":material/info:")
+        return
+    show_form(run)
+
+
+def show_form(
     last: Run | None,  # the last run of this server, if there was one
 ) -> None:
     """Draws the form, filled with the sizes of the last run."""
@@ -39,7 +92,7 @@ def show(
         "the first four tasks."
     )
     task = st.selectbox(
-        "Task", TASKS, TASKS.index(usual.task), format_func=told.NAMES.__getitem__, key="here.task"
+        "Task", TASKS, TASKS.index(usual.task), format_func=live.NAMES.__getitem__, key="here.task"
     )
     file = _upload() if task == OWN else None
     sizes = _sizes(task, usual)
@@ -103,4 +156,44 @@ def _allowed() -> str:
         f"One run at a time on this server, on one thread at low priority, for at most {limits.minutes:g} "
         f"minutes, {limits.memory_mb:,.10g} MB of memory and {limits.disk_mb:g} MB of files. All visitors "
         "see it; only the browser that began it can pause and stop it."
+    )
+
+
+def show_keeping(run: Run) -> None:
+    """Draws the form."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.container(width=260):
+            name = st.text_input(
+                "Name of the model",
+                value=f"my-{run.asked.plan.task}",
+                max_chars=40,
+                key="here.name",
+                help="Letters, digits, - and _. All visitors of this server will find the model.",
+            ).strip()
+        pressed = st.button(
+            "Keep", type="primary", icon=":material/save:", key="here.keep", on_click=session.keep
+        )
+    if not pressed:
+        st.caption(
+            "A run that has ended stays here until somebody starts another; keep it to open it in every page."
+        )
+        return
+    source = run.asked.shown.source
+    try:
+        workshop().keep(name)
+    except ValueError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
+    session.notice(
+        f"{name} is kept. It is now the chosen model: every page in the menu opens it with this sentence."
+    )
+    session.rerun(
+        model=name,
+        text=source,
+        target=None,
+        encoder=None,
+        decoder=None,
+        cross=None,
+        born=None,
+        **session.FRESH,
     )

@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from figures.base import style
+from figures.base.bars import percent
 from figures.pages.training.birth import Trend, over_snapshots
-from lab.birth.appearing import Born
-from ui.controls import export, pickers
+from lab.birth.appearing import LATER, PREVIOUS, Born
 from ui.controls.export import Table
-from ui.controls.text import plain
-from ui.views.training.birth import told
+from ui.controls.panel import panel
 
 _PREVIOUS = (
     "For each head, the share of rows whose largest weight is on the token before; the line is the best head "
@@ -47,15 +45,15 @@ def show(runs: Sequence[Born], name: str) -> None:
     steps, columns = list(runs[0].steps), st.columns(3, gap="medium")
     with columns[0]:
         found = [*_seeds(runs, "encoder", _previous), *_seeds(runs, "decoder", _previous)]
-        sentence = f"{told.previous(runs, 'encoder')} {told.previous(runs, 'decoder')}"
+        sentence = f"{previous_sentence(runs, 'encoder')} {previous_sentence(runs, 'decoder')}"
         _picture("previous token", steps, found, "rows", sentence, _PREVIOUS, runs)
     with columns[1]:
         found = [*_seeds(runs, "cross", lambda run, _: run.aligner_best()), _level(runs[0].diagonal, steps)]
-        _picture("aligner", steps, found, "alignment error", told.aligner(runs), _ALIGNER, runs)
+        _picture("aligner", steps, found, "alignment error", aligner_sentence(runs), _ALIGNER, runs)
     with columns[2]:
         even = _level(runs[0].even["decoder"], steps, "even weight")
         found = [*_seeds(runs, "encoder", _later), *_seeds(runs, "decoder", _later), even]
-        _picture("later tokens", steps, found, "weight", told.later(runs), _LATER, runs)
+        _picture("later tokens", steps, found, "weight", later_sentence(runs), _LATER, runs)
 
 
 def _previous(run: Born, kind: str) -> np.ndarray:
@@ -90,17 +88,15 @@ def _picture(
 ) -> None:
     others = len(runs) - 1
     seeds = f"thin lines: {others} other seed{'s' * (others > 1)} · " if others else ""
-    caption = f"{name.capitalize()} by training step · {seeds}{runs[0].name}"
-
-    def draw() -> go.Figure:
-        return over_snapshots(steps, found, title, percent=True)
-
-    st.plotly_chart(draw(), key=f"training.birth.{name}", config={"displayModeBar": False}, alt=caption)
-    st.caption(plain(caption))
-    st.markdown(sentence)
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", seeing)
-        export.picture(f"birth {name}", draw, caption, sentence=False, table=lambda: table(runs))
+    panel(
+        f"birth {name}",
+        lambda: over_snapshots(steps, found, title, percent=True),
+        f"{name.capitalize()} by training step · {seeds}{runs[0].name}",
+        lambda: table(runs),
+        seeing=seeing,
+        note=sentence,
+        sentence=False,
+    )
 
 
 def table(runs: Sequence[Born]) -> Table:
@@ -120,3 +116,58 @@ def _measured(run: Born) -> list[tuple[str, str, np.ndarray]]:
     found = [(kind, "previous", values) for kind, values in run.previous.items()]
     found += [(kind, "later", values) for kind, values in run.later.items()]
     return [*found, ("cross", "aer", run.errors)]
+
+
+def after(step: int) -> str:
+    """A place in training: `after 512 steps`."""
+    return "before training" if step == 0 else f"after {step:,} step{'s' * (step != 1)}"
+
+
+def previous_sentence(runs: Sequence[Born], kind: str) -> str:
+    """When a previous-token head appears in a stack."""
+    best = runs[0].previous_best(kind)
+    told = (
+        f"The {kind}'s best head points at the previous token in {percent(float(best[-1]))} of the rows at "
+        f"the end ({percent(float(best[0]))} at first)."
+    )
+    return f"{told} Over {percent(PREVIOUS)}: {_when([each.previous_from(kind) for each in runs], runs[0])}"
+
+
+def aligner_sentence(runs: Sequence[Born]) -> str:
+    """When a head begins to align better than the diagonal."""
+    best, own = runs[0].aligner_best(), runs[0]
+    told = (
+        f"The best head's alignment error is {percent(float(best[-1]))} at the end "
+        f"({percent(float(best[0]))} at first); the diagonal has {percent(own.diagonal)}."
+    )
+    return f"{told} Better than the diagonal: {_when([each.aligner_from() for each in runs], own)}"
+
+
+def later_sentence(runs: Sequence[Born]) -> str:
+    """When the decoder begins to look back without its mask."""
+    own = runs[0]
+    mean = own.later_mean("decoder")
+    told = (
+        f"Without its mask, the decoder would give {percent(float(mean[-1]))} of its weight to later tokens "
+        f"at the end ({percent(float(mean[0]))} at first); even weight gives them "
+        f"{percent(own.even['decoder'])}."
+    )
+    found = [each.later_from("decoder") for each in runs]
+    return f"{told} Under {percent(LATER)} of even weight: {_when(found, own)}"
+
+
+def _when(found: Sequence[int | None], own: Born) -> str:
+    """From which step on something holds: in this run, and in all seeds."""
+    first, steps = found[0], sorted(step for step in found if step is not None)
+    told = f"not {after(own.steps[-1])}" if first is None else _from(first)
+    if len(found) == 1:
+        return f"{told} (one run; other seeds may differ)."
+    if not steps:
+        return f"{told}, in none of the {len(found)} seeds."
+    span = f"{steps[0]:,}" if steps[0] == steps[-1] else f"{steps[0]:,} to {steps[-1]:,}"
+    share = f"all {len(found)}" if len(steps) == len(found) else f"{len(steps)} of {len(found)}"
+    return f"{told} ({share} seeds, from step {span} on)."
+
+
+def _from(step: int) -> str:
+    return f"**from step {step:,} on**" if step else "**from the start**"

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from figures import heatmap
-from figures.base import captions
+from figures.base import captions, labels
 from figures.base.bars import percent
 from figures.maps.heatmap import row_tokens
 from figures.pages.masks import weight_map
@@ -21,12 +21,12 @@ from ui.address import session
 from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.export import Picture, Table
-from ui.controls.text import plain
+from ui.controls.panel import chart, seen
+from ui.controls.text import plain, word
 from ui.linked_view import Head, window_around
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.training.flicker import with_dropout
-from ui.views.training.dropout import told
 
 _SEEING = (
     "In training, dropout sets each number of an embedding, and of what a sub-layer adds to the stream, to "
@@ -51,16 +51,20 @@ def show(opened: Opened, now: State) -> None:
         pickers.kind_picker(kind, lambda name: session.change(kind=name))
         with st.container(width=260):
             pickers.head_picker(kind, head, model)
-    window = _window(opened, now, kind)
+    run, step, source = opened.translation, now.step or 0, now.source or 0
+    rows = (len(run.source_tokens), source) if kind == "encoder" else (len(run.target_tokens), step)
+    keys = (len(run.target_tokens), step) if kind == "decoder" else (len(run.source_tokens), source)
+    ends = [window_around(length, min(place, length - 1), _CELLS) for length, place in (rows, keys)]
+    window = Window(*ends[0], *ends[1])
     view = opened.translation.head(kind, *head, window)
     found = with_dropout(model, opened.translation, kind, window)
-    st.markdown(told.flickers(found, view))
+    st.markdown(flickers(found, view))
     drawn = pictures(found, view)
     _maps(drawn)
     badge = captions.badge(view.audit)["text"]
     st.caption(plain(f"{captions.place(view)} · {view.model} · without dropout: {badge}"))
     with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
+        seen(_SEEING, _FORMULA)
         export.pictures("dropout", drawn)
 
 
@@ -69,15 +73,6 @@ def _head(model: str, kind: str, asked: Head | None) -> Head:
     layers, heads = catalogue.sizes(model)[kind]
     layer, head = runs.default_head(model, kind) if asked is None else asked
     return min(layer, layers - 1), min(head, heads - 1)
-
-
-def _window(opened: Opened, now: State, kind: str) -> Window:
-    """The part of the maps around the cursor."""
-    run, step, source = opened.translation, now.step or 0, now.source or 0
-    rows = (len(run.source_tokens), source) if kind == "encoder" else (len(run.target_tokens), step)
-    keys = (len(run.target_tokens), step) if kind == "decoder" else (len(run.source_tokens), source)
-    ends = [window_around(length, min(place, length - 1), _CELLS) for length, place in (rows, keys)]
-    return Window(*ends[0], *ends[1])
 
 
 def pictures(found: Flicker, view: HeadView) -> dict[str, Picture]:
@@ -119,15 +114,8 @@ def _maps(found: dict[str, Picture]) -> None:
 
 
 def _map(name: str, found: Picture) -> None:
-    key, title = name.replace(" ", "-"), found.caption.partition(" · ")[0]
-    st.caption(plain(title))
-    st.plotly_chart(
-        found.make(),
-        width="content",
-        key=f"training.dropout.{key}",
-        config={"displayModeBar": False},
-        alt=found.caption,
-    )
+    st.caption(plain(found.caption.partition(" · ")[0]))
+    chart(f"dropout {name}", found.make(), found.caption, width="content")
 
 
 def table(found: Flicker, view: HeadView) -> Table:
@@ -145,3 +133,21 @@ def table(found: Flicker, view: HeadView) -> Table:
         if view.mask[i, j]
     ]
     return [(*names, *(f"seed {seed}" for seed in SHOWN), "mean", "standard deviation"), *rows]
+
+
+def flickers(found: Flicker, view: HeadView) -> str:
+    """The cell that flickers most, and how much the cells flicker on average."""
+    spread, mean = (each[view.layer, view.head] for each in (found.spread, found.mean))
+    row, column = np.unravel_index(int(spread.argmax()), spread.shape)
+    query, key = word(row_tokens(view)[row]), word(view.key_tokens[column])
+    before, after, moved = (labels.number(float(each[row, column])) for each in (view.weights, mean, spread))
+    return (
+        f"The same sentence, {found.runs} times with dropout ({percent(found.rate)}). "
+        f"What flickers most is the weight from {query} to {key}: **{before}** without dropout, "
+        f"**{after} ± {moved}** with it (mean and standard deviation). On average over all cells that are "
+        f"not masked, the standard deviation is {labels.number(_average(spread, view), '.3f')}."
+    )
+
+
+def _average(spread: np.ndarray, view: HeadView) -> float:
+    return float(spread[view.mask].mean())

@@ -1,0 +1,111 @@
+"""A figure with all that belongs to it: alternative text, caption, badge, explanation, numbers and export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from figures.base.captions import AuditLike, badge
+from ui.address import session
+from ui.controls.export import Picture, Table, pictures
+from ui.controls.text import plain
+
+_INK = {"light": "#1d232c", "dark": "#e8ebf0"}
+Width = Literal["stretch", "content"]
+Place = AbstractContextManager[Any]
+
+
+def ink() -> str:
+    """The colour of text in the coloured cells of a figure, by the visitor's theme."""
+    return _INK.get(st.context.theme.type or "light", _INK["light"])
+
+
+def seen(text: str, formula: str | None = None, title: str = "What am I seeing?") -> None:
+    """An explanation of the picture, one click away."""
+    with st.popover(title, type="tertiary", icon=":material/help:"):
+        st.markdown(text)
+        if formula:
+            st.latex(formula)
+
+
+def chart(
+    key: str,  # unique on the page
+    figure: go.Figure,  # the figure; the `customdata` of a mark say what it stands for
+    alt: str,  # what the figure shows, for people who do not see it
+    take: Callable[[Any], object] | None = None,  # takes the `customdata` of the mark that was clicked
+    width: Width = "stretch",  # as `st.plotly_chart` has it
+    # whether a figure wider than the page scrolls in a frame of its own; a number is its least width in px
+    scrolls: bool | int = False,
+) -> None:
+    """Draws a figure alone; its marks can be clicked if anybody takes the clicks."""
+    clicks: dict[str, Any] = {}
+    if take is not None:
+        clicks = {"on_select": lambda: session.on_pick(key, take), "selection_mode": "points"}
+    frame = f"frame-{key.replace('.', '-').replace(' ', '-')}"
+    if scrolls and width == "stretch":
+        own = figure.layout.width
+        wide = f"min-width: {own}px; max-width: {own}px" if scrolls is True else f"min-width: {scrolls}px"
+        st.html(f"<style>.st-key-{frame} > * {{ {wide} }}</style>")
+    with st.container(key=frame) if scrolls else nullcontext():
+        st.plotly_chart(figure, width=width, key=key, config={"displayModeBar": False}, alt=alt, **clicks)
+
+
+def panel(
+    name: str,  # unique on the page; also the name of the saved file
+    make: Callable[..., go.Figure],  # draws the figure; called again when a visitor saves it
+    caption: str,  # what the figure shows; written into the saved file with date, version and link
+    table: Callable[[], Table] | None = None,  # makes the numbers, for CSV
+    *,
+    key: str = "",  # the key of the chart; its name if empty
+    seeing: str = "",  # the explanation, one click away
+    formula: str | None = None,  # the formula below the explanation
+    title: str = "What am I seeing?",  # the button of the explanation
+    alt: str = "",  # the figure in words, for people who do not see it; the caption if empty
+    note: str = "",  # a sentence between the figure and its caption, in Markdown
+    audit: AuditLike | None = None,  # result of the checks; its badge ends the caption
+    proof: str = "",  # what stands behind the badge; the usual words if empty
+    derived: bool = False,  # whether the figure shows values derived from a trace, not the model's own arrays
+    take: Callable[[Any], object] | None = None,  # as in `chart`
+    width: Width = "stretch",  # as in `chart`
+    scrolls: bool | int = False,  # as in `chart`
+    inked: bool = False,  # whether `make` takes the colour of text in coloured cells
+    beside: Sequence[float] = (),  # the widths of figure and words if they stand side by side
+    sentence: bool = True,  # whether the figure belongs to the visitor's sentence, which then names the file
+    saved: bool = True,  # whether the figure can be saved; not in a part with a clock, as an export is a part
+) -> None:
+    """Draws a figure with its words and its export."""
+    left: Place = nullcontext()
+    right: Place = nullcontext()
+    if beside:
+        left, right = st.columns(beside, gap="medium", vertical_alignment="center")
+    with left:
+        chart(key or name, make(ink()) if inked else make(), alt or caption, take, width, scrolls)
+    with right:
+        if note:
+            st.markdown(note)
+        picture = Picture(make, caption, audit, derived, sentence=sentence, table=table)
+        says(picture, proof)
+        if seeing or saved:
+            with st.container(horizontal=True, gap="small"):
+                if seeing:
+                    seen(seeing, formula, title)
+                if saved:
+                    pictures(name, {name: picture})
+
+
+def says(
+    picture: Picture,  # the figure
+    proof: str = "",  # as in `panel`
+) -> None:
+    """Draws the caption of a figure, with the badge of its checks if it has some."""
+    if picture.audit is None:
+        st.caption(plain(picture.caption))
+    else:
+        checked = badge(picture.audit, picture.derived)
+        st.caption(
+            plain(f"{picture.caption} · {checked['text']}"), help=proof or plain(str(checked["title"]))
+        )

@@ -1,0 +1,51 @@
+"""What all sections say of the measurements: how they were made, the models' names, and their sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from figures.pages.positions import twin_name
+from transformer.hub.files import size
+from ui.controls.text import command
+
+Json = dict[str, Any]
+
+
+def how(found: dict[str, object]) -> None:
+    """Draws how and when something was measured, one click away."""
+    with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
+        again = found.get("again")
+        for each in (found, *(again.values() if isinstance(again, dict) else ())):
+            st.caption(str(each["date"]))
+            st.code(command(str(each["command"])), language="sh", wrap_lines=True)
+
+
+def unmeasured(command_name: str) -> None:
+    """Says that nothing was measured yet."""
+    st.info(
+        f"Nothing was measured here yet; `python -m transformer {command_name}` does it.",
+        icon=":material/info:",
+    )
+
+
+def shown(each: str, results: Json) -> str:
+    """What tables and figures call a model: its score, or Transformer."""
+    return "Transformer" if each == results["reference"] else twin_name(each)
+
+
+def sizes(results: Json | None) -> str:
+    """What should be known before one model is called better: seeds, products, sizes."""
+    told = (
+        "One seed each: second seeds moved three positional twins by up to half a BLEU; no recurrent twin "
+        "has a second seed. The recurrent twins were trained "
+        "with bfloat16 products, the Transformer with float32; data, pieces, batches and steps are the same."
+    )
+    if results is None:
+        return told
+    listed = ", ".join(
+        f"{shown(each, results)} {found['parameters'] / 1e6:.2f} M parameters ({size(found['bytes'])})"
+        for each, found in results["models"].items()
+    )
+    return f"{told} Sizes: {listed}."

@@ -1,1 +1,0 @@
-"""Adam on one weight of a real run."""

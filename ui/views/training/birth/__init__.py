@@ -1,1 +1,0 @@
-"""Birth of a head: a sentence through the snapshots of a run, and when heads appear."""

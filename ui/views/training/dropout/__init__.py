@@ -1,1 +1,0 @@
-"""Dropout: the same sentence several times, and what flickers."""

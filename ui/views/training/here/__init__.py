@@ -1,1 +1,0 @@
-"""The section "train here": a small model, trained while the visitors watch."""

@@ -1,1 +1,0 @@
-"""How a model's training went, from its log."""

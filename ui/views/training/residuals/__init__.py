@@ -1,1 +1,0 @@
-"""Gradients by layer, with residual connections and LayerNorm and without."""
