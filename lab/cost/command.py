@@ -43,5 +43,5 @@ def cost(
         "lengths": known,
         "fitted_from": FITTED_FROM,
         "widths": measured,
-        "decoding": {"model": translator.name} | steps,
+        "decoding": {"model": translator.name, "source": decoding.SOURCE} | steps,
     }

@@ -1,89 +1,60 @@
-"""One pass over a whole target, as in training, against one pass for each token, as in inference."""
+"""One pass over a whole text, as in training, against one pass for each token, with and without a cache."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from lab.cost.fitting import exponent
-from lab.cost.measuring import least_and_median
-from transformer.lenses.scores.bootstrap import rounded
+from lab.cost.measuring import measure_ways, ordinary_ids
+from lab.measurement import Json
+from transformer.model.language_model import LanguageModel
 from transformer.model.network import EncoderDecoder
 
-Json = dict[str, Any]
-LENGTHS = (4, 8, 16, 32, 64, 128)
+LENGTHS, TEXTS = (4, 8, 16, 32, 64, 128), (8, 16, 32, 64, 128, 256)
+"""Tokens of a target, and of a language model's text."""
 SOURCE = 20
 """Tokens of the source."""
+Features = Callable[..., Tensor]
+"""(1, n) ids, and a cache or none → (1, n, d_model)."""
 
 
-def measure_decoding(
-    model: EncoderDecoder,  # the model
-    lengths: Sequence[int],  # tokens of the target; those beyond the model's positions are left out
-    repeats: int,  # runs of each, after one that does not count
-) -> Json:
-    """Processor time of a decoder, without the encoder, by target length and way; dropout is off.
+class Ways:
+    """Ways to compute the most probable token after each of a text: (1, n) ids → (n,)."""
 
-    Returns:
-        ``source``, ``lengths``, and by way (``parallel``, ``cached``, ``again``) ``milliseconds`` (least),
-        ``medians`` and the exponent of the target length (``time``).
-    """
-    lengths = [length for length in lengths if length <= model.config.max_positions]
+    def __init__(self, model: EncoderDecoder | LanguageModel, features: Features) -> None:
+        self._model, self._features = model, features
+
+    def parallel(self, ids: Tensor) -> Tensor:
+        """All from one pass (teacher forcing)."""
+        return self._model.logits(self._features(ids))[0].argmax(-1)
+
+    def cached(self, ids: Tensor) -> Tensor:
+        """One token after the other; keys and values of earlier tokens are kept."""
+        cache = self._model.new_cache()
+        rows = [self._features(ids[:, i : i + 1], cache=cache)[0, -1] for i in range(ids.shape[1])]
+        return torch.stack([self._model.logits(row).argmax(-1) for row in rows])
+
+    def again(self, ids: Tensor) -> Tensor:
+        """One token after the other; every step computes all tokens before it again."""
+        rows = [self._features(ids[:, : i + 1])[0, -1] for i in range(ids.shape[1])]
+        return torch.stack([self._model.logits(row).argmax(-1) for row in rows])
+
+
+def ways_of(model: EncoderDecoder | LanguageModel, source: int = SOURCE) -> Ways:
+    """The ways of a language model, or of a decoder that reads a source of some tokens."""
+    if isinstance(model, LanguageModel):
+        return Ways(model, model.features)
     with torch.inference_mode():
-        memory = model.encode(_ids(model, SOURCE))
-    ways: dict[str, Callable[[EncoderDecoder, Tensor, Tensor], Tensor]] = {
-        "parallel": parallel,
-        "cached": cached,
-        "again": again,
-    }
-    works = {
-        (name, length): _work(way, model, _ids(model, length), memory)
-        for name, way in ways.items()
-        for length in lengths
-    }
-    seconds = least_and_median(works, repeats)
-    return {
-        "source": SOURCE,
-        "lengths": list(lengths),
-        "ways": {name: _costs(lengths, [seconds[name, n] for n in lengths]) for name in ways},
-    }
+        memory = model.encode(ordinary_ids(model, source))
+    return Ways(model, partial(model.decode, memory=memory))
 
 
-def _work(
-    way: Callable[[EncoderDecoder, Tensor, Tensor], Tensor],
-    model: EncoderDecoder,
-    ids: Tensor,
-    memory: Tensor,
-) -> Callable[[], Tensor]:
-    return lambda: way(model, ids, memory)
-
-
-def _costs(lengths: Sequence[int], times: Sequence[tuple[float, float]]) -> Json:
-    least = [rounded(1000 * low, 4) for low, _ in times]
-    medians = [rounded(1000 * middle, 4) for _, middle in times]
-    return {"milliseconds": least, "medians": medians, "time": exponent(lengths, least)}
-
-
-def parallel(model: EncoderDecoder, ids: Tensor, memory: Tensor) -> Tensor:
-    """(1, target) ids → (target,) most probable next tokens, all from one pass (teacher forcing)."""
-    return model.logits(model.decode(ids, memory))[0].argmax(-1)
-
-
-def cached(model: EncoderDecoder, ids: Tensor, memory: Tensor) -> Tensor:
-    """The same, one token after the other; keys and values of earlier tokens are kept."""
-    cache = model.new_cache()
-    rows = [model.decode(ids[:, i : i + 1], memory, cache=cache)[0, -1] for i in range(ids.shape[1])]
-    return torch.stack([model.logits(row).argmax(-1) for row in rows])
-
-
-def again(model: EncoderDecoder, ids: Tensor, memory: Tensor) -> Tensor:
-    """The same, one token after the other; every step computes all tokens before it again."""
-    rows = [model.decode(ids[:, : i + 1], memory)[0, -1] for i in range(ids.shape[1])]
-    return torch.stack([model.logits(row).argmax(-1) for row in rows])
-
-
-def _ids(model: EncoderDecoder, length: int) -> Tensor:
-    """(1, length) ordinary pieces; how long a pass takes does not depend on which."""
-    return torch.arange(length)[None] % (model.config.vocab_size - 4) + 4
+def measure_decoding(model: EncoderDecoder | LanguageModel, lengths: Sequence[int], repeats: int) -> Json:
+    """Processor time by way and number of tokens; lengths beyond the model's positions are left out."""
+    lengths, ways = [n for n in lengths if n <= model.config.max_positions], ways_of(model)
+    named = {"parallel": ways.parallel, "cached": ways.cached, "again": ways.again}
+    works = {name: lambda n, way=way: partial(way, ordinary_ids(model, n)) for name, way in named.items()}
+    return {"lengths": lengths, "ways": measure_ways(works, lengths, repeats)}

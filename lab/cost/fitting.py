@@ -14,16 +14,11 @@ _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.22
 _NORMAL = 1.96
 
 
-def exponent(
-    lengths: Sequence[float],  # at least three, not all the same
-    costs: Sequence[float],  # one for each length
-) -> Cell | None:
+def exponent(lengths: Sequence[float], costs: Sequence[float]) -> Cell | None:
     """The slope of log cost against log length by least squares, with its 95 % interval.
 
-    The interval follows from the scatter around the line: noise, and a cost that is no power of n.
-
-    Returns:
-        Value, low and high; None for fewer lengths, or if a cost is not positive.
+    The interval follows from the scatter around the line: noise, and a cost that is no power of n. None for
+    fewer than three lengths, or if a cost is not positive.
     """
     if len(lengths) < 3 or min(costs) <= 0:
         return None
@@ -39,8 +34,7 @@ def exponent(
 def meeting(lengths: Sequence[float], one: Sequence[float], other: Sequence[float]) -> float | None:
     """The last length at which a cost rises above another, between measured lengths on logarithmic axes.
 
-    Returns:
-        The length; None if it does not, within the measured lengths.
+    None if it does not, within the measured lengths.
     """
     gaps = [math.log(a / b) for a, b in zip(one, other, strict=True)]
     for i in range(len(gaps) - 1, 0, -1):

@@ -7,6 +7,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import torch
 
 from lab.cost.fitting import exponent
 from lab.cost.layers import layers
+from lab.measurement import Json
 from transformer.lenses.scores.bootstrap import rounded
+from transformer.model.language_model import LanguageModel
+from transformer.model.network import EncoderDecoder
 
-Json = dict[str, Any]
 Work = Callable[[], object]
 WIDTHS = (64, 128, 256, 512)
 LENGTHS = (64, 128, 256, 362, 512, 724, 1024, 1448, 2048, 2896, 4096)
@@ -24,50 +27,50 @@ FITTED_FROM = 512
 """Exponents are fitted to this length and longer ones; at shorter ones, fixed costs weigh more."""
 
 
-def measure_layers(
-    widths: Sequence[int],  # values of d
-    lengths: Sequence[int],  # values of n, rising
-    repeats: int,  # runs of each, after one that does not count
-) -> Iterator[tuple[int, Json]]:
-    """Times and memory of every kind of layer, one width at a time.
+def measure_layers(widths: Sequence[int], lengths: Sequence[int], repeats: int) -> Iterator[tuple[int, Json]]:
+    """Times and memory of every kind of layer, one width d at a time, by rising length n.
 
-    Times are processor time, the least and the median of the repeats; kinds and lengths take turns, so that a
-    busy moment of the machine affects all of them. Memory is the most that tensors hold at once, without the
-    weights.
-
-    Yields:
-        The width, and by kind ``milliseconds`` (least), ``medians``, ``megabytes``, and the exponents of n.
+    Memory is the most that tensors hold at once, without the weights.
     """
     for width in widths:
         torch.manual_seed(1)
         made, inputs = layers(width), {n: torch.randn(1, n, width) for n in lengths}
-        works = {(name, n): _work(layer, x) for name, layer in made.items() for n, x in inputs.items()}
-        seconds = least_and_median(works, repeats)
-        held = {key: peak_bytes(work) for key, work in works.items()}
-        yield (
-            width,
-            {
-                name: _costs(lengths, [seconds[name, n] for n in lengths], [held[name, n] for n in lengths])
-                for name in made
-            },
-        )
+        works = {name: _applied(layer, inputs) for name, layer in made.items()}
+        found = measure_ways(works, lengths, repeats, FITTED_FROM)
+        for name, work in works.items():
+            held = [rounded(peak_bytes(work(n)) / 1e6, 4) for n in lengths]
+            start = _start(lengths, FITTED_FROM)
+            found[name] |= {"megabytes": held, "memory": exponent(lengths[start:], held[start:])}
+        yield width, found
 
 
-def _work(layer: torch.nn.Module, x: torch.Tensor) -> Work:
-    return lambda: layer(x)
+def _applied(layer: torch.nn.Module, inputs: Mapping[int, torch.Tensor]) -> Callable[[int], Work]:
+    return lambda n: partial(layer, inputs[n])
 
 
-def _costs(lengths: Sequence[int], times: Sequence[tuple[float, float]], held: Sequence[int]) -> Json:
-    least = [rounded(1000 * low, 4) for low, _ in times]
-    megabytes = [rounded(each / 1e6, 4) for each in held]
-    start = next((i for i, n in enumerate(lengths) if n >= FITTED_FROM), 0)
-    return {
-        "milliseconds": least,
-        "medians": [rounded(1000 * middle, 4) for _, middle in times],
-        "megabytes": megabytes,
-        "time": exponent(lengths[start:], least[start:]),
-        "memory": exponent(lengths[start:], megabytes[start:]),
-    }
+def measure_ways(
+    works: Mapping[str, Callable[[int], Work]], lengths: Sequence[int], repeats: int, fitted_from: int = 0
+) -> Json:
+    """Least and median milliseconds of work by name and length, and the exponent of the length.
+
+    Names and lengths take turns, so that a busy moment of the machine affects all of them.
+    """
+    seconds = least_and_median({(name, n): work(n) for name, work in works.items() for n in lengths}, repeats)
+    start, found = _start(lengths, fitted_from), {}
+    for name in works:
+        least, medians = ([rounded(1000 * seconds[name, n][place], 4) for n in lengths] for place in range(2))
+        time = exponent(lengths[start:], least[start:])
+        found[name] = {"milliseconds": least, "medians": medians, "time": time}
+    return found
+
+
+def _start(lengths: Sequence[int], fitted_from: int) -> int:
+    return next((i for i, n in enumerate(lengths) if n >= fitted_from), 0)
+
+
+def ordinary_ids(model: EncoderDecoder | LanguageModel, length: int, rows: int = 1) -> torch.Tensor:
+    """(rows, length) ordinary pieces; how long a pass takes does not depend on which."""
+    return torch.arange(rows * length).view(rows, length) % (model.config.vocab_size - 4) + 4
 
 
 @torch.inference_mode()

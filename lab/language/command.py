@@ -10,7 +10,7 @@ from typing import Annotated
 
 import torch
 
-from lab.cost import local, writing
+from lab.cost import decoding, local
 from lab.cost.measuring import machine
 from lab.language import inducing, words
 from lab.language.agreement import CASES, agreement, drawn, read_agreement
@@ -178,5 +178,5 @@ def _cost(generator: TextGenerator) -> Json:
         "machine": machine(),
         "repeats": REPEATS,
         "attention": local.measure_attention(local.LENGTHS, heads, d_head, REPEATS),
-        "writing": writing.measure_writing(generator.model, writing.LENGTHS, REPEATS),
+        "writing": decoding.measure_decoding(generator.model, decoding.TEXTS, REPEATS),
     }

@@ -205,18 +205,14 @@ def _times(models: dict[str, EncoderDecoder], length: int) -> dict[str, list[flo
     for _ in range(1 + REPEATS):
         for name, model in models.items():
             started = time.perf_counter()
-            model.encode(_ids(model, length))
+            model.encode(measuring.ordinary_ids(model, length))
             times[name].append(time.perf_counter() - started)
     return {name: each[1:] for name, each in times.items()}
 
 
 def peak_bytes(model: EncoderDecoder, length: int) -> int:
     """Peak memory of tensors while the encoder runs, without the weights (CPU)."""
-    return measuring.peak_bytes(lambda: model.encode(_ids(model, length)))
-
-
-def _ids(model: EncoderDecoder, length: int) -> torch.Tensor:
-    return torch.arange(length)[None] % (model.config.vocab_size - 4) + 4
+    return measuring.peak_bytes(lambda: model.encode(measuring.ordinary_ids(model, length)))
 
 
 def _rounded(values: Any) -> Any:

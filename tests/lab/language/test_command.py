@@ -48,7 +48,7 @@ def test_one_command_measures_everything_and_says_on_which_model(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lab.cost.local.LENGTHS", (8, 16, 32))
-    monkeypatch.setattr("lab.cost.writing.LENGTHS", (2, 4, 8))
+    monkeypatch.setattr("lab.cost.decoding.TEXTS", (2, 4, 8))
     monkeypatch.setattr("lab.language.command.REPEATS", 1)
     assert study(folder, "--least", "3") == 0
     values = measured(folder / "lm", LANGUAGE_FILE)
