@@ -10,12 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
-import numpy as np
-
-from lab.heads.statistics import Floats
-from lab.relations.relations import OFFSETS, Hits, compare, encode, rounded, word_maps
+from lab.measurement import Json
+from lab.relations.relations import Hits, Relation, arc_hits, encode, followed, word_maps
 from lab.relations.treebanks import Tree, split_words
 from transformer.model.sites import AttentionKind
 from transformer.runs.translator import Translator
@@ -54,30 +51,30 @@ class Case:
 
 
 def meanings(
-    translator: Translator,  # the model
-    trees: Sequence[Tree],  # sentences with lemmas, for words that occur again
-    texts: Iterable[str],  # plain sentences, for `ANTONYMS`; only those that hold such a pair are read
-    workers: Workers = ALONE,  # the processes that share the sentences
-) -> dict[str, Any]:
-    """The best encoder head for each relation and direction, compared with the best fixed offset."""
+    translator: Translator, trees: Sequence[Tree], texts: Iterable[str], workers: Workers = ALONE
+) -> Json:
+    """The best encoder head for each relation and direction, compared with the best fixed offset.
 
-    def found_in(case: Case) -> dict[tuple[str, str], Hits] | None:
-        maps = _maps(translator, case)
-        return None if maps is None else _hits(case, maps)
+    Words that occur again are sought in sentences with lemmas, antonyms in plain texts.
+    """
 
-    hits: dict[tuple[str, str], list[Hits]] = defaultdict(list)
-    counts = {"sentences": 0, "skipped": 0}
-    for each in workers.each(found_in, (*_again(trees), *_opposite(texts))):
-        counts["skipped" if each is None else "sentences"] += 1
-        for key, found in (each or {}).items():
-            hits[key].append(found)
-    rules = [f"{offset:+d}" for offset in OFFSETS]
-    relations = []
-    for (relation, direction), collected in sorted(hits.items()):
-        finding = compare(collected, translator.config.n_heads, rules)
-        if finding is not None:
-            relations.append({"relation": relation, "direction": direction} | rounded(finding))
-    return counts | {"relations": relations}
+    def read(case: Case) -> dict[Relation, Hits] | None:
+        try:
+            pieces, trace = encode(translator, case.text)
+        except InputError:
+            return None
+        table = piece_words(pieces, case.words)
+        if table is None:
+            return None
+        arcs = [
+            ((relation, direction), *pair)
+            for relation, pairs in case.pairs.items()
+            for early, late in pairs
+            for direction, pair in zip(DIRECTIONS, ((late, early), (early, late)), strict=True)
+        ]
+        return arc_hits(case.group, word_maps(trace, AttentionKind.ENCODER, table), arcs)
+
+    return followed(workers.each(read, (*_again(trees), *_opposite(texts))), translator.config.n_heads)
 
 
 def _again(trees: Sequence[Tree]) -> Iterator[Case]:
@@ -101,24 +98,3 @@ def _opposite(texts: Iterable[str]) -> Iterator[Case]:
         if known:
             group = " ".join(sorted({lower[i] for i in known[0]}))
             yield Case(group, text, words, {ANTONYM: known})
-
-
-def _maps(translator: Translator, case: Case) -> Floats | None:
-    """The word maps of a sentence; None if the model cannot read it or its pieces do not fit the words."""
-    try:
-        pieces, trace = encode(translator, case.text)
-    except InputError:
-        return None
-    table = piece_words(pieces, case.words)
-    return None if table is None else word_maps(trace, AttentionKind.ENCODER, table)
-
-
-def _hits(case: Case, maps: Floats) -> dict[tuple[str, str], Hits]:
-    best, offsets, found = maps.argmax(-1), np.array(OFFSETS), {}
-    for relation, cells in case.pairs.items():
-        earlier, later = np.array(cells).T
-        for direction, rows, keys in zip(DIRECTIONS, (later, earlier), (earlier, later), strict=True):
-            heads = (best[:, rows] == keys).sum(1)
-            ruled = (offsets[:, None] == keys - rows).sum(1)
-            found[relation, direction] = Hits(case.group, len(cells), heads, ruled)
-    return found

@@ -13,13 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from lab.heads.statistics import Floats
+from lab.measurement import Json
 from lab.relations.treebanks import PronounCase, Tree
 from transformer.decode.request import TranslationRequest
 from transformer.lenses.scores.bootstrap import interval, resamples
@@ -36,6 +36,8 @@ OFFSETS = tuple(offset for offset in range(-8, 9) if offset)
 LEAST_ARCS = 100
 RESAMPLES = 2_000
 DIRECTIONS = ("dependent to head", "head to dependent")
+Relation = tuple[str, str]
+"""Its name and direction."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,7 @@ class Hits:
 def compare(hits: Sequence[Hits], n_heads: int, rules: Sequence[str]) -> Finding | None:
     """Chooses head and rule on one half of the groups, and measures them on the other.
 
-    Returns:
-        The finding; None if a half has fewer than `LEAST_ARCS` / 2 cases.
+    None if a half has fewer than `LEAST_ARCS` / 2 cases.
     """
     halves: tuple[list[Hits], list[Hits]] = ([], [])
     for each in hits:
@@ -98,10 +99,7 @@ def _gain(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def merge(weights: Floats, table: Floats) -> Floats:
-    """Merges attention between pieces into attention between words (heads, words, words).
-
-    ``table`` says which pieces belong to which word; see `piece_words`.
-    """
+    """Attention between words (heads, words, words) from that between pieces; for tables see `piece_words`."""
     found: Floats = (table / table.sum(1, keepdims=True)) @ weights @ table.T
     return found
 
@@ -123,76 +121,76 @@ def encode(translator: Translator, text: str) -> tuple[tuple[str, ...], Attentio
     return translator.source_pieces(ids), trace
 
 
-def follow_tree(translator: Translator, tree: Tree, kind: AttentionKind) -> Floats | None:
-    """Word maps of a tree: of the encoder that reads it, or of the decoder forced to write it.
+def arc_hits(group: str, maps: Floats, arcs: Iterable[tuple[Relation, int, int]]) -> dict[Relation, Hits]:
+    """What every head and every offset of `OFFSETS` gets right of arcs from a row to a key of some maps."""
+    best, offsets = maps.argmax(-1), np.array(OFFSETS)
+    cells: dict[Relation, list[tuple[int, int]]] = defaultdict(list)
+    for relation, row, key in arcs:
+        cells[relation].append((row, key))
+    found = {}
+    for relation, places in cells.items():
+        rows, keys = np.array(places).T
+        ruled = (offsets[:, None] == keys - rows).sum(1)
+        found[relation] = Hits(group, len(places), (best[:, rows] == keys).sum(1), ruled)
+    return found
 
-    Returns:
-        (layers × heads, words, words); None if pieces and words do not match, or if the tree lacks the source
-        sentence.
-    """
-    if translator.config.sites[kind].query_side == "encoder":
-        pieces, trace = encode(translator, tree.text)
-    elif tree.translation_of:
-        run = translator.force(tree.translation_of, tree.text)
-        pieces, trace = run.labels(kind).queries, trace_of(run)
-    else:
-        return None
-    table = piece_words(pieces, tree.words)
-    return None if table is None else word_maps(trace, kind, table)
+
+def followed(sentences: Iterable[dict[Relation, Hits] | None], n_heads: int) -> Json:
+    """The best head for each relation, compared with the best offset; a sentence without maps is None."""
+    hits: dict[Relation, list[Hits]] = defaultdict(list)
+    counts = {"sentences": 0, "skipped": 0}
+    for sentence in sentences:
+        counts["skipped" if sentence is None else "sentences"] += 1
+        for relation, found in (sentence or {}).items():
+            hits[relation].append(found)
+    rules = [f"{offset:+d}" for offset in OFFSETS]
+    findings = {relation: compare(hits[relation], n_heads, rules) for relation in sorted(hits)}
+    relations = [
+        {"relation": name, "direction": direction} | rounded(finding)
+        for (name, direction), finding in findings.items()
+        if finding is not None
+    ]
+    return counts | {"relations": relations}
 
 
 def dependencies(
-    translator: Translator,  # the model
-    trees: Sequence[Tree],  # the sentences
-    kind: AttentionKind,  # the attention to measure
-    workers: Workers = ALONE,  # the processes that share the sentences
-) -> dict[str, Any]:
-    """The best head for each relation and direction, compared with the best fixed offset.
+    translator: Translator, trees: Sequence[Tree], kind: AttentionKind, workers: Workers = ALONE
+) -> Json:
+    """The best head for each dependency and direction, compared with the best fixed offset.
 
-    Under a causal mask, only arcs to an earlier word count, because later words are masked.
+    Maps are those of the encoder that reads a tree, or of the decoder forced to write it. Under a causal
+    mask, only arcs to an earlier word count, because later words are masked.
     """
-    causal = translator.config.sites[kind].causal
+    site = translator.config.sites[kind]
 
-    def found_in(numbered: tuple[int, Tree]) -> dict[tuple[str, str], Hits] | None:
+    def read(numbered: tuple[int, Tree]) -> dict[Relation, Hits] | None:
         number, tree = numbered
-        maps = follow_tree(translator, tree, kind)
-        return None if maps is None else _tree_hits(str(number), tree, maps, causal=causal)
+        if site.query_side == "encoder":
+            pieces, trace = encode(translator, tree.text)
+        elif tree.translation_of:
+            run = translator.force(tree.translation_of, tree.text)
+            pieces, trace = run.labels(kind).queries, trace_of(run)
+        else:
+            return None
+        table = piece_words(pieces, tree.words)
+        if table is None:
+            return None
+        arcs = [
+            ((arc.relation, direction), row, key)
+            for arc in tree.arcs
+            for direction, row, key in zip(
+                DIRECTIONS, (arc.dependent, arc.head), (arc.head, arc.dependent), strict=True
+            )
+            if key < row or not site.causal
+        ]
+        return arc_hits(str(number), word_maps(trace, kind, table), arcs)
 
-    hits: dict[tuple[str, str], list[Hits]] = defaultdict(list)
-    skipped = 0
-    for each in workers.each(found_in, enumerate(trees)):
-        skipped += each is None
-        for key, found in (each or {}).items():
-            hits[key].append(found)
-    rules = [f"{offset:+d}" for offset in OFFSETS]
-    relations = []
-    for (relation, direction), collected in sorted(hits.items()):
-        finding = compare(collected, translator.config.n_heads, rules)
-        if finding is not None:
-            relations.append({"relation": relation, "direction": direction} | rounded(finding))
-    return {"sentences": len(trees) - skipped, "skipped": skipped, "relations": relations}
-
-
-def _tree_hits(group: str, tree: Tree, maps: Floats, *, causal: bool) -> dict[tuple[str, str], Hits]:
-    best = maps.argmax(-1)
-    pairs: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for arc in tree.arcs:
-        ends = (arc.dependent, arc.head), (arc.head, arc.dependent)
-        for direction, (row, key) in zip(DIRECTIONS, ends, strict=True):
-            if key < row or not causal:
-                pairs[arc.relation, direction].append((row, key))
-    offsets = np.array(OFFSETS)
-    found = {}
-    for name, cells in pairs.items():
-        rows, keys = np.array(cells).T
-        heads = (best[:, rows] == keys).sum(1)
-        found[name] = Hits(group, len(cells), heads, (offsets[:, None] == keys - rows).sum(1))
-    return found
+    return followed(workers.each(read, enumerate(trees)), translator.config.n_heads)
 
 
 def pronouns(
     translator: Translator, cases: Sequence[PronounCase], left_out: int, workers: Workers = ALONE
-) -> dict[str, Any]:
+) -> Json:
     """Whether the row of a pronoun finds its antecedent, compared with the rule "nearest person".
 
     `of two`: the antecedent has a larger weight than the other person. `of all words`: the antecedent has the
@@ -229,7 +227,7 @@ def _case_hits(translator: Translator, case: PronounCase) -> dict[str, Hits] | N
     return {name: Hits(group, 1, values.astype(np.int64), rule) for name, values in right.items()}
 
 
-def rounded(finding: Finding) -> dict[str, Any]:
+def rounded(finding: Finding) -> Json:
     """A finding as JSON values, rounded to four decimals."""
     values = asdict(finding)
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
