@@ -99,7 +99,7 @@ def _gain(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def merge(weights: Floats, table: Floats) -> Floats:
-    """Attention between words (heads, words, words) from that between pieces; for tables see `piece_words`."""
+    """Attention between words (heads, words, words) from that between pieces (see `piece_words`)."""
     found: Floats = (table / table.sum(1, keepdims=True)) @ weights @ table.T
     return found
 
