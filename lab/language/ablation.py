@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
 from lab.language.induction import Repeated
+from lab.measurement import Json
 from transformer.interventions import Intervention, InterventionError, ablate
 from transformer.lenses.scores.bootstrap import Floats, cell, ratio, resamples, rounded
 from transformer.runs.language.corpus import log_probs, piece_log_probs
 from transformer.runs.language.generator import TextGenerator
 from transformer.what_if.random_heads import same_change_elsewhere
 
-Json = dict[str, Any]
 Heads = Sequence[tuple[int, int]]
 """Layers and heads, both from 0."""
 Changes = tuple[Intervention, ...]
@@ -37,11 +36,7 @@ def switched_off(heads: Heads) -> Changes:
 
 
 def controls(heads: Heads, generator: TextGenerator, draws: int = DRAWS) -> list[Changes]:
-    """The same number of random other heads of the same layers, in several draws.
-
-    Returns:
-        At most ``draws`` sets; none if a layer has too few other heads.
-    """
+    """At most so many draws of random other heads of the same layers; none if a layer has too few."""
     try:
         found = [
             same_change_elsewhere(each, generator.config, draws, seed=each_seed)[0]
@@ -74,17 +69,11 @@ def on_text(generator: TextGenerator, texts: Sequence[str]) -> Measure:
     return measure
 
 
-def costs(
-    measure: Measure,  # the loss
-    heads: Heads,  # the heads
-    others: Sequence[Changes],  # sets of other heads, as ``controls`` draws them
-) -> Json:
-    """What switching heads off costs, and what switching off each draw of other heads costs.
+def costs(measure: Measure, heads: Heads, others: Sequence[Changes]) -> Json:
+    """What switching heads off costs (nats per piece), beside each draw of others.
 
-    Returns:
-        ``whole`` (loss of the model as it is, nats per piece), ``cost`` (how much the loss rises),
-        ``control`` (mean rise over the draws; None without draws), all with 95 % intervals over sequences or
-        texts; ``controls`` (the rise of each draw) and ``as_large`` (how many draws cost at least as much).
+    ``control`` is the mean rise over the draws, ``as_large`` how many of them cost at least as much;
+    intervals are over sequences or texts.
     """
     whole, without = measure(()), measure(switched_off(heads))
     drawn = [measure(changes) for changes in others]

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from lab.measurement import Json
 from transformer.lenses.scores.bootstrap import Floats, cell, ratio, resamples
 from transformer.text.pairs import DataError, read_lines
 
@@ -52,9 +52,8 @@ class AgreementPair:
 
     @property
     def subject(self) -> str:
-        """The noun with which the differing word agrees.
-
-        Inside a relative clause, it stands right before that word; otherwise it follows the first article.
+        """The noun with which the differing word agrees: after the first article, or inside a relative clause
+        right before that word.
         """
         words = self.right.split()
         differ = [one != other for one, other in zip(words, self.wrong.split(), strict=False)]
@@ -95,47 +94,30 @@ def as_written(sentence: str) -> str:
 
 def drawn(pairs: Iterable[AgreementPair], per_case: int) -> list[AgreementPair]:
     """At most so many pairs of each case, drawn by hash."""
-    by_case = grouped(pairs)
-    return [pair for each in by_case.values() for pair in sorted(each, key=_hash)[:per_case]]
+    by_case: dict[str, list[AgreementPair]] = defaultdict(list)
+    for pair in pairs:
+        by_case[pair.case].append(pair)
+    return [pair for known in by_case.values() for pair in sorted(known, key=_hash)[:per_case]]
 
 
 def _hash(pair: AgreementPair) -> bytes:
     return hashlib.blake2b(pair.right.encode(), digest_size=16).digest()
 
 
-def grouped(pairs: Iterable[AgreementPair]) -> dict[str, list[AgreementPair]]:
-    """The pairs by case."""
-    found: dict[str, list[AgreementPair]] = defaultdict(list)
-    for pair in pairs:
-        found[pair.case].append(pair)
-    return dict(found)
+def agreement(pairs: Sequence[AgreementPair], log_probs: LogProbs) -> dict[str, Json]:
+    """How often a model finds the right sentence more probable, by case, with intervals over subjects.
 
-
-def agreement(
-    pairs: Sequence[AgreementPair],  # the pairs; at least one
-    log_probs: LogProbs,  # The model. It reads each sentence with a capital and a full stop.
-) -> dict[str, dict[str, Any]]:
-    """How often a model finds the right sentence more probable, by case.
-
-    Returns:
-        By case ``pairs``, ``subjects`` and ``accuracy`` (0 to 1, with its 95 % interval over subjects).
+    It reads each sentence with a capital and a full stop.
     """
-    right, wrong = ([as_written(text) for text in texts] for texts in _sides(pairs))
-    wins = (np.asarray(log_probs(right)) > np.asarray(log_probs(wrong))).astype(np.float64)
-    by_case: dict[str, list[tuple[AgreementPair, float]]] = defaultdict(list)
+    right = log_probs([as_written(pair.right) for pair in pairs])
+    wins = np.asarray(right) > np.asarray(log_probs([as_written(pair.wrong) for pair in pairs]))
+    by_case: dict[str, dict[str, Floats]] = defaultdict(lambda: defaultdict(lambda: np.zeros(2)))
     for pair, win in zip(pairs, wins, strict=True):
-        by_case[pair.case].append((pair, float(win)))
-    return {case: _accuracy(judged) for case, judged in by_case.items()}
-
-
-def _sides(pairs: Sequence[AgreementPair]) -> tuple[list[str], list[str]]:
-    return [pair.right for pair in pairs], [pair.wrong for pair in pairs]
-
-
-def _accuracy(judged: Sequence[tuple[AgreementPair, float]]) -> dict[str, Any]:
-    sums: dict[str, Floats] = defaultdict(lambda: np.zeros(2))
-    for pair, win in judged:
-        sums[pair.subject] += (win, 1.0)
-    table = np.stack(list(sums.values()))
-    value, draws = float(ratio(table.sum(0))), ratio(resamples(len(table)) @ table)
-    return {"pairs": len(judged), "subjects": len(table), "accuracy": cell(value, draws)}
+        by_case[pair.case][pair.subject] += (float(win), 1.0)
+    found = {}
+    for case, sums in by_case.items():
+        table = np.stack(list(sums.values()))
+        won, count = table.sum(0)
+        accuracy = cell(won / count, ratio(resamples(len(table)) @ table))
+        found[case] = {"pairs": int(count), "subjects": len(table), "accuracy": accuracy}
+    return found

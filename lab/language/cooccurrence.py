@@ -55,17 +55,8 @@ class Cooccurrence:
         ]
         return np.stack(dots) / lengths
 
-    def neighbours(
-        self,
-        chosen: Sequence[int],  # ids of different pieces
-        candidates: Sequence[int],  # ids to choose from; rare pieces have unsteady rows, so leave them out
-        k: int = 10,  # number of neighbours
-    ) -> Neighbours:
-        """The k candidates that keep the most similar company.
-
-        Raises:
-            ValueError: There are not more than k candidates.
-        """
+    def neighbours(self, chosen: Sequence[int], candidates: Sequence[int], k: int = 10) -> Neighbours:
+        """The k candidates that keep the most similar company; rare ones have unsteady rows."""
         return nearest(self.cosines(chosen)[:, list(candidates)], chosen, candidates, k)
 
 
@@ -82,7 +73,10 @@ def cooccurrence(
     whose = np.repeat(np.arange(len(lengths)), lengths)
     keys, near = _pairs(ids, whose, vocab_size, window)
     rows, columns = np.divmod(keys, vocab_size)
-    values = _information(rows, columns, near, vocab_size, smoothing)
+    words = np.bincount(rows, near, minlength=vocab_size)
+    contexts = np.bincount(columns, near, minlength=vocab_size) ** smoothing
+    contexts = contexts / max(contexts.sum(), 1.0)
+    values = np.log(near / (words[rows] * contexts[columns]))
     kept = values > 0
     counts = np.bincount(ids[ids >= 0], minlength=vocab_size)
     return Cooccurrence(rows[kept], columns[kept], values[kept], counts)
@@ -97,20 +91,7 @@ def _pairs(ids: Ints, whose: Ints, vocab_size: int, window: int) -> tuple[Ints, 
         left, right = left[near], right[near]
         for one, other in ((left, right), (right, left)):
             new, found = np.unique(one * vocab_size + other, return_counts=True)
-            keys, counts = _added(keys, counts, new, found)
+            keys, at = np.unique(np.concatenate([keys, new]), return_inverse=True)
+            sums = np.bincount(at, np.concatenate([counts, found]), minlength=len(keys))
+            counts = sums.astype(np.int64)
     return keys, counts
-
-
-def _added(keys: Ints, counts: Ints, new: Ints, found: Ints) -> tuple[Ints, Ints]:
-    """Adds counts by key."""
-    merged, at = np.unique(np.concatenate([keys, new]), return_inverse=True)
-    sums = np.bincount(at, np.concatenate([counts, found]), minlength=len(merged))
-    return merged, sums.astype(np.int64)
-
-
-def _information(rows: Ints, columns: Ints, near: Ints, vocab_size: int, smoothing: float) -> Floats:
-    """(entries,) pointwise mutual information in nats."""
-    words = np.bincount(rows, near, minlength=vocab_size)
-    contexts = np.bincount(columns, near, minlength=vocab_size) ** smoothing
-    contexts = contexts / max(contexts.sum(), 1.0)
-    return np.asarray(np.log(near / (words[rows] * contexts[columns])))

@@ -62,11 +62,7 @@ def unit_rows(table: Floats) -> Floats:
 def table_neighbours(
     table: Floats, chosen: Sequence[int], candidates: Sequence[int], k: int = 10
 ) -> Neighbours:
-    """The k candidates whose embeddings have the highest cosine with each chosen piece's.
-
-    Raises:
-        ValueError: There are not more than k candidates.
-    """
+    """The k candidates whose embeddings have the highest cosine with each chosen piece's."""
     rows = unit_rows(table)
     return nearest(rows[list(chosen)] @ rows[list(candidates)].T, chosen, candidates, k)
 
@@ -81,11 +77,8 @@ def embedding_maps(
 ) -> dict[str, Any]:
     """The map and the neighbours of chosen pieces at every snapshot, as plain values for a JSON file.
 
-    Returns:
-        ``words`` (drawn), ``names`` (of neighbours), ``steps``; by step ``points`` (words × 2), ``share`` (of
-        the variance, by axis), ``neighbours`` (words × k places in ``names``) and ``cosines`` (words × k).
-        With ``company`` also its ``company`` (words × its k, places in ``names``) and, by step, ``agree``:
-        the mean share of a word's neighbours that are among those of ``company``.
+    ``share`` is that of the variance, by axis; ``neighbours`` and ``company`` are places in ``names``;
+    ``agree`` is the mean share of a word's neighbours that are among those of ``company``.
 
     Raises:
         ValueError: There are too few words or candidates, or the values take more than 1 MB.
@@ -98,7 +91,7 @@ def embedding_maps(
     values = {
         "steps": [int(step) for step, _ in snapshots],
         "words": [pieces[id_] for id_ in chosen],
-        "points": [_listed(axes.points(each)) for each in rows],
+        "points": [np.round(axes.points(each), 3).tolist() for each in rows],
         "share": [[rounded(part, 4) for part in axes.share(each)] for each in rows],
         **_named(found, company, pieces),
     }
@@ -115,13 +108,9 @@ def _named(found: Sequence[Neighbours], company: Neighbours | None, pieces: Sequ
     values = {
         "names": [pieces[id_] for id_ in used],
         "neighbours": places[: len(found)],
-        "cosines": [_listed(each.cosines) for each in found],
+        "cosines": [np.round(each.cosines, 3).tolist() for each in found],
     }
     if company is None:
         return values
     agree = [rounded(shared(each, company).mean(), 4) for each in found]
     return {**values, "company": places[-1], "agree": agree}
-
-
-def _listed(values: Floats) -> list[list[float]]:
-    return [[round(float(value), 3) for value in row] for row in values]

@@ -89,10 +89,7 @@ class HeadScores:
     even_previous: float  # the same, for the previous token
 
 
-def head_scores(
-    weights: Weights,  # all causal attention weights of a sequence
-    sequences: Repeated,  # repeated random pieces
-) -> HeadScores:
+def head_scores(weights: Weights, sequences: Repeated) -> HeadScores:
     """Scores every head; rows of the first copy and of the start token do not count."""
     n = sequences.ids.shape[1]
     even = np.tril(np.ones((n, n))) / np.arange(1, n + 1)[:, None]
@@ -100,15 +97,14 @@ def head_scores(
     for ids in sequences.ids:
         found = np.asarray(weights(ids.tolist()), np.float64)
         places = (followers(ids), previous(n))
-        parts = [_mean(maps, place, sequences.again) for maps in (found, even) for place in places]
+        parts = [
+            (maps * place).sum(-1)[..., sequences.again].mean(-1)
+            for maps in (found, even)
+            for place in places
+        ]
         sums = [total + part for total, part in zip(sums, parts, strict=True)]
     means = [total / len(sequences.ids) for total in sums]
     return HeadScores(means[0], means[1], float(means[2]), float(means[3]))
-
-
-def _mean(weights: Floats, places: Floats, rows: NDArray[np.bool_]) -> Floats:
-    """(…, n, n) → (…) the weight on the places, averaged over some rows."""
-    return (weights * places).sum(-1)[..., rows].mean(-1)
 
 
 @dataclass(frozen=True)
@@ -123,10 +119,7 @@ class Copying:
     gain: Cell  # the first minus the last; paired
 
 
-def copying(
-    log_probs: PieceLogProbs,  # the model; with heads switched off, to see what they were good for
-    sequences: Repeated,  # repeated random pieces
-) -> Copying:
+def copying(log_probs: PieceLogProbs, sequences: Repeated) -> Copying:
     """What the repetition saves a model."""
     losses = -np.stack([np.asarray(log_probs(ids.tolist()), np.float64) for ids in sequences.ids])
     inside = sequences.length - 1

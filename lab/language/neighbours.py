@@ -20,12 +20,7 @@ class Neighbours:
     cosines: Floats  # (words, k) cosine of each with the word
 
 
-def nearest(
-    cosines: Floats,  # (words, candidates)
-    chosen: Sequence[int],  # ids of the words
-    candidates: Sequence[int],  # ids of the candidates
-    k: int,  # number of neighbours
-) -> Neighbours:
+def nearest(cosines: Floats, chosen: Sequence[int], candidates: Sequence[int], k: int) -> Neighbours:
     """The k candidates of the highest cosine with each word, the word itself left out; ties go to the first.
 
     Raises:

@@ -7,18 +7,17 @@ frequent words that the vocabulary has as one piece, so nobody chooses which wor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from lab.language.cooccurrence import SMOOTHING, WINDOW, cooccurrence
 from lab.language.embeddings import Snapshots, embedding_maps
 from lab.language.neighbours import Ints
+from lab.measurement import Json
 from transformer.text.vocabulary import SPACE, Vocabulary
 
 NEIGHBOURS = 8
 PER_GROUP = 10
 LEAST = 100
 """Occurrences in the text that a word needs."""
-Json = dict[str, Any]
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -66,16 +65,9 @@ GROUPS = {
 
 
 def grouped_words(
-    tokenizer: Vocabulary,  # the vocabulary
-    counts: Ints,  # (vocabulary,) how often each piece occurs in the text
-    per_group: int = PER_GROUP,  # most words of a group
-    least: int = LEAST,  # occurrences that a word needs
+    tokenizer: Vocabulary, counts: Ints, per_group: int = PER_GROUP, least: int = LEAST
 ) -> dict[str, list[int]]:
-    """The ids of the most frequent words of each group that are one piece.
-
-    Returns:
-        By group, most frequent first; groups without such words are left out.
-    """
+    """The ids of the words of each group that are one piece, most frequent first; no empty groups."""
     single = one_piece(tokenizer)
     found = {}
     for name, words in GROUPS.items():
@@ -104,17 +96,11 @@ def whole_words(tokenizer: Vocabulary, counts: Ints, least: int = LEAST) -> list
 
 
 def measure_words(
-    tokenizer: Vocabulary,  # the vocabulary
-    snapshots: Snapshots,  # steps and tables of embeddings
-    sentences: Sequence[Sequence[int]],  # ids of the texts on which co-occurrences are counted
-    least: int = LEAST,  # occurrences in them that a word and a neighbour need
+    tokenizer: Vocabulary, snapshots: Snapshots, sentences: Sequence[Sequence[int]], least: int = LEAST
 ) -> Json:
-    """Maps of chosen words at each snapshot, with their neighbours there and by co-occurrence.
+    """Maps of chosen words at each snapshot, with their neighbours there and by co-occurrence in sentences.
 
-    Returns:
-        What ``embedding_maps`` returns, words without the mark of a space; and ``groups`` (the group of each
-        word, by name), ``candidates`` (how many pieces may be neighbours), ``least``, ``window`` and
-        ``smoothing``.
+    ``candidates`` is the number of pieces that may be neighbours.
     """
     counted = cooccurrence(sentences, tokenizer.vocab_size)
     groups = grouped_words(tokenizer, counted.counts, least=least)
