@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from lab.heads.facts import kind_totals, measure_heads
+from lab.heads.first_heads import kind_totals, measure_heads
 from lab.heads.shipped import as_json
 from lab.heads.statistics import Totals
 from lab.heads.survey import Line, Surveyor

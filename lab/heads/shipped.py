@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,57 +18,20 @@ from numpy.typing import NDArray
 from lab.heads import roles
 from lab.heads.statistics import Floats
 from lab.heads.survey import Example, Line, Survey, as_line
+from lab.measurement import Json
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import SURVEY_FILE
 from transformer.storage.marks import measured
 from transformer.storage.typed import read_typed
 from transformer.text.links import GoldPair
 
-Json = dict[str, Any]
 Examples = tuple[list[Example], list[Example]]
 """The sentences that show the role of a head most, and those that show it least."""
 
 
-class Surveyed(Protocol):
-    """What a page shows of a survey, whether it was computed here or read from a file."""
-
-    @property
-    def model(self) -> str:
-        """Name of the model."""
-
-    @property
-    def means(self) -> Mapping[AttentionKind, Mapping[str, Floats]]:
-        """Per kind, maps each statistic to (layers, heads)."""
-
-    @property
-    def sentences(self) -> int:
-        """Number of sentences read."""
-
-    @property
-    def forced(self) -> int:
-        """Number of sentences whose translation was given."""
-
-    @property
-    def pairs(self) -> int:
-        """Number of gold pairs."""
-
-    @property
-    def skipped(self) -> int:
-        """Number of sentences too long for the model."""
-
-    def roles(self, kind: AttentionKind) -> NDArray[np.str_]:
-        """The role of every head (layers, heads)."""
-
-    def stability(self, kind: AttentionKind, layer: int, head: int) -> float:
-        """Share of the sentences (of the gold pairs, for the role alignment) that show the role of a head."""
-
-    def examples(self, kind: AttentionKind, layer: int, head: int) -> Examples:
-        """The sentences that show the role of a head most and least; each list has the clearest first."""
-
-
 @dataclass(frozen=True, eq=False)
 class ShippedSurvey:
-    """A survey read from a file; see `Surveyed`."""
+    """A survey read from a file."""
 
     model: str  # name of the model
     date: str  # day of the measurement
@@ -94,6 +57,10 @@ class ShippedSurvey:
         return self.shown[kind][layer][head]
 
 
+Surveyed = Survey | ShippedSurvey
+"""A survey, whether it was computed here or read from a file."""
+
+
 def fingerprint(lines: Sequence[Line], gold: Sequence[GoldPair]) -> str:
     """A hash of the sentences of a survey."""
     texts = [f"{line.source}\t{line.target}" for line in (*lines, *map(as_line, gold))]
@@ -102,10 +69,10 @@ def fingerprint(lines: Sequence[Line], gold: Sequence[GoldPair]) -> str:
 
 
 def as_json(survey: Survey, lines: Sequence[Line], gold: Sequence[GoldPair]) -> Json:
-    """A complete survey as JSON values; it must have read these sentences.
+    """A complete survey of these sentences as JSON values.
 
-    An example is the number of its sentence (from 0) and how strongly the sentence shows the role. If the
-    role is alignment, the number counts gold pairs.
+    An example is the number of its sentence (from 0; of its gold pair, if the role is alignment), and how
+    strongly it shows the role.
     """
     places = [_numbers(lines), _numbers([as_line(pair) for pair in gold])]
     heads = {}

@@ -71,15 +71,10 @@ def _word_numbers(tokens: Sequence[str]) -> NDArray[np.int64]:
     return numbers
 
 
-def row_statistics(
-    weights: Floats,  # (heads, queries, keys)
-    mask: Bools,  # (queries, keys), True if a query may attend to the key
-    keys: Keys,  # facts about the keys
-) -> dict[str, Floats]:
-    """The `STATISTICS` of every row that follow from the map alone.
+def row_statistics(weights: Floats, mask: Bools, keys: Keys) -> dict[str, Floats]:
+    """The `STATISTICS` of every row of weights (heads, queries, keys) that follow from the map alone.
 
-    Returns:
-        Maps each name to (heads, queries); NaN in rows that are left out.
+    Maps each name to (heads, queries); NaN in rows that are left out.
     """
     values = _pointing(weights, mask, keys) | _masses(weights, mask, keys) | _spread(weights, mask)
     alone = mask.sum(-1) <= 1
@@ -155,16 +150,9 @@ class Totals:
 
 
 def sentence_totals(
-    translation: Traced,  # a translation with recorded attention
-    kind: AttentionKind,  # kind of attention
-    # W^O of the model, for `contribution`; None if only the trace is at hand
-    projections: Projections | None = None,
+    translation: Traced, kind: AttentionKind, projections: Projections | None = None
 ) -> Totals:
-    """The statistics of all heads of a kind over one sentence.
-
-    Raises:
-        ValueError: The translation has no recorded attention.
-    """
+    """The statistics of all heads of a kind over one sentence; `contribution` needs W^O of the model."""
     trace = trace_of(translation)
     keys = keys_of(translation, kind)
     layers = []

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.heads import roles
-from lab.heads.facts import kind_totals
+from lab.heads.first_heads import kind_totals
 from lab.heads.statistics import Floats, Totals
 from transformer.lenses.scores.gold_links import CrossAlignments
 from transformer.model.sites import AttentionKind

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import streamlit as st
 
-from lab.heads.facts import Grid, grid
+from lab.heads.first_heads import Grid, grid
 from lab.heads.statistics import sentence_totals
 from transformer import Translation, Translator
 from transformer.decode.rules import SearchRules

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from closed_form import CASES
 
-from lab.heads.facts import grid
+from lab.heads.first_heads import grid
 from lab.heads.statistics import sentence_totals
 from lab.heads.survey import MOST_BYTES, MOST_SENTENCES, MOST_TOKENS, Line, Surveyor, read_upload
 from transformer.model.sites import AttentionKind

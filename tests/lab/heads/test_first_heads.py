@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from closed_form import CASES
 
-from lab.heads.facts import choose_head, grid, kind_totals, measure_heads
+from lab.heads.first_heads import choose_head, grid, kind_totals, measure_heads
 from lab.heads.measures import STATISTICS
 from lab.heads.statistics import sentence_totals
 from transformer.lenses.scores.gold_links import ERRORS, CrossAlignments, align_gold
