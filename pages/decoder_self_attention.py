@@ -8,6 +8,6 @@ from ui.shell.waiting import for_pytorch
 with for_pytorch("Masked decoder self-attention"):
     from ui.views.attention import decoder
 
-opened = open_sentence_page("Masked decoder self-attention", decoder.controls, kinds=("decoder",))
+opened = open_sentence_page("Masked decoder self-attention", decoder.controls)
 if opened is not None:
     decoder.show(opened)

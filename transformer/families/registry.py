@@ -9,6 +9,7 @@ from transformer.families.family import Family
 from transformer.families.firefox.family import Firefox
 from transformer.families.marian.family import Marian
 from transformer.families.own import Own
+from transformer.storage.description import CONFIG_FILE
 
 FAMILIES: tuple[Family, ...] = (Firefox(), Marian(), Own())
 """The last one takes what no other does."""
@@ -17,6 +18,11 @@ FAMILIES: tuple[Family, ...] = (Firefox(), Marian(), Own())
 def family_of(path: str | Path) -> Family:
     """The family of a directory."""
     return next(family for family in FAMILIES if family.owns(Path(path)))
+
+
+def is_model(path: Path) -> bool:
+    """Whether a directory seems to hold a model, damaged or not."""
+    return path.is_dir() and ((path / CONFIG_FILE).is_file() or family_of(path) is not FAMILIES[-1])
 
 
 def published_family(names: Collection[str]) -> Family:

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 import transformer
-from transformer.families.registry import family_of
+from transformer.families.registry import family_of, is_model
 from transformer.model.config import SCORE_RULES, ModelConfig
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import AttentionKind
@@ -84,7 +84,7 @@ def _is_model(path: Path) -> bool:
     """Whether a directory holds a model under a name that an address can carry and no opened file has."""
     usable = path.name.isprintable() and not imported.is_imported(path.name)
     try:
-        return usable and (path / "config.json").is_file()
+        return usable and is_model(path)
     except OSError:  # longer than the name of a file may be
         return False
 

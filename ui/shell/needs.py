@@ -40,6 +40,14 @@ def tell_lack(
     return True
 
 
+def has(model: str | None, kind: str) -> bool:
+    """Whether a model has a kind of attention; a model that is not there or damaged is taken to have all."""
+    try:
+        return model is None or kind in catalogue.sizes(model)
+    except (ValueError, KeyError, OSError):
+        return True
+
+
 def sentence(
     model: str,  # the name of the model
     lacking: Sequence[str],  # the kinds of attention that it lacks, at least one

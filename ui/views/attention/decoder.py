@@ -8,8 +8,8 @@ from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
 from ui.server.opened import Opened
-from ui.shell import sentence
-from ui.views.attention import page
+from ui.shell import needs, sentence
+from ui.views.attention import memory, page
 
 _VARIANTS = {"decoded": "as decoded", "trained": "as trained"}
 DECODED = page.KindPage(
@@ -35,6 +35,8 @@ TRAINED = replace(
 
 def controls(now: State) -> None:
     """Draws the switch between the two ways; as trained, the visitor may give the reference."""
+    if not needs.has(now.model, "decoder"):
+        return
     pickers.variants(_VARIANTS, now.view, sentences(now.target is not None))
     if now.view == "trained":
         sentence.own_translation(now.target)
@@ -61,6 +63,12 @@ def sentences(
 
 
 def show(opened: Opened) -> None:
-    """Draws the page for one sentence."""
+    """Draws the page for one sentence; without masked self-attention, what the model has instead."""
+    if "decoder" not in opened.kinds:
+        if "recurrence" in opened.translation.config.stacks["decoder"].sublayers:
+            memory.show(opened)
+        else:
+            needs.tell_lack(opened.asked.model, ("decoder",))
+        return
     trained = session.current().view == "trained"
     page.show(TRAINED if trained else DECODED, opened, fade=not trained)

@@ -1,0 +1,48 @@
+"""The app with a model of Firefox, whose decoder has a recurrent unit in place of self-attention."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from app_pages import PAGES, run
+from firefox_files import random_model, write_firefox
+from streamlit.testing.v1 import AppTest
+
+
+@pytest.fixture(autouse=True)
+def firefox(own_models):
+    write_firefox(own_models / "enpt", random_model())
+
+
+def opened(path: str, **address: str) -> AppTest:
+    return run(path, **({"model": "enpt", "text": "the old house"} | address))
+
+
+def said(page: AppTest) -> str:
+    texts = [*page.markdown, *page.caption, *page.info]
+    return "\n".join(text.value for text in texts).replace("\\", "")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_opens_or_says_in_a_sentence_what_the_model_lacks(path):
+    page = opened(path)
+    assert not page.exception
+    assert not page.error
+    if "does not have" in (told := said(page)):
+        assert "This part shows masked decoder self-attention, which enpt does not have" in told
+
+
+def test_the_decoder_s_page_shows_what_its_state_remembers():
+    page = opened("pages/decoder_self_attention.py", step="2", decoder="2.1")
+    assert "This model has no decoder self-attention" in said(page)
+    assert "Memory of the recurrent unit · layer 2 · mean over dimensions · enpt · ✓ from a ver" in said(page)
+    (figure,) = [json.loads(each.proto.spec) for each in page.get("plotly_chart")]
+    cells = figure["data"][0]
+    assert cells["type"] == "heatmap"
+    assert not any("as trained" in str(switch.options) for switch in page.button_group)
+
+
+def test_a_single_dimension_can_be_chosen_and_one_beyond_the_last_is_the_last():
+    page = opened("pages/decoder_self_attention.py", dimension="900")
+    assert "layer 1 · dimension 16 · enpt" in said(page)

@@ -1,0 +1,65 @@
+"""The memory of a simple recurrent unit, against its definition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from firefox_files import CONFIG, random_model, write_firefox
+
+from transformer import Capture, load_translator
+from transformer.lenses.inside.unit_memory import unit_memory
+from transformer.model.sites import Sublayer
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("firefox") / "enpt"
+    return load_translator(write_firefox(folder, random_model(replace(CONFIG, n_encoder_layers=1))))
+
+
+@pytest.fixture(scope="module")
+def run(translator):
+    return translator.translate("the old house is green", capture=Capture(residual=True), max_length=7)
+
+
+@pytest.mark.parametrize("dimension", [None, 0, 5])
+def test_the_parts_of_a_row_are_what_the_definition_says(translator, run, dimension):
+    unit = translator.model.layer("decoder", 1).recurrence
+    read = run.stream(Sublayer("decoder", 1, "recurrence")).read
+    forget = torch.sigmoid(unit.forget(read)).double()
+    found = unit_memory(translator.model, run, 1, dimension)
+    for t in range(len(read)):
+        for j in range(len(read)):
+            part = (1 - forget[j]) * forget[j + 1 : t + 1].prod(0) if j <= t else torch.zeros(16)
+            expected = part.mean() if dimension is None else part[dimension]
+            assert found.share[t, j] == pytest.approx(float(expected), abs=1e-6)
+    assert found.tokens == run.decoder_input_tokens
+    assert found.share.sum(1).max() <= 1
+    assert found.audit.passed
+
+
+def test_the_parts_and_what_entered_make_the_state_that_the_model_had(translator, run):
+    unit = translator.model.layer("decoder", 0).recurrence
+    trace = run.stream(Sublayer("decoder", 0, "recurrence"))
+    entering = unit.input(trace.read).double().detach().numpy()
+    for dimension in range(16):
+        share = unit_memory(translator.model, run, 0, dimension).share
+        state = (share * entering[None, :, dimension]).sum(1)
+        assert state.clip(0) == pytest.approx(trace.update[:, dimension].double().numpy(), abs=1e-5)
+
+
+def test_a_recording_of_another_run_is_not_verified(translator, run):
+    other = translator.translate("a casa velha", capture=Capture(residual=True), max_length=7)
+    place = Sublayer("decoder", 0, "recurrence")
+    mixed = replace(run.stream(place), update=other.stream(place).update[: len(run.stream(place).update)])
+    forged = replace(
+        run, attention=replace(run.attention, residuals={**run.attention.residuals, place: mixed})
+    )
+    assert not unit_memory(translator.model, forged, 0).audit.passed
+
+
+def test_a_layer_with_self_attention_has_no_such_memory(translator, tmp_path):
+    with pytest.raises(ValueError, match="no recurrent unit"):
+        unit_memory(random_model(replace(CONFIG, decoder_unit="self_attention")), None, 0)
