@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from figures.base import captions, labels
+from figures.base import labels
 from figures.maps.memory import memory_map
 from transformer.lenses.inside.unit_memory import unit_memory
 from ui.address import session
-from ui.controls import export, pickers
-from ui.controls.text import plain
+from ui.controls import pickers
+from ui.controls.panel import panel
 from ui.linked_view.feeds import window_around
 from ui.server import catalogue, computed
 from ui.server.opened import Opened
@@ -59,20 +59,18 @@ def show(opened: Opened) -> None:
     tokens, share = found.tokens[start:stop], found.share[start:stop, start:stop]
     over = "mean over dimensions" if dimension is None else f"dimension {dimension + 1}"
     caption = f"Memory of the recurrent unit · layer {labels.count(chosen)} · {over} · {run.model}"
-    badge = captions.badge(found.audit, derived=True)
-    st.html("<style>.st-key-map-memory { overflow-x: auto; }</style>")
-    with st.container(key="map-memory"):
-        st.plotly_chart(
-            memory_map(tokens, share),
-            width="content",
-            key="memory",
-            config={"displayModeBar": False},
-            alt=caption,
-        )
-    st.caption(plain(f"{caption} · {badge['text']}"), help=str(badge["title"]))
-    with st.container(horizontal=True, gap="small"):
-        pickers.seen("What am I seeing?", _SEEING, _FORMULA)
-        rows = [("after", *tokens), *zip(tokens, *share.T.tolist(), strict=True)]
-        export.picture(
-            "memory", lambda: memory_map(tokens, share, 620), caption, found.audit, table=lambda: rows
-        )
+    panel(
+        "memory",
+        lambda: memory_map(tokens, share),
+        caption,
+        lambda: [
+            ("after", *tokens),
+            *((token, *row) for token, row in zip(tokens, share.tolist(), strict=True)),
+        ],
+        seeing=_SEEING,
+        formula=_FORMULA,
+        audit=found.audit,
+        derived=True,
+        width="content",
+        scrolls=True,
+    )
