@@ -16,7 +16,7 @@ from figures.base.labels import number
 
 ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "assets" / "models"
-README, ABOUT = ROOT / "README.md", MODELS / "README.md"
+README, ABOUT, DOCS = ROOT / "README.md", MODELS / "README.md", ROOT / "docs"
 
 
 @cache
@@ -192,8 +192,8 @@ def card(folder: str, name: str) -> Path:
 
 STATEMENTS: dict[str, tuple[Path, Callable[[], Iterator[str]]]] = {
     "heads over sentences": (README, heads_over_sentences),
-    "measured": (README, measured),
-    "positional twins": (README, twins),
+    "measured": (DOCS / "measured.md", measured),
+    "positional twins": (DOCS / "positions.md", twins),
     "recurrent twins": (ABOUT, recurrent),
     "pretraining": (ABOUT, pretraining),
     "language model": (MODELS / "language" / "lm-en" / "README.md", language),

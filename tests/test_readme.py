@@ -1,4 +1,4 @@
-"""Every Python snippet of the README runs alone, as written; what pip installs works in an empty folder."""
+"""Every Python snippet of the README and of docs/ runs alone, as written; what pip installs works in an empty folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ import pytest
 from setuptools import find_packages
 
 ROOT = Path(__file__).parents[1]
-SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+TEXTS = [path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
+SNIPPETS = sorted({code for text in TEXTS for code in re.findall(r"(?ms)^```python\n(.*?)^```", text)})
 MODEL = ROOT / "assets" / "models" / "en-de"
 
 
-def test_the_readme_has_snippets() -> None:
+def test_the_readme_has_snippets_and_is_short() -> None:
     assert SNIPPETS
+    assert len(TEXTS[0].splitlines()) <= 220
+
+
+def test_every_file_that_the_texts_link_to_is_there() -> None:
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text()):
+            assert (path.parent / link).exists(), (path, link)
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda text: text.splitlines()[0])
