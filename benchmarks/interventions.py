@@ -97,7 +97,7 @@ def experiments(repeats: int) -> None:
             ablated = [do.ablate("cross", *head, by="mean") for head in pair]
             translator.force(base, target, capture=False, interventions=ablated)
 
-    runs = {"batched": lambda: backup_heads(translator, [base], "cross"), "one by one": one_by_one}
+    runs = {"batched": lambda: [*backup_heads(translator, [base], "cross")], "one by one": one_by_one}
     times = interleaved(runs, 3, warm_up=1)
     report("pairs of 24 heads", times, "batched", "one by one", "below 1")
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.backups.backup_heads import BackupHeads, Doubles, Head, excess_of
+from lab.backups.backup_heads import BackupHeads, Doubles, Head
+from lab.measurement import Json
 from transformer.model.sites import AttentionKind
 from transformer.storage.description import BACKUPS_FILE
 from transformer.storage.marks import measured_as
 
-Json = dict[str, Any]
 SEED, DRAWS = 1, 1000
 """Of the bootstrap over sentences."""
 
@@ -62,7 +62,11 @@ class PairEffects:
 
     @property
     def excess(self) -> Doubles:
-        """(heads, heads) as ``BackupHeads.excess``."""
+        """(heads, heads) effect of a pair − effects of both alone; NaN on the diagonal.
+
+        Below 0, a pair is missed more than its parts: one may be a backup of the other. Near 0, both act by
+        themselves. Above 0, they may need each other: without one, the other is of less use.
+        """
         return excess_of(self.joint)
 
     def take_overs(self) -> tuple[TakeOver, ...]:
@@ -94,17 +98,24 @@ class PairEffects:
 
 
 def pair_effects(found: BackupHeads) -> PairEffects:
-    """What a measurement of all pairs says so far.
-
-    Raises:
-        ValueError: No sentence has been read yet.
-    """
-    joint, excess = found.joint, np.stack([excess_of(each) for each in found.effects])
+    """What a measurement says so far, after at least one sentence."""
+    if not len(found.effects):
+        raise ValueError("No sentence has been read yet.")
+    excess = np.stack([excess_of(joint) for joint in found.effects])
     more = np.asarray((excess < 0).sum(0), np.int64)
     draws = np.random.default_rng(SEED).multinomial(len(excess), [1 / len(excess)] * len(excess), DRAWS)
     means = np.tensordot(draws, np.nan_to_num(excess), 1) / len(excess)
     low, high = np.percentile(means, (2.5, 97.5), axis=0)
-    return PairEffects(found.kind, found.by, found.heads, len(found.texts), joint, more, low, high)
+    joint: Doubles = found.effects.mean(0)
+    return PairEffects(found.kind, found.by, found.heads, len(excess), joint, more, low, high)
+
+
+def excess_of(joint: Doubles) -> Doubles:
+    """(heads, heads) effect of each pair − effects of both alone; NaN on the diagonal."""
+    alone = joint.diagonal()
+    excess: Doubles = joint - alone[:, None] - alone
+    np.fill_diagonal(excess, np.nan)
+    return excess
 
 
 def to_json(found: PairEffects) -> Json:

@@ -32,7 +32,8 @@ def opened(**params: str) -> AppTest:
 
 
 def expected(kind: str = "cross") -> PairEffects:
-    return pair_effects(backup_heads(catalogue.translator("random"), TEXTS, kind, by="zero"))
+    *_, found = backup_heads(catalogue.translator("random"), TEXTS, kind, by="zero")
+    return pair_effects(found)
 
 
 def cells(at: AppTest) -> np.ndarray:

@@ -24,14 +24,13 @@ def effects(excess: dict[tuple[int, int], float]) -> np.ndarray:
 def measured() -> BackupHeads:
     first = effects({(0, 1): -0.2, (1, 2): 0.05, (0, 2): -0.01})
     second = effects({(0, 1): -0.2, (1, 2): 0.05, (0, 2): 0.005})
-    kind, texts = AttentionKind.CROSS, ("a", "b")
-    return BackupHeads(kind, "mean", None, HEADS, texts, np.stack([first, second]))
+    return BackupHeads(AttentionKind.CROSS, "mean", HEADS, np.stack([first, second]))
 
 
 def test_the_means_are_those_of_the_measurement_and_sentences_with_an_excess_are_counted():
     found = pair_effects(measured())
-    np.testing.assert_allclose(found.joint, measured().joint)
-    np.testing.assert_allclose(found.excess, measured().excess)
+    np.testing.assert_allclose(found.joint, measured().effects.mean(0))
+    assert found.excess[[0, 1, 0], [1, 2, 2]] == pytest.approx([-0.2, 0.05, -0.0025])
     np.testing.assert_allclose(found.alone, ALONE)
     assert found.more.tolist() == [[0, 2, 1], [2, 0, 0], [1, 0, 0]]
     assert found.sentences == 2
@@ -77,6 +76,6 @@ def test_other_values_are_refused(values: dict[str, object]):
 
 
 def test_before_the_first_sentence_there_is_nothing_to_say():
-    nothing = BackupHeads(AttentionKind.CROSS, "mean", None, HEADS, (), np.zeros((0, 3, 3)))
+    nothing = BackupHeads(AttentionKind.CROSS, "mean", HEADS, np.zeros((0, 3, 3)))
     with pytest.raises(ValueError, match="No sentence"):
         pair_effects(nothing)

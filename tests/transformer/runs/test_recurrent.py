@@ -259,7 +259,7 @@ def test_in_bfloat16_it_translates_and_is_verified(
 
 def test_a_question_that_it_cannot_answer_is_refused_in_one_sentence(recurrent: Translator):
     with pytest.raises(InterventionError, match="no encoder self-attention"):
-        backup_heads(recurrent, [TEXT], "encoder", by="zero")
+        next(backup_heads(recurrent, [TEXT], "encoder", by="zero"))
     with pytest.raises(InputError, match="no residual stream"):
         causal_trace(recurrent, TEXT, "one two three four six")
 

@@ -71,11 +71,11 @@ class BackupWork:
 
     def run(self) -> Iterator[int]:
         """Measures one sentence after the other."""
-        for number, text in enumerate(self._texts, start=1):
-            self._found = backup_heads(self._translator, [text], self._kind, by=self._by, so_far=self._found)
+        found = backup_heads(self._translator, self._texts, self._kind, self._by)
+        for number, self._found in enumerate(found, start=1):
             yield number
 
     def result(self) -> PairEffects | None:
         """The pairs over the sentences so far."""
         found = self._found
-        return None if found is None or not found.texts else pair_effects(found)
+        return None if found is None or not len(found.effects) else pair_effects(found)
