@@ -77,9 +77,6 @@ def run_statistics(
     Returns:
         ``steps``, ``loss`` (nats per token, by step), ``even`` (by kind) and ``aer_diagonal``; and by step,
         layer and head ``previous`` and ``later`` by kind, ``aer`` and ``aer_read``.
-
-    Raises:
-        CheckpointError: The directory has no snapshots, or one is damaged.
     """
     found = {step: snapshot_statistics(each, pairs, gold) for step, each in opened(directory)}
     if not found:

@@ -31,11 +31,7 @@ def band(length: int, width: int) -> Tensor:
 
 
 def local_attention(query: Tensor, key: Tensor, value: Tensor, width: int) -> Tensor:
-    """(batch, heads, n, d_head) attention under the mask ``band``; time and memory grow with n · width.
-
-    Raises:
-        ValueError: The width is below 1.
-    """
+    """(batch, heads, n, d_head) attention under the mask ``band``; time and memory grow with n · width."""
     if width < 1:
         raise ValueError(f"The width is {width}; a query sees at least itself.")
     length = query.shape[2]

@@ -61,11 +61,7 @@ class AgreementPair:
 
 
 def read_agreement(path: str | Path) -> list[AgreementPair]:
-    """Reads `case<TAB>True|False<TAB>sentence` lines, each True line before its False one.
-
-    Raises:
-        DataError: The file cannot be used, or the lines are no such pairs.
-    """
+    """Reads `case<TAB>True|False<TAB>sentence` lines, each True line before its False one."""
     rows = [(number, *_columns(path, number, line)) for number, line in read_lines(path)]
     if not rows or len(rows) % 2:
         raise DataError(f"{path}: the file has {len(rows):,} lines; it needs pairs of lines.")

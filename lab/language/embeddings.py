@@ -79,9 +79,6 @@ def embedding_maps(
 
     ``share`` is that of the variance, by axis; ``neighbours`` and ``company`` are places in ``names``;
     ``agree`` is the mean share of a word's neighbours that are among those of ``company``.
-
-    Raises:
-        ValueError: There are too few words or candidates, or the values take more than 1 MB.
     """
     if not snapshots or len(set(chosen)) < AXES + 1:
         raise ValueError(f"A map needs a snapshot and at least {AXES + 1} different words.")

@@ -32,11 +32,7 @@ def adam(data: Annotated[Pairs, "source<TAB>target lines"]) -> Json:
 
 
 def tiny_trainer(data: Path) -> Trainer:
-    """The preset's run on the pairs of a file, at its first step.
-
-    Raises:
-        ValueError: The file cannot be read, or is too small for the vocabulary.
-    """
+    """The preset's run on the pairs of a file, at its first step."""
     preset, pairs = PRESETS[PRESET], read_pairs(data)
     options, config = TrainingOptions(**preset.options), TransformerConfig(**preset.sizes)
     tokenizer = Tokenizer.train(both_sides(pairs), config.vocab_size)

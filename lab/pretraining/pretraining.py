@@ -19,11 +19,7 @@ Runs = dict[tuple[int, int], dict[str, Path]]
 
 
 def runs_in(folder: Path) -> Runs:
-    """The runs of a folder that have a counterpart.
-
-    Raises:
-        DataError: There are none.
-    """
+    """The runs of a folder that have a counterpart."""
     found: Runs = {}
     for path in sorted(folder.glob("*")):
         if match := _RUN.fullmatch(path.name):

@@ -51,11 +51,7 @@ class PronounCase:
 
 
 def read_trees(path: str | Path) -> list[Tree]:
-    """Reads a CoNLL-U file; relations lose their subtype (`nsubj:pass` becomes `nsubj`).
-
-    Raises:
-        DataError: The file cannot be read, or a line does not have this form.
-    """
+    """Reads a CoNLL-U file; relations lose their subtype (`nsubj:pass` becomes `nsubj`)."""
     trees: list[Tree] = []
     block: list[tuple[int, str]] = []
     for number, line in [*read_lines(path), (0, "")]:
@@ -115,9 +111,6 @@ def read_pronouns(path: str | Path) -> tuple[list[PronounCase], int]:
     Returns:
         The cases, and the number of sentences left out because they lack two people and a pronoun after one
         of them.
-
-    Raises:
-        DataError: The file cannot be read, or a line does not have this form.
     """
     rows = []
     for number, line in read_lines(path):

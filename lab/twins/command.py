@@ -83,11 +83,7 @@ def positions(
 
 
 def read_test(path: Path, most: int | None) -> list[SentencePair]:
-    """The pairs to test on.
-
-    Raises:
-        DataError: There are fewer than two.
-    """
+    """The pairs to test on."""
     pairs = read_pairs(path)[:most]
     if len(pairs) < 2:
         raise DataError(f"{path}: the comparison needs at least two pairs.")
@@ -95,11 +91,7 @@ def read_test(path: Path, most: int | None) -> list[SentencePair]:
 
 
 def load_twins(folder: Path) -> Twins:
-    """Every model directory in a folder, by name.
-
-    Raises:
-        ValueError: The folder holds no model directory.
-    """
+    """Every model directory in a folder, by name."""
     configs = sorted(folder.glob(f"*/{CONFIG_FILE}"))
     found = [path.parent for path in configs if (path.parent / WEIGHTS_FILE).exists()]
     if not found:
