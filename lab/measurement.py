@@ -22,6 +22,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 import torch
 
 from transformer.commands.arguments import choose_device
@@ -220,6 +221,11 @@ def about(name: str, **options: object) -> dict[str, str]:
 def report(done: str) -> None:
     """Reports a finished stage on standard error."""
     print(f"{time.strftime('%H:%M:%S')} {done}", file=sys.stderr, flush=True)
+
+
+def listed(values: Any, digits: int = 4) -> Any:
+    """Numbers of any shape as rounded lists."""
+    return np.round(np.asarray(values, np.float64), digits).tolist()
 
 
 @contextmanager

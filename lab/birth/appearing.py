@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Json = dict[str, Any]
 Floats = NDArray[np.float64]
 PREVIOUS = 0.5
 """A head is a previous-token head if more rows than this point at the token before."""
@@ -55,12 +54,12 @@ class Born:
         return first_lasting(self.steps, self.later_mean(kind) < LATER * self.even[kind])
 
 
-def runs_of(values: Json) -> tuple[Born, ...]:
+def runs_of(values: dict[str, Any]) -> tuple[Born, ...]:
     """The runs of a ``birth.json``: first the one whose snapshots lie beside it, then the other seeds."""
     return tuple(map(_run, values["runs"]))
 
 
-def _run(values: Json) -> Born:
+def _run(values: dict[str, Any]) -> Born:
     def by_kind(name: str) -> dict[str, Floats]:
         return {kind: np.array(found, np.float64) for kind, found in values[name].items()}
 

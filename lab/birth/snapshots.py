@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from transformer.runs.translator import Translator
-from transformer.storage.directory import Checkpoint
 from transformer.training.runs.snapshots import load_snapshot, snapshot_file, snapshot_steps
 
 
@@ -21,12 +20,9 @@ def opened(
         CheckpointError: A snapshot is damaged or belongs to another model.
     """
     for step in snapshot_steps(directory):
-        yield step, _translator(load_snapshot(directory, step), title or directory.name, step)
-
-
-def _translator(found: Checkpoint, title: str, step: int) -> Translator:
-    name = f"{title} after {step:,} step{'s' * (step != 1)}"
-    return Translator(found.translating, found.tokenizer, name=name, rules=found.rules)
+        found = load_snapshot(directory, step)
+        name = f"{title or directory.name} after {step:,} step{'s' * (step != 1)}"
+        yield step, Translator(found.translating, found.tokenizer, name=name, rules=found.rules)
 
 
 def hashes(directory: Path) -> dict[str, str]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from lab.birth.appearing import Born, runs_of
 from lab.birth.snapshots import hashes, opened
 from lab.heads.statistics import Floats, Totals, sentence_totals
+from lab.measurement import Json, listed
 from transformer.lenses.scores.bootstrap import rounded
 from transformer.lenses.scores.gold_links import align_gold, trace_of
 from transformer.model.sites import AttentionKind
@@ -30,7 +30,6 @@ from transformer.text.links import GoldPair
 from transformer.text.pairs import SentencePair
 from transformer.trace.records import AttentionTrace
 
-Json = dict[str, Any]
 SNAPSHOTS = "snapshots"
 """The field of ``birth.json`` with the hashes of the snapshots that it describes."""
 
@@ -47,7 +46,9 @@ class Later:
         scores = np.stack([trace.scores(kind, layer) for layer in range(len(trace.layers[kind]))])
         size = scores.shape[-1]
         later = np.triu(np.ones((size, size), np.float32), 1)
-        self._weight = self._weight + (_softmax(scores) * later).sum((-1, -2))
+        raised = np.exp(scores - scores.max(-1, keepdims=True))
+        weights = raised / raised.sum(-1, keepdims=True)
+        self._weight = self._weight + (weights * later).sum((-1, -2))
         self._even += float(later.sum()) / size
         self._rows += size - 1
 
@@ -61,39 +62,24 @@ class Later:
         return self._even / max(self._rows, 1)
 
 
-def _softmax(scores: Floats) -> Floats:
-    raised = np.exp(scores - scores.max(-1, keepdims=True))
-    return np.asarray(raised / raised.sum(-1, keepdims=True))
+def run_statistics(directory: Path, pairs: Sequence[SentencePair], gold: Sequence[GoldPair]) -> Json:
+    """The statistics of all snapshots of a run over pairs, whose targets are forced, and pairs with links.
 
-
-def run_statistics(
-    directory: Path,  # directory of the run
-    # sentences to measure patterns and losses on, targets forced; at least one
-    pairs: Sequence[SentencePair],
-    gold: Sequence[GoldPair],  # pairs with links, for the alignment errors; at least one
-) -> Json:
-    """The statistics of all snapshots of a run.
-
-    Returns:
-        ``steps``, ``loss`` (nats per token, by step), ``even`` (by kind) and ``aer_diagonal``; and by step,
-        layer and head ``previous`` and ``later`` by kind, ``aer`` and ``aer_read``.
+    ``loss`` (nats per token), ``aer`` and ``aer_read`` by step; ``previous`` and ``later`` by kind and step.
     """
-    found = {step: snapshot_statistics(each, pairs, gold) for step, each in opened(directory)}
+    found = {step: snapshot_statistics(model, pairs, gold) for step, model in opened(directory)}
     if not found:
         raise CheckpointError(f"{directory} has no snapshots; train with --snapshots.")
-    columns = {name: [each[name] for each in found.values()] for name in ("loss", "aer", "aer_read")}
-    kinds = list(next(iter(found.values()))["previous"])
-    by_kind = {
-        name: {kind: [each[name][kind] for each in found.values()] for kind in kinds}
-        for name in ("previous", "later")
-    }
-    last = found[max(found)]
+    each, last = list(found.values()), found[max(found)]
     return {
         "steps": list(found),
         "even": last["even"],
         "aer_diagonal": last["aer_diagonal"],
-        **columns,
-        **by_kind,
+        **{name: [step[name] for step in each] for name in ("loss", "aer", "aer_read")},
+        **{
+            name: {kind: [step[name][kind] for step in each] for kind in last[name]}
+            for name in ("previous", "later")
+        },
     }
 
 
@@ -113,17 +99,13 @@ def snapshot_statistics(
     errors = align_gold(translator, gold).errors()
     return {
         "loss": rounded(nats / tokens),
-        "previous": {kind.value: _listed(totals[kind].means()["previous"]) for kind in kinds},
-        "later": {kind.value: _listed(later[kind].mean()) for kind in kinds},
+        "previous": {kind.value: listed(totals[kind].means()["previous"]) for kind in kinds},
+        "later": {kind.value: listed(later[kind].mean()) for kind in kinds},
         "even": {kind.value: rounded(later[kind].even) for kind in kinds},
-        "aer": _listed(errors["aer"]),
-        "aer_read": _listed(errors["aer_read"]),
+        "aer": listed(errors["aer"]),
+        "aer_read": listed(errors["aer_read"]),
         "aer_diagonal": rounded(errors["aer_diagonal"].flat[0]),
     }
-
-
-def _listed(values: Floats) -> list[list[float]]:
-    return [[round(float(value), 4) for value in row] for row in values]
 
 
 def births_of(directory: Path) -> tuple[Born, ...]:

@@ -56,16 +56,11 @@ class Answer:
     control: Control | None  # the same change elsewhere; None if it is not a change of heads
 
 
-def answers(
-    translator: Translator,  # the model
-    experiment: Experiment,  # the question
-    heads: Mapping[str, Any],  # what `heads.json` says of the model
-) -> Iterator[Answer]:
-    """Puts a model to a question, with each set of changes.
+def answers(translator: Translator, experiment: Experiment, heads: Mapping[str, Any]) -> Iterator[Answer]:
+    """Puts a model, of which `heads.json` says something, to a question, with each set of changes.
 
     Raises:
-        InputError: The model cannot read the sentence, or a word of it.
-        InterventionError: The model does not take the changes.
+        ValueError: The model cannot read the sentence or a word of it, or does not take the changes.
     """
     base = translator.translate(experiment.text, capture=False)
     for variant, changes in experiment.variants(Bench(translator, heads, base)).items():

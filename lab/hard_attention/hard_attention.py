@@ -8,7 +8,7 @@ down if not. The estimate is right on average, and noisy. A model differs from i
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -80,16 +80,13 @@ class Choosing(Bystander):
     def attention(self, asked: AttentionInputs) -> Attended:
         weights = attention_weights(asked.scores(), asked.visible(), asked.focus)[:, 0]
         rows = weights.detach().flatten(0, 1)
-        drawn = rows.argmax(-1) if self._chance is None else _drawn(rows, self._chance)
+        drawn = rows.argmax(-1)
+        if self._chance is not None:
+            drawn = torch.multinomial(rows, 1, generator=self._chance)[:, 0]
         at = drawn.view(weights.shape[:2])[..., None]  # (batch, queries, 1)
         self.log_probs = weights.gather(-1, at)[..., 0].clamp(min=1e-30).log()
         value = asked.value[:, 0]
         return Attended(value.gather(1, at.expand(-1, -1, value.shape[-1]))[:, None])
-
-
-def _drawn(rows: Tensor, chance: torch.Generator) -> Tensor:
-    """(rows,) one key for each row of weights (rows, keys)."""
-    return torch.multinomial(rows, 1, generator=chance)[:, 0]
 
 
 def token_losses(model: Recurrent, given: Texts, observer: Bystander = UNWATCHED) -> Tensor:
@@ -104,13 +101,8 @@ def soft_loss(model: Recurrent, given: Texts) -> Tensor:
     return token_losses(model, given).sum() / given.counted.sum()
 
 
-def reinforced(
-    model: Recurrent,  # the model
-    given: Texts,  # the sequences
-    chance: torch.Generator,  # draws the positions
-    usual: float,  # the reward to compare with, a baseline; 0 for none
-) -> tuple[Tensor, float]:
-    """What to differentiate for hard attention, and the mean reward.
+def reinforced(model: Recurrent, given: Texts, chance: torch.Generator, usual: float) -> tuple[Tensor, float]:
+    """What to differentiate for hard attention, and the mean reward, which is compared with the usual one.
 
     The reward of a draw is the log-probability of its own token: without input feeding, a draw changes no
     other token. The gradient of the result estimates that of the expected loss.
@@ -164,14 +156,10 @@ class Learner:
             if step % every == 0 or step == steps:
                 self._measure(step, found)
             if step < steps:
-                self._step()
+                self._optimizer.zero_grad()
+                torch.autograd.backward(self._objective(texts(self._task, self._batches)))
+                self._optimizer.step()
         return found
-
-    def _step(self) -> None:
-        given = texts(self._task, self._batches)
-        self._optimizer.zero_grad()
-        torch.autograd.backward(self._objective(given))
-        self._optimizer.step()
 
     def _objective(self, given: Texts) -> Tensor:
         if self.method == "soft":
@@ -187,22 +175,18 @@ class Learner:
         found.loss.append(loss)
         found.exact.append(exact)
         fresh = [texts(self._task, random.Random(f"{self._task}/{step}/{i}")) for i in range(ESTIMATES)]
-        same = fresh[:1] * ESTIMATES
-        chance = torch.Generator().manual_seed(step)
-        if self.method == "soft":
-            found.variance.append(self._spread(fresh, lambda given: soft_loss(self.model, given)))
-            found.drawn.append(self._spread(same, lambda given: soft_loss(self.model, given)))
-            return
-        usual = self._usual or 0.0
-        found.variance.append(self._spread(fresh, self._estimate(chance, usual)))
-        found.without.append(self._spread(fresh, self._estimate(chance, 0.0)))
-        found.drawn.append(self._spread(same, self._estimate(chance, usual)))
+        chance, usual = torch.Generator().manual_seed(step), self._usual or 0.0
 
-    def _estimate(self, chance: torch.Generator, usual: float) -> Callable[[Texts], Tensor]:
-        return lambda given: reinforced(self.model, given, chance, usual)[0]
+        def spread(batches: Sequence[Texts], baseline: float) -> float:
+            if self.method == "soft":
+                return variance(gradient(self.model, soft_loss(self.model, each)) for each in batches)
+            losses = (reinforced(self.model, each, chance, baseline)[0] for each in batches)
+            return variance(gradient(self.model, loss) for loss in losses)
 
-    def _spread(self, batches: Sequence[Texts], objective: Callable[[Texts], Tensor]) -> float:
-        return variance(gradient(self.model, objective(given)) for given in batches)
+        found.variance.append(spread(fresh, usual))
+        if self.method == "hard":
+            found.without.append(spread(fresh, 0.0))
+        found.drawn.append(spread(fresh[:1] * ESTIMATES, usual))
 
     @torch.no_grad()
     def _quality(self) -> tuple[float, float]:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from lab.language.neighbours import Floats, Neighbours, nearest, shared
+from lab.measurement import Json, listed
 from transformer.lenses.scores.bootstrap import rounded
 
 AXES = 2
@@ -72,9 +72,9 @@ def embedding_maps(
     chosen: Sequence[int],  # ids of different pieces to draw; at least three
     candidates: Sequence[int],  # ids that may be neighbours
     pieces: Sequence[str],  # the text of every piece of the vocabulary
-    k: int = 8,  # number of neighbours
-    company: Neighbours | None = None,  # neighbours of the chosen pieces by co-occurrence, to compare with
-) -> dict[str, Any]:
+    k: int,  # number of neighbours
+    company: Neighbours,  # neighbours of the chosen pieces by co-occurrence, to compare with
+) -> Json:
     """The map and the neighbours of chosen pieces at every snapshot, as plain values for a JSON file.
 
     ``share`` is that of the variance, by axis; ``neighbours`` and ``company`` are places in ``names``;
@@ -84,30 +84,20 @@ def embedding_maps(
         raise ValueError(f"A map needs a snapshot and at least {AXES + 1} different words.")
     rows = [unit_rows(table)[list(chosen)] for _, table in snapshots]
     found = [table_neighbours(table, chosen, candidates, k) for _, table in snapshots]
-    axes = Axes.of(rows[-1])
+    axes, lists = Axes.of(rows[-1]), [*(each.ids for each in found), company.ids]
+    used = np.unique(np.concatenate([ids.ravel() for ids in lists]))
+    *places, near = (np.searchsorted(used, ids).tolist() for ids in lists)
     values = {
         "steps": [int(step) for step, _ in snapshots],
         "words": [pieces[id_] for id_ in chosen],
-        "points": [np.round(axes.points(each), 3).tolist() for each in rows],
+        "points": [listed(axes.points(each), 3) for each in rows],
         "share": [[rounded(part, 4) for part in axes.share(each)] for each in rows],
-        **_named(found, company, pieces),
+        "names": [pieces[id_] for id_ in used],
+        "neighbours": places,
+        "cosines": [listed(each.cosines, 3) for each in found],
+        "company": near,
+        "agree": [rounded(shared(each, company).mean(), 4) for each in found],
     }
     if (size := len(json.dumps(values, ensure_ascii=False).encode())) > MOST_BYTES:
         raise ValueError(f"The maps take {size:,} bytes, more than {MOST_BYTES:,}; choose fewer words.")
     return values
-
-
-def _named(found: Sequence[Neighbours], company: Neighbours | None, pieces: Sequence[str]) -> dict[str, Any]:
-    """The neighbours of all snapshots as places in one list of names."""
-    lists = [each.ids for each in found] + ([] if company is None else [company.ids])
-    used = np.unique(np.concatenate([ids.ravel() for ids in lists]))
-    places = [np.searchsorted(used, ids).tolist() for ids in lists]
-    values = {
-        "names": [pieces[id_] for id_ in used],
-        "neighbours": places[: len(found)],
-        "cosines": [np.round(each.cosines, 3).tolist() for each in found],
-    }
-    if company is None:
-        return values
-    agree = [rounded(shared(each, company).mean(), 4) for each in found]
-    return {**values, "company": places[-1], "agree": agree}

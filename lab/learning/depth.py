@@ -6,6 +6,7 @@ import copy
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -73,17 +74,13 @@ class _Without(Bystander):
         self._model, self._variant = model, variant
 
     def norm(self, place: Sublayer | Side, own: Norm) -> Norm:
-        return own if self._variant.layer_norm else _unchanged
+        return own if self._variant.layer_norm else nn.Identity()
 
     def residual(self, passed: Passed) -> Tensor:
         if self._variant.residual:
             return passed.output
         way = self._model.residual(passed.sublayer)
         return way.after(passed.update, self.norm(passed.sublayer, way.norm))
-
-
-def _unchanged(x: Tensor) -> Tensor:
-    return x
 
 
 def sample_batch(pairs: Sequence[SentencePair], vocabulary: Vocabulary) -> Batch:
@@ -95,27 +92,16 @@ def sample_batch(pairs: Sequence[SentencePair], vocabulary: Vocabulary) -> Batch
 
 
 def at_initialisation(
-    batch: Batch,  # the pairs
-    vocab_size: int,  # pieces of its vocabulary
-    depth: int,  # layers of the encoder, and of the decoder
-    variants: Sequence[Variant] = VARIANTS,  # what to compare
+    batch: Batch, vocab_size: int, depth: int, variants: Sequence[Variant] = VARIANTS
 ) -> dict[Variant, Gradients]:
-    """The gradients of untrained models that differ only in their variant; all have the same weights."""
-    return {each: _of_variant(batch, vocab_size, depth, each) for each in variants}
-
-
-def _of_variant(batch: Batch, vocab_size: int, depth: int, variant: Variant) -> Gradients:
-    config = TransformerConfig(
-        vocab_size=vocab_size,
-        d_model=WIDTH,
-        d_ff=INNER,
-        n_heads=HEADS,
-        n_encoder_layers=depth,
-        n_decoder_layers=depth,
-        norm=variant.norm,
-    )
-    model = fresh_model(config, SEED).double().eval()
-    return gradients(model, batch, _Without(model, variant))
+    """The gradients of untrained models of some layers a side that differ only in their variant."""
+    sizes: dict[str, Any] = {"vocab_size": vocab_size, "d_model": WIDTH, "d_ff": INNER, "n_heads": HEADS}
+    sizes |= {"n_encoder_layers": depth, "n_decoder_layers": depth}
+    found = {}
+    for variant in variants:
+        model = fresh_model(TransformerConfig(**sizes, norm=variant.norm), SEED).double().eval()
+        found[variant] = gradients(model, batch, _Without(model, variant))
+    return found
 
 
 def of_model(model: EncoderDecoder, batch: Batch) -> Gradients:
@@ -123,11 +109,7 @@ def of_model(model: EncoderDecoder, batch: Batch) -> Gradients:
     return gradients(copy.deepcopy(model).eval().requires_grad_(True), batch)
 
 
-def gradients(
-    model: EncoderDecoder,  # its parameters need gradients
-    batch: Batch,  # the pairs
-    observer: Observer = UNWATCHED,  # what changes the computation
-) -> Gradients:
+def gradients(model: EncoderDecoder, batch: Batch, observer: Observer = UNWATCHED) -> Gradients:
     """The norm of the gradient of every layer: of the weights and biases of its attention and feed-forward.
 
     The parameters of LayerNorms do not count, so that models with and without them are compared alike. The
@@ -137,9 +119,11 @@ def gradients(
     layers = [_weights(layer) for side in sides for layer in model.stack(side).layers]
     padding = padding_mask(batch.src_ids, model.config.pad_id)
     memory = model.encode(batch.src_ids, padding, observer)
-    loss = _loss(model, batch, memory, padding, observer)
+    features = model.decode(batch.tgt_input_ids, memory, padding, observer=observer)
+    counted = batch.tgt_ids != model.config.pad_id
+    loss = F.cross_entropy(model.logits(features[counted]), batch.tgt_ids[counted])
     found = iter(torch.autograd.grad(loss, [weight for layer in layers for weight in layer]))
-    norms = [_norm([next(found) for _ in layer]) for layer in layers]
+    norms = [float(torch.stack([next(found).double().norm() for _ in layer]).norm()) for layer in layers]
     middle = len(model.stack("encoder").layers)
     return Gradients(
         tuple(norms[:middle]),
@@ -154,24 +138,9 @@ def _weights(layer: nn.Module) -> list[Tensor]:
     return [parameter for each in linear for parameter in each.parameters()]
 
 
-def _loss(
-    model: EncoderDecoder, batch: Batch, memory: Tensor, padding: Tensor | None, observer: Observer
-) -> Tensor:
-    features = model.decode(batch.tgt_input_ids, memory, padding, observer=observer)
-    counted = batch.tgt_ids != model.config.pad_id
-    return F.cross_entropy(model.logits(features[counted]), batch.tgt_ids[counted])
-
-
-def _norm(found: Sequence[Tensor]) -> float:
-    return float(torch.stack([each.double().norm() for each in found]).norm())
-
-
 @torch.no_grad()
-def _alike(
-    memory: Tensor,  # (batch, source, d_model)
-    tokens: Tensor,  # (batch, source) bool, False for padding
-) -> float:
-    """Mean cosine over all pairs of different tokens of the same sentence."""
+def _alike(memory: Tensor, tokens: Tensor) -> float:
+    """Mean cosine over all pairs of different tokens (batch, source; False for padding) of a sentence."""
     unit = F.normalize(memory, dim=-1) * tokens[..., None]
     counts = tokens.sum(1)
     sums = unit.sum(1).pow(2).sum(-1) - counts  # a token's cosine with itself is 1

@@ -56,12 +56,8 @@ class Moment:
         return math.sqrt(self.square_corrected)
 
 
-def record(
-    trainer: Trainer,  # a trainer at its first step
-    parameter: str,  # a matrix of its model, to which weight decay applies
-    place: tuple[int, ...],  # the weight in it, from 0
-) -> Recording:
-    """Trains to the end of the run, and records what happens to one weight."""
+def record(trainer: Trainer, parameter: str, place: tuple[int, ...]) -> Recording:
+    """Trains from the first step to the last, and records one weight, to which weight decay applies."""
     matrix = dict(trainer.model.named_parameters())[parameter]
     gradients, weights = list[float](), list[float]()
 
@@ -76,17 +72,8 @@ def record(
     finally:
         handle.remove()
     options = trainer.options
-    return Recording(
-        parameter,
-        place,
-        options.beta1,
-        options.beta2,
-        options.epsilon,
-        options.weight_decay,
-        tuple(rates),
-        tuple(gradients),
-        tuple(weights),
-    )
+    adam = options.beta1, options.beta2, options.epsilon, options.weight_decay
+    return Recording(parameter, place, *adam, tuple(rates), tuple(gradients), tuple(weights))
 
 
 def moments(found: Recording) -> tuple[Moment, ...]:

@@ -38,15 +38,12 @@ def claims(model: Model) -> int:
     values, translator = read_json(path), load_translator(model)
     runs = [translator.translate(each["text"], beam_size=1) for each in values["examples"]]
     mended, missing = with_heads(values["examples"], runs)
-    write_atomically(path, _written({"digests": model_digests(model), "examples": mended}))
+    values = {"digests": model_digests(model), "examples": mended}
+    write_atomically(path, (json.dumps(values, indent=1, ensure_ascii=False) + "\n").encode())
     for sentence in missing:
         print(sentence, flush=True)
     print(f"Wrote {path}.", flush=True)
     return 1 if missing else 0
-
-
-def _written(values: Json) -> bytes:
-    return (json.dumps(values, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def with_heads(examples: Sequence[Json], runs: Sequence[Translation]) -> tuple[list[Json], list[str]]:

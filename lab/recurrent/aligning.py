@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from lab.measurement import Json
 from lab.twins.twins import Twins
 from transformer.lenses.scores.bootstrap import Floats, compare, rounded
 from transformer.lenses.scores.gold_links import ERRORS, CrossAlignments, align_gold
@@ -14,17 +14,11 @@ from transformer.lenses.words.alignment import diagonal, score
 from transformer.lenses.words.reading import Rows
 from transformer.text.links import GoldPair, Links
 
-Json = dict[str, Any]
-
 
 def alignment_errors(twins: Twins, gold: Sequence[GoldPair], baseline: str) -> Json:
     """The alignment error of each model's best head, read by the row that predicts and by the row that reads.
 
     A model with several heads has the advantage of a choice: its best head is chosen on these pairs.
-
-    Returns:
-        ``pairs``, ``diagonal``, and by kind of row (``predicted``, ``read``) and model: the head (layer and
-        head, from 0), of how many it is the best, and the ``error`` as ``bootstrap.compare`` gives it.
     """
     collected = {name: align_gold(twin, gold) for name, twin in twins.items()}
     found: Json = {named: _of_rows(collected, gold, named, baseline) for named in ERRORS.values()}

@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from lab.cost import measuring
+from lab.measurement import Json, listed
+from lab.twins.twins import Twins
 from transformer.lenses.scores.bootstrap import Floats, compare, ratio, rounded
 from transformer.model.encodings.positions import Learned
 from transformer.model.network import EncoderDecoder
@@ -20,7 +22,6 @@ from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
 
-Json = dict[str, Any]
 REACH = 20
 """Largest distance with its own entry; larger ones are added to the ends."""
 COST_LENGTHS = (64, 128, 256, 512, 1024)
@@ -71,8 +72,8 @@ class Profile:
         The head is chosen on every other sentence and measured on the rest.
         """
         return {
-            "mass": _rounded(self.mass / self.queries),
-            "uniform": _rounded(self.visible / self.queries),
+            "mass": listed(self.mass / self.queries),
+            "uniform": listed(self.visible / self.queries),
             "previous": self._previous(),
         }
 
@@ -95,7 +96,7 @@ def by_distance(weights: NDArray[Any]) -> Floats:
     return found
 
 
-def attention_profiles(twins: dict[str, Translator], pairs: Sequence[SentencePair]) -> Json:
+def attention_profiles(twins: Twins, pairs: Sequence[SentencePair]) -> Json:
     """The ``Profile`` of both stacks of every twin, with the references forced."""
     models = {}
     for name, twin in twins.items():
@@ -108,7 +109,7 @@ def attention_profiles(twins: dict[str, Translator], pairs: Sequence[SentencePai
     return {"sentences": len(pairs), "reach": REACH, "models": models}
 
 
-def position_probes(twins: dict[str, Translator], pairs: Sequence[SentencePair]) -> Json:
+def position_probes(twins: Twins, pairs: Sequence[SentencePair]) -> Json:
     """R² of a linear probe that reads each source token's position from the encoder's output.
 
     Cross-attention reads keys and values from that output. A high value shows that positions are there to be
@@ -154,16 +155,14 @@ def _fit(sentences: Sentences) -> tuple[Floats, Floats, float]:
     return np.linalg.solve(square, centred.T @ (positions - mean)), centre, mean
 
 
-def learned_tables(
-    twins: dict[str, Translator], source_lengths: Sequence[int], target_lengths: Sequence[int]
-) -> Json:
+def learned_tables(twins: Twins, source_lengths: Sequence[int], target_lengths: Sequence[int]) -> Json:
     """Norm of every row of a learned table, and the number of training sentences that reach the row."""
     models = {}
     for name, twin in twins.items():
         stacks = {side: twin.model.stack(side).positions for side in twin.config.stacks}
         tables = {side: stack.table for side, stack in stacks.items() if isinstance(stack, Learned)}
         if tables:
-            models[name] = {side: _rounded(table.norm(dim=1).numpy()) for side, table in tables.items()}
+            models[name] = {side: listed(table.norm(dim=1).numpy()) for side, table in tables.items()}
     seen = {"encoder": _reached(source_lengths), "decoder": _reached(target_lengths)}
     return {"seen": seen, "models": models}
 
@@ -174,7 +173,7 @@ def _reached(lengths: Sequence[int]) -> list[int]:
     return reached
 
 
-def costs(twins: dict[str, Translator]) -> Json:
+def costs(twins: Twins) -> Json:
     """Milliseconds and peak memory of the encoder per source length; None for lengths beyond a learned table.
 
     Times are the median and quartiles of ``REPEATS`` runs, after an uncounted warm-up run. Models take turns,
@@ -185,9 +184,9 @@ def costs(twins: dict[str, Translator]) -> Json:
         able = {name: twin.model for name, twin in twins.items() if length <= twin.config.max_positions}
         times = _times(able, length)
         for name in twins:
-            found = _cost(able[name], times[name], length) if name in able else {}
+            measured = _cost(able[name], times[name], length) if name in able else {}
             for measure, kept in models[name].items():
-                kept.append(found.get(measure))
+                kept.append(measured.get(measure))
     threads = torch.get_num_threads()
     return {"lengths": list(COST_LENGTHS), "repeats": REPEATS, "threads": threads, "models": models}
 
@@ -213,7 +212,3 @@ def _times(models: dict[str, EncoderDecoder], length: int) -> dict[str, list[flo
 def peak_bytes(model: EncoderDecoder, length: int) -> int:
     """Peak memory of tensors while the encoder runs, without the weights (CPU)."""
     return measuring.peak_bytes(lambda: model.encode(measuring.ordinary_ids(model, length)))
-
-
-def _rounded(values: Any) -> Any:
-    return np.round(values, 4).tolist()

@@ -10,12 +10,12 @@ import random
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
+from lab.measurement import Json
 from transformer.lenses.scores.bootstrap import (
     Floats,
     bleu,
@@ -30,7 +30,6 @@ from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
 from transformer.training.batches import EncodedPairs, group_by_length, make_batch
 
-Json = dict[str, Any]
 Twins = dict[str, Translator]
 BASELINE = "sinusoidal"
 BATCH_POSITIONS = 4096
@@ -118,15 +117,14 @@ def join_pairs(pairs: Sequence[SentencePair], lengths: Sequence[int], most: int)
         if length > most:
             continue
         if held + length - 1 > most:
-            joined.append(_joined(parts))
+            texts = (
+                " ".join(side) for side in zip(*((part.source, part.target) for part in parts), strict=True)
+            )
+            joined.append(SentencePair(*texts))
             parts, held = [], 1
         parts.append(pair)
         held += length - 1
     return joined
-
-
-def _joined(parts: Sequence[SentencePair]) -> SentencePair:
-    return SentencePair(" ".join(part.source for part in parts), " ".join(part.target for part in parts))
 
 
 def long_texts(twins: Twins, pairs: Sequence[SentencePair], trained_length: int) -> Json:

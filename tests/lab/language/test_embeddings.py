@@ -19,6 +19,9 @@ def tables(count=4):
     return [(10 * step, noise + step * apart) for step in range(count)]
 
 
+COMPANY = Neighbours(np.array([[1, 2, 3], [0, 2, 3], [26, 27, 28]]), np.ones((3, 3)))
+
+
 def test_rows_have_length_one_and_zero_rows_stay():
     rows = unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
     assert rows.tolist() == [[0.6, 0.8], [0, 0]]
@@ -37,7 +40,8 @@ def test_the_axes_are_the_directions_of_the_largest_variance():
 
 def test_all_snapshots_are_seen_along_the_axes_of_the_last():
     snapshots = tables()
-    values = embedding_maps(snapshots, list(range(10, 30)), range(40), PIECES, k=3)
+    company = table_neighbours(snapshots[-1][1], list(range(10, 30)), range(40), 2)
+    values = embedding_maps(snapshots, list(range(10, 30)), range(40), PIECES, 3, company)
     rows = [unit_rows(table)[10:30] for _, table in snapshots]
     axes = Axes.of(rows[-1])
     for step, each in enumerate(rows):
@@ -48,7 +52,7 @@ def test_all_snapshots_are_seen_along_the_axes_of_the_last():
 
 
 def test_groups_that_part_become_one_another_s_neighbours():
-    values = embedding_maps(tables(), [0, 1, 25], range(40), PIECES, k=10)
+    values = embedding_maps(tables(), [0, 1, 25], range(40), PIECES, 10, COMPANY)
     for word, place in (("low", 0), ("high", 2)):
         ids = [int(values["names"][at].removeprefix("▁w")) for at in values["neighbours"][-1][place]]
         assert all((id_ < 20) == (word == "low") for id_ in ids)
@@ -64,25 +68,24 @@ def test_neighbours_have_the_highest_cosine_whatever_their_length():
 
 
 def test_company_is_compared_at_every_step():
-    company = Neighbours(np.array([[1, 2, 3], [0, 2, 3], [26, 27, 28]]), np.ones((3, 3)))
-    values = embedding_maps(tables(), [0, 1, 25], range(40), PIECES, 19, company)
+    values = embedding_maps(tables(), [0, 1, 25], range(40), PIECES, 19, COMPANY)
     assert values["agree"][-1] == pytest.approx(3 / 19, rel=1e-3)
     assert values["agree"][0] < values["agree"][-1]
     assert [values["names"][at] for at in values["company"][0]] == ["▁w1", "▁w2", "▁w3"]
 
 
 def test_the_values_are_plain_and_small():
-    values = embedding_maps(tables(), range(20), range(40), PIECES, k=8)
+    values = embedding_maps(tables(), [0, 1, 25], range(40), PIECES, 8, COMPANY)
     assert json.loads(json.dumps(values)) == values
     assert len(set(values["names"])) == len(values["names"]) <= 40
 
 
 def test_too_many_bytes_are_refused_rather_than_written():
     with pytest.raises(ValueError, match="choose fewer words"):
-        embedding_maps(tables(140), range(40), range(40), PIECES, k=20)
+        embedding_maps(tables(1400), [0, 1, 25], range(40), PIECES, 30, COMPANY)
 
 
 @pytest.mark.parametrize(("count", "chosen"), [(4, [1, 2]), (0, [1, 2, 3]), (4, [1, 1, 2])])
 def test_fewer_than_three_words_or_no_snapshot_give_no_plane(count, chosen):
     with pytest.raises(ValueError, match="at least 3 different words"):
-        embedding_maps(tables(count), chosen, range(40), PIECES)
+        embedding_maps(tables(count), chosen, range(40), PIECES, 8, COMPANY)
