@@ -94,17 +94,16 @@ class Command:
     @contextmanager
     def given(self, arguments: argparse.Namespace) -> Iterator[Json]:
         """What the arguments say, by parameter; the model is open meanwhile."""
-        subjects = [name for name, (hint, _) in self.parameters.items() if hint is Subject]
-        given = {name: getattr(arguments, name) for name in self.parameters if name not in subjects}
+        given = {name: getattr(arguments, name) for name in self.parameters}
         given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-        if not subjects:
+        if self.parameters.get("model", (None,))[0] is not Subject:
             yield given
             return
         if not arguments.model.is_dir():
             raise ValueError(f"There is no directory {arguments.model} to write into; see `pull --output`.")
         with joined(choose_device(arguments.device)) as (workers, device):
             translator = load_translator(arguments.model, device, arguments.dtype)
-            yield given | {subjects[0]: Subject(arguments.model, translator, workers)}
+            yield given | {"model": Subject(arguments.model, translator, workers)}
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,8 @@ class Measurement(Command):
         made = about(self.name, **{name: getattr(arguments, name, None) for name in named})
         with self.given(arguments) as given:
             found: Json = self.make(**given)
-            subject = next((each for each in given.values() if isinstance(each, Subject)), None)
+            subject = given["model"] if isinstance(given.get("model"), Subject) else None
+            first = subject is None or subject.workers.first
             only = arguments.only if self.parts else ()
             known = self._known(path) if only else {}
             head = self._head(path, subject) | ({} if self.dated else made)
@@ -158,10 +158,11 @@ class Measurement(Command):
                 values[name] = made | part if self.dated else part
                 if known and not self.dated:
                     values["again"] = values.get("again", {}) | {name: made}
-                report(f"measured {name}")
-                _write(path, values, subject)
-            _write(path, values, subject)
-            if subject is None or subject.workers.first:
+                if first:
+                    write_json(path, values)
+                    report(f"measured {name}")
+            if first:
+                write_json(path, values)
                 text = json.dumps(values, ensure_ascii=False) if arguments.json else f"Wrote {path}."
                 print(text, flush=True)
         return 0
@@ -177,11 +178,6 @@ class Measurement(Command):
             return {}
         name = path.parent.name if subject is None else subject.translator.name
         return {"model": name, "digests": model_digests(path.parent)}
-
-
-def _write(path: Path, values: Json, subject: Subject | None) -> None:
-    if subject is None or subject.workers.first:
-        write_json(path, values)
 
 
 def command(parts: Sequence[str] = ()) -> Callable[[Callable[..., int | None]], Command]:

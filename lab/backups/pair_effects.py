@@ -134,11 +134,7 @@ def to_json(found: PairEffects) -> Json:
 
 
 def effects_of(directory: Path) -> dict[AttentionKind, PairEffects]:
-    """What was measured of the model of a directory, by kind.
-
-    Raises:
-        CheckpointError: The file is damaged.
-    """
+    """What was measured of the model of a directory, by kind."""
     return measured_as(directory, BACKUPS_FILE, _effects) or {}
 
 

@@ -24,11 +24,7 @@ def birth(
     seeds: Annotated[tuple[Folder, ...], "the same run with other seeds"] = (),
     sentences: Annotated[int, "use the first N pairs of --data"] = 200,
 ) -> Json:
-    """Measures all snapshots of a run and of its seeds: when heads appear.
-
-    Raises:
-        ValueError: A directory has no snapshots, or not those of the same steps; or the data hold no pairs.
-    """
+    """Measures all snapshots of a run and of its seeds: when heads appear."""
     check_steps(model, seeds)
     pairs, gold = read_pairs(data)[:sentences], read_gold(alignments)
     if not pairs or not gold:

@@ -14,11 +14,7 @@ def opened(
     directory: Path,  # directory of the run
     title: str | None = None,  # name of the run; None for that of its directory
 ) -> Iterator[tuple[int, Translator]]:
-    """The model after each step of which there is a snapshot, in their order; only one is in memory.
-
-    Raises:
-        CheckpointError: A snapshot is damaged or belongs to another model.
-    """
+    """The model after each step of which there is a snapshot, in their order; only one is in memory."""
     for step in snapshot_steps(directory):
         found = load_snapshot(directory, step)
         name = f"{title or directory.name} after {step:,} step{'s' * (step != 1)}"

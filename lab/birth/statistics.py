@@ -109,11 +109,7 @@ def snapshot_statistics(
 
 
 def births_of(directory: Path) -> tuple[Born, ...]:
-    """The runs that ``birth.json`` describes; none without one, or if it has other snapshots.
-
-    Raises:
-        CheckpointError: The file is damaged.
-    """
+    """The runs that ``birth.json`` describes; none without one, or if it has other snapshots."""
     if (measured(directory, BIRTH_FILE) or {}).get(SNAPSHOTS) != hashes(directory):
         return ()
     return read_typed(directory / BIRTH_FILE, runs_of)

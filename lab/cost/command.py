@@ -21,11 +21,7 @@ def cost(
     lengths: Annotated[tuple[int, ...], "values of n"] = LENGTHS,
     repeats: Annotated[int, "runs of each"] = 9,
 ) -> Json:
-    """Measures time and memory of kinds of layers (Table 1 of the paper), and of decoding.
-
-    Raises:
-        ValueError: A width cannot be split among the heads.
-    """
+    """Measures time and memory of kinds of layers (Table 1 of the paper), and of decoding."""
     if wrong := [width for width in widths if width % (2 * HEADS)]:
         raise ValueError(f"--widths {wrong[0]} is not a multiple of {2 * HEADS}.")
     translator, known = load_translator(model), sorted(set(lengths))

@@ -111,11 +111,7 @@ def _control(
 
 
 def answers_of(directory: Path) -> dict[str, tuple[Answer, ...]]:
-    """What the model of a directory answered, by the names of the experiments.
-
-    Raises:
-        CheckpointError: The file is damaged.
-    """
+    """What the model of a directory answered, by the names of the experiments."""
     return measured_as(directory, EXPERIMENTS_FILE, _answers) or {}
 
 

@@ -35,11 +35,7 @@ def backups(
 
 @measurement(EXPERIMENTS_FILE)
 def experiments(model: Subject) -> Json:
-    """Puts a model to the ready experiments that it can read, which the page What if shows.
-
-    Raises:
-        ValueError: It has no `heads.json`.
-    """
+    """Puts a model to the ready experiments that it can read, which the page What if shows."""
     heads = read_heads(model.directory)
     if heads is None:
         raise ValueError(

@@ -52,14 +52,6 @@ def _missing(means: Means) -> Floats:
     return np.full_like(next(iter(means.values())), np.nan)
 
 
-def _first_or_last(means: Means) -> Floats:
-    return np.fmax(means["first"], means.get("last", means["first"]))
-
-
-def _sink(means: Means) -> Floats:
-    return means["special_mass"] + means["punctuation_mass"]
-
-
 def _content(means: Means) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         found: Floats = means["content_mass"] / means["content_chance"]
@@ -114,14 +106,14 @@ ROLES = (
         "first or last",
         ALL,
         "Its largest weight is on the first key, or on the last one with text, in at least 50 % of the rows.",
-        _first_or_last,
+        lambda means: np.fmax(means["first"], means.get("last", means["first"])),
         0.5,
     ),
     Role(
         "sink",
         ALL,
         "At least 50 % of its weight is on <s>, </s> and punctuation.",
-        _sink,
+        lambda means: means["special_mass"] + means["punctuation_mass"],
         0.5,
     ),
     Role(

@@ -104,11 +104,7 @@ def _cell(survey: Survey, kind: AttentionKind, place: tuple[int, int], numbers: 
 
 
 def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) -> ShippedSurvey | None:
-    """The survey of a model's directory; None if there is none of this model and these sentences.
-
-    Raises:
-        CheckpointError: The file is damaged.
-    """
+    """The survey of a model's directory; None if there is none of this model and these sentences."""
     if (measured(directory, SURVEY_FILE) or {}).get("sample") != fingerprint(lines, gold):
         return None
     pairs = [as_line(pair) for pair in gold]

@@ -154,12 +154,8 @@ class Survey:
 class Surveyor:
     """Runs sentences through a model one by one; results so far are available at any time.
 
-    One thread may run the survey while others read results: `survey` takes a consistent copy.
-
-    Args:
-        translator: The model.
-        lines: The sentences.
-        gold: Pairs with word alignments, for the alignment errors of cross-attention; may be empty.
+    One thread may run the survey while others read results: `survey` takes a consistent copy. Gold pairs are
+    for the alignment errors of cross-attention.
     """
 
     def __init__(self, translator: Translator, lines: Sequence[Line], gold: Sequence[GoldPair] = ()) -> None:

@@ -56,11 +56,7 @@ def language(
     least: Annotated[int, "how often a word must occur to be on the map"] = words.LEAST,
     only: Sequence[str] = (),
 ) -> Json:
-    """Measures what a language model has learned: perplexity, induction, agreement, words, cost.
-
-    Raises:
-        ValueError: A file is missing or cannot be used, or there are no snapshots of this model.
-    """
+    """Measures what a language model has learned: perplexity, induction, agreement, words, cost."""
     names = only or list(PARTS)
     files = {"text": text, "heldout": heldout, "agreement": agreement, "snapshots": snapshots}
     opened = dict.fromkeys(option for name in names for option in PARTS[name])
@@ -149,11 +145,7 @@ class _Study:
 
 
 def _tables(generator: TextGenerator, directory: Path) -> list[tuple[int, Floats]]:
-    """Steps and embeddings of a run; the model's own stand for the last: its weights may be averages.
-
-    Raises:
-        DataError: There are no snapshots, or the last is not near the model, so the run is another's.
-    """
+    """Steps and embeddings of a run; the model's own stand for the last: its weights may be averages."""
     steps = snapshot_steps(directory)
     if not steps:
         raise DataError(f"{directory} has no snapshots; train with --snapshots.")

@@ -45,11 +45,7 @@ class Repeated:
         copies: int = 2,  # how often the pieces stand in a sequence; 2 repeats them once
         seed: int = 1,  # seed of the draw
     ) -> Repeated:
-        """Draws sequences; the pieces of one differ, so that each has one place to look back to.
-
-        Raises:
-            ValueError: There are fewer pieces than a copy has, or fewer than two copies.
-        """
+        """Draws sequences; the pieces of one differ, so that each has one place to look back to."""
         if copies < 2 or not 2 <= length <= len(set(pieces)):
             raise ValueError(
                 f"Give at least 2 copies, of 2 to {len(set(pieces))} pieces each; not {copies} of {length}."

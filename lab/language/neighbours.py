@@ -21,11 +21,7 @@ class Neighbours:
 
 
 def nearest(cosines: Floats, chosen: Sequence[int], candidates: Sequence[int], k: int) -> Neighbours:
-    """The k candidates of the highest cosine with each word, the word itself left out; ties go to the first.
-
-    Raises:
-        ValueError: There are not more than k candidates.
-    """
+    """The k candidates of the highest cosine with each word, itself left out; ties go to the first."""
     if not 0 < k < len(candidates):
         raise ValueError(f"{k} neighbours cannot be taken from {len(candidates)} candidates.")
     among = np.asarray(candidates, np.int64)

@@ -93,9 +93,5 @@ def moments(found: Recording) -> tuple[Moment, ...]:
 
 
 def read_recording(path: Path) -> Recording:
-    """Reads what `python -m lab adam` wrote.
-
-    Raises:
-        CheckpointError: The file is missing or damaged.
-    """
+    """Reads what `python -m lab adam` wrote."""
     return read_typed(path, partial(typed, Recording))

@@ -21,11 +21,7 @@ DASH = "–"
 
 @command()
 def card(model: Model) -> None:
-    """Writes the numbers of scores.json and familiarity.json into the tables and the header of the card.
-
-    Raises:
-        ValueError: There is no `scores.json`, or it belongs to other weights.
-    """
+    """Writes the numbers of scores.json and familiarity.json into the tables and the header of the card."""
     text, values = read_card(model), read_json(model / SCORES_FILE)
     if values.get("digests") != model_digests(model):
         raise ValueError(f"{model / SCORES_FILE} was measured on another model; measure it again.")

@@ -112,11 +112,7 @@ def remake(
     log: Log = None,
     only: Sequence[str] = (),
 ) -> int:
-    """Measures a model again and rewrites every file that describes it; says what was not made.
-
-    Returns:
-        The exit status: 1 if a person has to mend something.
-    """
+    """Measures a model again and rewrites every file that describes it; says what was not made."""
     read_config(model)
     started = time.perf_counter()
     known = parts(model, corpora, sample, log or model / LOG_FILE)

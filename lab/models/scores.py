@@ -59,11 +59,7 @@ CORPORA, SAMPLE = Path("../shared/corpora"), Path("assets/sample")
 
 @measurement(SCORES_FILE)
 def scores(model: Subject, corpora: Corpora = CORPORA, sample: Sample = SAMPLE) -> Json:
-    """Translates the test data that are there, and aligns the pairs with links made by hand.
-
-    Raises:
-        ValueError: None of the test data are there.
-    """
+    """Translates the test data that are there, and aligns the pairs with links made by hand."""
     tests = [test for test in TESTS if _is_there(test.name, corpora / test.data)]
     files = {OWN_GOLD: sample / OWN_GOLD_FILE} | {name: corpora / path for name, path in GOLD.items()}
     gold = {name: path for name, path in files.items() if _is_there(name, path)}

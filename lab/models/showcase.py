@@ -29,11 +29,7 @@ def examples_file(directory: Path) -> Path:
 
 @command()
 def claims(model: Model) -> int:
-    """Writes the heads that show what the app's examples claim, and names the claims that none shows.
-
-    Returns:
-        The exit status: 1 if a person has to correct an example.
-    """
+    """Writes the heads that show what the app's examples claim, and names the claims that none shows."""
     path = examples_file(model)
     values, translator = read_json(path), load_translator(model)
     runs = [translator.translate(each["text"], beam_size=1) for each in values["examples"]]
@@ -77,11 +73,7 @@ def _without_gloss(example: Json, run: Translation) -> list[str]:
 
 @command()
 def first(model: Model) -> None:
-    """Writes the app's first picture, which is drawn before the model is loaded.
-
-    Raises:
-        ValueError: A check of the run fails.
-    """
+    """Writes the app's first picture, which is drawn before the model is loaded."""
     path = examples_file(model)
     text = read_json(path)["examples"][0]["text"]
     run = load_translator(model).translate(text, beam_size=1)

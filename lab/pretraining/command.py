@@ -16,11 +16,7 @@ def pretraining(
     runs: Annotated[Folder, "holds scratch-P-S and pretrained-P-S: runs on P %% of the pairs with seed S"],
     data: Annotated[Pairs, "pairs to score"],
 ) -> Json:
-    """Compares translators whose encoder began as a language model with others from scratch.
-
-    Raises:
-        DataError: The folder has no two runs to compare, or the data cannot be used.
-    """
+    """Compares translators whose encoder began as a language model with others from scratch."""
     pairs, compared = read_pairs(data), []
     for (percent, seed), both in sorted(runs_in(runs).items()):
         scored = {how: score_pairs(load_translator(path), pairs) for how, path in both.items()}

@@ -31,11 +31,7 @@ def recurrent(
     lengths: Annotated[tuple[int, ...], "lengths at which speed is timed"] = LENGTHS,
     repeats: Annotated[int, "runs of each timing"] = 5,
 ) -> Json:
-    """Compares recurrent twins with a Transformer: translation by length, alignment, speed.
-
-    Raises:
-        ValueError: There is no recurrent model, vocabularies differ, or the data cannot be read.
-    """
+    """Compares recurrent twins with a Transformer: translation by length, alignment, speed."""
     twins = _opened(models, reference)
     pairs, name = read_test(data, sentences), next(reversed(twins))
 

@@ -76,26 +76,15 @@ def compare(hits: Sequence[Hits], n_heads: int, rules: Sequence[str]) -> Finding
         return None
     best = int(np.argmax(sum(each.heads for each in halves[0])))
     rule = int(np.argmax(sum(each.rules for each in halves[0])))
-    table = _by_group(halves[1], best, rule)
+    groups: dict[str, NDArray[np.float64]] = defaultdict(lambda: np.zeros(3))
+    for each in halves[1]:
+        groups[each.group] += (each.count, each.heads[best], each.rules[rule])
+    table = np.array(list(groups.values()))
     count, right, ruled = table.sum(0)
-    low, high = interval(_gain(resamples(len(table), RESAMPLES) @ table))
+    counts, rights, ruleds = (resamples(len(table), RESAMPLES) @ table).T
+    low, high = interval((rights - ruleds) / np.maximum(1, counts))
     layer, head = divmod(best, n_heads)
     return Finding(layer, head, right / count, rules[rule], ruled / count, low, high, int(count))
-
-
-def _by_group(hits: Iterable[Hits], best: int, rule: int) -> NDArray[np.float64]:
-    """(groups, 3): number of cases, cases that the head gets right, cases that the rule gets right."""
-    groups: dict[str, NDArray[np.float64]] = defaultdict(lambda: np.zeros(3))
-    for each in hits:
-        groups[each.group] += (each.count, each.heads[best], each.rules[rule])
-    return np.array(list(groups.values()))
-
-
-def _gain(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The difference share − baseline of summed tables (…, 3) → (…)."""
-    count, right, ruled = np.moveaxis(sums, -1, 0)
-    gain: NDArray[np.float64] = (right - ruled) / np.maximum(1, count)
-    return gain
 
 
 def merge(weights: Floats, table: Floats) -> Floats:

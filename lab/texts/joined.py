@@ -26,9 +26,6 @@ def joined(
 
     The rare word of a sentence is the least frequent of its words that another sentence has too. A text has
     at most ``MOST_SENTENCES`` sentences and about ``MOST_WORDS`` words.
-
-    Returns:
-        The texts, in an order that means nothing.
     """
     pool = sentences[::every]
     alone = [text for place, text in enumerate(sentences) if place % every]

@@ -24,9 +24,6 @@ def links(
 
     Writes `source<TAB>target<TAB>links` lines, with spaces between words. The links are those that the
     aligner finds from both sides (Östling and Tiedemann 2016, model 3).
-
-    Raises:
-        ValueError: eflomal is not installed.
     """
     pairs = [pair for path in data for pair in read_pairs(path)]
     words = [_words(pair) for pair in pairs]

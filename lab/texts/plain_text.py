@@ -45,11 +45,7 @@ def parts(
     held: int,  # sentences of each held-out part
     tests: Iterable[str] = (),  # further sentences that are held out, which stand in no source
 ) -> Parts:
-    """Draws the held-out parts from distinct sentences and leaves near duplicates of them out of the rest.
-
-    Raises:
-        ValueError: There are too few sentences.
-    """
+    """Draws the held-out parts from distinct sentences and leaves near duplicates of them out of the rest."""
     total = sum(map(len, sources.values()))
     if not 0 < 2 * held < total:
         raise ValueError(f"There are {total:,} distinct sentences; two parts of {held:,} cannot be held out.")

@@ -44,12 +44,7 @@ def positions(
     sentences: Annotated[int | None, "test on the first N pairs only"] = None,
     profiled: Annotated[int, "number of pairs whose attention is summed by distance"] = 200,
 ) -> Json:
-    """Measures costs and benefits of positional encodings on twins that differ in nothing else.
-
-    Raises:
-        ValueError: There are no models, a seed is not named after a twin, vocabularies differ, or the data
-            cannot be read.
-    """
+    """Measures costs and benefits of positional encodings on twins that differ in nothing else."""
     twins, others = load_twins(models), {} if seeds is None else load_twins(seeds)
     check_seeds(twins, others)
     everyone, some = twins | others, next(iter(twins.values()))
