@@ -52,7 +52,7 @@ def _typed(kind: Any, value: Any, place: str) -> Any:
         kinds = inner[:1] * len(items) if len(inner) == 1 or inner[1] is ... else inner
         return tuple(_typed(*each, place) for each in zip(kinds, items, strict=True))
     if origin is float and type(value) is int:
-        return float(value)
+        return value  # a file keeps whole numbers whole
     if type(value) is not origin or (origin is float and not math.isfinite(value)):
         raise ValueError(f"{value!r:.40} in {place} is no {origin.__name__}.")
     return value
