@@ -152,13 +152,10 @@ def offer(
                 key=f"export.{name}.csv",
                 on_click="ignore",
             )
-    st.caption(_says(figure))
-
-
-def _says(figure: go.Figure) -> str:
     bitmap = any(trace.type == "heatmap" for trace in figure.data)
     inside = " In an SVG, the cells of a map are one embedded bitmap." if bitmap else ""
-    return f"The file holds the caption and the link. HTML opens offline and keeps its hover texts.{inside}"
+    says = f"The file holds the caption and the link. HTML opens offline and keeps its hover texts.{inside}"
+    st.caption(says)
 
 
 def html(figure: go.Figure) -> str:

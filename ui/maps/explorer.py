@@ -153,6 +153,11 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
 
 def _strips(scene: Scene, looks: Looks) -> StripsFeed:
     opened, translation = scene.opened, scene.opened.translation
+    step = scene.opened.first_step
+    tour = [
+        {"plot": plot, "text": text, "step": None if i == 0 else step}
+        for i, (plot, text) in enumerate(scene.tour)
+    ]
     return linked_view.strips_feed(
         opened.trace,
         translation.source_tokens,
@@ -160,20 +165,12 @@ def _strips(scene: Scene, looks: Looks) -> StripsFeed:
         translation.target_tokens,
         follow=runs.followed(translation, looks["cross"].head) if "cross" in looks else (),
         glosses=opened.glosses,
-        tour=_tour(scene),
+        tour=tour,
         claim=_claim(scene),
         sides=scene.strips.sides,
         given=scene.strips.given,
         shades=scene.strips.shades,
     )
-
-
-def _tour(scene: Scene) -> list[dict[str, Any]]:
-    step = scene.opened.first_step
-    return [
-        {"plot": plot, "text": text, "step": None if i == 0 else step}
-        for i, (plot, text) in enumerate(scene.tour)
-    ]
 
 
 def _claim(scene: Scene) -> dict[str, Any] | None:

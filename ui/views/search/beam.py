@@ -53,7 +53,9 @@ def show(opened: Opened, now: State) -> None:
     chosen = tree.winner if chosen is None else chosen
     text = catalogue.translator(asked.model).text
     st.markdown(found_sentence(tree, text))
-    picture(search, tree, chosen, text, now, _explained(beam_size, scored, rules))
+    seeing = _SEEING.format(most=2 * beam_size, beam=beam_size)
+    explained = f"{seeing}\n\n$${_FORMULA % _divisor(scored.length_offset)}$$\n\n{_rule(rules)}"
+    picture(search, tree, chosen, text, now, explained)
     _chosen(Opened(asked, search, None), tree, chosen, text)
     ranking(tree, text)
 
@@ -90,11 +92,6 @@ def _settings(beam_size: int, scored: SearchRules, rules: SearchRules) -> None:
             ),
             labelled=True,
         )
-
-
-def _explained(beam_size: int, scored: SearchRules, rules: SearchRules) -> str:
-    seeing = _SEEING.format(most=2 * beam_size, beam=beam_size)
-    return f"{seeing}\n\n$${_FORMULA % _divisor(scored.length_offset)}$$\n\n{_rule(rules)}"
 
 
 def _take_beam(size: int) -> None:

@@ -148,15 +148,12 @@ def step_sentence(each: Moment) -> str:
         if each.step == 1
         else "that is the gradient's running mean divided by its usual size"
     )
+    part = abs(each.decay / each.update) if each.update else 0.0
     return (
         f"At step {each.step:,}, the gradient is {labels.number(ratio, '.2g')} times its usual size. Adam "
         f"moves the weight by **{percent(share)} of the learning rate**: {why}. Weight decay adds "
-        f"{percent(_part(each))} of that."
+        f"{percent(part)} of that."
     )
-
-
-def _part(each: Moment) -> float:
-    return abs(each.decay / each.update) if each.update else 0.0
 
 
 def equations(found: Recording, each: Moment) -> tuple[str, ...]:

@@ -141,13 +141,10 @@ def flickers(found: Flicker, view: HeadView) -> str:
     row, column = np.unravel_index(int(spread.argmax()), spread.shape)
     query, key = word(row_tokens(view)[row]), word(view.key_tokens[column])
     before, after, moved = (labels.number(float(each[row, column])) for each in (view.weights, mean, spread))
+    average = float(spread[view.mask].mean())
     return (
         f"The same sentence, {found.runs} times with dropout ({percent(found.rate)}). "
         f"What flickers most is the weight from {query} to {key}: **{before}** without dropout, "
         f"**{after} ± {moved}** with it (mean and standard deviation). On average over all cells that are "
-        f"not masked, the standard deviation is {labels.number(_average(spread, view), '.3f')}."
+        f"not masked, the standard deviation is {labels.number(average, '.3f')}."
     )
-
-
-def _average(spread: np.ndarray, view: HeadView) -> float:
-    return float(spread[view.mask].mean())

@@ -164,16 +164,13 @@ def parted(lesson: Lesson) -> str:
     if ended:
         return f"Both ways read the same tokens up to step {labels.count(step)}. {ended}"
     target, own = lesson.positions[step].token, lesson.free[step]
+    agreed = "right at the start," if step == 0 else "having read the same tokens,"
     return (
-        f"They part at **step {labels.count(step)}**: {_agreed(step)} the model writes {word(own)}, the "
+        f"They part at **step {labels.count(step)}**: {agreed} the model writes {word(own)}, the "
         f"target has {word(target)}. From the next step on, training reads {word(target)}, but the model on "
         f"its own reads {word(own)}: the two predict from different texts, so comparing them step by step "
         "ends here."
     )
-
-
-def _agreed(step: int) -> str:
-    return "right at the start," if step == 0 else "having read the same tokens,"
 
 
 def _ended(lesson: Lesson, step: int) -> str:

@@ -44,7 +44,9 @@ def show(opened: Opened, now: State) -> None:
     _controls(lesson, place, now.smoothing)
     found = computed.smoothed(opened.asked.model, lesson, place, now.smoothing)
     st.markdown(smoothed(lesson.positions[place], place, found))
-    st.latex(_with_numbers(found))
+    parts = (1 - found.epsilon, found.bare_loss, found.epsilon, found.spread, found.loss)
+    with_numbers = _FORMULA % tuple(f"{value:.2f}" for value in parts)
+    st.latex(with_numbers)
     _pictures(found, place, opened.translation.model)
 
 
@@ -70,11 +72,6 @@ def _controls(lesson: Lesson, place: int, epsilon: float) -> None:
                 lambda each: session.change(smoothing=round(each, 2)),
                 0.01,
             )
-
-
-def _with_numbers(found: SmoothedPosition) -> str:
-    parts = (1 - found.epsilon, found.bare_loss, found.epsilon, found.spread, found.loss)
-    return _FORMULA % tuple(f"{value:.2f}" for value in parts)
 
 
 def _pictures(found: SmoothedPosition, place: int, model: str) -> None:

@@ -141,6 +141,7 @@ def variant_name(each: Variant) -> str:
 def untrained_sentence(found: Mapping[Variant, Gradients], depth: int) -> str:
     """How much the layers differ with both, and what goes wrong without either."""
     bare, loud = found[_BARE], found[_LOUD]
+    large = f"{loud.loss:,.0f}" if loud.loss >= 100 else labels.number(loud.loss)
     return (
         f"With {depth} layers, residual connections and LayerNorm, the strongest gradient of a layer is "
         f"**{_times(found[_PRE].spread)}** the weakest in pre-norm and **{_times(found[_POST].spread)}** in "
@@ -148,7 +149,7 @@ def untrained_sentence(found: Mapping[Variant, Gradients], depth: int) -> str:
         f"the encoder with a cosine of {_cosine(bare.alike)} (with residual connections "
         f"{_cosine(found[_PRE].alike)}), and the decoder's first layer gets "
         f"{_share(bare.decoder[0] / bare.decoder[-1])} of the gradient that its last layer gets. Without "
-        f"LayerNorm, the loss begins at {_large(loud.loss)} nats per token, with LayerNorm (post-norm) at "
+        f"LayerNorm, the loss begins at {large} nats per token, with LayerNorm (post-norm) at "
         f"{labels.number(found[_POST].loss)}."
     )
 
@@ -172,10 +173,6 @@ def _share(part: float) -> str:
     if part < FLOOR:
         return "less than $10^{-10}$"
     return f"${power(part)}$" if part < 0.01 else percent(part)
-
-
-def _large(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else labels.number(value)
 
 
 def _cosine(value: float) -> str:

@@ -41,7 +41,10 @@ def show(opened: Opened, now: State) -> None:
     model = catalogue.translator(opened.asked.model)
     own = stated_options(model.card)
     _controls(now)
-    st.latex(_with_numbers(paper, now.width))
+    warmup = f"{paper.warmup:,}".replace(",", r"{,}")
+    wide = f"{now.width:,}".replace(",", r"{,}")
+    with_numbers = _FORMULA % (warmup, wide, warmup, power(learning_rate(paper, paper.warmup, now.width)))
+    st.latex(with_numbers)
     st.markdown(paper_schedule(paper, now.width))
     if own is not None:
         st.markdown(own_schedule(model.name, own, model.config.d_model))
@@ -82,12 +85,6 @@ def _controls(now: State) -> None:
                 lambda each: session.change(warmup=int(each)),
                 100,
             )
-
-
-def _with_numbers(paper: TrainingOptions, width: int) -> str:
-    warmup = f"{paper.warmup:,}".replace(",", r"{,}")
-    wide = f"{width:,}".replace(",", r"{,}")
-    return _FORMULA % (warmup, wide, warmup, power(learning_rate(paper, paper.warmup, width)))
 
 
 def _steps(last: int, *corners: int) -> list[int]:

@@ -75,7 +75,8 @@ def _card(number: int, experiment: Experiment, found: Sequence[Answer], model: s
     st.markdown(f"**{number}. {experiment.question}**")
     st.markdown(f":gray[{plain(experiment.text)} → {plain(found[0].base)}]")
     for at, answer in enumerate(found):
-        st.markdown(f"{_named(answer, found)}{finding(answer)}")
+        named = f"*{answer.variant}*: " if len(found) > 1 else ""
+        st.markdown(f"{named}{finding(answer)}")
         st.button(
             f"Try it: {_said(answer)}",
             type="tertiary",
@@ -85,10 +86,6 @@ def _card(number: int, experiment: Experiment, found: Sequence[Answer], model: s
             key=f"experiment.{experiment.name}.{at}",
         )
     st.caption(f"What this does not prove: {experiment.not_proved}")
-
-
-def _named(answer: Answer, found: Sequence[Answer]) -> str:
-    return f"*{answer.variant}*: " if len(found) > 1 else ""
 
 
 def _said(answer: Answer) -> str:

@@ -169,19 +169,16 @@ def sentence(traced: Traced) -> str:
     output, decoder, heads = (traced.best(group) for group in GROUPS)
     assert isinstance(heads.place, HeadOutput)
     head = labels.head_phrase(heads.place.layer, heads.place.head)
+    assert isinstance(decoder.place, Stream)
+    after = _layer(decoder.place.sublayer.layer + 1)
     return (
         f"{cost} Patching “{plain(sources[output.position])}” in the encoder's output brings back "
-        f"**{percent_of(output.share)}** of it, the decoder's stream after {_after(decoder.place)} where it "
+        f"**{percent_of(output.share)}** of it, the decoder's stream after {after} where it "
         f"predicts “{plain(steps[decoder.position])}” **{percent_of(decoder.share)}**, and the best single "
         f"head of "
         f"cross-attention, {head} where it predicts “{plain(steps[heads.position])}”, "
         f"**{percent_of(heads.share)}**."
     )
-
-
-def _after(place: PatchPlace) -> str:
-    assert isinstance(place, Stream)
-    return _layer(place.sublayer.layer + 1)
 
 
 def _layer(number: int) -> str:

@@ -178,22 +178,19 @@ def _tiles(model: str, found: Json, head: Head) -> None:
     for name, label in _PATTERNS.items():
         even, grid = found["scores"][f"even_{name}"], found["scores"][name]
         st.markdown(f"**{label.capitalize()}** · spread evenly {percent(even)}")
+        best = sorted(((value, at) for at, row in enumerate(grid) for value in row), reverse=True)[:1]
+        spoken = f"at most {percent(best[0][0])}, in layer {labels.count(best[0][1])}"
         panel(
             f"{name} scores",
             partial(head_grid, _cells(grid, label), KIND, head),
             f"Mean weight on the pattern, by layer and head · {measured(model, found)}",
             lambda: scores_table(found),
             seeing=_SEEING,
-            alt=f"The {label} score of every head, {model}: {_spoken(grid)}",
+            alt=f"The {label} score of every head, {model}: {spoken}",
             take=_choose,
             inked=True,
             sentence=False,
         )
-
-
-def _spoken(grid: list[list[float]]) -> str:
-    best = sorted(((value, at) for at, row in enumerate(grid) for value in row), reverse=True)[:1]
-    return f"at most {percent(best[0][0])}, in layer {labels.count(best[0][1])}"
 
 
 def _choose(picked: object) -> None:
