@@ -14,16 +14,22 @@ from ui.linked_view import Head
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 
+Take = Callable[[Any], object] | str | None
+"""Gets the value of a widget: a function, or a field of the state; None is that of the widget's name."""
+
 
 def control(
     name: str,  # the widget
     value: object,  # the value that the widget should show
-    apply: Callable[[Any], object],  # gets the value that the visitor chose
+    take: Take = None,  # what becomes of the value that the visitor chose
     texts: Iterable[str] = (),  # the texts of its options, if they depend on a sentence or a model
 ) -> dict[str, Any]:
     """Key and callback of a widget, in the form that `ui.address.session` needs."""
     key = session.control(name, value, texts)
-    return {"key": key, "on_change": session.on_control, "args": (name, key, apply)}
+    if take is None or isinstance(take, str):
+        field = take or name
+        take = lambda chosen: session.change(**{field: chosen})  # noqa: E731
+    return {"key": key, "on_change": session.on_control, "args": (name, key, take)}
 
 
 def choose(
@@ -31,7 +37,7 @@ def choose(
     label: str,  # what is chosen
     names: Mapping[Any, str],  # the options and how they are called
     value: object,  # the option that is chosen
-    take: Callable[[Any], object],  # gets the option that the visitor chooses
+    take: Take = None,  # what becomes of the option that the visitor chooses
     *,
     labelled: bool = False,  # whether the label is seen, not only read aloud
     texts: bool = False,  # whether the names depend on a sentence or a model
@@ -54,7 +60,7 @@ def switch(
     label: str,  # as in `choose`
     names: Mapping[Any, str],  # as in `choose`
     value: object,  # as in `choose`
-    take: Callable[[Any], object],  # as in `choose`
+    take: Take = None,  # as in `choose`
     *,
     labelled: bool = False,  # as in `choose`
     texts: bool = False,  # as in `choose`
@@ -78,7 +84,7 @@ def slide(
     label: str,  # as in `choose`
     ends: tuple[Any, Any],  # the smallest and the largest value
     value: Any,  # the value that is chosen
-    take: Callable[[Any], object],  # gets the value that the visitor chooses
+    take: Take = None,  # as in `choose`
     step: Any = None,  # between two values; 1 or 0.01 if None
     **more: Any,  # other arguments of `st.slider`
 ) -> None:

@@ -32,7 +32,7 @@ _LINKS = {"mass": "share of each row", "weight": "weight"}
 
 def shows(now: str) -> None:
     """Draws the control that shows one head as a matrix, as lines or as its strongest keys."""
-    switch("show", "Draw as", SHOWS, now, lambda show: session.change(show=show))
+    switch("show", "Draw as", SHOWS, now)
 
 
 def popover(
@@ -42,7 +42,7 @@ def popover(
     """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is on."""
     on = ["words"] * now.words + [f"no {name}" for name in now.hide]
     with st.popover("Display" + f": {', '.join(on)}" * bool(on), type="tertiary", icon=":material/tune:"):
-        st.toggle("Words", now.words, help=_WORDS, **control("words", now.words, _take_words))
+        st.toggle("Words", now.words, help=_WORDS, **control("words", now.words))
         for name, label in _HIDE.items():
             st.toggle(label, name in now.hide, **control(f"hide.{name}", name in now.hide, _hider(name)))
         _choice("Colours", "scale", _SCALES, now.scale)
@@ -55,10 +55,6 @@ _WORDS = (
     "Merges the pieces of each word. Weights are summed over the pieces of a key and averaged over the "
     "pieces of a query, so each row still sums to 1. Chinese, Japanese and Thai texts keep their pieces."
 )
-
-
-def _take_words(words: bool) -> None:
-    session.change(words=words)
 
 
 def _hider(name: str) -> Callable[[bool], object]:

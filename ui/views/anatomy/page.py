@@ -75,13 +75,11 @@ def _pick(body: Body) -> None:
     chosen, layer = st.columns([2, 1], gap="small")
     with chosen:
         names = {each: part_name(each) for each in parts(body.traced.config)}
-        pickers.choose("part", "Part", names, body.part, lambda part: session.change(part=part), texts=True)
+        pickers.choose("part", "Part", names, body.part, texts=True)
     if in_layer(body.part):
         with layer:
             layers = options.layers(body.traced.config.stacks[body.side].n_layers)
-            pickers.choose(
-                "layer", "Layer", layers, body.layer, lambda each: session.change(layer=int(each)), texts=True
-            )
+            pickers.choose("layer", "Layer", layers, body.layer, texts=True)
 
 
 def _diagram(body: Body) -> None:

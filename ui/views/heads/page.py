@@ -152,7 +152,7 @@ def _controls(model: str, now: State) -> None:
             "Kind of attention",
             {each: _KINDS[each] for each in _kinds(now)},
             kind,
-            lambda kind: session.change(kind=kind),
+            "kind",
             texts=True,
             width="content",
         )

@@ -164,7 +164,7 @@ def _map(found: Found) -> None:
         "Statistic",
         {each.name: each.label for each in found.known},
         statistic.name,
-        lambda name: session.change(statistic=name),
+        "statistic",
         width=300,
     )
     panel(

@@ -103,9 +103,7 @@ def _frames(opened: Opened, now: State, kind: str) -> None:
     with heads:
         pickers.head_picker(look.kind, looking.head, looking.opened.asked.model)
     with letters:
-        pickers.choose(
-            "notation", "Notation", NAMES, now.notation, lambda each: session.change(notation=each)
-        )
+        pickers.choose("notation", "Notation", NAMES, now.notation)
     with explanation:
         seen(_SEEING, formulas.overview(look))
 

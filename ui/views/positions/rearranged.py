@@ -139,7 +139,7 @@ def move(opened: Opened, runs: list[Run], state: State) -> None:
             "Start this many positions later (nothing stands before the sentence)",
             (0, max(200, now)),
             now,
-            lambda each: session.change(offset=int(each)),
+            "offset",
         )
     moves, refused = _each(runs, lambda name: _moved(name, opened.asked.text, now))
     with left:

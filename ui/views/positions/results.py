@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import streamlit as st
@@ -300,21 +301,12 @@ def _previous(results: Json, kind: Side) -> None:
 def _distance(results: Json, kind: Side, asked: Head | None) -> None:
     found = results["attention"]
     shapes = next(iter(found["models"].values()))[kind]["mass"]
-    options = [None, *((i, j) for i in range(len(shapes)) for j in range(len(shapes[0])))]
+    names: dict[Head | None, str] = {None: "each twin's previous-token head"}
+    for place in itertools.product(range(len(shapes)), range(len(shapes[0]))):
+        names[place] = f"{labels.head_phrase(*place)} of every twin"
     now = None if asked is None else fitted_head(asked, (len(shapes), len(shapes[0])))
     st.markdown("##### Attention by distance")
-    st.selectbox(
-        "Head",
-        options,
-        index=options.index(now),
-        format_func=lambda each: (
-            "each twin's previous-token head"
-            if each is None
-            else f"{labels.head_phrase(*each)} of every twin"
-        ),
-        label_visibility="collapsed",
-        **pickers.control("positions.results.head", now, lambda each: session.change(twin_head=each)),
-    )
+    pickers.choose("positions.results.head", "Head", names, now, "twin_head")
     reach = found["reach"]
     stop = 2 * reach + 1 if kind == "encoder" else reach + 1
     series: dict[str, Any] = {}

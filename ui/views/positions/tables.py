@@ -94,7 +94,7 @@ def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
             options,
             now.base,
             format_func=lambda each: f"{each:,}",
-            **pickers.control("base", now.base, lambda each: session.change(base=int(each))),
+            **pickers.control("base", now.base, "base"),
         )
     with boxes[2]:
         pickers.slide(
@@ -206,7 +206,6 @@ def _linear_map(table: np.ndarray, d_model: int, base: int, asked: int) -> None:
         "Move by",
         (0, min(max(200, offset), len(table) - 1)),
         offset,
-        lambda each: session.change(offset=int(each)),
     )
 
 

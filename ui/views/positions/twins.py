@@ -15,7 +15,6 @@ from lab.twins.profiles import REACH, by_distance
 from transformer import Translation, Window
 from transformer.model.sites import AttentionKind, Side
 from transformer.trace.records import AttentionTrace
-from ui.address import session
 from ui.controls import pickers
 from ui.controls.panel import panel
 from ui.linked_view import Head, window_around
@@ -120,7 +119,7 @@ def maps(
         names: dict[Head | None, str] = {None: "each twin's previous-token head"}
         for place in itertools.product(range(layers), range(heads)):
             names[place] = f"{labels.head_phrase(*place)} of every twin"
-        pickers.choose("positions.twin_head", "Head", names, now, lambda each: session.change(twin_head=each))
+        pickers.choose("positions.twin_head", "Head", names, now, "twin_head")
     chosen = heads_shown(runs, kind, asked)
     for start in range(0, len(runs), COLUMNS):
         columns = st.columns(COLUMNS)

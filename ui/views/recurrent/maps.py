@@ -211,7 +211,7 @@ def _score(
     st.markdown("##### The score, in numbers")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"), st.container(width=260):
         names = options.rows("key", one.run.source_tokens)
-        pickers.choose("recurrent.key", "Key", names, key, lambda i: session.change(source=i), texts=True)
+        pickers.choose("recurrent.key", "Key", names, key, "source", texts=True)
     terms = score_terms(trace, (AttentionKind.CROSS, *one.head), row, key)
     left, right = st.columns([1, 1.15], gap="large")
     with left:

@@ -42,9 +42,7 @@ def _part(model: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=280):
             names = options.rows("from the first token to", tokens)
-            pickers.choose(
-                "recurrent.path", "To", names, stop, lambda i: session.change(source=i), texts=True
-            )
+            pickers.choose("recurrent.path", "To", names, stop, "source", texts=True)
         seen(_SEEING)
     layers = run.config.n_encoder_layers if isinstance(run.config, TransformerConfig) else None
     st.markdown(sentence(tokens, stop, layers))

@@ -57,9 +57,7 @@ def show(_opened: Opened, now: State) -> None:
 
 def _control(step: int, last: int) -> None:
     with st.container(width=420):
-        pickers.slide(
-            "update", "Step of training", (1, last), step, lambda each: session.change(update=int(each))
-        )
+        pickers.slide("update", "Step of training", (1, last), step)
 
 
 def parts(steps: Sequence[Moment]) -> list[Panel]:

@@ -87,9 +87,7 @@ def _controls(name: str, runs: list[str], now: State) -> None:
                 names = {each: each for each in runs}
                 pickers.choose("run", "Training run", names, name, _take_run, texts=True)
         pickers.kind_picker(now.kind or "cross", lambda kind: session.change(kind=kind, born=None))
-        st.toggle(
-            "Play", now.play, **pickers.control("birth.play", now.play, lambda on: session.change(play=on))
-        )
+        st.toggle("Play", now.play, **pickers.control("birth.play", now.play, "play"))
 
 
 def _take_run(name: str) -> None:

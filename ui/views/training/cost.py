@@ -9,7 +9,6 @@ import streamlit as st
 from figures.pages.training.cost import Cost, costs
 from lab.cost.fitting import meeting
 from lab.cost.table import LAYERS, NEIGHBOURHOOD, WRITTEN
-from ui.address import session
 from ui.address.state import State
 from ui.address.values import MODEL_WIDTHS
 from ui.controls import pickers
@@ -66,8 +65,7 @@ def _controls(now: State) -> None:
             "d, numbers per token",
             MODEL_WIDTHS,
             now.width,
-            lambda each: session.change(width=int(each)),
-            16,
+            step=16,
         )
 
 

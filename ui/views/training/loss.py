@@ -59,7 +59,7 @@ def _controls(lesson: Lesson, place: int, epsilon: float) -> None:
                 "Position of the target",
                 names,
                 place,
-                lambda i: session.change(step=i),
+                "step",
                 texts=True,
                 labelled=True,
             )

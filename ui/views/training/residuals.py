@@ -10,7 +10,6 @@ from figures.base import labels, style
 from figures.base.bars import percent
 from figures.pages.training.depth import FLOOR, Layers, by_layer
 from lab.learning.depth import PAIRS, Gradients, Variant
-from ui.address import session
 from ui.address.state import State
 from ui.address.values import DEPTHS
 from ui.controls import pickers
@@ -50,7 +49,7 @@ def show(_opened: Opened, now: State) -> None:
             "Layers of each stack",
             DEPTHS,
             now.depth,
-            **pickers.control("depth", now.depth, lambda each: session.change(depth=int(each))),
+            **pickers.control("depth", now.depth, "depth"),
         )
     found = gradients.untrained(now.depth)
     st.markdown(untrained_sentence(found, now.depth))

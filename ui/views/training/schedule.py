@@ -9,7 +9,6 @@ from figures.base.bars import percent
 from figures.pages.training.curves import Curve, curves
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.runs.stated import stated_options
-from ui.address import session
 from ui.address.state import State
 from ui.address.values import MODEL_WIDTHS, WARMUPS
 from ui.controls import pickers
@@ -73,17 +72,14 @@ def paper_options(warmup: int) -> TrainingOptions:
 def _controls(now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
-            pickers.slide(
-                "width", "d_model", MODEL_WIDTHS, now.width, lambda each: session.change(width=int(each)), 16
-            )
+            pickers.slide("width", "d_model", MODEL_WIDTHS, now.width, step=16)
         with st.container(width=300):
             pickers.slide(
                 "warmup",
                 "Warm-up steps",
                 WARMUPS,
                 now.warmup,
-                lambda each: session.change(warmup=int(each)),
-                100,
+                step=100,
             )
 
 

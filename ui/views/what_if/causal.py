@@ -119,7 +119,7 @@ def _scored_picker(base: Translation, chosen: int | None) -> None:
         "Scored",
         names,
         chosen,
-        lambda step: session.change(scored=step),
+        "scored",
         texts=True,
         labelled=True,
     )

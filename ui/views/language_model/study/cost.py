@@ -122,8 +122,7 @@ def _live(model: str, now: State) -> None:
             "Tokens of the text",
             TEXT_LENGTHS,
             now.tokens,
-            lambda each: session.change(tokens=int(each)),
-            64,
+            step=64,
         )
     with right:
         st.button("Measure again", icon=":material/timer:", key="language.measure", on_click=session.keep)

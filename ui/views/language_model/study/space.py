@@ -151,7 +151,7 @@ def _choice(found: Json, word: int) -> None:
         "Word",
         names,
         found["words"][word],
-        lambda each: session.change(word=each),
+        "word",
         texts=True,
         labelled=True,
     )
