@@ -28,6 +28,10 @@ _HIDE = {"special": "Hide special tokens", "punctuation": "Hide punctuation"}
 _SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic"}
 _ROWS = {"read": "token read", "predicted": "token predicted"}
 _LINKS = {"mass": "share of each row", "weight": "weight"}
+_WORDS = (
+    "Merges the pieces of each word. Weights are summed over the pieces of a key and averaged over the "
+    "pieces of a query, so each row still sums to 1. Chinese, Japanese and Thai texts keep their pieces."
+)
 
 
 def shows(now: str) -> None:
@@ -49,12 +53,6 @@ def popover(
         if set(kinds) - {"encoder"}:
             _rows(tuple(kinds), now.rows)
         _choice("At most this many rows and columns", "window", {n: str(n) for n in WINDOWS}, now.window)
-
-
-_WORDS = (
-    "Merges the pieces of each word. Weights are summed over the pieces of a key and averaged over the "
-    "pieces of a query, so each row still sums to 1. Chinese, Japanese and Thai texts keep their pieces."
-)
 
 
 def _hider(name: str) -> Callable[[bool], object]:

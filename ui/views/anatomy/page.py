@@ -44,6 +44,18 @@ _PLACES = {
 }
 
 _SHARES = (1.0, 1.35)
+_PAIR = {"pre": f"{catalogue.TWINS}/sinusoidal", "post": f"{catalogue.TWINS}/postnorm"}
+"""The two twins that differ in the place of their LayerNorm and the learning rate that it needs."""
+_ORDERS = {
+    "pre": "The LayerNorm stands before each sub-layer, as in most later models. From the bottom of a stack "
+    "to its top there is a path that meets no LayerNorm, and one LayerNorm stands at the end. Training needs "
+    "less care: it does without the long warm-up of the learning rate (Xiong et al. 2020). The paper has "
+    "post-norm: the LayerNorm comes after each addition.",
+    "post": "As in the paper, the LayerNorm comes after each addition, so the stream passes through every "
+    "one of them. Most later models put it before each sub-layer (pre-norm). Then a path that meets no "
+    "LayerNorm leads from the bottom of a stack to its top, and training does without the long warm-up of "
+    "the learning rate (Xiong et al. 2020).",
+}
 
 
 def show(opened: Opened) -> None:
@@ -206,20 +218,6 @@ def _of_lens(body: Body, rows: Sequence[LensRow], names: Sequence[str]) -> str:
         f"“{token}”, the token that was written."
         + ("" if settled is None else f" From the row “{settled}” on, this token stays first.")
     )
-
-
-_PAIR = {"pre": f"{catalogue.TWINS}/sinusoidal", "post": f"{catalogue.TWINS}/postnorm"}
-"""The two twins that differ in the place of their LayerNorm and the learning rate that it needs."""
-_ORDERS = {
-    "pre": "The LayerNorm stands before each sub-layer, as in most later models. From the bottom of a stack "
-    "to its top there is a path that meets no LayerNorm, and one LayerNorm stands at the end. Training needs "
-    "less care: it does without the long warm-up of the learning rate (Xiong et al. 2020). The paper has "
-    "post-norm: the LayerNorm comes after each addition.",
-    "post": "As in the paper, the LayerNorm comes after each addition, so the stream passes through every "
-    "one of them. Most later models put it before each sub-layer (pre-norm). Then a path that meets no "
-    "LayerNorm leads from the bottom of a stack to its top, and training does without the long warm-up of "
-    "the learning rate (Xiong et al. 2020).",
-}
 
 
 def _blocks(opened: Opened) -> None:

@@ -49,6 +49,8 @@ _FORMULA = (
     r"\mathrm{AER} = 1 - \frac{|A\cap S| + |A\cap P|}{|A| + |S|},\quad "
     r"\mathrm{precision} = \frac{|A\cap P|}{|A|},\quad \mathrm{recall} = \frac{|A\cap S|}{|S|}"
 )
+_PLAIN = {"attention", "links"}
+_MANY = "AER, many pairs"
 
 
 def show(opened: Opened) -> None:
@@ -193,10 +195,6 @@ def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.C
 
 def _badge(opened: Opened, choice: aligned.Choice) -> dict[str, object]:
     return captions.badge(opened.translation.head("cross", *choice.head).audit, derived=True)
-
-
-_PLAIN = {"attention", "links"}
-_MANY = "AER, many pairs"
 
 
 def _best(found: dict[aligned.Source, AlignmentScore], best: aligned.Source) -> str:

@@ -52,6 +52,8 @@ _SEEING = (
     "distance of two rows: the share of weight that must move to turn one row into the other."
 )
 _FORMULA = r"\mathrm{TV}(a, b) = \tfrac12 \sum_j |a_j - b_j| \in [0, 1]"
+_DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sentence": 500, "model": 315}
+"""The ways of comparing that have a second control, and the width of that control in px."""
 
 
 @part
@@ -95,10 +97,6 @@ def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
             with st.container(width=_DETAILED[against[0]]):
                 _detail(opened, kind, against, now.other)
         seen(_SEEING, _FORMULA)
-
-
-_DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sentence": 500, "model": 315}
-"""The ways of comparing that have a second control, and the width of that control in px."""
 
 
 def _offered(now: State, against: Against) -> list[str]:

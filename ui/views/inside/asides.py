@@ -10,6 +10,8 @@ from transformer.lenses.inside.spread import ProductSpread
 from transformer.what_if import arithmetic as what_if
 from transformer.what_if.two_heads import WORDS, TwoHeads, two_heads
 
+_PRECISIONS: dict[str, type[np.floating]] = {"half": np.float16, "single": np.float32}
+
 
 def why_divide(spread: ProductSpread) -> str:
     """The reason for the root, and what this head's products really do."""
@@ -74,9 +76,6 @@ def _overflow(scores: np.ndarray, mask: np.ndarray, largest: float) -> str:
         f"{limits} This row stays below both; with scores {single / largest:.1f} times as large, even "
         "single precision would break: ∞ ÷ ∞ is not a number."
     )
-
-
-_PRECISIONS: dict[str, type[np.floating]] = {"half": np.float16, "single": np.float32}
 
 
 def _breaks(scores: np.ndarray, mask: np.ndarray, dtype: type[np.floating]) -> bool:

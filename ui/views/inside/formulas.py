@@ -20,6 +20,11 @@ _NOTHING_WORDS = {
     "Positions add nothing inside cross-attention; positions that were added to the embeddings still reach "
     "it through the stream.",
 }
+_CALLED = {
+    "self_attention": r"\mathrm{attention}",
+    "cross_attention": r"\mathrm{cross}",
+    "feed_forward": r"\mathrm{FFN}",
+}
 
 
 @dataclass(frozen=True)
@@ -116,13 +121,6 @@ def joined(symbols: Notation) -> tuple[str, ...]:
         rf"\mathrm{{all}} = \mathrm{{Concat}}({out}_1, \dots, {out}_h)",
         rf"\mathrm{{update}} = \mathrm{{all}}\,{matrix} + \text{{bias}}",
     )
-
-
-_CALLED = {
-    "self_attention": r"\mathrm{attention}",
-    "cross_attention": r"\mathrm{cross}",
-    "feed_forward": r"\mathrm{FFN}",
-}
 
 
 def chain(names: Sequence[str], shape: tuple[int, int]) -> str:

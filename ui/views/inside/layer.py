@@ -22,6 +22,12 @@ _NEXT = {
     "cross_attention": "cross-attention",
     "feed_forward": "the feed-forward network",
 }
+FORMS = ("in rows", "in columns")
+"""The two ways to write the matrix form."""
+_POINTS = {2: ("x", "z", "y"), 3: ("x", "z", "z′", "y")}
+"""The names of the stream before, between and after a layer's sub-layers, by the number of sub-layers."""
+_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
+_SHORT = {"self_attention": "attention", "cross_attention": "cross-att.", "feed_forward": "FFN"}
 
 
 def matrix_form(look: Look) -> Part:
@@ -33,10 +39,6 @@ def matrix_form(look: Look) -> Part:
     )
     figures = {name: (_form(look, name),) for name in FORMS}
     return Part({"text": text}, figures)
-
-
-FORMS = ("in rows", "in columns")
-"""The two ways to write the matrix form."""
 
 
 def _form(look: Look, name: str) -> Drawing:
@@ -122,11 +124,6 @@ def stream(look: Look) -> Part:
 
 
 # --- the layer as a chain -----------------------------------------------------------------------------------
-
-_POINTS = {2: ("x", "z", "y"), 3: ("x", "z", "z′", "y")}
-"""The names of the stream before, between and after a layer's sub-layers, by the number of sub-layers."""
-_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
-_SHORT = {"self_attention": "attention", "cross_attention": "cross-att.", "feed_forward": "FFN"}
 
 
 def layer(look: Look) -> Part:

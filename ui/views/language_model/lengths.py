@@ -43,6 +43,8 @@ _SEEING = (
     "token that follows."
 )
 _FORMULA = r"y_i = \sum_{j \le i} \alpha_{ij}\, v_j, \qquad \alpha_i = \mathrm{softmax}_{j \le i}(s_{ij})"
+MOST = 10
+"""Most keys that a table shows one by one."""
 
 
 def first(run: Generation) -> int:
@@ -188,10 +190,6 @@ def _end(name: str, weight: float | None, vector: np.ndarray) -> str:
 
 def _numbers(vector: np.ndarray) -> str:
     return "".join(f"<td>{labels.number(float(value), '.3f')}</td>" for value in vector[:_DIMENSIONS])
-
-
-MOST = 10
-"""Most keys that a table shows one by one."""
 
 
 @dataclass(frozen=True, eq=False)

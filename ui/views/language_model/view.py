@@ -33,6 +33,8 @@ _SEEING = (
     "far, its own among them. Later tokens are masked: their weights are exactly 0. A row is labelled by the "
     "token it reads; the cursor names the token it predicts."
 )
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
+_SPLIT = "With this token, the text is split into other pieces, which the model now reads."
 
 
 def show(
@@ -98,10 +100,6 @@ def _next(opened: Opened, caption: str) -> BarsFeed:
     )
     feed["ids"], feed["tried"] = offered(opened)
     return feed
-
-
-_BYTE = re.compile("<0x[0-9A-F]{2}>")
-_SPLIT = "With this token, the text is split into other pieces, which the model now reads."
 
 
 def take(

@@ -48,6 +48,35 @@ _WHY = {
     "after": "Why not after the softmax? The softmax has already given the masked keys their share. "
     "If that share is deleted, the row sums to less than 1.",
 }
+_SEEING = (
+    "The left map shows the scores before any mask. The middle map shows the mask, a rule that knows only "
+    "positions and padding. The right map shows the weights after mask and softmax. To see what another way "
+    "of masking would let through, choose one. The result uses only this head's scores, and the true map "
+    "stays beside it."
+)
+_RULE = r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
+_TRIANGLE = (
+    "**Which triangle?** Here, as in the paper's QKᵀ, row *i* is the query and column *j* is the key. So the "
+    "cells with *j* > *i* are masked: the upper triangle. Texts that write vectors as columns compute A = "
+    "KᵀQ. There row *i* is the key and column *j* is the query, so the cells with *i* > *j* are masked: the "
+    "lower triangle. Both hide the same pairs of tokens."
+)
+_SHIFTED = (
+    "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` comes first, "
+    "and row *t* + 1 reads token *t*, which row *t* had to predict. So the diagonal holds the token that a "
+    "row has just read, and never the one that it has to predict."
+)
+_REASONS = {
+    "encoder": "No token may attend to `<pad>`. A sentence alone has no `<pad>`.",
+    "decoder": "Row *t* may attend to the tokens read up to *t*. In decoding, later ones are not written "
+    "yet; in training they are there, and this mask alone hides them.",
+    "cross": "No target token may attend to the padding of the source. "
+    "This mask is not causal: the source is complete.",
+}
+MOST_SENTENCES = 6
+SHORT = "Thank you."
+_SHORT = 8
+"""The longest row of a batch, in tokens, that fits the width of a phone."""
 
 
 @dataclass(frozen=True)
@@ -141,15 +170,6 @@ def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
         told = f"{_SEEING} {formula.explained(kind, positions)}"
         written = formula.attention(kind, positions, masked=True)
         seen(told, rf"{written},\quad {_RULE}")
-
-
-_SEEING = (
-    "The left map shows the scores before any mask. The middle map shows the mask, a rule that knows only "
-    "positions and padding. The right map shows the weights after mask and softmax. To see what another way "
-    "of masking would let through, choose one. The result uses only this head's scores, and the true map "
-    "stays beside it."
-)
-_RULE = r"M_{ij} = \begin{cases}0 & i \text{ may attend to } j\\ -\infty & \text{otherwise}\end{cases}"
 
 
 def _maps(subject: Subject, kind: str, way: str) -> None:
@@ -313,27 +333,6 @@ def _objects(subject: Subject) -> None:
         column.markdown(text)
 
 
-_TRIANGLE = (
-    "**Which triangle?** Here, as in the paper's QKᵀ, row *i* is the query and column *j* is the key. So the "
-    "cells with *j* > *i* are masked: the upper triangle. Texts that write vectors as columns compute A = "
-    "KᵀQ. There row *i* is the key and column *j* is the query, so the cells with *i* > *j* are masked: the "
-    "lower triangle. Both hide the same pairs of tokens."
-)
-_SHIFTED = (
-    "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` comes first, "
-    "and row *t* + 1 reads token *t*, which row *t* had to predict. So the diagonal holds the token that a "
-    "row has just read, and never the one that it has to predict."
-)
-
-_REASONS = {
-    "encoder": "No token may attend to `<pad>`. A sentence alone has no `<pad>`.",
-    "decoder": "Row *t* may attend to the tokens read up to *t*. In decoding, later ones are not written "
-    "yet; in training they are there, and this mask alone hides them.",
-    "cross": "No target token may attend to the padding of the source. "
-    "This mask is not causal: the source is complete.",
-}
-
-
 def _object(name: str, title: str, subject: Subject, view: HeadView, reason: str) -> None:
     rows, keys = view.mask.shape
     hidden, note = int((~view.mask).sum()), subject.window_note(view)
@@ -358,12 +357,6 @@ def _combined(subject: Subject, entry: BatchEntry, view: HeadView) -> None:
         "rows of tokens; rows of `<pad>` are ignored."
     )
     _object("object.combined", "Causal and padding combined", subject, replace(view, mask=both), reason)
-
-
-MOST_SENTENCES = 6
-SHORT = "Thank you."
-_SHORT = 8
-"""The longest row of a batch, in tokens, that fits the width of a phone."""
 
 
 def member(opened: Opened, now: State) -> tuple[BatchEntry, int]:

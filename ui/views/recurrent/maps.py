@@ -41,6 +41,26 @@ _SEEING = (
     "The Transformer has many heads, and one of them is shown. Purple strokes are centres that local "
     "attention predicts."
 )
+_SHOWN = 6
+"""Dimensions that the table names; the others are added up."""
+_FORMULAS = {
+    "additive": r"s_{tj} = v^{\top} \tanh(W_1 h_t + W_2 m_j + b)",
+    "bilinear": r"s_{tj} = h_t^{\top} W m_j",
+    "dot": r"s_{tj} = h_t^{\top} m_j",
+    "local": r"s_{tj} = h_t^{\top} W m_j",
+}
+_WEIGHT = r"\alpha_{tj} = \frac{\exp(s_{tj})}{\sum_{j'} \exp(s_{tj'})}"
+_LOCAL = (
+    r"\alpha_{tj} = \frac{\exp(s_{tj})}{\sum_{|j' - p_t| \le D} \exp(s_{tj'})}\;"
+    r"\exp\!\left(-\frac{(j - p_t)^2}{2\sigma^2}\right)"
+)
+_PAPERS = {
+    "additive": "Bahdanau et al. 2015, appendix A.1.2, with a trained bias $b$. Their query is the previous "
+    "state $s_{t-1}$; here it is $h_t$, as in Luong et al. 2015.",
+    "bilinear": "“general” in Luong et al. 2015, section 3.1",
+    "dot": "Luong et al. 2015, section 3.1",
+    "local": "“local-p” in Luong et al. 2015, section 3.2: $p_t$ is predicted from $h_t$, and $σ = D / 2$",
+}
 
 
 def show(now: State) -> None:
@@ -173,28 +193,6 @@ def _look(each: Side, row: int) -> str:
 def _rest(total: float) -> str:
     """What a row of local attention, which a Gaussian multiplies, does not give out."""
     return "" if total > 0.995 else f" (its row sums to {total:.2f}: the Gaussian takes the rest)"
-
-
-_SHOWN = 6
-"""Dimensions that the table names; the others are added up."""
-_FORMULAS = {
-    "additive": r"s_{tj} = v^{\top} \tanh(W_1 h_t + W_2 m_j + b)",
-    "bilinear": r"s_{tj} = h_t^{\top} W m_j",
-    "dot": r"s_{tj} = h_t^{\top} m_j",
-    "local": r"s_{tj} = h_t^{\top} W m_j",
-}
-_WEIGHT = r"\alpha_{tj} = \frac{\exp(s_{tj})}{\sum_{j'} \exp(s_{tj'})}"
-_LOCAL = (
-    r"\alpha_{tj} = \frac{\exp(s_{tj})}{\sum_{|j' - p_t| \le D} \exp(s_{tj'})}\;"
-    r"\exp\!\left(-\frac{(j - p_t)^2}{2\sigma^2}\right)"
-)
-_PAPERS = {
-    "additive": "Bahdanau et al. 2015, appendix A.1.2, with a trained bias $b$. Their query is the previous "
-    "state $s_{t-1}$; here it is $h_t$, as in Luong et al. 2015.",
-    "bilinear": "“general” in Luong et al. 2015, section 3.1",
-    "dot": "Luong et al. 2015, section 3.1",
-    "local": "“local-p” in Luong et al. 2015, section 3.2: $p_t$ is predicted from $h_t$, and $σ = D / 2$",
-}
 
 
 def _score(

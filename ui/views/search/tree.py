@@ -27,6 +27,16 @@ _FATES = {
     NodeState.OUTRANKED: LOST,
     NodeState.DISPLACED: LOST,
 }
+Text = Callable[[Sequence[int]], str]
+"""Ids of an output → its text."""
+FATES = {
+    NodeState.KEPT: "kept: the next step extends it",
+    NodeState.FINISHED: "finished",
+    NodeState.OUTRANKED: "outranked: better continuations filled the beam",
+    NodeState.DISPLACED: "displaced by better finished hypotheses",
+    NodeState.CUT: "cut by the length limit",
+}
+"""What became of a continuation."""
 
 
 def picture(
@@ -117,19 +127,6 @@ def table(tree: SearchTree) -> Table:
         for i, each in enumerate(tree.nodes)
     ]
     return [names, *rows]
-
-
-Text = Callable[[Sequence[int]], str]
-"""Ids of an output → its text."""
-
-FATES = {
-    NodeState.KEPT: "kept: the next step extends it",
-    NodeState.FINISHED: "finished",
-    NodeState.OUTRANKED: "outranked: better continuations filled the beam",
-    NodeState.DISPLACED: "displaced by better finished hypotheses",
-    NodeState.CUT: "cut by the length limit",
-}
-"""What became of a continuation."""
 
 
 def divisor(offset: int) -> str:

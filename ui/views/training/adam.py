@@ -27,6 +27,15 @@ _SEEING = (
     "choose a step."
 )
 _NONE = "The recording of this run, assets/adam.json, is not here, so there is nothing to draw."
+_EQUATIONS = (
+    r"\begin{aligned} m_t &= \beta_1 m_{t-1} + (1-\beta_1)\, g_t \\ &= %s \cdot (%s) \\ "
+    r"&\quad + %s \cdot (%s) = %s \end{aligned}",
+    r"\begin{aligned} v_t &= \beta_2 v_{t-1} + (1-\beta_2)\, g_t^2 \\ &= %s \cdot %s \\ "
+    r"&\quad + %s \cdot (%s)^2 = %s \end{aligned}",
+    r"\begin{aligned} \hat m_t &= m_t / (1-\beta_1^t) = %s \\ "
+    r"\hat v_t &= v_t / (1-\beta_2^t) = %s, \quad lrate = %s \\ "
+    r"\Delta w &= -\,lrate \cdot \hat m_t / (\sqrt{\hat v_t} + \epsilon) = %s \end{aligned}",
+)
 
 
 def show(_opened: Opened, now: State) -> None:
@@ -114,17 +123,6 @@ def table(found: Recording, steps: Sequence[Moment]) -> Table:
         for each, weight in zip(steps, found.weights, strict=True)
     ]
     return [(*names, "Adam's step", "weight decay"), *rows]
-
-
-_EQUATIONS = (
-    r"\begin{aligned} m_t &= \beta_1 m_{t-1} + (1-\beta_1)\, g_t \\ &= %s \cdot (%s) \\ "
-    r"&\quad + %s \cdot (%s) = %s \end{aligned}",
-    r"\begin{aligned} v_t &= \beta_2 v_{t-1} + (1-\beta_2)\, g_t^2 \\ &= %s \cdot %s \\ "
-    r"&\quad + %s \cdot (%s)^2 = %s \end{aligned}",
-    r"\begin{aligned} \hat m_t &= m_t / (1-\beta_1^t) = %s \\ "
-    r"\hat v_t &= v_t / (1-\beta_2^t) = %s, \quad lrate = %s \\ "
-    r"\Delta w &= -\,lrate \cdot \hat m_t / (\sqrt{\hat v_t} + \epsilon) = %s \end{aligned}",
-)
 
 
 def weight_sentence(found: Recording) -> str:

@@ -34,6 +34,13 @@ _NO_RUN = (
 )
 _TICK = 0.9
 """Seconds between two snapshots while the visitor plays."""
+_MAP, _TILES = 400, 400
+"""Px of the large map, and of the map of all heads."""
+_SEEING = (
+    "While this model was trained, its weights were kept after the steps on the slider; step 0 is the "
+    "untrained model. Every snapshot reads your sentence and the same translation, so only the weights "
+    "change. Click a tile to open its head, or a point of the loss to open its snapshot."
+)
 
 
 def show(opened: Opened, now: State) -> None:
@@ -92,15 +99,6 @@ def _controls(name: str, runs: list[str], now: State) -> None:
 
 def _take_run(name: str) -> None:
     session.change(run=name, snapshot=None, born=None)
-
-
-_MAP, _TILES = 400, 400
-"""Px of the large map, and of the map of all heads."""
-_SEEING = (
-    "While this model was trained, its weights were kept after the steps on the slider; step 0 is the "
-    "untrained model. Every snapshot reads your sentence and the same translation, so only the weights "
-    "change. Click a tile to open its head, or a point of the loss to open its snapshot."
-)
 
 
 @dataclass(frozen=True)

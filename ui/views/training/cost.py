@@ -37,6 +37,14 @@ _MEMORY = (
     "quadratic and its memory is not."
 )
 _COUNTED_LENGTHS = tuple(2**i for i in range(4, 15))
+_NAMES = {
+    "attention": "self-attention (fused)",
+    WRITTEN: "self-attention (written out)",
+    "recurrent": "recurrent (LSTM)",
+    "convolutional": "convolutional",
+    "restricted": "restricted self-attention",
+}
+_WRITTEN = "the same, its weights kept"
 
 
 def show(_opened: Opened, now: State) -> None:
@@ -121,16 +129,6 @@ def counted(lines: list[Cost]) -> Table:
     """The counted operations, for CSV."""
     rows = [(each.key, n, value) for each in lines for n, value in zip(each.x, each.y, strict=True)]
     return [("layer", "n", "operations"), *rows]
-
-
-_NAMES = {
-    "attention": "self-attention (fused)",
-    WRITTEN: "self-attention (written out)",
-    "recurrent": "recurrent (LSTM)",
-    "convolutional": "convolutional",
-    "restricted": "restricted self-attention",
-}
-_WRITTEN = "the same, its weights kept"
 
 
 def name(kind: str) -> str:

@@ -39,6 +39,18 @@ _WAYS = (
     "own, every step reads what the step before wrote (here: greedy search). Wrong guesses are amber. After "
     "the grey column, the two read different texts, and what the model writes alone is faint."
 )
+Json = dict[str, Any]
+_SPEEDS = {
+    "parallel": "all at once (training)",
+    "cached": "one by one, keys and values kept",
+    "again": "one by one, computed again",
+}
+_SEEING_PARALLEL = (
+    "The decoder predicts targets of several lengths in three ways. In training, one pass computes all "
+    "positions. Inference needs a pass per token: with a cache, a pass computes one position; without one, "
+    "all positions so far. The first two do almost the same arithmetic. One pass reads the weights and "
+    "starts every operation only once, not again for each token."
+)
 
 
 def show(opened: Opened, now: State) -> None:
@@ -180,20 +192,6 @@ def _ended(lesson: Lesson, step: int) -> str:
     if step >= len(lesson.free):
         return "There the model on its own has ended, so nothing is left to compare."
     return ""
-
-
-Json = dict[str, Any]
-_SPEEDS = {
-    "parallel": "all at once (training)",
-    "cached": "one by one, keys and values kept",
-    "again": "one by one, computed again",
-}
-_SEEING_PARALLEL = (
-    "The decoder predicts targets of several lengths in three ways. In training, one pass computes all "
-    "positions. Inference needs a pass per token: with a cache, a pass computes one position; without one, "
-    "all positions so far. The first two do almost the same arithmetic. One pass reads the weights and "
-    "starts every operation only once, not again for each token."
-)
 
 
 def _parallel() -> None:

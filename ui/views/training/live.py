@@ -35,6 +35,8 @@ _SEEING = (
     "saved, and the maps show cross-attention on one such pair: each row predicts a token, each column is a "
     "token of the source."
 )
+NAMES = {name: f"{name}: {toy.about}" for name, toy in TOYS.items()} | {OWN: "your own pairs (TSV)"}
+"""The tasks as options of a list."""
 
 
 def bar(run: Run) -> None:
@@ -183,10 +185,6 @@ def cells(view: HeadView) -> Table:
             for j, key in enumerate(view.key_tokens)
         ),
     ]
-
-
-NAMES = {name: f"{name}: {toy.about}" for name, toy in TOYS.items()} | {OWN: "your own pairs (TSV)"}
-"""The tasks as options of a list."""
 
 
 def plan(asked: Plan) -> str:

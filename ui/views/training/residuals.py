@@ -40,6 +40,9 @@ _AFTER = (
 _HUES = {"pre": style.POSITIVE, "post": style.NEGATIVE}
 _MODEL_HUES = (style.CHOSEN, style.POSITIVE, style.NEGATIVE)
 _TITLE = "norm of the gradient"
+_PRE, _POST = Variant("pre"), Variant("post")
+_BARE = Variant("pre", residual=False)
+_LOUD = Variant("post", layer_norm=False)
 
 
 def show(_opened: Opened, now: State) -> None:
@@ -123,11 +126,6 @@ def table(found: Mapping[str, Gradients]) -> Table:
         for layer, value in enumerate(norms)
     ]
     return [("model", "stack", "layer", _TITLE, "loss", "cosine between tokens"), *rows]
-
-
-_PRE, _POST = Variant("pre"), Variant("post")
-_BARE = Variant("pre", residual=False)
-_LOUD = Variant("post", layer_norm=False)
 
 
 def variant_name(each: Variant) -> str:

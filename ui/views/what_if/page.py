@@ -37,6 +37,7 @@ _SEEING = (
 )
 _FORMULA = r"\Delta\log p = \log q(y_t) - \log p(y_t), \qquad \mathrm{KL} = \sum_v p_v \log\frac{p_v}{q_v}"
 SPACE = "▁"
+_SEED = 0
 
 
 def show(opened: Opened) -> None:
@@ -181,9 +182,6 @@ def _kl(step: SharedStep) -> str:
 
 def _share(log_prob: float) -> str:
     return "–" if log_prob != log_prob else percent(float(np.exp(log_prob)))
-
-
-_SEED = 0
 
 
 def _control(
