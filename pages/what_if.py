@@ -5,6 +5,6 @@ from __future__ import annotations
 from ui.shell.waiting import for_pytorch
 
 with for_pytorch("What if"):
-    from ui.views.what_if import sections
+    from ui.views.what_if import page
 
-sections.show()
+page.show()

@@ -15,7 +15,7 @@ from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.marks import measured
 from ui.server import catalogue
 from ui.server.language import live
-from ui.views.language_model.study import agreement, cost, induction, perplexity, space
+from ui.views.language_model.study import agreement, cost, induction, space
 
 PAGE = "pages/language_model.py"
 MODEL = "language/lm-en"
@@ -88,9 +88,9 @@ def test_the_framed_cells_are_right_after_the_same_token_s_earlier_place():
 def test_accuracies_are_drawn_with_the_intervals_of_the_file(study: dict[str, Any]):
     at = opened("agreement")
     found = study["agreement"]
-    own = next(each for each in charts(at)[0]["data"] if each.get("name") == perplexity.MODEL)
-    assert own["x"] == [each["accuracy"]["value"] for each in found["models"][perplexity.MODEL].values()]
-    best = max(each["accuracy"]["value"] for each in found["models"][perplexity.MODEL].values())
+    own = next(each for each in charts(at)[0]["data"] if each.get("name") == agreement.MODEL)
+    assert own["x"] == [each["accuracy"]["value"] for each in found["models"][agreement.MODEL].values()]
+    best = max(each["accuracy"]["value"] for each in found["models"][agreement.MODEL].values())
     assert f"{100 * best:.0f}" in words(at)
 
 
@@ -115,7 +115,7 @@ def test_an_empty_a_long_or_an_odd_sentence_does_no_harm(text: str):
 def test_perplexities_stand_beside_those_of_the_n_gram_model(study: dict[str, Any]):
     told = words(opened("agreement")).replace("\\", "")
     for each in study["perplexity"]["files"].values():
-        for name in (perplexity.MODEL, perplexity.NGRAM, perplexity.LONGER):
+        for name in (agreement.MODEL, agreement.NGRAM, agreement.LONGER):
             assert f"{each['per_word'][name]['value']['value']:.1f}" in told
     assert study["digests"]["model.safetensors"][:12] in told
     assert "2,000 held-out sentences, the perplexity" in told

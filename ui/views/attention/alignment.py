@@ -86,9 +86,6 @@ def _section(opened: Opened) -> None:
         _picture(opened, text, by_hand, choice, now)
 
 
-# --- controls -----------------------------------------------------------------------------------------------
-
-
 def _controls(opened: Opened, now: State, choice: aligned.Choice) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=200):
@@ -146,9 +143,6 @@ def _select(name: str, label: str, options: dict[T, str], value: T, take: Callab
 
 def _take_rule(rule: str) -> None:
     session.change(rule={"strongest": None, "above": f"{ABOVE}{aligned.LEAST:.2f}"}.get(rule, rule))
-
-
-# --- the table ----------------------------------------------------------------------------------------------
 
 
 def _table(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.Choice) -> None:
@@ -230,9 +224,6 @@ def _open(source: aligned.Source, choice: aligned.Choice) -> None:
     layer, head = source
     chosen = {"mean": (layer, layer)} if head is None else {"cross": (layer, head), "mean": None}
     session.change(**{**choice.values, **chosen})
-
-
-# --- the picture --------------------------------------------------------------------------------------------
 
 
 def _picture(opened: Opened, text: aligned.Text, pair: GoldPair, choice: aligned.Choice, now: State) -> None:

@@ -77,9 +77,6 @@ def show(opened: Opened) -> None:
     _pictures(cell, (first, second), found, names)
 
 
-# --- controls -----------------------------------------------------------------------------------------------
-
-
 def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
     against, head = now.against or sides.USUAL, getattr(now, kind)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -170,9 +167,6 @@ def _detail(opened: Opened, kind: str, against: Against, other: str | None) -> N
 def _choose(label: str, offered: dict[Any, str], value: object, mode: str) -> None:
     shown = value if value in offered else next(iter(offered))
     pickers.choose(f"against.{mode}", label, offered, shown, lambda chosen: _take((mode, chosen)), texts=True)
-
-
-# --- the pictures -------------------------------------------------------------------------------------------
 
 
 def _sentence(found: Difference, rows: list[str], pair: tuple[Compared, Compared]) -> str:

@@ -123,9 +123,6 @@ def stream(look: Look) -> Part:
     return Part({"text": text}, {"figures": (strips_drawing("stream", rows, "vectors", joint=True),)})
 
 
-# --- the layer as a chain -----------------------------------------------------------------------------------
-
-
 def layer(look: Look) -> Part:
     """The layer of this head as one chain, with the vectors of this position."""
     side = look.site.query_side

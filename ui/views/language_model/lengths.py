@@ -117,9 +117,6 @@ def _following(run: Generation, place: int) -> str:
     return f"{_word(step.token)}<small>{'✓' if right else percent(math.exp(step.log_prob))}</small>"
 
 
-# --- the sum ------------------------------------------------------------------------------------------------
-
-
 def _sum(look: Looking, run: Generation, step: int) -> None:
     """The output of the chosen head at the cursor's position, with its numbers."""
     layer, head = look.head

@@ -1,10 +1,65 @@
-"""The page Language model: its sections."""
+"""The page Language model: its sections, the model, the text, and the run of the model on it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from transformer.runs.language.generation import Generation
+from transformer.text.vocabulary import clean
+from ui.address import session
+from ui.address.state import State
+from ui.address.values import SAMPLE
+from ui.controls.pickers import choose, control
+from ui.controls.text import plain
+from ui.server import catalogue, runs
+from ui.server.opened import Opened
+from ui.server.runs import Asked
+from ui.shell import changed, fitting, frame, menu, sentence, waiting
+from ui.shell.sections import Section, chosen, switch
 from ui.views.language_model import generation, lengths, surprisal
-from ui.views.language_model.opening import Reading, Study, open_page
 from ui.views.language_model.study import agreement, cost, induction, pretraining, space
+
+TITLE = "Language model"
+SORT = "language"
+"""The sort of models of this page."""
+_MISSING = (
+    "There is no language model here. Train one with `python -m transformer train-lm --text FILE --output "
+    "models/language/NAME`."
+)
+
+
+@dataclass(frozen=True)
+class Reading(Section):
+    """A section whose text the model reads or continues; it is drawn for what was opened and its run."""
+
+    examples: Mapping[str, str]  # texts to start from by their topics; the first one opens
+    whole: bool  # whether the model reads a whole text and writes nothing
+    first: Callable[[Generation], int]  # the step (from 0) at which a run opens
+    # a sentence about the run, which stands behind the examples
+    note: Callable[[Generation], str] | None = None
+
+    def text(self, now: State) -> str:
+        """The text that a state asks for."""
+        return next(iter(self.examples.values())) if now.prompt is None else now.prompt
+
+    def asked(self, now: State, model: str, text: str) -> Asked:
+        """The run that a state asks for: the text is read as a whole, or continued."""
+        if self.whole:
+            return Asked(model, "", "greedy", clean(text), now.changes)
+        drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else runs.USUAL
+        return Asked(model, clean(text), now.decode, None, now.changes, drawing)
+
+
+@dataclass(frozen=True)
+class Study(Section):
+    """A section about what the model has learned; it opens no text, and is drawn for a model and a state."""
+
+    examples: Mapping[str, str] = field(default_factory=dict)  # texts that are not the visitor's own
+
 
 SECTIONS: dict[str, Reading | Study] = {
     "generation": Reading(
@@ -65,4 +120,137 @@ SECTIONS: dict[str, Reading | Study] = {
 
 def show() -> None:
     """Draws the page."""
-    open_page(SECTIONS)
+    now = frame.open_page(TITLE, SORT)
+    section = chosen(SECTIONS, now)
+    model = _pick(now)
+    with st.container(horizontal=True, key="lm-title"):
+        st.title(TITLE, width="content")
+        if model is not None:
+            _switch(section, now)
+    if model is None:
+        frame.show_notices(session.current())
+        st.info(_MISSING, icon=":material/info:")
+        return
+    frame.explain_signs()
+    if isinstance(section, Study):
+        now = session.resolve(model=model)
+        frame.show_notices(now)
+        section.draw(model, now)
+        return
+    text = section.text(now)
+    place = _box(section, text, now)
+    run = _run(section.asked(now, model, text))
+    if run is not None:
+        _fit(section, model, text, run)
+        if section.note is not None:
+            place.caption(section.note(run))
+    now = session.current()
+    frame.show_notices(now, () if run is None else run.notes)
+    opened = None if run is None else Opened(section.asked(now, model, text), run, None)
+    changed.tell(now, opened)
+    if run is not None and opened is not None:
+        section.draw(opened, run)
+
+
+def _pick(now: State) -> str | None:
+    """Draws the sidebar; returns the name of the chosen language model, None if there is none."""
+    with st.sidebar:
+        place = st.container()
+        menu.draw()
+    names = list(catalogue.language_models())
+    if not names:
+        return None
+    asked = None if now.model in catalogue.available() else now.model
+    name, notes = fitting.fit_model(asked, names)
+    for note in notes:
+        session.notice(note)
+    with place:
+        choose(
+            "language model",
+            "Model",
+            {each: each.removeprefix(f"{catalogue.LANGUAGE}/") for each in names},
+            name,
+            lambda name: session.change(model=name, decoder=None, **session.RUN),
+            labelled=True,
+        )
+    return name
+
+
+def _switch(section: Reading | Study, now: State) -> None:
+    """The switch between the sections; a text of one's own stays, an example does not.
+
+    A study opens at the head that its text names.
+    """
+    own = now.prompt is not None and now.prompt not in section.examples.values()
+    switch(
+        SECTIONS,
+        now,
+        lambda name: {
+            **session.RUN,
+            "prompt": now.prompt if own else None,
+            **({"decoder": None} if isinstance(SECTIONS[name], Study) else {}),
+        },
+    )
+
+
+def _take_text(text: str) -> None:
+    session.change(prompt=text, **session.FRESH)
+
+
+def _box(section: Reading, text: str, now: State) -> DeltaGenerator:
+    """The text, the way of decoding if the model writes, and the examples; returns the place behind them."""
+    box, *way, button = st.columns([8.8, 1] if section.whole else [6.2, 2.6, 1], vertical_alignment="bottom")
+    with box:
+        st.text_input(
+            "Text",
+            text,
+            label_visibility="collapsed",
+            placeholder="Type a text" if section.whole else "Nothing: the model begins from <s>",
+            **control("prompt", text, _take_text),
+        )
+    for place in way:
+        with place:
+            sentence.decoding(now)
+    with button:
+        label = "Read" if section.whole else "Continue"
+        st.button(label, type="primary", width="stretch", on_click=session.keep)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
+        st.caption("Try:", width="content")
+        for i, (label, example) in enumerate(section.examples.items()):
+            st.button(
+                label,
+                key=f"example.{i}",
+                type="tertiary",
+                on_click=_take_text,
+                args=(example,),
+                help=plain(example) or None,
+            )
+        if not section.whole:
+            sentence.draw_again(now)
+        return st.container(width="stretch", key="lm-note")
+
+
+def _run(asked: Asked) -> Generation | None:
+    """The run that is asked for; None if it was refused, and the page has said why."""
+    teller = waiting.Teller(asked.model, "Reading" if asked.target is not None else "Writing")
+    try:
+        run = runs.traced(asked, teller)
+    except (ValueError, OSError) as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return None
+    finally:
+        teller.end()
+    assert isinstance(run, Generation)
+    return run
+
+
+def _fit(section: Reading, model: str, text: str, run: Generation) -> None:
+    """Fits the cursor and the head to the run, and keeps what the page chose."""
+    now, sizes = session.current(), catalogue.sizes(model)
+    defaults = {kind: runs.default_head(model, kind) for kind in sizes}
+    heads, notes = fitting.fit_heads(now, sizes, defaults)
+    step, more = fitting.fit_position("step", now.step, len(run.target_tokens))
+    for note in (*notes, *more):
+        session.notice(note)
+    step = section.first(run) if step is None else step
+    session.resolve(model=model, prompt=text, step=step, source=None, **heads)

@@ -151,9 +151,6 @@ def _heads(now: State) -> dict[str, Head]:
     return {kind: getattr(now, kind) for kind in catalogue.KINDS}
 
 
-# --- scores, mask, weights ----------------------------------------------------------------------------------
-
-
 def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, lambda name: session.change(kind=name))
@@ -310,9 +307,6 @@ def _picture(
             audit=view.audit if proven else None,
             width="stretch" if name == "leak" else "content",
         )
-
-
-# --- the masks as objects -----------------------------------------------------------------------------------
 
 
 def _objects(subject: Subject) -> None:

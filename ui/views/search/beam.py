@@ -121,9 +121,6 @@ def _rule(rules: SearchRules) -> str:
     )
 
 
-# --- the chosen node ----------------------------------------------------------------------------------------
-
-
 def _chosen(search: Opened, tree: SearchTree, chosen: int, text: Text) -> None:
     run = computed.branched(search.asked, search.translation, chosen)
     st.markdown(headline(tree, chosen, text))

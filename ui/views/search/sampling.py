@@ -114,9 +114,6 @@ def _found(draws: Draws, seeds: range, greedy: Translation) -> str:
     )
 
 
-# --- the picture --------------------------------------------------------------------------------------------
-
-
 def _picture(
     draws: Draws, greedy: Translation, chosen: int, drawing: Drawing, seeds: range, now: State
 ) -> None:
@@ -220,9 +217,6 @@ def _table_of_draws(draws: Draws, seeds: range) -> None:
         column_config={"Σ log p": st.column_config.NumberColumn(format="%.2f")},
         alt="The samples, most probable first",
     )
-
-
-# --- the chosen sample --------------------------------------------------------------------------------------
 
 
 def _sample(asked: runs.Asked, seed: int) -> None:

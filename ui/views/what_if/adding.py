@@ -40,9 +40,6 @@ def add(opened: Opened) -> None:
     _others(opened)
 
 
-# --- words to hide ------------------------------------------------------------------------------------------
-
-
 def _words(opened: Opened) -> None:
     """The source as the model reads it; a click hides a token from cross-attention, or shows it again."""
     words = labels.names(opened.translation.source_tokens)[:_MOST]
@@ -68,9 +65,6 @@ def _hide(chosen: list[int]) -> None:
     over = [do.hide(at) for at in range(_MOST) if at not in chosen]
     kept = [each for each in items if each.change not in new and not (each.on and each.change in over)]
     changed.take([*kept, *(Listed(change, True) for change in new)])
-
-
-# --- every other sort ---------------------------------------------------------------------------------------
 
 
 @part

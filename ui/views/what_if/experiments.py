@@ -105,9 +105,6 @@ def _take(experiment: Experiment, answer: Answer, model: str) -> None:
     )
 
 
-# --- one sentence ------------------------------------------------------------------------------------------
-
-
 def finding(answer: Answer) -> str:
     """What was found, in numbers of the file, as Markdown."""
     return " ".join(filter(None, (_outcome(answer), _cost(answer), _elsewhere(answer.control))))

@@ -47,9 +47,6 @@ def draw(found: RunDifference) -> None:
             st.caption("The two runs share no row of this kind.")
 
 
-# --- all heads ----------------------------------------------------------------------------------------------
-
-
 def _grid(found: RunDifference, now: State, kind: str) -> None:
     head: Head = getattr(now, kind)
     most = found.largest(kind)
@@ -79,9 +76,6 @@ def _tile(value: float, layer: int, head: int) -> Cell:
     told = labels.telling(value)
     note = f"{name}: a weight changes by up to {told}"
     return Cell(0.0 if value < labels.ROUNDING else value, told, "", note)
-
-
-# --- one head -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

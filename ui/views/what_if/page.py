@@ -1,8 +1,8 @@
-"""The page What if: the list of changes, what they did to this translation, and the control beside it."""
+"""The page What if: its sections, the list of changes, and what they did to this translation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,13 +20,19 @@ from transformer.what_if.difference import Pair
 from transformer.what_if.random_heads import RandomHeads, random_heads
 from transformer.what_if.two_runs import RunDifference, SharedStep
 from ui.address import session
-from ui.controls import export
+from ui.address.state import State
+from ui.controls import export, pickers
 from ui.controls.panel import panel, seen
+from ui.controls.part import refusals
 from ui.controls.text import plain
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.stores import kept
-from ui.views.what_if import adding, experiments, maps
+from ui.shell import frame
+from ui.shell.changed import of_tokens
+from ui.shell.model_picker import pick_model
+from ui.shell.page import open_sentence_page, with_model
+from ui.views.what_if import adding, backup, causal, changes, experiments, maps
 
 _SEEING = (
     "The model runs twice: once as it is, once with the changes. As long as both have written the same "
@@ -40,7 +46,7 @@ SPACE = "▁"
 _SEED = 0
 
 
-def show(opened: Opened) -> None:
+def _results(opened: Opened) -> None:
     """Draws the page."""
     adding.add(opened)
     base = runs.translate(replace(opened.asked, changes=()), runs.Untold())
@@ -242,3 +248,71 @@ def _caption(found: RandomHeads, beside: int, model: str) -> str:
         f"same change at other heads of the layer (dots: {which}); {found.as_large} of {count} move it as "
         f"far · {model}"
     )
+
+
+TITLE = "What if"
+Switch = Callable[[State], None]
+"""Draws the switch between the sections."""
+
+
+def show() -> None:
+    """Draws the section that the address names; the visitor's own changes if it names none."""
+    session.adopt()
+    _SECTIONS.get(session.current().view or "", _own_changes)(_switch)
+
+
+def _switch(now: State) -> None:
+    pickers.variants(_NAMES, now.view)
+
+
+def _own_changes(switch: Switch) -> None:
+    opened = open_sentence_page(TITLE, switch, tell=changes.tell)
+    if opened is not None:
+        with_model(opened, _results)
+
+
+def _causal_trace(switch: Switch) -> None:
+    opened = open_sentence_page(TITLE, switch, changes=of_tokens, kinds=catalogue.KINDS)
+    if opened is not None:
+        with_model(opened, causal.show)
+
+
+def _backup_heads(switch: Switch) -> None:
+    model = _without_sentence(switch)
+    if model is not None:
+        with refusals():
+            backup.show(model)
+
+
+def _without_sentence(switch: Switch) -> str | None:
+    """Draws the top of a section that needs no sentence; the model, or None if there is none."""
+    now = frame.open_page(TITLE)
+    st.title(TITLE)
+    model = pick_model(now)
+    switch(now)
+    frame.show_notices(session.current())
+    if model is None or catalogue.has_model(model):
+        return model
+    st.info(catalogue.NEEDS_MODEL, icon=":material/info:")
+    return None
+
+
+def _ready_experiments(switch: Switch) -> None:
+    model = _without_sentence(switch)
+    if model is not None:
+        experiments.show(model)
+        frame.explain_signs()
+
+
+_NAMES = {
+    "changes": "Your changes",
+    "experiments": "Ready experiments",
+    "causal": "Causal trace",
+    "backup": "Backup heads",
+}
+"""Names of the sections by the value of `view` in the address; the first is the one without a value."""
+_SECTIONS: dict[str, Callable[[Switch], None]] = {
+    "experiments": _ready_experiments,
+    "causal": _causal_trace,
+    "backup": _backup_heads,
+}

@@ -111,9 +111,6 @@ def table(part: Json, names: dict[str, str]) -> Table:
     return [("way", "n", "least ms", "median ms"), *rows]
 
 
-# --- live ---------------------------------------------------------------------------------------------------
-
-
 def _live(model: str, now: State) -> None:
     left, right = st.columns([1.2, 2], gap="medium", vertical_alignment="bottom")
     with left:
