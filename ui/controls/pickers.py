@@ -10,6 +10,7 @@ import streamlit as st
 from figures.base.captions import KIND_NAMES
 from ui.address import session
 from ui.controls import options
+from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
@@ -90,6 +91,19 @@ def slide(
 ) -> None:
     """Lets the visitor choose a number."""
     st.slider(label, ends[0], ends[1], value, step, **control(name, value, take), **more)
+
+
+def examples(
+    texts: Mapping[str, Any],  # by their topics
+    take: Callable[[Any], None],  # gets the one that the visitor chooses
+    read: Callable[[Any], str] = str,  # an example as text
+    key: str = "example",  # begins the keys of the buttons
+) -> None:
+    """Offers texts to start from."""
+    st.caption("Try:", width="content")
+    for i, (topic, text) in enumerate(texts.items()):
+        said = plain(read(text)) or None
+        st.button(topic, key=f"{key}.{i}", type="tertiary", on_click=take, args=(text,), help=said)
 
 
 def head_picker(

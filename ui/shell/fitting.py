@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TypeVar
 
 from figures.base import labels
+from ui.address import session
 from ui.address.state import State
 from ui.linked_view import Head
+from ui.server import catalogue, runs
 from ui.server.imported import is_imported
+
+T = TypeVar("T")
 
 
 def fit_model(
@@ -43,12 +49,15 @@ def fit_head(
 
 
 def fit_heads(
-    state: State, sizes: Mapping[str, Head], defaults: Mapping[str, Head]
+    now: State,
+    model: str,  # the name of the model
+    first: Mapping[str, Head] = MappingProxyType({}),  # the heads that open first instead of the model's own
 ) -> tuple[dict[str, Head], list[str]]:
-    """`fit_head` for every kind."""
+    """`fit_head` for every kind of a model."""
     chosen, notes = {}, []
-    for kind, size in sizes.items():
-        chosen[kind], more = fit_head(kind, getattr(state, kind), size, defaults[kind])
+    for kind, size in catalogue.sizes(model).items():
+        default = first.get(kind) or runs.default_head(model, kind)
+        chosen[kind], more = fit_head(kind, getattr(now, kind), size, default)
         notes += more
     return chosen, notes
 
@@ -58,3 +67,10 @@ def fit_position(what: str, asked: int | None, length: int) -> tuple[int | None,
     if asked is None or asked < length:
         return asked, []
     return length - 1, [f"This sentence has {length} {what}s; {what} {length} is shown."]
+
+
+def noticed(fitted: tuple[T, list[str]]) -> T:
+    """A fitted value; notices say what changed."""
+    for note in fitted[1]:
+        session.notice(note)
+    return fitted[0]

@@ -10,14 +10,14 @@ from transformer.runs.translation import Translation
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import SAMPLE
-from ui.controls import options
+from ui.controls import options, pickers
 from ui.controls.pickers import choose, control
 from ui.controls.text import plain
-from ui.linked_view import Head
 from ui.server import catalogue, examples, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
-from ui.shell import fitting, sampling, waiting
+from ui.shell import sampling, waiting
+from ui.shell.fitting import fit_heads, fit_position, noticed
 
 
 def new_text(text: str) -> None:
@@ -63,16 +63,7 @@ def _sample_again() -> None:
 def below_box(now: State) -> None:
     """Draws one line of example sentences, and the visitor's own translation."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
-        st.caption("Try:", width="content")
-        for i, (label, text) in enumerate(examples.offered(now.model).items()):
-            st.button(
-                label,
-                key=f"example.{i}",
-                type="tertiary",
-                on_click=new_text,
-                args=(text,),
-                help=plain(text),
-            )
+        pickers.examples(examples.offered(now.model), new_text)
         if now.target is None:
             draw_again(now)
         own_translation(now.target)
@@ -110,14 +101,12 @@ def open_sentence(model: str, now: State) -> Opened | None:
     asked = runs.request(now, model, text)
     try:
         translation = _translate(asked)
-        sizes = catalogue.sizes(model)
-        defaults = {kind: runs.default_head(model, kind) for kind in sizes}
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None
     example = None if asked.target is not None or asked.changes else examples.example_of(text)
     opened = Opened(asked, translation, example)
-    _fit(now, opened, sizes, defaults)
+    _fit(now, opened, model)
     return opened
 
 
@@ -128,19 +117,11 @@ def _translate(asked: Asked) -> Translation:
     return translation
 
 
-def _fit(
-    now: State,
-    opened: Opened,
-    sizes: dict[str, Head],
-    defaults: dict[str, Head],
-) -> None:
-    translation, example = opened.translation, opened.example
+def _fit(now: State, opened: Opened, model: str) -> None:
+    translation, example, first = opened.translation, opened.example, {}
     if example is not None and translation.model == catalogue.DEFAULT:
-        defaults = {**defaults, "cross": (example.claim.layer, example.claim.head)}
-    heads, notes = fitting.fit_heads(now, sizes, defaults)
-    step, more = fitting.fit_position("step", now.step, len(translation.target_tokens))
-    source, yet_more = fitting.fit_position("source token", now.source, len(translation.source_tokens))
-    step = opened.first_step if step is None else step
-    for note in (*notes, *more, *yet_more):
-        session.notice(note)
-    session.resolve(step=step, source=source, **heads)
+        first = {"cross": (example.claim.layer, example.claim.head)}
+    heads = noticed(fit_heads(now, model, first))
+    step = noticed(fit_position("step", now.step, len(translation.target_tokens)))
+    source = noticed(fit_position("source token", now.source, len(translation.source_tokens)))
+    session.resolve(step=opened.first_step if step is None else step, source=source, **heads)

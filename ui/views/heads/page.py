@@ -17,10 +17,11 @@ from ui.controls import pickers
 from ui.controls.panel import panel
 from ui.controls.part import part, refusals
 from ui.controls.text import plain
-from ui.server import catalogue, runs
+from ui.server import catalogue
 from ui.server.background.run import Run
 from ui.server.background.surveys import named, run_of, shipped
-from ui.shell import fitting, frame, needs
+from ui.shell import frame, needs
+from ui.shell.fitting import fit_heads, noticed
 from ui.shell.model_picker import pick_model
 from ui.views.heads import relations, statistics
 
@@ -42,12 +43,7 @@ def show() -> None:
     if model is None or run is None:
         frame.show_notices(now)
         return
-    sizes = catalogue.sizes(model)
-    defaults = {kind: runs.default_head(model, kind) for kind in catalogue.KINDS}
-    heads, notes = fitting.fit_heads(now, sizes, defaults)
-    for note in notes:
-        session.notice(note)
-    now = session.resolve(**heads)
+    now = session.resolve(**noticed(fit_heads(now, model)))
     _controls(model, now)
     frame.show_notices(now)
     if _reads(run, now):

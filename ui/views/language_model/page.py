@@ -13,12 +13,13 @@ from transformer.text.vocabulary import clean
 from ui.address import session
 from ui.address.state import State
 from ui.address.values import SAMPLE
-from ui.controls.pickers import choose, control
+from ui.controls.pickers import choose, control, examples
 from ui.controls.text import plain
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
-from ui.shell import changed, fitting, frame, menu, sentence, waiting
+from ui.shell import changed, frame, menu, sentence, waiting
+from ui.shell.fitting import fit_heads, fit_model, fit_position, noticed
 from ui.shell.sections import Section, chosen, switch
 from ui.views.language_model import generation, lengths, surprisal
 from ui.views.language_model.study import agreement, cost, induction, pretraining, space
@@ -161,9 +162,7 @@ def _pick(now: State) -> str | None:
     if not names:
         return None
     asked = None if now.model in catalogue.available() else now.model
-    name, notes = fitting.fit_model(asked, names)
-    for note in notes:
-        session.notice(note)
+    name = noticed(fit_model(asked, names))
     with place:
         choose(
             "language model",
@@ -215,16 +214,7 @@ def _box(section: Reading, text: str, now: State) -> DeltaGenerator:
         label = "Read" if section.whole else "Continue"
         st.button(label, type="primary", width="stretch", on_click=session.keep)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
-        st.caption("Try:", width="content")
-        for i, (label, example) in enumerate(section.examples.items()):
-            st.button(
-                label,
-                key=f"example.{i}",
-                type="tertiary",
-                on_click=_take_text,
-                args=(example,),
-                help=plain(example) or None,
-            )
+        examples(section.examples, _take_text)
         if not section.whole:
             sentence.draw_again(now)
         return st.container(width="stretch", key="lm-note")
@@ -246,11 +236,8 @@ def _run(asked: Asked) -> Generation | None:
 
 def _fit(section: Reading, model: str, text: str, run: Generation) -> None:
     """Fits the cursor and the head to the run, and keeps what the page chose."""
-    now, sizes = session.current(), catalogue.sizes(model)
-    defaults = {kind: runs.default_head(model, kind) for kind in sizes}
-    heads, notes = fitting.fit_heads(now, sizes, defaults)
-    step, more = fitting.fit_position("step", now.step, len(run.target_tokens))
-    for note in (*notes, *more):
-        session.notice(note)
+    now = session.current()
+    heads = noticed(fit_heads(now, model))
+    step = noticed(fit_position("step", now.step, len(run.target_tokens)))
     step = section.first(run) if step is None else step
     session.resolve(model=model, prompt=text, step=step, source=None, **heads)

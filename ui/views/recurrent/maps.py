@@ -29,7 +29,7 @@ from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import window_around
 from ui.server import catalogue, measured
-from ui.shell import fitting
+from ui.shell.fitting import fit_position, noticed
 from ui.views.recurrent import twins
 from ui.views.recurrent.results import sizes
 from ui.views.recurrent.twins import NAMES, Side
@@ -87,9 +87,7 @@ def _part(score: str) -> None:
         )
     one = twins.side(now, f"{catalogue.RECURRENT}/{score}")
     other = twins.side(now, twins.REFERENCE) if catalogue.exists(twins.REFERENCE) else None
-    step, notes = fitting.fit_position("step", now.step, len(one.run.target_tokens))
-    for note in notes:
-        session.notice(note)
+    step = noticed(fit_position("step", now.step, len(one.run.target_tokens)))
     row = one.opened.first_step if step is None else step
     sides = [one] if other is None else [one, other]
     st.markdown("  \n".join(f"{title(each)}: **{plain(each.run.text)}**" for each in sides))

@@ -124,16 +124,7 @@ def _pair(model: str, now: State) -> None:
     with right:
         _box("Second sentence", "other", second, first)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
-        st.caption("Try:", width="content")
-        for i, (topic, pair) in enumerate(EXAMPLES.items()):
-            st.button(
-                topic,
-                key=f"pair.{i}",
-                type="tertiary",
-                on_click=_take,
-                kwargs={"prompt": pair[0], "other": pair[1]},
-                help=plain(" / ".join(pair)),
-            )
+        pickers.examples(EXAMPLES, lambda pair: _take(prompt=pair[0], other=pair[1]), " / ".join, "pair")
     with refusals():
         _scored(model, live.read(model, clean(first)), live.read(model, clean(second)))
 
