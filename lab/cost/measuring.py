@@ -40,7 +40,8 @@ def measure_layers(widths: Sequence[int], lengths: Sequence[int], repeats: int) 
         for name, work in works.items():
             held = [rounded(peak_bytes(work(n)) / 1e6, 4) for n in lengths]
             start = _start(lengths, FITTED_FROM)
-            found[name] |= {"megabytes": held, "memory": exponent(lengths[start:], held[start:])}
+            time, memory = found[name].pop("time"), exponent(lengths[start:], held[start:])
+            found[name] |= {"megabytes": held, "time": time, "memory": memory}
         yield width, found
 
 

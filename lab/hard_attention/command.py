@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Literal, get_args
 
 from lab.hard_attention.hard_attention import (
@@ -32,11 +31,10 @@ def hard_attention(
     def curves(method: Method) -> Json:
         runs = []
         for seed in range(1, seeds + 1):
-            runs.append(asdict(Learner(method, task, seed).learn(steps, every)))
+            runs.append(Learner(method, task, seed).learn(steps, every))
             report(f"{method} attention, seed {seed}: {runs[-1]['exact'][-1]:.1%} exact")
-        measured = [name for name, values in runs[0].items() if values and name != "steps"]
-        found = {name: [[rounded(each) for each in run[name]] for run in runs] for name in measured}
-        return {"steps": runs[0]["steps"]} | found
+        found = {name: [[rounded(each) for each in run[name]] for run in runs] for name in runs[0]}
+        return found | {"steps": runs[0]["steps"]}
 
     return {
         "task": task,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -115,32 +115,11 @@ def reinforced(model: Recurrent, given: Texts, chance: torch.Generator, usual: f
     return surrogate, float(-losses.detach().sum() / count)
 
 
-@dataclass
-class Curves:
-    """What was measured while a model learned; one value for each measured step."""
-
-    steps: list[int] = field(default_factory=list)  # how many steps the model had learned
-    # mean loss of a held-out token in nats; hard attention reads the position of largest weight
-    loss: list[float] = field(default_factory=list)
-    # share of the held-out sequences that greedy decoding gives back without a mistake
-    exact: list[float] = field(default_factory=list)
-    # variance of the estimated gradient over fresh batches, summed over all parameters
-    variance: list[float] = field(default_factory=list)
-    # the same without the baseline; empty for soft attention
-    without: list[float] = field(default_factory=list)
-    # the part of the variance that is left if the batch stays the same: that of the draws
-    drawn: list[float] = field(default_factory=list)
-
-
 class Learner:
     """A small model that learns a toy task with soft or with hard attention."""
 
-    def __init__(
-        self,
-        method: Method,  # which attention
-        task: str,  # a key of ``TOYS`` that spells letters
-        seed: int,  # seed of the weights, of the sequences and of the draws
-    ) -> None:
+    def __init__(self, method: Method, task: str, seed: int) -> None:
+        """Seeds the weights, the sequences and the draws; the task is one of ``TOYS`` that spells letters."""
         self.method, self._task = method, task
         self.model = small_model(seed)
         self._optimizer = torch.optim.Adam(self.model.parameters(), RATE)
@@ -149,17 +128,17 @@ class Learner:
         self._held = texts(task, random.Random(f"{task}/held out"), HELD_OUT)
         self._usual: float | None = None
 
-    def learn(self, steps: int, every: int) -> Curves:
-        """Trains, and measures before the first step and after every few steps."""
-        found = Curves()
+    def learn(self, steps: int, every: int) -> dict[str, list[float]]:
+        """Trains, and measures before the first step and after every few steps: a list of each quantity."""
+        measured = []
         for step in range(steps + 1):
             if step % every == 0 or step == steps:
-                self._measure(step, found)
+                measured.append(self._measured(step))
             if step < steps:
                 self._optimizer.zero_grad()
                 torch.autograd.backward(self._objective(texts(self._task, self._batches)))
                 self._optimizer.step()
-        return found
+        return {name: [each[name] for each in measured] for name in measured[0]}
 
     def _objective(self, given: Texts) -> Tensor:
         if self.method == "soft":
@@ -169,11 +148,24 @@ class Learner:
         self._usual = KEPT * before + (1 - KEPT) * reward
         return surrogate
 
-    def _measure(self, step: int, found: Curves) -> None:
-        found.steps.append(step)
-        loss, exact = self._quality()
-        found.loss.append(loss)
-        found.exact.append(exact)
+    @torch.no_grad()
+    def _quality(self) -> dict[str, float]:
+        """Mean loss of a held-out token in nats, and share of exact sequences: forced and greedy agree there.
+
+        Hard attention reads the position of largest weight.
+        """
+        observer = UNWATCHED if self.method == "soft" else Choosing()
+        given = self._held
+        logits = self.model.logits(self.model.features(given.source, given.read, observer))
+        right = (logits.argmax(-1) == given.wanted) | ~given.counted
+        loss = token_losses(self.model, given, observer).sum() / given.counted.sum()
+        return {"loss": float(loss), "exact": float(right.all(-1).float().mean())}
+
+    def _measured(self, step: int) -> dict[str, float]:
+        """The quality, and the variance of the estimated gradient over fresh batches.
+
+        ``without`` is that without the baseline; ``drawn`` is what is left if the batch stays the same.
+        """
         fresh = [texts(self._task, random.Random(f"{self._task}/{step}/{i}")) for i in range(ESTIMATES)]
         chance, usual = torch.Generator().manual_seed(step), self._usual or 0.0
 
@@ -183,20 +175,10 @@ class Learner:
             losses = (reinforced(self.model, each, chance, baseline)[0] for each in batches)
             return variance(gradient(self.model, loss) for loss in losses)
 
-        found.variance.append(spread(fresh, usual))
+        found = {"steps": step} | self._quality() | {"variance": spread(fresh, usual)}
         if self.method == "hard":
-            found.without.append(spread(fresh, 0.0))
-        found.drawn.append(spread(fresh[:1] * ESTIMATES, usual))
-
-    @torch.no_grad()
-    def _quality(self) -> tuple[float, float]:
-        """Loss of a held-out token, and share of exact sequences: forced and greedy agree on these."""
-        observer = UNWATCHED if self.method == "soft" else Choosing()
-        given = self._held
-        logits = self.model.logits(self.model.features(given.source, given.read, observer))
-        right = (logits.argmax(-1) == given.wanted) | ~given.counted
-        loss = token_losses(self.model, given, observer).sum() / given.counted.sum()
-        return float(loss), float(right.all(-1).float().mean())
+            found["without"] = spread(fresh, 0.0)
+        return found | {"drawn": spread(fresh[:1] * ESTIMATES, usual)}
 
 
 def gradient(model: Recurrent, objective: Tensor) -> Tensor:

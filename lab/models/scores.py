@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+
 from lab.measurement import Folder, Json, Subject, measurement, report
 from transformer.commands.arguments import percent
 from transformer.commands.translate import check_lengths, loss_on
@@ -98,13 +100,9 @@ def _aligned(translator: Translator, name: str, path: Path) -> Json:
     found: Json = {"name": name, "data": "/".join(path.parts[-2:]), "pairs": len(gold)}
     found["diagonal"] = round(score(map(diagonal, gold), gold).aer, 4)
     for rows in ERRORS.values():
-        heads = {
-            (layer, head): each.aer
-            for layer, row in enumerate(collected.scores(rows))
-            for head, each in enumerate(row)
-        }
-        best = min(heads, key=lambda place: heads[place])
-        found[rows] = {"layer": best[0], "head": best[1], "aer": round(heads[best], 4)}
+        errors = np.array([[each.aer for each in heads] for heads in collected.scores(rows)])
+        layer, head = divmod(int(errors.argmin()), errors.shape[1])
+        found[rows] = {"layer": layer, "head": head, "aer": round(float(errors.min()), 4)}
     least = min(found[rows]["aer"] for rows in ERRORS.values())
     report(f"{name}: alignment error {percent(least)} for the best head.")
     return found

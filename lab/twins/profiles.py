@@ -33,23 +33,15 @@ Sentences = list[tuple[Floats, Floats]]
 
 
 class Profile:
-    """Attention of the heads of one stack by distance, summed over sentences.
-
-    Attributes:
-        mass: (layers, heads, 2 × REACH + 1) attention by distance j − i; larger distances count in the ends.
-        visible: (2 × REACH + 1,) the same for attention spread evenly over the keys that a row sees.
-        queries: Number of rows summed.
-        hits: Per sentence (layers, heads) number of rows whose largest weight is on the previous token.
-        rows: Per sentence the number of rows that have a previous token.
-    """
+    """Attention of the heads of one stack by distance, summed over sentences."""
 
     def __init__(self, kind: AttentionKind) -> None:
         self.kind = kind
-        self.mass: Floats | float = 0.0
-        self.visible: Floats | float = 0.0
-        self.queries = 0
-        self.hits: list[Floats] = []
-        self.rows: list[int] = []
+        self.mass: Floats | float = 0.0  # (layers, heads, 2 × REACH + 1) by distance j − i
+        self.visible: Floats | float = 0.0  # (2 × REACH + 1,) of attention spread evenly over visible keys
+        self.queries = 0  # rows summed
+        self.hits: list[Floats] = []  # (layers, heads) rows that point at the previous token, by sentence
+        self.rows: list[int] = []  # rows that have a previous token, by sentence
 
     def add(self, translation: Translation) -> None:
         """Adds one sentence."""

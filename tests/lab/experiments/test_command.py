@@ -54,8 +54,3 @@ def test_a_file_of_another_model_says_nothing(directory: Path):
     assert measured(directory, BACKUPS_FILE) is None
     (directory / BACKUPS_FILE).unlink()
     assert measured(directory, BACKUPS_FILE) is None
-
-
-def test_a_directory_that_is_not_there_gives_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["backups", "--model", str(tmp_path / "none"), "--data", "x.tsv"]) == 2
-    assert "There is no directory" in capsys.readouterr().err

@@ -96,8 +96,8 @@ def test_soft_attention_has_no_variance_if_the_batch_stays_the_same():
 @pytest.mark.parametrize("method", ["soft", "hard"])
 def test_both_learn_and_measure_what_they_say(method):
     found = Learner(method, "reverse", 1).learn(60, 30)
-    assert found.steps == [0, 30, 60]
-    assert found.loss[-1] < found.loss[0]
-    assert all(0 <= share <= 1 for share in found.exact)
-    assert len(found.without) == (3 if method == "hard" else 0)
-    assert (max(found.drawn) > 0) == (method == "hard")
+    assert found["steps"] == [0, 30, 60]
+    assert found["loss"][-1] < found["loss"][0]
+    assert all(0 <= share <= 1 for share in found["exact"])
+    assert len(found.get("without", ())) == (3 if method == "hard" else 0)
+    assert (max(found["drawn"]) > 0) == (method == "hard")

@@ -54,14 +54,6 @@ def test_one_part_is_measured_again_and_the_rest_stays(folder, capsys):
     assert "tokens/s in training, dot, ratio" in capsys.readouterr().out
 
 
-def test_some_parts_alone_begin_a_file(folder):
-    output = folder / "part.json"
-    assert main(arguments(folder, "--only", "alignments", "--output", str(output))) == 0
-    found = read_json(output)
-    assert {"alignments", "models", "command"} <= set(found)
-    assert not {"scores", "speed", "again"} & set(found)
-
-
 def test_a_folder_with_another_sort_of_model_is_refused(folder, capsys):
     asked = arguments(folder)
     asked[asked.index("--models") + 1] = str(folder / "positions")

@@ -61,19 +61,12 @@ def test_the_command_measures_every_twin_and_writes_one_file(folder, monkeypatch
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_one_experiment_is_measured_again_and_the_rest_stays(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("lab.twins.profiles.COST_LENGTHS", (8, 16))
+def test_one_experiment_is_measured_alone(folder, tmp_path):
     output = ["--output", str(tmp_path / "results.json")]
-    assert main(arguments(folder, "--profiled", "3", *output)) == 0
-    before = json.loads((tmp_path / "results.json").read_text())
-    assert "again" not in before
     assert main(arguments(folder, "--only", "probe", "--sentences", "4", *output)) == 0
-    after = json.loads((tmp_path / "results.json").read_text())
-    assert (before["probe"]["sentences"], after["probe"]["sentences"]) == (8, 4)
-    assert set(after["again"]) == {"probe"}
-    assert {name: after[name] for name in before if name != "probe"} == {
-        name: value for name, value in before.items() if name != "probe"
-    }
+    values = json.loads((tmp_path / "results.json").read_text())
+    assert values["probe"]["sentences"] == 4
+    assert not {"scores", "attention"} & set(values)
 
 
 def test_wrong_folders_are_one_sentence(folder, tmp_path, capsys):
