@@ -1,4 +1,4 @@
-"""Every Python snippet of the README and of docs/ runs alone, as written; what pip installs works in an empty folder."""
+"""Every Python snippet of README and docs/ runs alone; what pip installs works in an empty folder."""
 
 from __future__ import annotations
 
