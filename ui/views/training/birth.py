@@ -22,9 +22,10 @@ from ui.controls.panel import chart, panel
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head
-from ui.server import runs
+from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.training import births
+from ui.shell.fitting import fit_head
 from ui.views.training import appearing
 from ui.views.training.appearing import after
 
@@ -131,12 +132,13 @@ def show_snapshot(seen: Seen) -> None:
     frame, kind = seen.frames[chosen], now.kind or "cross"
     _slider(seen, chosen, now.play)
     st.markdown(snapshot(seen.frames, chosen, seen.given))
-    head = head_of(now, seen.run, kind, frame.forced)
+    size, first = catalogue.sizes(seen.run)[kind], runs.default_head(seen.run, kind)
+    head, _ = fit_head(kind, now.born, size, first)
     left, right = st.columns([1.05, 1], gap="medium")
     with left:
         _map(frame.forced.head(kind, *head))
     with right:
-        _tiles(frame.forced, kind, head)
+        tiles(frame.forced, kind, head)
         _losses(seen, chosen)
     with st.expander("What every snapshot writes on its own"):
         rows = [
@@ -151,13 +153,6 @@ def place(steps: list[int], step: int | None) -> int:
     if step is None:
         return len(steps) - 1
     return min(range(len(steps)), key=lambda i: abs(steps[i] - step))
-
-
-def head_of(now: State, run: str, kind: str, shown: Translation) -> Head:
-    """The chosen head, or the one that opens first; one that the model lacks moves to the nearest."""
-    layer, head = now.born or runs.default_head(run, kind)
-    site = next(each for each in shown.config.sites.values() if each.kind.value == kind)
-    return min(layer, site.n_layers - 1), min(head, shown.config.n_heads - 1)
 
 
 def _slider(seen: Seen, chosen: int, playing: bool) -> None:
@@ -191,13 +186,12 @@ def _map(view: HeadView) -> None:
     )
 
 
-def _tiles(shown: Translation, kind: str, head: Head) -> None:
+def tiles(shown: Translation, kind: str, head: Head) -> None:
+    """Draws all heads of a kind; a click opens one."""
+    heads = range(shown.config.n_heads)
     site = next(each for each in shown.config.sites.values() if each.kind.value == kind)
-    tiles = [
-        [
-            Tile.of(shown.weights(kind, layer, i), shown.mask(kind, layer, i))
-            for i in range(shown.config.n_heads)
-        ]
+    found = [
+        [Tile.of(shown.weights(kind, layer, i), shown.mask(kind, layer, i)) for i in heads]
         for layer in range(site.n_layers)
     ]
 
@@ -205,10 +199,10 @@ def _tiles(shown: Translation, kind: str, head: Head) -> None:
         if isinstance(picked, (list, tuple)) and len(picked) == 2:
             session.change(born=(int(picked[0]), int(picked[1])))
 
-    key = f"training.birth.tiles.{kind}"
-    alt = f"All heads of {captions.KIND_NAMES[kind].lower()}, {shown.model}"
-    chart(key, overview(tiles, kind, head, width=_TILES), alt, choose)
-    st.caption(plain(f"All heads of this kind · {shown.model} · click a tile to open it"))
+    told = f"All heads of {captions.KIND_NAMES[kind].lower()}"
+    key = f"training.tiles.{kind}.{site.n_layers}.{len(heads)}"
+    chart(key, overview(found, kind, head, width=_TILES), f"{told}, {shown.model}", choose)
+    st.caption(plain(f"{told} · {shown.model} · click a tile to open it"))
 
 
 def _losses(seen: Seen, chosen: int) -> None:

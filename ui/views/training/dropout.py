@@ -23,10 +23,11 @@ from ui.controls import export, pickers
 from ui.controls.export import Picture, Table
 from ui.controls.panel import chart, seen
 from ui.controls.text import plain, word
-from ui.linked_view import Head, window_around
+from ui.linked_view import window_around
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.training.flicker import with_dropout
+from ui.shell.fitting import fit_head
 
 _SEEING = (
     "In training, dropout sets each number of an embedding, and of what a sub-layer adds to the stream, to "
@@ -46,7 +47,8 @@ def show(opened: Opened, now: State) -> None:
         st.info("This model was trained without dropout, so nothing would flicker.", icon=":material/info:")
         return
     kind = now.kind or "cross"
-    head = _head(model, kind, getattr(now, kind))
+    size, first = catalogue.sizes(model)[kind], runs.default_head(model, kind)
+    head, _ = fit_head(kind, getattr(now, kind), size, first)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         pickers.kind_picker(kind, lambda name: session.change(kind=name))
         with st.container(width=260):
@@ -66,13 +68,6 @@ def show(opened: Opened, now: State) -> None:
     with st.container(horizontal=True, gap="small"):
         seen(_SEEING, _FORMULA)
         export.pictures("dropout", drawn)
-
-
-def _head(model: str, kind: str, asked: Head | None) -> Head:
-    """The head that the address names, within the model."""
-    layers, heads = catalogue.sizes(model)[kind]
-    layer, head = runs.default_head(model, kind) if asked is None else asked
-    return min(layer, layers - 1), min(head, heads - 1)
 
 
 def pictures(found: Flicker, view: HeadView) -> dict[str, Picture]:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import streamlit as st
 
-from figures import Tile, heatmap, overview
+from figures import heatmap
 from figures.base import captions, style
 from figures.base.bars import percent
 from figures.maps.heatmap import LARGEST
 from figures.pages.training.curves import Curve
 from figures.pages.training.panels import FAINT, Panel, panels
-from transformer.runs.translation import Translation
 from transformer.trace.view import HeadView, Window
 from transformer.training.runs.progress import duration
 from transformer.training.toys.tasks import TOYS
 from ui.address import session
 from ui.controls import export
 from ui.controls.export import Picture, Table
-from ui.controls.panel import chart, panel
+from ui.controls.panel import panel
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head
@@ -26,9 +25,11 @@ from ui.server.here.looks import KIND, Look, look
 from ui.server.here.plan import OWN, Plan
 from ui.server.here.progress import Curves
 from ui.server.here.run import Run
+from ui.shell.fitting import fit_head
+from ui.views.training.birth import tiles
 
-_MAP, _TILES = 400, 400
-"""Px of the large map, and of the map of all heads."""
+_MAP = 400
+"""Px of the map."""
 _SEEING = (
     "A new model learns a small task in a process of its own. After some steps it is measured on pairs it "
     "never saw: the loss of the right output, and how many outputs are exactly right. Then its weights are "
@@ -137,7 +138,7 @@ def _maps(run: Run, found: Look) -> None:
         width="content",
         saved=False,
     )
-    _tiles(found.forced, head_of(found))
+    tiles(found.forced, KIND, head_of(found))
 
 
 def _view(found: Look) -> HeadView:
@@ -152,26 +153,9 @@ def _caption(view: HeadView) -> str:
 
 def head_of(found: Look) -> Head:
     """The chosen head, or the telling one; one that the model lacks moves to the nearest."""
-    layer, head = session.current().born or found.telling
     config = found.forced.config
-    return min(layer, config.stacks["decoder"].n_layers - 1), min(head, config.n_heads - 1)
-
-
-def _tiles(shown: Translation, head: Head) -> None:
-    config = shown.config
-    tiles = [
-        [Tile.of(shown.weights(KIND, layer, i), shown.mask(KIND, layer, i)) for i in range(config.n_heads)]
-        for layer in range(config.stacks["decoder"].n_layers)
-    ]
-    key = f"training.here.tiles.{config.stacks['decoder'].n_layers}.{config.n_heads}"
-    alt = f"All heads of cross-attention, {shown.model}"
-    chart(key, overview(tiles, KIND, head, width=_TILES), alt, _choose)
-    st.caption(plain(f"All heads of cross-attention · {shown.model} · click a tile to open it"))
-
-
-def _choose(picked: object) -> None:
-    if isinstance(picked, (list, tuple)) and len(picked) == 2:
-        session.change(born=(int(picked[0]), int(picked[1])))
+    size = config.stacks["decoder"].n_layers, config.n_heads
+    return fit_head(KIND, session.current().born, size, found.telling)[0]
 
 
 def cells(view: HeadView) -> Table:
