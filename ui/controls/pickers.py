@@ -129,10 +129,11 @@ def head_picker(
 def kind_picker(
     kind: str,  # the kind on the screen
     take: Callable[[str], object],  # gets the chosen kind
+    kinds: Iterable[str] = catalogue.KINDS,  # those that the page offers
 ) -> None:
-    """Lets the visitor choose encoder, decoder or cross on a page that offers all three."""
-    names = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
-    switch("kind", "Kind of attention", names, kind, take, width="content")
+    """Lets the visitor choose among the kinds of attention."""
+    names = {each: {"decoder": "masked decoder"}.get(each, each) for each in kinds}
+    switch("kind", "Kind of attention", names, kind, take, texts=True, width="content")
 
 
 def row_picker(

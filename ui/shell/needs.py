@@ -25,12 +25,12 @@ def tell_lack(
     """Says in a sentence that a model lacks what the page shows, and leads to what it has.
 
     Returns:
-        Whether the model lacks any of them.
-
-    Raises:
-        ValueError: the model's files are damaged.
+        Whether the model lacks any of them. A damaged model is reported when its sentence is opened.
     """
-    has = catalogue.sizes(model)
+    try:
+        has = catalogue.sizes(model)
+    except (ValueError, OSError):
+        return False
     lacking = [kind for kind in needs if kind not in has]
     if not lacking:
         return False

@@ -38,7 +38,8 @@ def open_sentence_page(
         sentence.sentence_box(now, way)
         if controls is not None:
             controls(now)
-        opened = _opened(model, changed.held(now, changes), kinds)
+        if not needs.tell_lack(model, kinds):
+            opened = sentence.open_sentence(model, changed.held(now, changes))
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)
@@ -46,15 +47,6 @@ def open_sentence_page(
         doubt.tell(opened)
         frame.explain_signs()
     return opened
-
-
-def _opened(model: str, now: State, kinds: Sequence[str]) -> Opened | None:
-    try:
-        if needs.tell_lack(model, kinds):
-            return None
-    except (ValueError, OSError):  # a damaged model is reported when the sentence is opened
-        pass
-    return sentence.open_sentence(model, now)
 
 
 def with_model(

@@ -26,7 +26,6 @@ from ui.shell.model_picker import pick_model
 from ui.views.heads import relations, statistics
 
 _SECTIONS = {"": "statistics and roles", "relations": "linguistic relations"}
-_KINDS = {"encoder": "encoder", "decoder": "masked decoder", "cross": "cross"}
 _TICK = 0.5
 
 
@@ -38,7 +37,7 @@ def show() -> None:
     now = session.current()
     own, run = session.own_sentences(), None
     with refusals():
-        if model is not None and not _lacks(model):
+        if model is not None and not needs.tell_lack(model, catalogue.KINDS):
             run = run_of(model, None if own is None else own[1], now.language)
     if model is None or run is None:
         frame.show_notices(now)
@@ -50,14 +49,6 @@ def show() -> None:
         part(_reading, run_every=_TICK)(run)
     else:
         part(_body)(model, run)
-
-
-def _lacks(model: str) -> bool:
-    """Whether a model lacks a kind of attention that the page counts; the page then says so."""
-    try:
-        return needs.tell_lack(model, catalogue.KINDS)
-    except (ValueError, OSError):  # a damaged model is reported when its sentences are read
-        return False
 
 
 def _reads(run: Run[Survey], now: State) -> bool:
@@ -131,7 +122,7 @@ def _section(now: State) -> str:
 
 def _kinds(now: State) -> list[str]:
     """The kinds that a section offers: dependencies lie within one language, so cross-attention has none."""
-    return [kind for kind in _KINDS if kind != "cross" or _section(now) == ""]
+    return [kind for kind in catalogue.KINDS if kind != "cross" or _section(now) == ""]
 
 
 def _kind(now: State) -> str:
@@ -143,15 +134,7 @@ def _controls(model: str, now: State) -> None:
     """Draws the choice of the section, the kind, and the sentences."""
     kind, section = _kind(now), _section(now)
     with st.container(horizontal=True, vertical_alignment="center"):
-        pickers.switch(
-            "heads.kind",
-            "Kind of attention",
-            {each: _KINDS[each] for each in _kinds(now)},
-            kind,
-            "kind",
-            texts=True,
-            width="content",
-        )
+        pickers.kind_picker(kind, lambda kind: session.change(kind=kind), _kinds(now))
         pickers.switch(
             "heads.section",
             "Section",
