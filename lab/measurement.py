@@ -41,7 +41,7 @@ Pairs = Annotated[Path, "FILE", "source<TAB>target lines; targets are forced"]
 Gold = Annotated[Path, "FILE", "source<TAB>target<TAB>links lines"]
 Model = Annotated[Path, "DIR", "directory of the model"]
 _HEAD = ("version", "model", "data", "command", "date", "digests")
-"""What a file begins with, in this order."""
+"""First keys of a file, in this order."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Command:
 
     @contextmanager
     def given(self, arguments: argparse.Namespace) -> Iterator[Json]:
-        """What the arguments say, by parameter; the model is open meanwhile."""
+        """Arguments by parameter; the model is open meanwhile."""
         given = {name: getattr(arguments, name) for name in self.parameters}
         given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
         if self.parameters.get("model", (None,))[0] is not Subject:
@@ -124,12 +124,12 @@ class Measurement(Command):
 
     @property
     def in_folder(self) -> bool:
-        """Whether the file stands in the folder of the models that are measured."""
+        """True if the file stands in the folder of the models that are measured."""
         return "/" not in self.file and "models" in self.parameters
 
     @property
     def beside(self) -> bool:
-        """Whether the file stands beside the one model that is measured."""
+        """True if the file stands beside the one model that is measured."""
         return bool(self.file) and "/" not in self.file and not self.in_folder
 
     def path(self, arguments: argparse.Namespace) -> Path:
@@ -168,7 +168,7 @@ class Measurement(Command):
         return 0
 
     def _known(self, path: Path) -> Json:
-        """What the file says already, if it is of the same model."""
+        """Content of the file, if there is one of the same model."""
         if self.beside:
             return measured(path.parent, path.name) or {}
         return read_json(path) if path.is_file() else {}

@@ -1,1 +1,1 @@
-"""Which heads take over when another is ablated, over many sentences."""
+"""Heads that take over when another is ablated, over many sentences."""

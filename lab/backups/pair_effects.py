@@ -1,4 +1,4 @@
-"""What a measurement of backup heads says in the end: the pairs of heads, and which head takes over.
+"""Result of a measurement of backup heads: the pairs of heads, and the head that takes over.
 
 It is small enough for a file (`backups.json`), so that a page can show it without measuring again.
 """
@@ -98,7 +98,7 @@ class PairEffects:
 
 
 def pair_effects(found: BackupHeads) -> PairEffects:
-    """What a measurement says so far, after at least one sentence."""
+    """Result of a measurement so far, after at least one sentence."""
     if not len(found.effects):
         raise ValueError("No sentence has been read yet.")
     excess = np.stack([excess_of(joint) for joint in found.effects])
@@ -134,7 +134,7 @@ def to_json(found: PairEffects) -> Json:
 
 
 def effects_of(directory: Path) -> dict[AttentionKind, PairEffects]:
-    """What was measured of the model of a directory, by kind."""
+    """Results of the model of a directory, by kind."""
     return measured_as(directory, BACKUPS_FILE, _effects) or {}
 
 

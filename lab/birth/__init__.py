@@ -1,1 +1,1 @@
-"""When heads appear, by the snapshots of training runs."""
+"""Birth of heads, by the snapshots of training runs."""

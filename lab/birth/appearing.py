@@ -18,7 +18,7 @@ LATER = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Born:
-    """What one run of ``birth.json`` says, as arrays."""
+    """One run of ``birth.json``, as arrays."""
 
     name: str  # the run
     steps: tuple[int, ...]  # the steps of its snapshots

@@ -1,4 +1,4 @@
-"""When heads appear: a few statistics of every head after each step of which there is a snapshot.
+"""Birth of heads: a few statistics of every head after each step of which there is a snapshot.
 
 ``previous`` is the share of rows whose largest weight is one key earlier. ``later`` is the mean weight that a
 row gives to tokens after its own if no mask hides any: in the encoder, its real weight; in the decoder, the

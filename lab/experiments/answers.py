@@ -1,4 +1,4 @@
-"""What a model answers to the ready experiments, small enough for a file (`experiments.json`)."""
+"""Answers of a model to the ready experiments, small enough for a file (`experiments.json`)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model did with one set of changes."""
+    """Effect of one set of changes on a model."""
 
     variant: str  # the name of the changes
     changes: str  # the changes, as `write_text` writes them
@@ -111,7 +111,7 @@ def _control(
 
 
 def answers_of(directory: Path) -> dict[str, tuple[Answer, ...]]:
-    """What the model of a directory answered, by the names of the experiments."""
+    """Answers of the model of a directory, by the names of the experiments."""
     return measured_as(directory, EXPERIMENTS_FILE, _answers) or {}
 
 

@@ -102,7 +102,7 @@ def soft_loss(model: Recurrent, given: Texts) -> Tensor:
 
 
 def reinforced(model: Recurrent, given: Texts, chance: torch.Generator, usual: float) -> tuple[Tensor, float]:
-    """What to differentiate for hard attention, and the mean reward, which is compared with the usual one.
+    """Objective of hard attention, to differentiate, and the mean reward, compared with the usual one.
 
     The reward of a draw is the log-probability of its own token: without input feeding, a draw changes no
     other token. The gradient of the result estimates that of the expected loss.

@@ -135,7 +135,7 @@ def role(name: str) -> Role:
 
 
 def strengths(means: Means, kind: AttentionKind) -> dict[str, Floats]:
-    """How strongly each head shows each role possible for its kind, in the shape of the statistics."""
+    """Strength of each role possible for its kind in each head, in the shape of the statistics."""
     shape = np.shape(means["entropy"])
     return {each.name: np.broadcast_to(each.strength(means), shape) for each in ROLES if kind in each.kinds}
 
@@ -150,7 +150,7 @@ def assign(means: Means, kind: AttentionKind) -> NDArray[np.str_]:
 
 
 def shows(name: str, means: Means, kind: AttentionKind) -> Floats:
-    """How strongly each head shows a role, 1 at the threshold; for `mixed`, how far below all thresholds."""
+    """Strength of a role in each head, 1 at the threshold; for `mixed`, the distance below all thresholds."""
     if name != MIXED:
         return role(name).strength(means)
     best = np.max(np.stack(list(strengths(means, kind).values())), axis=0)
@@ -158,5 +158,5 @@ def shows(name: str, means: Means, kind: AttentionKind) -> Floats:
 
 
 def keeps(name: str, shown: Floats) -> NDArray[np.bool_]:
-    """Whether the strength is enough for the role; a mixed head must stay below every threshold."""
+    """True where the strength is enough for the role; a mixed head must stay below every threshold."""
     return shown > 1 if name == MIXED else shown >= 1

@@ -1,1 +1,1 @@
-"""What a causal language model has learned: induction, agreement, words."""
+"""Knowledge of a causal language model: induction, agreement, words."""

@@ -1,4 +1,4 @@
-"""What it costs a language model to lose its induction heads, beside the loss of random other heads.
+"""Price of losing induction heads for a language model, beside that of random other heads.
 
 A head that is switched off gives zeros. Its effect means little alone: any head may cost as much. So the same
 number of other heads of the same layers is switched off too, in several draws
@@ -70,7 +70,7 @@ def on_text(generator: TextGenerator, texts: Sequence[str]) -> Measure:
 
 
 def costs(measure: Measure, heads: Heads, others: Sequence[Changes]) -> Json:
-    """What switching heads off costs (nats per piece), beside each draw of others.
+    """Cost of switching heads off (nats per piece), beside each draw of others.
 
     ``control`` is the mean rise over the draws, ``as_large`` how many of them cost at least as much;
     intervals are over sequences or texts.
@@ -94,5 +94,5 @@ def costs(measure: Measure, heads: Heads, others: Sequence[Changes]) -> Json:
 
 
 def _rise(before: Floats, after: Floats) -> Floats:
-    """How much the loss per piece rises, of summed nats and pieces (…, 2) → (…)."""
+    """Rise of the loss per piece, of summed nats and pieces (…, 2) → (…)."""
     return np.asarray(ratio(after) - ratio(before))

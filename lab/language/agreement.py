@@ -101,7 +101,7 @@ def _hash(pair: AgreementPair) -> bytes:
 
 
 def agreement(pairs: Sequence[AgreementPair], log_probs: LogProbs) -> dict[str, Json]:
-    """How often a model finds the right sentence more probable, by case, with intervals over subjects.
+    """Share of pairs whose right sentence is the more probable one, by case, with intervals over subjects.
 
     It reads each sentence with a capital and a full stop.
     """

@@ -1,4 +1,4 @@
-"""Which pieces stand near which: positive pointwise mutual information (PPMI), and neighbours by it.
+"""Company of pieces: positive pointwise mutual information (PPMI), and neighbours by it.
 
 Church and Hanks 1990 for the measure; Levy, Goldberg and Dagan, "Improving distributional similarity with
 lessons learned from word embeddings", TACL 2015, for the form used here. For a piece w and a piece c at most

@@ -18,7 +18,7 @@ from transformer.text.vocabulary import N_BYTE_PIECES, N_SPECIAL_PIECES
 
 LENGTH, COUNT = 25, 50
 SIZES = (1, 2, 4)
-"""How many of the heads with the highest scores are switched off together."""
+"""Numbers of heads with the highest scores that are switched off together."""
 
 
 def random_pieces(
@@ -65,7 +65,7 @@ def measure_induction(generator: TextGenerator, texts: Sequence[str]) -> Json:
 
 
 def measure_circuit(generator: TextGenerator) -> Json:
-    """What the best induction head loses without the best previous-token head of the layers before it.
+    """Loss of the best induction head without the best previous-token head of the layers before it.
 
     ``elsewhere`` is the share of the reader's weight that is not on the pattern; without a layer before the
     reader there is no ``source`` to switch off.

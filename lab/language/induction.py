@@ -116,7 +116,7 @@ class Copying:
 
 
 def copying(log_probs: PieceLogProbs, sequences: Repeated) -> Copying:
-    """What the repetition saves a model."""
+    """Saving by repetition."""
     losses = -np.stack([np.asarray(log_probs(ids.tolist()), np.float64) for ids in sequences.ids])
     inside = sequences.length - 1
     first, last = losses[:, 1 : 1 + inside].mean(1), losses[:, -inside:].mean(1)

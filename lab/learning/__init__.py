@@ -1,1 +1,1 @@
-"""What training does: gradients by depth, Adam's moments, dropout, the thinned log."""
+"""Training at work: gradients by depth, Adam's moments, dropout, the thinned log."""

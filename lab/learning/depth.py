@@ -1,4 +1,4 @@
-"""Why residual connections and LayerNorm: the norm of the gradient of every layer, with and without them."""
+"""Norm of the gradient of every layer, with and without residual connections and LayerNorm."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Gradients:
-    """How strongly a loss pulls at each layer."""
+    """Pull of a loss at each layer."""
 
     encoder: tuple[float, ...]  # norm of the gradient of each encoder layer's weights
     decoder: tuple[float, ...]  # the same of the decoder
@@ -62,7 +62,7 @@ class Gradients:
 
     @property
     def spread(self) -> float:
-        """How many times the smallest norm the largest is; infinite if a layer has none."""
+        """Ratio of the largest to the smallest norm; infinite if a layer has none."""
         norms = (*self.encoder, *self.decoder)
         return max(norms) / min(norms) if min(norms) > 0 else float("inf")
 

@@ -16,7 +16,7 @@ MOST_STEPS = 10_000
 
 @dataclass(frozen=True)
 class Recording:
-    """What a run did to one weight."""
+    """Record of one weight over a run."""
 
     parameter: str  # the weight's matrix, as the model names it
     place: tuple[int, ...]  # its row and column, from 0

@@ -71,7 +71,7 @@ def familiarity(
 
 
 def said(found: Found) -> str:
-    """What the measure finds, in one line."""
+    """Findings of the measure, in one line."""
     doubted = f"doubts {found.flagged:,} of {found.texts:,} translations"
     if not found.flagged or not found.bad:
         return f"{doubted}, of which {found.bad:,} are bad"

@@ -1,4 +1,4 @@
-"""What the app shows of the model that it opens first: the claims of its examples, and its first picture.
+"""Files of the model that the app opens first: the claims of its examples, and its first picture.
 
 Both files lie two folders above the model: `examples.json` and `first.npz` in `assets` belong to the model
 `assets/models/en-de`.

@@ -1,1 +1,1 @@
-"""Which grammatical relations, antecedents and meanings heads follow."""
+"""Grammatical relations, antecedents and meanings that heads follow."""

@@ -1,4 +1,4 @@
-"""Whether heads join words by meaning: the same word again, and antonyms.
+"""Heads that join words by meaning: the same word again, and antonyms.
 
 Rows and rules are those of `relations`: in the row of one word, the largest weight among all words must be
 on the other word, and a fixed offset is the rule to beat.

@@ -1,4 +1,4 @@
-"""Which linguistic relations attention heads follow, compared with a fixed rule.
+"""Linguistic relations that attention heads follow, compared with a fixed rule.
 
 A head *follows* an arc if, in the row of one word, the largest weight among all words is on the other word.
 Weights of pieces are summed over the pieces of a key word and averaged over those of a query word. `</s>` and
@@ -42,7 +42,7 @@ Relation = tuple[str, str]
 
 @dataclass(frozen=True)
 class Finding:
-    """How often the best head and the best rule are right, as shares of `count`."""
+    """Success of the best head and of the best rule, as shares of `count`."""
 
     layer: int  # layer of the head, from 0
     head: int  # the head, from 0
@@ -111,7 +111,7 @@ def encode(translator: Translator, text: str) -> tuple[tuple[str, ...], Attentio
 
 
 def arc_hits(group: str, maps: Floats, arcs: Iterable[tuple[Relation, int, int]]) -> dict[Relation, Hits]:
-    """What every head and every offset of `OFFSETS` gets right of arcs from a row to a key of some maps."""
+    """Hits of every head and every offset of `OFFSETS` among arcs from a row to a key of some maps."""
     best, offsets = maps.argmax(-1), np.array(OFFSETS)
     cells: dict[Relation, list[tuple[int, int]]] = defaultdict(list)
     for relation, row, key in arcs:
@@ -180,7 +180,7 @@ def dependencies(
 def pronouns(
     translator: Translator, cases: Sequence[PronounCase], left_out: int, workers: Workers = ALONE
 ) -> Json:
-    """Whether the row of a pronoun finds its antecedent, compared with the rule "nearest person".
+    """Success of the row of a pronoun in finding its antecedent, compared with the rule "nearest person".
 
     `of two`: the antecedent has a larger weight than the other person. `of all words`: the antecedent has the
     largest weight of all words.
@@ -201,7 +201,7 @@ def pronouns(
 
 
 def _case_hits(translator: Translator, case: PronounCase) -> dict[str, Hits] | None:
-    """What every head gets right in one sentence; None if its pieces do not fit the words."""
+    """Hits of every head in one sentence; None if its pieces do not fit the words."""
     pieces, trace = encode(translator, case.text)
     table = piece_words(pieces, case.words)
     if table is None:

@@ -49,7 +49,7 @@ class NearDuplicates:
                 self._holders[gram].append(number)
 
     def __contains__(self, text: str) -> bool:
-        """Whether a sentence is a near duplicate of a held-out one."""
+        """True if a sentence is a near duplicate of a held-out one."""
         sentence = words(text)
         return sentence in self._held or self._one_edit(sentence) or self._shares_grams(grams(sentence))
 

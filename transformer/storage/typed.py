@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def read_typed(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
-    """What a JSON file says, as ``read`` understands it.
+    """Content of a JSON file, as ``read`` understands it.
 
     Raises:
         CheckpointError: The file is missing or damaged.

@@ -1,4 +1,4 @@
-"""What `python -m lab` measured: files that ship with the app or stand beside a model, each read once."""
+"""Measurements of `python -m lab`: files that ship with the app or stand beside a model, read once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POSITIONS, RECURRENT, HARD = (
 
 
 def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
-    """What a file of the app says, such as `recurrent/results.json`; None if it was never measured.
+    """Content of a file of the app, such as `recurrent/results.json`; None if it was never measured.
 
     Raises:
         ValueError: the file is damaged.
@@ -36,7 +36,7 @@ def shipped(name: str, read: Callable[[Path], Any] = read_json) -> Any:
 
 
 def beside(model: str, read: Callable[[Path], T]) -> T:
-    """What a function reads from the directory of a model.
+    """Value that a function reads from the directory of a model.
 
     Raises:
         KeyError: there is no model of that name.

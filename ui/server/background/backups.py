@@ -1,4 +1,4 @@
-"""What pairs of heads cost when they are switched off; visitors who ask for the same measurement share it."""
+"""Effects of switching pairs of heads off; visitors who ask for the same measurement share it."""
 
 from __future__ import annotations
 
