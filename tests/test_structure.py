@@ -47,7 +47,7 @@ MOST_LINES = {
     "lab": 6_590,
     "figures": 6_670,
     "ui/linked_view address server controls shell maps": 8_460,
-    "ui/views": 15_490,
+    "ui/views": 15_430,
     "tests": 35_850,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""

@@ -12,7 +12,7 @@ import streamlit as st
 from figures.base.captions import AuditLike, badge
 from ui.address import session
 from ui.controls.export import Picture, Table, pictures
-from ui.controls.text import plain
+from ui.controls.text import command, plain
 
 _INK = {"light": "#1d232c", "dark": "#e8ebf0"}
 Width = Literal["stretch", "content"]
@@ -109,3 +109,12 @@ def says(
         st.caption(
             plain(f"{picture.caption} · {checked['text']}"), help=proof or plain(str(checked["title"]))
         )
+
+
+def how(found: dict[str, object]) -> None:
+    """Draws how and when something was measured, one click away."""
+    with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
+        again = found.get("again")
+        for each in (found, *(again.values() if isinstance(again, dict) else ())):
+            st.caption(str(each["date"]))
+            st.code(command(str(each["command"])), language="sh", wrap_lines=True)

@@ -15,7 +15,7 @@ from lab.relations.relations import LEAST_ARCS
 from transformer.storage import marks
 from transformer.storage.description import PROBES_FILE
 from ui.controls import text
-from ui.controls.panel import panel
+from ui.controls.panel import how, panel
 from ui.server import measured
 
 _GLOSSES = {
@@ -77,10 +77,7 @@ def show(model: str, kind: str) -> None:
         _pronouns(found["pronouns"])
         _meanings(found.get("meanings"))
     st.caption(f"{text.data(found['data'][:1].upper() + found['data'][1:])}. The data are not bundled.")
-    with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
-        for each in (found, *found.get("again", {}).values()):
-            st.caption(each["date"])
-            st.code(text.command(each["command"]), language="sh", wrap_lines=True)
+    how(found)
 
 
 def _dependencies(found: dict[str, Any], kind: str) -> None:

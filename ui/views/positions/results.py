@@ -19,8 +19,8 @@ from figures.pages.positions import (
 )
 from transformer.model.sites import Side
 from ui.address import session
-from ui.controls import pickers, text
-from ui.controls.panel import panel
+from ui.controls import pickers
+from ui.controls.panel import how, panel
 from ui.controls.part import part
 from ui.linked_view import Head
 from ui.server import measured
@@ -63,10 +63,7 @@ def show() -> None:
         _distance(results, stack_of(now), now.twin_head)
         _tables(results)
         _probe(results)
-    with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
-        for each in (results, *results.get("again", {}).values()):
-            st.caption(each["date"])
-            st.code(text.command(each["command"]), language="sh", wrap_lines=True)
+    how(results)
     with notices:
         frame.show_notices(now)
 

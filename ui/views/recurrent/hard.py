@@ -12,9 +12,9 @@ from figures.pages.recurrent import soft_and_hard
 from transformer.training.toys.tasks import TOYS
 from ui.address.state import State
 from ui.controls.export import Table
-from ui.controls.panel import panel, seen
+from ui.controls.panel import how, panel, seen
 from ui.server import measured
-from ui.views.recurrent.results import how, unmeasured
+from ui.views.recurrent.results import unmeasured
 
 Json = dict[str, Any]
 _SEEING = (

@@ -13,10 +13,10 @@ from figures.pages.positions import Interval, dots, measured_groups, twin_name
 from transformer.hub.files import size
 from ui.address.state import State
 from ui.controls.export import Table
-from ui.controls.panel import panel, seen
+from ui.controls.panel import how, panel, seen
 from ui.controls.text import plain
 from ui.server import measured
-from ui.views.recurrent.results import how, shown, sizes, unmeasured
+from ui.views.recurrent.results import shown, sizes, unmeasured
 
 Json = dict[str, Any]
 _SEEING = (

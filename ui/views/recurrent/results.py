@@ -8,18 +8,8 @@ import streamlit as st
 
 from figures.pages.positions import twin_name
 from transformer.hub.files import size
-from ui.controls.text import command
 
 Json = dict[str, Any]
-
-
-def how(found: dict[str, object]) -> None:
-    """Draws how and when something was measured, one click away."""
-    with st.popover("How it was measured", type="tertiary", icon=":material/help:"):
-        again = found.get("again")
-        for each in (found, *(again.values() if isinstance(again, dict) else ())):
-            st.caption(str(each["date"]))
-            st.code(command(str(each["command"])), language="sh", wrap_lines=True)
 
 
 def unmeasured(command_name: str) -> None:

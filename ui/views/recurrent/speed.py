@@ -11,10 +11,10 @@ import streamlit as st
 from figures.pages.positions import Interval, measured_lines, twin_name
 from ui.address.state import State
 from ui.controls.export import Table
-from ui.controls.panel import panel, seen
+from ui.controls.panel import how, panel, seen
 from ui.controls.text import plain
 from ui.server import measured
-from ui.views.recurrent.results import how, shown, sizes, unmeasured
+from ui.views.recurrent.results import shown, sizes, unmeasured
 
 Json = dict[str, Any]
 _TITLES = {"training": "target tokens per second", "writing": "ms per token"}
