@@ -17,12 +17,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     from lab.birth.command import birth
     from lab.cost.command import cost
-    from lab.hard_attention.command import hard_attention
+    from lab.hard_attention.hard_attention import hard_attention
     from lab.language.command import language
-    from lab.learning.adam import adam
+    from lab.learning.moments import adam
     from lab.measurement import parser_of
     from lab.models.remake import COMMANDS, remake
-    from lab.pretraining.command import pretraining
+    from lab.pretraining.pretraining import pretraining
     from lab.recurrent.command import recurrent
     from lab.texts.command import text
     from lab.texts.links import links

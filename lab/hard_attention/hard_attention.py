@@ -1,4 +1,4 @@
-"""Soft attention, which mixes all positions, beside hard attention, which draws one, on a toy task.
+"""`python -m lab hard-attention`: soft attention mixes all positions, hard attention draws one.
 
 Hard attention learns by REINFORCE (Williams 1992), as in Xu et al. (2015, section 4.1): what it draws has no
 gradient, so the log-probability of a draw is pushed up if the token behind it became likelier than usual, and
@@ -10,12 +10,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from lab.measurement import Json, measurement, one_thread, report
+from transformer.lenses.scores.bootstrap import rounded
 from transformer.model.config import RecurrentConfig
 from transformer.model.recurrent import Recurrent
 from transformer.model.scores import attention_weights
@@ -190,3 +192,34 @@ def gradient(model: Recurrent, objective: Tensor) -> Tensor:
 def variance(gradients: Iterator[Tensor]) -> float:
     """The variances of all numbers of some gradients, added up."""
     return float(torch.stack(list(gradients)).var(0).sum())
+
+
+@measurement("assets/models/recurrent/hard_attention.json")
+@one_thread()
+def hard_attention(
+    task: Annotated[Literal["copy", "reverse", "sort"], "the toy task"] = "reverse",
+    steps: Annotated[int, "steps of training"] = 1000,
+    every: Annotated[int, "steps between measurements"] = 50,
+    seeds: Annotated[int, "models of each kind"] = 4,
+) -> Json:
+    """Teaches small models a toy task with soft attention and with hard attention (REINFORCE)."""
+
+    def curves(method: Method) -> Json:
+        runs = []
+        for seed in range(1, seeds + 1):
+            runs.append(Learner(method, task, seed).learn(steps, every))
+            report(f"{method} attention, seed {seed}: {runs[-1]['exact'][-1]:.1%} exact")
+        found = {name: [[rounded(each) for each in run[name]] for run in runs] for name in runs[0]}
+        return found | {"steps": runs[0]["steps"]}
+
+    return {
+        "task": task,
+        "longest": LONGEST,
+        "d_model": WIDTH,
+        "batch": BATCH,
+        "learning_rate": RATE,
+        "held_out": HELD_OUT,
+        "estimates": ESTIMATES,
+        "seeds": seeds,
+        "methods": {method: curves(method) for method in get_args(Method)},
+    }

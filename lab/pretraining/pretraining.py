@@ -1,14 +1,16 @@
-"""Runs of translators in pairs: one encoder began as a language model, the other from scratch."""
+"""`python -m lab pretraining`: translators in pairs, one whose encoder began as a language model."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from lab.twins.twins import Scored, summary
-from transformer.text.pairs import DataError
+from lab.measurement import Folder, Json, Pairs, measurement
+from lab.twins.twins import score_pairs, summary
+from transformer.runs.translator import load_translator
+from transformer.text.pairs import DataError, read_pairs
 from transformer.training.runs.files import LOG_FILE
 
 SCRATCH, PRETRAINED = "scratch", "pretrained"
@@ -30,13 +32,31 @@ def runs_in(folder: Path) -> Runs:
     return both
 
 
-def compare(scored: dict[str, Scored], runs: dict[str, Path]) -> dict[str, Any]:
-    """BLEU and loss of both, the difference with its paired interval, and the loss along the way."""
-    curves = {how: validation_losses(path) for how, path in runs.items()}
-    return {"models": summary(scored, SCRATCH), "curves": curves}
-
-
 def validation_losses(run: Path) -> list[tuple[int, float]]:
     """Steps of a run with their loss on the validation pairs, in nats per token."""
     lines = (json.loads(line) for line in (run / LOG_FILE).read_text("utf-8").splitlines())
     return [(line["step"], round(line["valid_loss"], 4)) for line in lines if "valid_loss" in line]
+
+
+@measurement()
+def pretraining(
+    runs: Annotated[Folder, "holds scratch-P-S and pretrained-P-S: runs on P %% of the pairs with seed S"],
+    data: Annotated[Pairs, "pairs to score"],
+) -> Json:
+    """Compares translators whose encoder began as a language model with others from scratch."""
+    pairs, compared = read_pairs(data), []
+    for (percent, seed), both in sorted(runs_in(runs).items()):
+        scored = {how: score_pairs(load_translator(path), pairs) for how, path in both.items()}
+        models, curves = summary(scored, SCRATCH), {how: validation_losses(run) for how, run in both.items()}
+        compared.append({"percent": percent, "seed": seed, "models": models, "curves": curves})
+        print(f"{percent} % of the pairs, seed {seed}: {_sentence(models)}", flush=True)
+    return {"sentences": len(pairs), "compared": compared}
+
+
+def _sentence(models: Json) -> str:
+    scratch, pretrained = (models[how]["bleu"] for how in (SCRATCH, PRETRAINED))
+    gap = pretrained["difference"]
+    return (
+        f"{scratch['value']['value']:.1f} BLEU from scratch, {pretrained['value']['value']:.1f} pretrained "
+        f"({gap['value']:+.1f} [{gap['low']:+.1f}, {gap['high']:+.1f}])."
+    )
