@@ -44,7 +44,7 @@ MOST_LINES = {
     "transformer/interventions": 2_270,
     "transformer/runs": 2_080,
     "transformer/lenses what_if exports commands": 6_590,
-    "lab": 6_590,
+    "lab": 6_550,
     "figures": 6_670,
     "ui/linked_view address server controls shell maps": 8_460,
     "ui/views": 15_430,

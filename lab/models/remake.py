@@ -69,7 +69,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
     europarl, own = corpora / GOLD["Europarl"], sample / OWN_GOLD_FILE
     older, newer = corpora / "extra-train" / news, corpora / "extra-tests" / "newstest2014.en-de.tsv.gz"
     trees, pairs = corpora / "probes", sample / SAMPLE_FILE
-    aligned = "--data", valid, "--alignments", europarl, "--sentences", 500
+    aligned = "--data", valid, "--alignments", europarl
     doubted = "--fit", valid, older, "--test", test, newer, "--judged", JUDGED, *_as_before(directory)
     probed = [trees / name for name in ("pud-en.conllu.gz", "pud-de.conllu.gz", "winomt-en.tsv.gz")]
     examples = examples_file(directory)
