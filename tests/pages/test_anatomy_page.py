@@ -16,7 +16,7 @@ from transformer.model.config import TransformerConfig
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.card import Score, scores
 from transformer.storage.directory import save_checkpoint
-from ui.address.values import PARTS
+from ui.address.state import PARTS
 from ui.server import catalogue
 from ui.views.anatomy import page, paper
 from ui.views.anatomy.body import boxes, parts

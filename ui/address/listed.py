@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from transformer.interventions import Intervention, InterventionError, read_text, write_text
-from ui.address.values import read_position
+from ui.address.kinds import POSITION, Kind
 
 Off = tuple[tuple[int, Intervention], ...]
 """Changes that are switched off, each with its place (from 0) in the list of all changes."""
@@ -39,17 +39,11 @@ def parted(items: Iterable[Listed]) -> dict[str, Any]:
     }
 
 
-def write_off(off: Off) -> str:
-    """Changes that are switched off: `2.hide_3~4.choose_1_▁ist`, each after its place in the list, from 1."""
+def _write_off(off: Off) -> str:
     return "~".join(f"{place + 1}.{write_text([change])}" for place, change in off)
 
 
-def read_off(text: str) -> Off:
-    """Reads what `write_off` wrote.
-
-    Raises:
-        ValueError: the text holds something else.
-    """
+def _read_off(text: str) -> Off:
     return tuple(_read(each) for each in text.split("~"))
 
 
@@ -58,4 +52,9 @@ def _read(text: str) -> tuple[int, Intervention]:
     changes = read_text(written)
     if len(changes) != 1:
         raise InterventionError("A change that is switched off follows its place in the list and a dot.")
-    return read_position(place), changes[0]
+    return POSITION.read(place), changes[0]
+
+
+CHANGES = Kind(read_text, write_text)
+SWITCHED_OFF = Kind(_read_off, _write_off)
+"""Each after its place in the list, from 1: `2.hide_3~4.choose_1_▁ist`."""

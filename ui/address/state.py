@@ -2,124 +2,215 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any
 
+from figures.base.style import SCALES
+from lab.heads import measures
 from transformer.interventions import Intervention
-from ui.address.listed import Off
-from ui.address.values import WINDOWS, Against, HandLinks, WhatIf
+from transformer.model.config import SCORE_RULES
+from transformer.model.encodings.table import ENCODINGS
+from ui.address.kinds import (
+    AGAINST,
+    ARITHMETIC,
+    DECODE,
+    GOLD_PAIR,
+    HEAD,
+    HEADS,
+    HIDDEN,
+    LANGUAGE,
+    LARGEST_SEED,
+    LAYERS,
+    LINKS,
+    OWN,
+    PAIRS,
+    POSITION,
+    RULE,
+    TEXT,
+    WORD,
+    YES,
+    Against,
+    HandLinks,
+    Kind,
+    WhatIf,
+    decimal,
+    numbers,
+    one_of,
+    whole,
+)
+from ui.address.listed import CHANGES, SWITCHED_OFF, Off
 from ui.linked_view.events import Head
+
+ORDERS = (
+    *("entropy", "mean_distance", "previous_mass", "same_mass", "next_mass", "first_mass", "eos_mass"),
+    *("contribution", "aer"),
+)
+"""Statistics that can order and colour a grid of heads."""
+STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "keeps")
+"""Every statistic of a head over many sentences."""
+VIEWS = (
+    *("batch", "trained", "alignment", "relations", "sentence", "results"),
+    *("experiments", "causal", "backup"),
+    "sampling",
+    *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
+    *("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),
+    *("long", "path", "speed", "hard"),
+)
+"""Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
+of Language model, and of Recurrent."""
+PARTS = (
+    "source-embedding",
+    *("encoder-attention-norm", "encoder-attention", "encoder-attention-add"),
+    *("encoder-forward-norm", "encoder-forward", "encoder-forward-add", "encoder-end"),
+    "target-embedding",
+    *("decoder-attention-norm", "decoder-attention", "decoder-attention-add"),
+    *("decoder-cross-norm", "decoder-cross", "decoder-cross-add"),
+    *("decoder-forward-norm", "decoder-forward", "decoder-forward-add", "decoder-end"),
+    "output",
+)
+"""Parts of the model on the page Anatomy."""
+
+
+def _declared(
+    several: bool,  # whether several pages read the value
+    kind: Kind,  # its kind
+    default: Any = None,  # the value that an address leaves out; None lets the app choose
+    place: bool = False,  # whether it belongs to models of one sort: a page of another sort has its own
+    long: bool = False,  # whether it may be too long for an address
+) -> Any:
+    marks = {"kind": kind, "several": several, "place": place, "long": long}
+    return field(default=default, metadata=marks)
+
+
+shared, own = partial(_declared, True), partial(_declared, False)
 
 
 @dataclass(frozen=True)
 class State:
     """Everything that an address carries; positions, layers and heads count from 0; None: the app chooses."""
 
-    text: str | None = None  # the sentence
-    model: str | None = None  # the name of the model
-    language: str | None = None  # the target language, such as `>>fra<<`, for a model with several
-    step: int | None = None  # the decode step
-    source: int | None = None  # the source token that was clicked
-    encoder: Head | None = None  # the chosen head of encoder self-attention
-    decoder: Head | None = None  # the chosen head of masked decoder self-attention
-    cross: Head | None = None  # the chosen head of cross-attention
-    view: str | None = None  # the variant of a page, from `VIEWS`
-    decode: str = "greedy"  # `greedy`, `beam-4`, `sample-7`
-    target: str | None = None  # the visitor's own translation
-    changes: tuple[Intervention, ...] = ()  # what is changed in the run of the model, in the order of acting
-    off: Off = ()  # changes that are switched off, each with its place in the list: `2.hide_3` stands second
-    batch: str | None = None  # the second sentence on the encoder page
-    order: str | None = None  # the statistic by which the grids of heads are ordered
-    words: bool = False  # whether sub-words are merged into words
-    hide: tuple[str, ...] = ()  # what the maps leave out, from `HIDEABLE`
+    text: str | None = shared(TEXT, long=True)  # the sentence
+    model: str | None = shared(TEXT, place=True)  # the name of the model
+    # the target language, such as `>>fra<<`, for a model with several
+    language: str | None = shared(LANGUAGE)
+    step: int | None = shared(POSITION, place=True)  # the decode step
+    source: int | None = shared(POSITION, place=True)  # the source token that was clicked
+    encoder: Head | None = shared(HEAD, place=True)  # the chosen head of encoder self-attention
+    decoder: Head | None = shared(HEAD, place=True)  # the chosen head of masked decoder self-attention
+    cross: Head | None = shared(HEAD, place=True)  # the chosen head of cross-attention
+    view: str | None = own(one_of(*VIEWS))  # the variant of a page, from `VIEWS`
+    decode: str = shared(DECODE, "greedy")  # `greedy`, `beam-4`, `sample-7`
+    target: str | None = shared(TEXT, place=True, long=True)  # the visitor's own translation
+    # what is changed in the run of the model, in the order of acting
+    changes: tuple[Intervention, ...] = shared(CHANGES, (), place=True)
+    # changes that are switched off, each with its place in the list: `2.hide_3` stands second
+    off: Off = shared(SWITCHED_OFF, (), place=True)
+    batch: str | None = shared(TEXT, long=True)  # the second sentence on the encoder page
+    order: str | None = shared(one_of(*ORDERS))  # the statistic by which the grids of heads are ordered
+    words: bool = shared(YES, False)  # whether sub-words are merged into words
+    hide: tuple[str, ...] = shared(HIDDEN, ())  # what the maps leave out, from `HIDEABLE`
     # whether decoder rows are named by the token `read` or `predicted`; None for the kind's default
-    rows: str | None = None
-    scale: str = "linear"  # how weights become colours: `linear`, `sqrt`, `log`
-    window: int = WINDOWS[0]  # most rows and columns that a map shows
-    show: str = "matrix"  # how the page of an attention kind draws a head: `matrix`, `lines`, `strongest`
+    rows: str | None = shared(one_of("read", "predicted"))
+    scale: str = shared(one_of(*SCALES), "linear")  # how weights become colours: `linear`, `sqrt`, `log`
+    window: int = shared(numbers(64, 32, 16), 64)  # most rows and columns that a map shows
+    # how the page of an attention kind draws a head: `matrix`, `lines`, `strongest`
+    show: str = shared(one_of("matrix", "lines", "strongest"), "matrix")
     # which lines are drawn: `mass-70`, the links that carry 70 % of each row; `weight-10`, those of at least
     # 0.10
-    links: str = "mass-70"
+    links: str = shared(LINKS, "mass-70")
     # further heads of the same kind, drawn as lines together with the chosen head
-    more: tuple[Head, ...] | None = None
-    color: str | None = None  # the statistic that colours the grids of heads
+    more: tuple[Head, ...] | None = own(HEADS)
+    color: str | None = shared(one_of(*ORDERS))  # the statistic that colours the grids of heads
     # the attention kind shown by a page that offers all three: encoder, decoder or cross
-    kind: str | None = None
+    kind: str | None = own(one_of("encoder", "decoder", "cross"))
     # a different mask to try on the Masks page: `zero`, `after`; None for the real mask
-    mask: str | None = None
+    mask: str | None = own(one_of("zero", "after"))
     # the statistic that colours the page "Heads over sentences", as named in `heads.json`
-    statistic: str | None = None
-    sentences: str | None = None  # the batch of the Masks page, one sentence per line
-    member: int | None = None  # the sentence of that batch to show
+    statistic: str | None = own(one_of(*STATISTICS))
+    sentences: str | None = own(TEXT, long=True)  # the batch of the Masks page, one sentence per line
+    member: int | None = own(POSITION)  # the sentence of that batch to show
     # `own` if the visitor chose the head, mean or row of an alignment; None for the model's best
-    aligner: str | None = None
+    aligner: str | None = own(one_of(OWN))
     # the layers (first and last, from 0) over whose heads an alignment averages; None for one head
-    mean: tuple[int, int] | None = None
+    mean: tuple[int, int] | None = own(LAYERS)
     # how attention becomes links: `mutual`, `above-0.3`; None for each word's strongest link
-    rule: str | None = None
-    pairs: HandLinks = frozenset()  # word links made by hand
-    gold: str | None = None  # source of those links, such as `sample-3`; None if the visitor drew them
-    against: Against | None = None  # what the page Compare compares the selection with
+    rule: str | None = own(RULE)
+    pairs: HandLinks = shared(PAIRS, frozenset())  # word links made by hand
+    # source of those links, such as `sample-3`; None if the visitor drew them
+    gold: str | None = shared(GOLD_PAIR)
+    against: Against | None = own(AGAINST)  # what the page Compare compares the selection with
     # the other sentence or translation on the page Compare; the second sentence of a causal trace
-    other: str | None = None
-    scored: int | None = None  # the step whose token a causal trace scores; None for the whole translation
-    key: int | None = None  # the key that "Inside a head" shows in self-attention
+    other: str | None = own(TEXT, long=True)
+    # the step whose token a causal trace scores; None for the whole translation
+    scored: int | None = own(POSITION)
+    key: int | None = own(POSITION)  # the key that "Inside a head" shows in self-attention
     # the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a head (from 0)
-    what_if: WhatIf | None = None
-    notation: str = "paper"  # whose symbols "Inside a head" writes: `paper`, `lecture`
-    part: str | None = None  # the part of the model on the page Anatomy, from `PARTS`
-    layer: int | None = None  # the layer of that part
-    encoding: str | None = None  # the positional encoding that the page Positions explains
-    d_model: int | None = None  # dimensions of the table on the page Positions; None for those of the twins
-    base: int = 10_000  # base of the wavelengths in that table
-    positions: int = 64  # how many positions that table shows
-    first: int | None = None  # the first position or step shown, if not all of them fit into one picture
-    dimension: int | None = None  # the dimension drawn as a curve
-    offset: int = 10  # by how many positions the sentence, or the table, is shifted
-    swap: Head | None = None  # the two words (from 0) that swap places
+    what_if: WhatIf | None = own(ARITHMETIC)
+    # whose symbols "Inside a head" writes: `paper`, `lecture`
+    notation: str = own(one_of("paper", "lecture"), "paper")
+    part: str | None = own(one_of(*PARTS))  # the part of the model on the page Anatomy, from `PARTS`
+    layer: int | None = own(POSITION)  # the layer of that part
+    encoding: str | None = own(one_of(*ENCODINGS))  # the positional encoding that the page Positions explains
+    # dimensions of the table on the page Positions; None for those of the twins
+    d_model: int | None = own(whole(4, 512, step=2))
+    base: int = own(whole(2, 1_000_000), 10_000)  # base of the wavelengths in that table
+    positions: int = own(whole(2, 4096), 64)  # how many positions that table shows
+    # the first position or step shown, if not all of them fit into one picture
+    first: int | None = own(POSITION)
+    dimension: int | None = own(POSITION)  # the dimension drawn as a curve
+    offset: int = own(whole(0, 1000), 10)  # by how many positions the sentence, or the table, is shifted
+    swap: Head | None = own(HEAD)  # the two words (from 0) that swap places
     # the head shown for all twins; None for each twin's own previous-token head
-    twin_head: Head | None = None
-    present: bool = False  # whether the linked view of the home page fills the window, in large type
-    temperature: float = 0.8  # the temperature of sampling
-    top_k: int | None = None  # how many of the most probable tokens sampling draws from; None for all
+    twin_head: Head | None = own(HEAD)
+    # whether the linked view of the home page fills the window, in large type
+    present: bool = own(YES, False)
+    temperature: float = shared(decimal(0.1, 3.0, 0.1), 0.8)  # the temperature of sampling
+    # how many of the most probable tokens sampling draws from; None for all
+    top_k: int | None = shared(whole(1, 1_000))
     # what the probabilities of these tokens must reach together; None for all tokens
-    top_p: float | None = None
-    penalty: float | None = None  # α of the score on the page Search; None for the model's own
-    length_offset: int | None = None  # k of that score, see `SearchRules`; None for the model's own
-    node: int | None = None  # the token chosen in the tree on the page Search
-    draws: int = 8  # how many samples that page draws
-    seed: int | None = None  # the seed of the first of them; None for that of `decode`
-    smoothing: float = 0.1  # the label smoothing ε on the page Training; the paper's is the default
-    width: int = 512  # d_model of the schedule on that page
-    warmup: int = 4000  # warm-up steps of that schedule
-    depth: int = 6  # layers of each stack of the untrained models on that page
-    update: int = 28  # the step of the run in which that page follows one weight, from 1
+    top_p: float | None = shared(decimal(0.05, 1.0, 0.05))
+    # α of the score on the page Search; None for the model's own
+    penalty: float | None = own(decimal(0.0, 2.0, 0.1))
+    # k of that score, see `SearchRules`; None for the model's own
+    length_offset: int | None = own(numbers(0, 5))
+    node: int | None = own(POSITION)  # the token chosen in the tree on the page Search
+    draws: int = own(whole(1, 16), 8)  # how many samples that page draws
+    seed: int | None = own(whole(0, LARGEST_SEED))  # the seed of the first of them; None for that of `decode`
+    # the label smoothing ε on the page Training; the paper's is the default
+    smoothing: float = own(decimal(0.0, 0.5), 0.1)
+    width: int = own(whole(32, 2048, step=16), 512)  # d_model of the schedule on that page
+    warmup: int = own(whole(100, 20_000, step=100), 4000)  # warm-up steps of that schedule
+    depth: int = own(numbers(3, 6, 12), 6)  # layers of each stack of the untrained models on that page
+    update: int = own(whole(1, 200), 28)  # the step of the run in which that page follows one weight, from 1
     # the training run whose snapshots that page shows; None for the chosen model's or the bundled one
-    run: str | None = None
-    snapshot: int | None = None  # the training step of the snapshot shown; None for the last one
-    born: Head | None = None  # the head of that run
-    play: bool = False  # whether its snapshots are shown one after the other
+    run: str | None = own(TEXT)
+    # the training step of the snapshot shown; None for the last one
+    snapshot: int | None = own(whole(0, 1_000_000_000))
+    born: Head | None = own(HEAD)  # the head of that run
+    play: bool = own(YES, False)  # whether its snapshots are shown one after the other
     # the text on the page Language model; there, the first sentence of a pair (`other` the second)
-    prompt: str | None = None
-    word: str | None = None  # the word in space that the page Language model looks at
-    tokens: int = 2048  # the length of text at which that page measures attention
+    prompt: str | None = own(TEXT, place=True, long=True)
+    word: str | None = own(WORD)  # the word in space that the page Language model looks at
+    tokens: int = own(whole(64, 4096), 2048)  # the length of text at which that page measures attention
     # the score of the recurrent twin on the page Recurrent; None lets the app choose
-    score: str | None = None
+    score: str | None = own(one_of(*SCORE_RULES))
 
 
-TEXTS = ("text", "target", "batch", "sentences", "other", "prompt")
+def _marked(mark: str, value: bool = True) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(State) if each.metadata[mark] is value)
+
+
+KINDS: dict[str, Kind] = {each.name: each.metadata["kind"] for each in fields(State)}
+"""How the address says each value."""
+TEXTS = _marked("long")
 """Values that may be too long for an address."""
-SHARED = (
-    *("text", "model", "language", "decode", "target", "step", "source", "encoder", "decoder", "cross"),
-    *("changes", "off", "batch", "order", "color", "words", "hide", "rows", "scale", "window", "show"),
-    *("links", "pairs", "gold", "temperature", "top_k", "top_p"),
-)
-"""Values that several pages read."""
-PAGE_OWN = tuple(field.name for field in fields(State) if field.name not in SHARED)
+PAGE_OWN = _marked("several", False)
 """Values that only one page reads; the links of the menu leave them out."""
-PLACE = ("model", "step", "source", "encoder", "decoder", "cross", "changes", "off", "target", "prompt")
+PLACE = _marked("place")
 """Values that belong to models of one sort: a page of another sort has its own."""
 
 
 def elsewhere(state: State) -> State:
     """The state with which another page opens: values that one page alone reads are left out."""
-    return State(**{name: getattr(state, name) for name in SHARED})
+    return State(**{name: getattr(state, name) for name in _marked("several")})

@@ -9,6 +9,8 @@ import streamlit as st
 
 from figures.base.captions import KIND_NAMES
 from ui.address import session
+from ui.address.kinds import TEXT
+from ui.address.state import KINDS
 from ui.controls import options
 from ui.controls.text import plain
 from ui.linked_view import Head
@@ -83,14 +85,17 @@ def switch(
 def slide(
     name: str,  # as in `choose`
     label: str,  # as in `choose`
-    ends: tuple[Any, Any],  # the smallest and the largest value
     value: Any,  # the value that is chosen
     take: Take = None,  # as in `choose`
-    step: Any = None,  # between two values; 1 or 0.01 if None
+    *,
+    ends: tuple[Any, Any] | None = None,  # the smallest and the largest value; None: those of the address
+    step: Any = None,  # between two values; None: that of the address
     **more: Any,  # other arguments of `st.slider`
 ) -> None:
     """Lets the visitor choose a number."""
-    st.slider(label, ends[0], ends[1], value, step, **control(name, value, take), **more)
+    kind = KINDS.get(name, TEXT)
+    low, high = ends or kind.ends or (0, 1)
+    st.slider(label, low, high, value, step or kind.step, **control(name, value, take), **more)
 
 
 def examples(

@@ -11,8 +11,8 @@ from figures.base import labels
 from figures.base.captions import KIND_NAMES, summary
 from transformer.lenses.words.reading import ReadView
 from ui.address import session
-from ui.address.state import State
-from ui.address.values import HIDEABLE, WINDOWS
+from ui.address.kinds import HIDEABLE
+from ui.address.state import KINDS, State
 from ui.controls.pickers import control, slide, switch
 from ui.controls.text import plain
 from ui.linked_view import Head
@@ -52,7 +52,12 @@ def popover(
         _choice("Colours", "scale", _SCALES, now.scale)
         if set(kinds) - {"encoder"}:
             _rows(tuple(kinds), now.rows)
-        _choice("At most this many rows and columns", "window", {n: str(n) for n in WINDOWS}, now.window)
+        _choice(
+            "At most this many rows and columns",
+            "window",
+            {n: str(n) for n in KINDS["window"].choices},
+            now.window,
+        )
 
 
 def _hider(name: str) -> Callable[[bool], object]:
@@ -93,7 +98,13 @@ def lines(look: Looking, now: State) -> None:
         )
     with middle:
         label = "Share of each row, %" if name == "mass" else "Smallest weight, %"
-        slide("links", label, (0, 100), int(number), lambda share: session.change(links=f"{name}-{share}"))
+        slide(
+            "links",
+            label,
+            int(number),
+            lambda share: session.change(links=f"{name}-{share}"),
+            ends=(0, 100),
+        )
     with right:
         _others(look, now.more or ())
 

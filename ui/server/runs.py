@@ -20,8 +20,8 @@ from transformer.lenses.words.telling import glosses, telling_step
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.text.vocabulary import clean
+from ui.address.kinds import BEAM, SAMPLE
 from ui.address.state import State
-from ui.address.values import BEAM, SAMPLE
 from ui.linked_view import Head
 from ui.server import catalogue, examples, imported, measured
 from ui.server.background.run import turns

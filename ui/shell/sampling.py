@@ -8,7 +8,6 @@ import streamlit as st
 
 from ui.address import session
 from ui.address.state import State
-from ui.address.values import TEMPERATURES, TOP_PS
 from ui.controls.pickers import control, slide
 from ui.server import runs
 
@@ -37,14 +36,11 @@ def _take(**values: float | None) -> None:
 
 
 def _temperature(now: State) -> None:
-    low, high = TEMPERATURES
     slide(
         "temperature",
         "Temperature",
-        (low, high),
         now.temperature,
         lambda value: _take(temperature=round(value, 2)),
-        0.1,
         help=_TEMPERATURE,
     )
 
@@ -63,14 +59,11 @@ def _top_k(now: State) -> None:
 
 
 def _top_p(now: State) -> None:
-    low, high = TOP_PS
-    chosen = high if now.top_p is None else now.top_p
+    chosen = 1.0 if now.top_p is None else now.top_p
     slide(
         "top_p",
         "Top-p",
-        (low, high),
         chosen,
-        lambda value: _take(top_p=None if value >= high else round(value, 2)),
-        0.05,
+        lambda value: _take(top_p=None if value >= 1 else round(value, 2)),
         help=_TOP_P,
     )

@@ -8,8 +8,8 @@ import streamlit as st
 
 from transformer.runs.translation import Translation
 from ui.address import session
+from ui.address.kinds import SAMPLE
 from ui.address.state import State
-from ui.address.values import SAMPLE
 from ui.controls import options, pickers
 from ui.controls.pickers import choose, control
 from ui.controls.text import plain

@@ -9,8 +9,8 @@ import streamlit as st
 from figures import next_token_spec
 from figures.base import labels
 from ui import linked_view
+from ui.address.kinds import SAMPLE
 from ui.address.state import State
-from ui.address.values import SAMPLE
 from ui.controls import formula
 from ui.controls.panel import seen
 from ui.linked_view import BarsFeed, Layout

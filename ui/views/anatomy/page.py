@@ -17,8 +17,7 @@ from transformer.model.config import ModelConfig
 from transformer.model.sites import Sublayer
 from ui.address import session
 from ui.address.parameters import link
-from ui.address.state import State
-from ui.address.values import PARTS
+from ui.address.state import PARTS, State
 from ui.controls import options, pickers
 from ui.controls.panel import panel
 from ui.controls.text import plain

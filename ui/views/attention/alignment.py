@@ -15,8 +15,8 @@ from transformer.lenses.words.alignment import AlignmentScore, Rule, score
 from transformer.text.links import GoldPair, Links
 from transformer.text.words import Group
 from ui.address import session
+from ui.address.kinds import ABOVE
 from ui.address.state import State
-from ui.address.values import ABOVE
 from ui.controls import export, pickers
 from ui.controls.panel import chart, seen
 from ui.controls.part import part

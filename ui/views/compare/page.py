@@ -16,8 +16,8 @@ from figures.maps.heatmap import axis_titles
 from transformer import Window
 from transformer.what_if.difference import Difference, Pair, difference
 from ui.address import session
+from ui.address.kinds import MOST_SEED, Against
 from ui.address.state import State
-from ui.address.values import MOST_SEED, Against
 from ui.controls import options, pickers
 from ui.controls.panel import panel, seen
 from ui.controls.part import part

@@ -10,8 +10,8 @@ from figures.base import captions, labels
 from transformer import AttentionKind, Translation, Window
 from transformer.text.vocabulary import clean
 from transformer.what_if.difference import Map, uniform_weights
+from ui.address.kinds import Against
 from ui.address.state import State
-from ui.address.values import Against
 from ui.linked_view import Head
 from ui.server import catalogue, computed, runs
 from ui.server.opened import Opened

@@ -12,7 +12,7 @@ from figures.pages.inside import saturation_spec
 from transformer.lenses.inside.inside import InsideHead
 from transformer.what_if import arithmetic as what_if
 from ui.address import session
-from ui.address.values import WhatIf
+from ui.address.kinds import WhatIf
 from ui.controls import options, pickers
 from ui.controls.slots import slot
 from ui.server import computed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transformer.runs.language.generation import Generation
-from ui.address.values import SAMPLE
+from ui.address.kinds import SAMPLE
 from ui.maps.explorer import Strips
 from ui.server.opened import Opened
 from ui.views.language_model import view

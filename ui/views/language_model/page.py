@@ -11,8 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 from transformer.runs.language.generation import Generation
 from transformer.text.vocabulary import clean
 from ui.address import session
+from ui.address.kinds import SAMPLE
 from ui.address.state import State
-from ui.address.values import SAMPLE
 from ui.controls.pickers import choose, control, examples
 from ui.controls.text import plain
 from ui.server import catalogue, runs

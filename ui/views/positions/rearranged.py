@@ -137,9 +137,9 @@ def move(opened: Opened, runs: list[Run], state: State) -> None:
         pickers.slide(
             "positions.offset",
             "Start this many positions later (nothing stands before the sentence)",
-            (0, max(200, now)),
             now,
             "offset",
+            ends=(0, max(200, now)),
         )
     moves, refused = _each(runs, lambda name: _moved(name, opened.asked.text, now))
     with left:

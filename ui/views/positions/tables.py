@@ -17,7 +17,6 @@ from transformer.model.encodings.table import ENCODINGS
 from transformer.training.presets import TWINS
 from ui.address import session
 from ui.address.state import State
-from ui.address.values import COUNTS, WIDTHS
 from ui.controls import pickers
 from ui.controls.panel import panel
 from ui.controls.part import part
@@ -82,10 +81,8 @@ def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
         pickers.slide(
             "d_model",
             "d_model" if width else "Width of a head",
-            WIDTHS,
             d_model,
             lambda each: session.change(d_model=int(each), dimension=None),
-            2,
         )
     with boxes[1]:
         options = sorted({*_BASES, now.base})
@@ -100,7 +97,6 @@ def _sizes(now: State, width: bool = True) -> tuple[int, int, int, range]:
         pickers.slide(
             "positions",
             "Positions",
-            COUNTS,
             now.positions,
             lambda each: session.change(positions=int(each), first=None),
         )
@@ -204,8 +200,8 @@ def _linear_map(table: np.ndarray, d_model: int, base: int, asked: int) -> None:
     pickers.slide(
         "offset",
         "Move by",
-        (0, min(max(200, offset), len(table) - 1)),
         offset,
+        ends=(0, min(max(200, offset), len(table) - 1)),
     )
 
 

@@ -13,8 +13,8 @@ from transformer.decode.tree import SearchTree
 from transformer.runs.search import with_penalty
 from transformer.runs.translation import Translation
 from ui.address import session
-from ui.address.state import State
-from ui.address.values import BEAM, LARGEST_BEAM, LENGTH_OFFSETS, PENALTIES
+from ui.address.kinds import BEAM, LARGEST_BEAM
+from ui.address.state import KINDS, State
 from ui.controls import pickers
 from ui.maps import going_on
 from ui.server import catalogue, computed, runs
@@ -71,21 +71,20 @@ def _settings(beam_size: int, scored: SearchRules, rules: SearchRules) -> None:
     penalty, offset = scored.length_penalty, scored.length_offset
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="search-settings"):
         with st.container(width=160):
-            pickers.slide("beam", "Hypotheses in the beam", (2, LARGEST_BEAM), beam_size, _take_beam)
+            pickers.slide("beam", "Hypotheses in the beam", beam_size, _take_beam, ends=(2, LARGEST_BEAM))
         with st.container(width=160):
-            ends = min(PENALTIES[0], penalty), max(PENALTIES[1], penalty)
+            low, high = KINDS["penalty"].ends or (0.0, 2.0)
             pickers.slide(
                 "penalty",
                 "Length penalty α",
-                ends,
                 penalty,
                 lambda value: _take_penalty(round(value, 2), rules.length_penalty),
-                0.1,
+                ends=(min(low, penalty), max(high, penalty)),
             )
         pickers.switch(
             "length_offset",
             "Divide Σ log p by",
-            {each: divisor(each) for each in sorted({*LENGTH_OFFSETS, offset})},
+            {each: divisor(each) for each in sorted({*KINDS["length_offset"].choices, offset})},
             offset,
             lambda value: session.change(
                 length_offset=None if value == rules.length_offset else value, node=None

@@ -16,8 +16,8 @@ from transformer.lenses.targets.filtered import FilteredStep
 from transformer.runs.draws import Draws
 from transformer.runs.translation import Translation
 from ui.address import session
+from ui.address.kinds import SAMPLE
 from ui.address.state import State
-from ui.address.values import DRAWS, SAMPLE
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel
@@ -74,9 +74,7 @@ def _settings(now: State) -> None:
             with st.container(width=150):
                 draw()
         with st.container(width=150):
-            pickers.slide(
-                "draws", "Draws", DRAWS, now.draws, lambda count: session.change(draws=count, node=None)
-            )
+            pickers.slide("draws", "Draws", now.draws, lambda count: session.change(draws=count, node=None))
         st.button(
             "Draw others",
             key="search.again",

@@ -66,7 +66,7 @@ def show(_opened: Opened, now: State) -> None:
 
 def _control(step: int, last: int) -> None:
     with st.container(width=420):
-        pickers.slide("update", "Step of training", (1, last), step)
+        pickers.slide("update", "Step of training", step, ends=(1, last))
 
 
 def parts(steps: Sequence[Moment]) -> list[Panel]:

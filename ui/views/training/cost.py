@@ -10,7 +10,6 @@ from figures.pages.training.cost import Cost, costs
 from lab.cost.fitting import meeting
 from lab.cost.table import LAYERS, NEIGHBOURHOOD, WRITTEN
 from ui.address.state import State
-from ui.address.values import MODEL_WIDTHS
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel
@@ -71,9 +70,7 @@ def _controls(now: State) -> None:
         pickers.slide(
             "width",
             "d, numbers per token",
-            MODEL_WIDTHS,
             now.width,
-            step=16,
         )
 
 

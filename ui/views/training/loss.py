@@ -13,7 +13,6 @@ from transformer.lenses.targets.shown import Lesson, Position
 from transformer.lenses.targets.smoothing import Entry, SmoothedPosition
 from ui.address import session
 from ui.address.state import State
-from ui.address.values import SMOOTHINGS
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel, seen
@@ -67,10 +66,8 @@ def _controls(lesson: Lesson, place: int, epsilon: float) -> None:
             pickers.slide(
                 "smoothing",
                 "Label smoothing ε",
-                SMOOTHINGS,
                 epsilon,
                 lambda each: session.change(smoothing=round(each, 2)),
-                0.01,
             )
 
 

@@ -10,8 +10,7 @@ from figures.base import labels, style
 from figures.base.bars import percent
 from figures.pages.training.depth import FLOOR, Layers, by_layer
 from lab.learning.depth import PAIRS, Gradients, Variant
-from ui.address.state import State
-from ui.address.values import DEPTHS
+from ui.address.state import KINDS, State
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel
@@ -50,7 +49,7 @@ def show(_opened: Opened, now: State) -> None:
     with st.container(width=300):
         st.select_slider(
             "Layers of each stack",
-            DEPTHS,
+            KINDS["depth"].choices,
             now.depth,
             **pickers.control("depth", now.depth, "depth"),
         )

@@ -10,7 +10,6 @@ from figures.pages.training.curves import Curve, curves
 from transformer.training.options import TrainingOptions, learning_rate
 from transformer.training.runs.stated import stated_options
 from ui.address.state import State
-from ui.address.values import MODEL_WIDTHS, WARMUPS
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel
@@ -72,14 +71,12 @@ def paper_options(warmup: int) -> TrainingOptions:
 def _controls(now: State) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
-            pickers.slide("width", "d_model", MODEL_WIDTHS, now.width, step=16)
+            pickers.slide("width", "d_model", now.width)
         with st.container(width=300):
             pickers.slide(
                 "warmup",
                 "Warm-up steps",
-                WARMUPS,
                 now.warmup,
-                step=100,
             )
 
 

@@ -8,7 +8,6 @@ import streamlit as st
 from figures.pages.training.cost import Cost, costs
 from ui.address import session
 from ui.address.state import State
-from ui.address.values import TEXT_LENGTHS
 from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel
@@ -117,7 +116,6 @@ def _live(model: str, now: State) -> None:
         pickers.slide(
             "tokens",
             "Tokens of the text",
-            TEXT_LENGTHS,
             now.tokens,
             step=64,
         )

@@ -1,0 +1,289 @@
+"""The kinds of values that an address may hold: how to read and write each. Addresses count from 1.
+
+Reading raises ValueError if a value means nothing; a number out of range moves to the nearest end.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ui.linked_view.events import Head
+
+SAMPLE = "sample-"
+BEAM = "beam-"
+ABOVE = "above-"
+OWN = "own"
+GOLD = ("sample", "file")
+LARGEST_BEAM = 8
+HIDEABLE = ("special", "punctuation")
+"""What a map can leave out."""
+LONGEST_WORD = 40
+LARGEST_SEED = 2**31 - 1
+
+WhatIf = tuple[str, float | None]
+WHAT_IFS: dict[str, tuple[float, float] | None] = {
+    **dict.fromkeys(("no-projections", "inputs", "no-scale", "additive", "bilinear", "hard")),
+    "temperature": (0.05, 20.0),
+    "local": (0.0, 1024.0),
+    "local-best": (0.0, 1024.0),
+    "local-predicted": (1.0, 1024.0),
+    "pair": (1.0, 256.0),
+}
+"""Alternative arithmetic on "Inside a head", with the range of its number; None if it takes no number."""
+
+MOST_SEED = 1_000
+Against = tuple[str, Any]
+"""What Compare compares the selection with: `uniform`, `untrained` with its seed, `head` with layer and head,
+`decode` with a way of decoding, `model` with a name; `forced` and `sentence`, whose text is in `other`;
+`unchanged`, the run without changes."""
+
+HandLinks = frozenset[tuple[int, int, bool]]
+"""Word links: source word, target word (from 0), and whether the link is sure or only possible."""
+MOST_PAIRS = 1_000
+_LANGUAGE = re.compile(r">>[^\s<>]{1,40}<<")
+_PAIR = re.compile(r"(\d{1,4})([-p])(\d{1,4})")
+
+
+class _UnreadableError(ValueError):
+    """A value in the address cannot be read."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How to read a value from the address (raising ValueError) and write it there."""
+
+    read: Callable[[str], Any] = str
+    write: Callable[[Any], str] = str
+    choices: tuple[Any, ...] = ()  # the values, if there are few
+    ends: tuple[Any, Any] | None = None  # the smallest and the largest, if it is a number
+    step: float | None = None  # between two numbers of a slider; 1 or 0.01 if None
+
+
+TEXT = Kind()
+
+
+def one_of(*names: str) -> Kind:
+    """One of the given names."""
+
+    def read(value: str) -> str:
+        if value not in names:
+            raise _UnreadableError
+        return value
+
+    return Kind(read, choices=names)
+
+
+def numbers(*values: int) -> Kind:
+    """One of a few numbers."""
+    return Kind(lambda value: int(one_of(*map(str, values)).read(value)), choices=values)
+
+
+def whole(low: int, high: int, step: int = 1) -> Kind:
+    """A whole number, clamped to a range and rounded down to a multiple of a step."""
+
+    def read(value: str) -> int:
+        if math.isnan(number := float(value)):
+            raise _UnreadableError
+        return int(min(max(number, low), high)) // step * step
+
+    return Kind(read, ends=(low, high), step=step)
+
+
+def decimal(low: float, high: float, step: float = 0.01) -> Kind:
+    """A number with at most two decimals, clamped to a range; a slider moves by a step."""
+
+    def read(value: str) -> float:
+        if math.isnan(number := float(value)):
+            raise _UnreadableError
+        return round(min(max(number, low), high), 2)
+
+    return Kind(read, "{:g}".format, ends=(low, high), step=step)
+
+
+YES = Kind(lambda value: one_of("yes", "no").read(value) == "yes", lambda value: "yes")
+
+
+def _read_position(value: str) -> int:
+    try:
+        number = float(value)
+    except ValueError as error:
+        raise _UnreadableError from error
+    if math.isnan(number):
+        raise _UnreadableError
+    return int(min(max(number, 1), 1e6)) - 1
+
+
+POSITION = Kind(_read_position, lambda value: str(value + 1))
+
+
+def _read_head(value: str) -> Head:
+    layer, dot, head = value.partition(".")
+    if not dot:
+        raise _UnreadableError
+    return _read_position(layer), _read_position(head)
+
+
+def _write_head(head: Head) -> str:
+    return f"{head[0] + 1}.{head[1] + 1}"
+
+
+HEAD = Kind(_read_head, _write_head)
+
+
+def _read_decode(value: str) -> str:
+    if value == "greedy":
+        return value
+    for start, low, high in ((BEAM, 2, LARGEST_BEAM), (SAMPLE, 0, LARGEST_SEED)):
+        number = value.removeprefix(start)
+        if value.startswith(start) and number.isascii() and number.isdigit():
+            return f"{start}{min(max(int(number[:10]), low), high)}"
+    raise _UnreadableError
+
+
+DECODE = Kind(_read_decode)
+
+
+def _read_layers(value: str) -> tuple[int, int]:
+    first, _, last = value.partition("-")
+    ends = _read_position(first), _read_position(last or first)
+    return min(ends), max(ends)
+
+
+LAYERS = Kind(_read_layers, lambda ends: f"{ends[0] + 1}-{ends[1] + 1}")
+
+
+def _read_rule(value: str) -> str:
+    least = value.removeprefix(ABOVE)
+    if value == "mutual":
+        return value
+    if value == least or not math.isfinite(share := float(least)):
+        raise _UnreadableError
+    return f"{ABOVE}{min(max(share, 0.01), 1):.2f}"
+
+
+RULE = Kind(_read_rule)
+
+
+def _read_pairs(value: str) -> HandLinks:
+    found = [_PAIR.fullmatch(each) for each in value.split(",")][:MOST_PAIRS]
+    if not all(found):
+        raise _UnreadableError
+    return frozenset((_read_position(m[1]), _read_position(m[3]), m[2] == "-") for m in found if m)
+
+
+def _write_pairs(pairs: HandLinks) -> str:
+    return ",".join(f"{i + 1}{'-' if sure else 'p'}{j + 1}" for i, j, sure in sorted(pairs))
+
+
+PAIRS = Kind(_read_pairs, _write_pairs)
+
+
+def _read_gold(value: str) -> str:
+    name, _, number = value.partition("-")
+    if name not in GOLD:
+        raise _UnreadableError
+    return f"{name}-{_read_position(number) + 1}"
+
+
+GOLD_PAIR = Kind(_read_gold)
+
+
+def _read_seed(value: str) -> int:
+    return min(_read_position(value) + 1, MOST_SEED)
+
+
+def _read_against(value: str) -> Against:
+    name, _, detail = value.partition("-")
+    if name == "model" and detail:
+        return name, detail
+    readers: dict[str, Callable[[str], Any]] = {
+        "head": _read_head,
+        "decode": _read_decode,
+        "untrained": _read_seed,
+    }
+    if name in readers:
+        return name, readers[name](detail)
+    if detail or name not in {"uniform", "forced", "sentence", "unchanged"}:
+        raise _UnreadableError
+    return name, None
+
+
+def _write_against(against: Against) -> str:
+    name, detail = against
+    if detail is None:
+        return name
+    return f"{name}-{_write_head(detail) if name == 'head' else detail}"
+
+
+AGAINST = Kind(_read_against, _write_against)
+
+
+def _read_hide(value: str) -> tuple[str, ...]:
+    asked = value.split(".")
+    if not set(asked) <= set(HIDEABLE):
+        raise _UnreadableError
+    return tuple(name for name in HIDEABLE if name in asked)
+
+
+HIDDEN = Kind(_read_hide, ".".join)
+
+
+def _read_language(value: str) -> str:
+    if not _LANGUAGE.fullmatch(value):
+        raise _UnreadableError
+    return value
+
+
+LANGUAGE = Kind(_read_language)
+
+
+def _read_word(value: str) -> str:
+    """One word of letters, of a length that a vocabulary has."""
+    if not (value.isalpha() and len(value) <= LONGEST_WORD):
+        raise _UnreadableError
+    return value
+
+
+WORD = Kind(_read_word)
+
+
+def _read_links(value: str) -> str:
+    name, _, number = value.partition("-")
+    if name not in {"mass", "weight"} or not (number.isascii() and number.isdigit()):
+        raise _UnreadableError
+    return f"{name}-{min(int(number[:4]), 100)}"
+
+
+LINKS = Kind(_read_links)
+
+
+def _read_more(value: str) -> tuple[Head, ...]:
+    return tuple(dict.fromkeys(map(_read_head, value.split("_"))))[:3]
+
+
+HEADS = Kind(_read_more, lambda heads: "_".join(map(_write_head, heads)))
+
+
+def _read_what_if(value: str) -> WhatIf:
+    if value in WHAT_IFS:
+        return value, None
+    name, dash, written = value.rpartition("-")
+    low, high = WHAT_IFS.get(name) or (0.0, 0.0)
+    if not dash or not high or not math.isfinite(number := float(written)):
+        raise _UnreadableError
+    number = min(max(number, low), high)
+    if name == "temperature":
+        return name, number
+    return name, float(int(number) - (name == "pair"))
+
+
+def _write_what_if(value: WhatIf) -> str:
+    name, number = value
+    return name if number is None else f"{name}-{number + (name == 'pair'):g}"
+
+
+ARITHMETIC = Kind(_read_what_if, _write_what_if)
