@@ -10,7 +10,7 @@ from typing import ParamSpec, overload
 import streamlit as st
 
 from ui.controls.text import plain
-from ui.server import memory
+from ui.server import memory, stores
 
 P = ParamSpec("P")
 Draw = Callable[P, None]
@@ -47,7 +47,7 @@ def part(
     def made(function: Draw[P]) -> Draw[P]:
         @wraps(function)
         def told(*args: P.args, **kwargs: P.kwargs) -> None:
-            memory.used()
+            stores.begin()
             try:
                 with refusals():
                     function(*args, **kwargs)

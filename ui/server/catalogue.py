@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from ui.linked_view import Head
 from ui.server import hub_models, imported, memory
 from ui.server.language.writer import Writer, load_writer
 from ui.server.loading import Loading
-from ui.server.stores import Key, Model, Recent, Residents
+from ui.server.stores import Key, Model, Recent, Residents, once
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "assets" / "models"
@@ -39,6 +41,57 @@ MOST_MODELS = 4
 """Most models in memory, without the twins; `TRANSFORMER_MOST_MODELS` in the environment changes it."""
 
 
+@dataclass(frozen=True)
+class ModelHandle:
+    """A model on this machine, and what its files say of it without PyTorch."""
+
+    name: str  # as in the list of models
+    path: Path  # its directory
+    changed: int  # when a file of the directory was last changed, in nanoseconds
+
+    @property
+    def key(self) -> Key:
+        """What tells the model from others, and from itself before a change."""
+        return self.name, str(self.path), self.changed
+
+    @cached_property
+    def needs(self) -> int:
+        """Bytes of memory that the loaded model takes; 0 if it cannot be loaded."""
+        return memory.of_model(self.path)
+
+    @cached_property
+    def description(self) -> Description | None:
+        """What the files say of the model; None if only the loaded model knows."""
+        return family_of(self.path).describe(self.path)
+
+    @property
+    def resident(self) -> bool:
+        """Whether the model is in memory."""
+        return self.key in self._home
+
+    @property
+    def _home(self) -> Residents:
+        twin = self.name.startswith((f"{TWINS}/", f"{RECURRENT}/"))
+        return _resident_twins() if twin else _residents()
+
+    def load(self) -> Model:
+        """The loaded model, once per server, and again if its directory has changed."""
+        return self._home.get(self.key, self.needs, self._load)
+
+    def _load(self) -> Model:
+        return load_writer(self.path) if _writes(self.path) else transformer.load_translator(self.path)
+
+
+@st.cache_resource(show_spinner=False)
+def _handles() -> Recent[ModelHandle]:
+    return Recent(256)
+
+
+def _handle(name: str, path: Path) -> ModelHandle:
+    found = ModelHandle(name, path, changed(path))
+    return _handles().get(found.key, lambda: found)
+
+
 @st.cache_resource(show_spinner=False)
 def _residents() -> Residents:
     return Residents(int(os.environ.get("TRANSFORMER_MOST_MODELS") or MOST_MODELS))
@@ -50,24 +103,9 @@ def _resident_twins() -> Residents:
 
 
 @st.cache_resource(show_spinner=False)
-def _descriptions() -> Recent[Description | None]:
-    return Recent(256)
-
-
-@st.cache_resource(show_spinner=False)
 def loading() -> Loading:
     """PyTorch and the model that opens first; whatever imports PyTorch waits for them first."""
-    residents = _residents()
-
-    def load() -> object:
-        name, path = next(iter(_on_disk().items()))
-        return residents.get(_key(name, path), memory.of_model(path), lambda: _load(path))
-
-    return Loading(load)
-
-
-def _load(path: Path) -> Model:
-    return load_writer(path) if _writes(path) else transformer.load_translator(path)
+    return Loading(lambda: _handle(*next(iter(_on_disk().items()))).load())
 
 
 def own_models() -> Path:
@@ -91,8 +129,12 @@ def _is_model(path: Path) -> bool:
 
 def available() -> dict[str, Path]:
     """The models that translate, by name: bundled, trained, twins, and cached from the Hub."""
-    found = _on_disk()
-    return found | {name: path for name, path in hub_models.cached().items() if name not in found}
+
+    def look() -> dict[str, Path]:
+        found = _on_disk()
+        return found | {name: path for name, path in hub_models.cached().items() if name not in found}
+
+    return once(available, look)
 
 
 def _on_disk() -> dict[str, Path]:
@@ -180,9 +222,18 @@ def model(name: str) -> Model:
     """
     if imported.is_imported(name):
         raise NoModelError(NEEDS_MODEL)
-    path = directory(name)
+    found = find(name)
     loading().wait()
-    return _home(name).get(_key(name, path), memory.of_model(path), lambda: _load(path))
+    return found.load()
+
+
+def find(name: str) -> ModelHandle:
+    """The model of that name, looked for once per run of a page.
+
+    Raises:
+        KeyError: there is no model of that name; a path is no name.
+    """
+    return once((find, name), lambda: _handle(name, directory(name)))
 
 
 def directory(name: str) -> Path:
@@ -202,28 +253,15 @@ def directory(name: str) -> Path:
 def exists(name: str) -> bool:
     """Whether there is a model of that name."""
     try:
-        directory(name)
+        find(name)
     except KeyError:
         return False
     return True
 
 
-def _home(name: str) -> Residents:
-    return _resident_twins() if name.startswith((f"{TWINS}/", f"{RECURRENT}/")) else _residents()
-
-
-def _key(name: str, path: Path) -> Key:
-    return name, str(path), changed(path)
-
-
 def changed(path: Path) -> int:
     """When a file of a directory was last changed, in nanoseconds."""
     return max((each.stat().st_mtime_ns for each in path.iterdir() if each.exists()), default=0)
-
-
-def is_resident(name: str) -> bool:
-    """Whether a model is in memory."""
-    return _key(name, directory(name)) in _home(name)
 
 
 class NoModelError(ValueError):
@@ -272,15 +310,4 @@ def facts(name: str) -> dict[str, Any]:
 
 
 def _about(name: str) -> Description | Model:
-    return described(name) or model(name)
-
-
-def described(name: str) -> Description | None:
-    """What the files of a model say of it, read without PyTorch; None if only the loaded model knows.
-
-    Raises:
-        KeyError: there is no model of that name; a path is no name.
-        ValueError: the directory is damaged.
-    """
-    path = directory(name)
-    return _descriptions().get(_key(name, path), lambda: family_of(path).describe(path))
+    return find(name).description or model(name)

@@ -61,7 +61,7 @@ def examples() -> tuple[Example, ...]:
 def task_pairs(model: str | None) -> tuple[SentencePair, ...]:
     """Held-out pairs of the toy task that a model learned; none for any other model."""
     try:
-        directory = catalogue.directory(model or catalogue.DEFAULT)
+        directory = catalogue.find(model or catalogue.DEFAULT).path
         card = directory / CARD_FILE
         return _task_pairs(directory, card.stat().st_mtime_ns)
     except (KeyError, OSError):

@@ -42,9 +42,8 @@ def beside(model: str, read: Callable[[Path], T]) -> T:
         KeyError: there is no model of that name.
         ValueError: a file is damaged.
     """
-    directory = catalogue.directory(model)
-    key = read, str(directory), catalogue.changed(directory)
-    found: T = kept("measured").get(key, lambda: read(directory))
+    handle = catalogue.find(model)
+    found: T = kept("measured").get((read, handle.key), lambda: read(handle.path))
     return found
 
 

@@ -140,7 +140,7 @@ def traced(asked: Asked, progress: Progress) -> Translation:
     """The translation with its whole trace, which only a model or a file has; further as `translate`."""
     if not has_model(asked.model):
         return imported.run_of(asked.model, asked.text, asked.decode, asked.target, asked.changes)
-    if not catalogue.is_resident(asked.model):
+    if not catalogue.find(asked.model).resident:
         progress.loads()
     model = catalogue.model(asked.model)
     return kept("translations").get((asked, id(model)), lambda: _decode(model, asked, progress))

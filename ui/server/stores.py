@@ -6,6 +6,7 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
@@ -75,6 +76,24 @@ class Recent(Generic[V]):
 
 
 _stores: WeakSet[Recent[Any]] = WeakSet()
+_looked_up: ContextVar[dict[Hashable, Any] | None] = ContextVar("looked_up", default=None)
+
+
+def begin() -> None:
+    """Notes that a page or a part of one runs, and forgets what was looked up before."""
+    memory.used()
+    _looked_up.set({})
+
+
+def once(key: Hashable, make: Callable[[], V]) -> V:
+    """A value that is looked up once per run of a page or a part; outside of them, each time."""
+    found = _looked_up.get()
+    if found is None:
+        return make()
+    if key not in found:
+        found[key] = make()
+    value: V = found[key]
+    return value
 
 
 def _model_of(key: Hashable) -> object:

@@ -11,7 +11,7 @@ from ui.address import session
 from ui.address.parameters import carried
 from ui.address.state import State
 from ui.controls.text import plain
-from ui.server import memory
+from ui.server import stores
 
 _ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.png"
 _STYLE = """
@@ -102,7 +102,7 @@ def open_page(
     sort: str = session.TRANSLATE,  # the sort of models that the page shows; each sort has a place of its own
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
-    memory.used()
+    stores.begin()
     session.adopt(sort)
     st.set_page_config(
         page_title=f"{title} · Attention explorer",

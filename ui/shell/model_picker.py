@@ -11,7 +11,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.controls.pickers import choose
 from ui.linked_view import Head
-from ui.server import catalogue, imported, memory, runs
+from ui.server import catalogue, imported, runs
 from ui.server.hub_models import desk
 from ui.shell import hub_picker, menu, waiting
 from ui.shell.fitting import fit_model
@@ -64,10 +64,10 @@ def _label(name: str) -> str:
     """The label in the list; a model on the Hub shows its owner last, so that a narrow list stays clear."""
     if imported.is_imported(name):
         return name
-    path = catalogue.directory(name)
-    owner, _, model = name.partition("/") if hub_title(path) else ("", "", name)
-    needed = memory.of_model(path)
-    return " · ".join(filter(None, (model, size(needed) if needed >= LARGE else "", owner)))
+    found = catalogue.find(name)
+    owner, _, model = name.partition("/") if hub_title(found.path) else ("", "", name)
+    needs = size(found.needs) if found.needs >= LARGE else ""
+    return " · ".join(filter(None, (model, needs, owner)))
 
 
 def take_model(name: str) -> None:
@@ -99,7 +99,8 @@ def _load(name: str) -> None:
     if not catalogue.has_model(name):
         return
     try:
-        if catalogue.described(name) is None and not catalogue.is_resident(name):
+        found = catalogue.find(name)
+        if found.description is None and not found.resident:
             with st.spinner(waiting.loads(name)):
                 runs.first_choice(name)
     except (KeyError, ValueError, OSError):

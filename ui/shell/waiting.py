@@ -23,7 +23,7 @@ def loads(name: str) -> str:
     """Says what takes so long if a model is not in memory."""
     if not catalogue.loading().done:
         return _STARTING
-    needed, free = memory.of_model(catalogue.directory(name)), memory.available()
+    needed, free = catalogue.find(name).needs, memory.available()
     return f"Loading {plain(name)}: it needs {size(needed)} of memory, {size(free)} is free"
 
 

@@ -34,18 +34,18 @@ def through(
     Raises:
         ValueError: a text cannot be read, a snapshot is damaged, or the model does not fit into memory.
     """
-    path = catalogue.directory(name)
+    model = catalogue.find(name)
 
     def make() -> tuple[Frame, ...]:
-        if memory.available() < (needed := memory.of_model(path)):
-            raise NoRoomError(f"A snapshot of {name} needs {size(needed)} of memory, but less is free.")
+        if memory.available() < model.needs:
+            raise NoRoomError(f"A snapshot of {name} needs {size(model.needs)} of memory, but less is free.")
         found = []
-        for frame in frames(path, text, target, name):
+        for frame in frames(model.path, text, target, name):
             found.append(frame)
             tell(frame.step, len(found))
         return tuple(found)
 
-    found: tuple[Frame, ...] = kept("births").get((name, catalogue.changed(path), text, target), make)
+    found: tuple[Frame, ...] = kept("births").get((name, model.changed, text, target), make)
     return found
 
 
