@@ -1,1 +1,1 @@
-"""What all figures share: labels, hues, frames, captions, bars, strips."""
+"""Parts that all figures share: labels, hues, frames, captions, bars, strips."""

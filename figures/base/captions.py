@@ -131,7 +131,7 @@ def caption(
 
 
 def quantity_name(view: HeadLike) -> str:
-    """What the numbers of a view measure."""
+    """Meaning of the numbers of a view."""
     if view.scores is None:
         return "weights of words, summed over the pieces of a key, averaged over those of a query"
     return "weights"
@@ -186,18 +186,18 @@ def badge(
 
 
 def _counted(audit: AuditLike) -> str:
-    """How many things were changed in the run."""
+    """Number of changes in the run, in words."""
     count = len(audit.changes)
     return f", with {count} change{'s' * (count > 1)}" if count else ""
 
 
 def _changed(audit: AuditLike) -> str:
-    """What was changed in the run."""
+    """The changes of the run, in words."""
     return f" Changed in this run: {'; '.join(audit.changes)}." if audit.changes else ""
 
 
 def _basis(audit: AuditLike) -> str:
-    """What the checks were made on, and what they cannot know."""
+    """The basis of the checks, and their limits."""
     if audit.imported:
         agree = (
             "its parts agree, but it cannot prove that a model computed them"

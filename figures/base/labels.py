@@ -1,4 +1,4 @@
-"""How tokens, positions, layers and heads are written for people.
+"""Tokens, positions, layers and heads as they are written for people.
 
 Programs count from 0, people from 1; figures convert between the two only in `count`.
 """
@@ -22,7 +22,7 @@ ROOM = 6.5
 ROUNDING = 1e-6
 """Differences of weights below this are those of float32."""
 PER_CENT = "\N{NO-BREAK SPACE}%"
-"""What follows the number of a percentage; a line never breaks before it."""
+"""The unit after the number of a percentage; a line never breaks before it."""
 _NARROW, _BROAD = frozenset("fijlrtI.,:;!|'()[]/ \N{NO-BREAK SPACE}-"), frozenset("mwMW@%…—")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"}
@@ -48,7 +48,7 @@ def aligner(
     # "read" if a word's row is the one that reads it, "predicted" if it is the one that predicts it
     rows: str,
 ) -> str:
-    """What stands behind an alignment, after “the”: `alignment head (head 2 of layer 1, row that reads)`."""
+    """Name of an alignment, after “the”: `alignment head (head 2 of layer 1, row that reads)`."""
     row = "row that reads the word" if rows == "read" else "row that predicts the word"
     if len(heads) == 1:
         return f"alignment head ({head_phrase(*heads[0])}, {row})"

@@ -1,4 +1,4 @@
-"""What a figure needs of one attention head: plain arrays, tokens and provenance."""
+"""One attention head as a figure needs it: plain arrays, tokens and provenance."""
 
 from __future__ import annotations
 

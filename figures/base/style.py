@@ -19,7 +19,7 @@ NEGATIVE, POSITIVE = "#B8860B", "#9457BE"
 """The ends of the diverging scale, amber and purple: no attention kind's hue, safe for colour blindness."""
 FAINTEST = 0.08
 SCALES = ("linear", "sqrt", "log")
-"""How a weight becomes a colour: by its value, its square root, or its logarithm from 0.001 up."""
+"""Colour of a weight: by its value, its square root, or its logarithm from 0.001 up."""
 SCALE_NAMES = {"linear": "linear", "sqrt": "square root", "log": "logarithmic from 0.001"}
 _STOPS = {"linear": (0, 0.25, 0.5, 0.75, 1), "sqrt": (0, 0.05, 0.2, 0.5, 1), "log": (0.001, 0.01, 0.1, 1)}
 MARGIN = {"l": 88, "t": 88, "r": 4, "b": 4}

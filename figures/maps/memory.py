@@ -1,4 +1,4 @@
-"""What is left of each token in a recurrent state, as a map that is no map of attention."""
+"""The share of each token left in a recurrent state, as a map that is no map of attention."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _ROOM = 30
 
 @dataclass(frozen=True)
 class Pairs:
-    """What ablating the heads of a kind costs."""
+    """Cost of ablating the heads of a kind."""
 
     heads: Sequence[tuple[int, int]]  # layer and head, from 0, in the order of both axes
     # (heads, heads) what a pair costs beyond the sum of each alone; on the diagonal what a head costs alone.

@@ -110,7 +110,7 @@ def _text(cell: Cell, place: tuple[int, int], n_heads: int, ink: str | None) -> 
 
 @dataclass(frozen=True)
 class Follower:
-    """How well one head follows a relation, compared with a rule."""
+    """Accuracy of one head on a relation, compared with a rule."""
 
     name: str  # the relation
     share: float  # how often the head is right

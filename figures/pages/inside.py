@@ -173,7 +173,7 @@ def saturation_spec(
     curves: Sequence[tuple[str, np.ndarray]],  # name and values (n,) of each curve
     marks: Sequence[tuple[str, float]],  # name and factor of each vertical line
 ) -> dict[str, Any]:
-    """How a softmax saturates as its scores grow."""
+    """Saturation of a softmax as its scores grow."""
     dashes = ("solid", "dash", "dot")
     traces = [
         {

@@ -18,7 +18,7 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class Symbols:
-    """How a text writes the vectors and numbers of attention."""
+    """Vectors and numbers of attention in the notation of a text."""
 
     x: str  # the vector that the query is computed from
     source: str  # the vectors that keys and values are computed from

@@ -43,7 +43,7 @@ def paths(
     tokens: Sequence[str],  # the pieces of the sentence
     ends: tuple[int, int],  # the place where the information starts, and the place where it is needed, from 0
 ) -> go.Figure:
-    """How information gets from one token of a sentence to another: through every state, or directly."""
+    """The way of information from one token of a sentence to another: through every state, or directly."""
     count, (start, stop) = len(tokens), sorted(ends)
     names = labels.ticks(tokens, 5.5)
     data = [
@@ -164,7 +164,7 @@ def soft_and_hard(
     # by method (`soft`, `hard`) and quantity, one list of values for each seed
     methods: dict[str, dict[str, list[list[float]]]],
 ) -> go.Figure:
-    """What a toy task shows of soft and of hard attention while models learn: one line for each seed."""
+    """Soft and hard attention on a toy task while models learn: one line for each seed."""
     parts = [
         Panel("exact, %", _curves(steps, methods, "exact", 100.0), 130, top=102),
         Panel("loss, nats", _curves(steps, methods, "loss", 1.0), 110),

@@ -28,7 +28,7 @@ _NARROWEST, _WIDEST, _ROOM = 80, 124, 1060
 _DOT, _GAP = 5, 7
 """Px from the middle of a dot to its label, and from the label to the line."""
 _BOLD = 1.1
-"""How much wider bold letters are."""
+"""Ratio of the width of bold letters to that of others."""
 _THICKEST, _THINNEST = 9.0, 1.0
 _CURVE = np.linspace(0, 1, 9)
 
@@ -137,7 +137,7 @@ class _Canvas:
         return labels.fitted(labels.piece(token), (self.pitch - _DOT - 2 * _GAP - 8) / _FONT)
 
     def _lane(self) -> Iterator[tuple[Spot, str, str]]:
-        """What the dashed path writes outside the tree: the spot, the token and the hover text."""
+        """The dashed path outside the tree: the spot, the token and the hover text."""
         if self.beside is None:
             return
         told = zip(self.beside.tokens, self.beside.notes, strict=True)

@@ -1,4 +1,4 @@
-"""What a change did: bars of Δ log p by step, the same change at other heads, and cells to click."""
+"""Effect of a change: bars of Δ log p by step, the same change at other heads, and cells to click."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from figures.base.cells import targets
 
 _ROW = 24
 _STRIP = 0.36
-"""How far dots stand above and below the middle of their strip; the bar is half as high."""
+"""Distance of dots above and below the middle of their strip; the bar is half as high."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """What became of one step."""
+    """Outcome of one step."""
 
     token: str  # the token that the run without the changes wrote
     delta: float  # the change of its log-probability, in nats; NaN if it is not known

@@ -24,7 +24,7 @@ _HAIR = 0.4
 _SEAM = 0.1
 """Outline of a cell in pt, in its own colour: without it, readers of PDF show white lines between cells."""
 _MIDDLE = 0.35
-"""How far a line of text stands below the middle of its row, in multiples of the font size."""
+"""Depth of a line of text below the middle of its row, in multiples of the font size."""
 
 
 def colours(

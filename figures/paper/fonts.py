@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 _FIRST = ("Noto Sans", "DejaVu Sans")
 """Families for most texts; the second one comes with matplotlib."""
 _NEXT = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans", "Noto", "")
-"""How the names of further families begin, best first."""
+"""Beginnings of the names of further families, best first."""
 _PLAIN = {"style": ("normal",), "weight": (400, "normal", "regular", "book")}
 _TRUETYPE = {b"\x00\x01\x00\x00", b"true"}
-"""How a TrueType file begins; all others (CFF outlines, collections) cannot be embedded as TrueType."""
+"""Beginning of a TrueType file; all others (CFF outlines, collections) cannot be embedded as TrueType."""
 _PLACEHOLDERS = "Last Resort"
-"""How the names of fonts begin that draw a frame in place of every letter."""
+"""Beginnings of the names of fonts that draw a frame in place of every letter."""
 _VARIANTS = range(0xFE00, 0xFE10)
 """Marks that choose between two drawings of the letter before them; they have no drawing themselves."""
 

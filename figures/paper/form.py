@@ -1,4 +1,4 @@
-"""What a visitor may choose for a figure in a paper, and the finished figure."""
+"""A visitor's choices for a figure in a paper, and the finished figure."""
 
 from __future__ import annotations
 

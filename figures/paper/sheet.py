@@ -69,7 +69,7 @@ def _words(views: Sequence[HeadLike], form: Form) -> list[str]:
 
 
 def _titles(views: Sequence[HeadLike]) -> list[tuple[str, ...]]:
-    """What may stand above each map; nothing above a single map, since the paper's own caption names it."""
+    """Title above each map; none above a single map, since the paper's own caption names it."""
     if len(views) == 1:
         return [()]
     mixed = len({view.kind for view in views}) > 1
@@ -131,7 +131,7 @@ def _broken(about: Sequence[str], form: Form, measure: Measure) -> list[str]:
 
 
 def _named(views: Sequence[HeadLike]) -> str:
-    """What the sheet shows, for the metadata."""
+    """Description of the sheet, for the metadata."""
     named = [f"{KIND_NAMES[view.kind]}, {labels.head_phrase(view.layer, view.head)}" for view in views]
     return "; ".join(dict.fromkeys(named))
 
@@ -151,7 +151,7 @@ def _saved(figure: Figure, form: Form, title: str, about: Sequence[str]) -> byte
 
 
 def _notes(laid: Layout, form: Form, fonts: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
-    """What the visitor should know about the figure."""
+    """Remarks on the figure for the visitor."""
     notes = []
     if laid.step > 1:
         notes.append(

@@ -103,7 +103,7 @@ def _translate_file(arguments: argparse.Namespace, translator: Translator) -> in
 
 
 def _translated(output: Path, texts: Sequence[str]) -> int:
-    """How many texts an output has; a last line that was cut off is taken out of it.
+    """Number of texts in an output; a last line that was cut off is taken out of it.
 
     Raises:
         DataError: It has other texts.

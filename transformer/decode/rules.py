@@ -18,7 +18,7 @@ EarlyStopping = bool | Literal["never"]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRules:
-    """How to search with a model; the defaults impose nothing."""
+    """Settings of a search; the defaults impose nothing."""
 
     beam_size: int = 1  # hypotheses per sentence if the caller gives no number; 1 is greedy search
     length_penalty: float = 1.0  # α of the score
@@ -40,13 +40,13 @@ class SearchRules:
         total: float,  # Σ log p
         length: int,  # number of tokens, the end token included
     ) -> float:
-        """What finished hypotheses are ranked by."""
+        """The score that ranks finished hypotheses."""
         offset = self.length_offset
         return total / ((offset + length) / (offset + 1)) ** self.length_penalty
 
     @property
     def lookback(self) -> int:
-        """How many past output tokens decide which token is forbidden next."""
+        """Number of past output tokens that decide which token is forbidden next."""
         return max((len(sequence) - 1 for sequence in self.forbidden), default=0)
 
     def allowed(

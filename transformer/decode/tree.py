@@ -16,7 +16,7 @@ from transformer.text.brief import Brief
 
 
 class NodeState(StrEnum):
-    """What became of a continuation that a step of the search looked at."""
+    """Fate of a continuation that a step of the search looked at."""
 
     KEPT = "kept"
     """The next step extended it."""
@@ -77,7 +77,7 @@ class SearchTree(Brief):
 
     @cached_property
     def greedy(self) -> Output:
-        """What greedy search writes; it runs when first asked for, and may leave the tree."""
+        """Output of greedy search; it runs when first asked for, and may leave the tree."""
         steps = self.run_greedy()
         while True:
             try:
@@ -201,7 +201,7 @@ class Growing:
                     yield NodeState.OUTRANKED
 
     def _ending(self, node: Node, counted: bool, best: Collection[int]) -> NodeState:
-        """What became of a continuation that ended its output."""
+        """Fate of a continuation that ended its output."""
         if not counted:
             return NodeState.OUTRANKED
         if id(node) not in best:

@@ -1,4 +1,4 @@
-"""What was changed in a run, as arrays of a file: what was there before and after, and what was put in."""
+"""Changes of a run as arrays of a file: values before and after, and values put in."""
 
 from __future__ import annotations
 

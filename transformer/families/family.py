@@ -42,7 +42,7 @@ class Family(ABC):
         """
 
     def describe(self, directory: Path) -> Description | None:
-        """What the files beside the weights say; None if only the opened model knows."""
+        """Description from the files beside the weights; None if only the opened model knows."""
         return None
 
     @abstractmethod

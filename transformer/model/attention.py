@@ -17,7 +17,7 @@ NO_MASK = AttentionMask()
 
 
 class Attention(nn.Module):
-    """What every attention of a model has, whatever its scores."""
+    """Base of every attention of a model, whatever its scores."""
 
     kind: AttentionKind  # which attention of the model it is
     layer: int  # index of its layer, from 0

@@ -39,7 +39,7 @@ LIMITS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """What the models of this package have in common.
+    """Base of the configs of this package.
 
     Raises:
         ValueError: A size is not a whole number within ``LIMITS``, or two fields contradict each other.
@@ -283,7 +283,7 @@ class LanguageModelConfig(ModelConfig):
 
 
 Score = Literal["additive", "bilinear", "dot", "local"]
-"""How a recurrent decoder compares its state with the memory."""
+"""Comparison of a recurrent decoder's state with the memory."""
 SCORE_RULES: dict[Score, ScoreName] = {
     "additive": "additive",
     "bilinear": "dot",

@@ -1,4 +1,4 @@
-"""What every model of this package has: embeddings, stacks under names, and an output projection."""
+"""Base of every model of this package: embeddings, stacks under names, and an output projection."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from transformer.text.brief import Brief
 
 
 class Cache(Protocol):
-    """What a decoder keeps of the positions that it has read."""
+    """A decoder's memory of the positions that it has read."""
 
     @property
     def length(self) -> int:
-        """How many positions."""
+        """Number of positions."""
 
     def select(self, rows: Tensor, *, same_source: bool = False) -> None:
         """Keeps, repeats or reorders rows of the batch, as ``KVCache.select``."""

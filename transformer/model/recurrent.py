@@ -23,7 +23,7 @@ from transformer.model.watching.observer import UNWATCHED, AttentionInputs, Ente
 
 
 class Comparison(nn.Module):
-    """How a state of the decoder is compared with the memory; the base compares them as they are.
+    """Comparison of a state of the decoder with the memory; the base compares them as they are.
 
     That is the "dot" of Luong et al. (2015): hᵀ m.
     """
@@ -33,7 +33,7 @@ class Comparison(nn.Module):
 
     @property
     def rule(self) -> ScoreRule:
-        """What makes a score of a query and a key."""
+        """Score of a query and a key."""
         return Dot()
 
     def query(self, states: Tensor) -> Tensor:

@@ -81,7 +81,7 @@ def attention_weights(
 
 @dataclass(frozen=True, eq=False)
 class ScoreRule:
-    """How scores come from queries and keys, before the bias and the mask.
+    """Scores from queries and keys, before the bias and the mask.
 
     A rule works on what an attention has already projected. The base is scaled dot-product attention.
     """

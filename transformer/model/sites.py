@@ -16,7 +16,7 @@ Side = Literal["encoder", "decoder"]
 SublayerName = Literal["self_attention", "recurrence", "cross_attention", "feed_forward"]
 
 ScoreName = Literal["scaled_dot", "dot", "additive"]
-"""How scores come from queries and keys; ``transformer.model.scores`` has a rule of each name."""
+"""Names of the rules by which scores come from queries and keys; ``transformer.model.scores`` has them."""
 
 
 class AttentionKind(StrEnum):

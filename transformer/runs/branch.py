@@ -23,7 +23,7 @@ def branch(
     node: int,  # place of the node in ``translation.tree.nodes``
     capture: Capture | None = None,  # what to record; None for attention
 ) -> Translation:
-    """What the model computed for a node of a search's tree: one teacher-forced pass over its prefix.
+    """The run of a node of a search's tree: one teacher-forced pass over its prefix.
 
     Because of the causal mask, this pass computes the same values for every step as the search did. The audit
     of its trace compares its log-probabilities with those of the search.

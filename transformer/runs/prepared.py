@@ -41,7 +41,7 @@ NO_MEANS = (
 
 @dataclass(frozen=True, eq=False)
 class Equipment:
-    """What a translator has for every request."""
+    """The parts that a translator prepares for every request."""
 
     model: EncoderDecoder  # the network
     wording: Wording  # its vocabulary
@@ -98,7 +98,7 @@ def prepare(
 
 
 def _material(equipment: Equipment, value: Intervention, setting: Setting) -> Tensor | None:
-    """What a change puts in, if it must be computed first."""
+    """Values that a change puts in, if they must be computed first."""
     if isinstance(value, Ablate) and value.by == "mean":
         if equipment.means is None:
             raise InterventionError(NO_MEANS)

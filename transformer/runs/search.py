@@ -1,4 +1,4 @@
-"""How one call of a translator looks for an output: greedily, with a beam, or by drawing."""
+"""The search of one call of a translator: greedy, with a beam, or by drawing."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def decode_step(wording: Wording, step: Step, token: int, log_prob: float, paren
 
 
 def captured(capture: bool | Capture) -> Capture | None:
-    """What to record; None for nothing."""
+    """Parts to record; None for nothing."""
     if isinstance(capture, bool):
         return Capture() if capture else None
     return capture

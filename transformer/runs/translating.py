@@ -30,7 +30,7 @@ from transformer.trace.report import AuditReport, Check
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """What it takes to run a finished output through the model once more, with the same changes."""
+    """A second pass of a finished output through the model, with the same changes."""
 
     equipment: Equipment  # the translator's
     ready: Prepared  # the request
@@ -126,7 +126,7 @@ class Run:
         # its log-probabilities by another pass; None for a new one, when the audit asks for it
         again: Callable[[], tuple[float, ...]] | None = None,
     ) -> AttentionTrace | None:
-        """What was recorded; None if nothing was."""
+        """The recording; None if nothing was recorded."""
         if self.recorder is None:
             return None
         equipment, repeat, ids = self._equipment, self._repeat, hypothesis.token_ids

@@ -129,7 +129,7 @@ class Translation(Brief):
         return self._trace().mask(kind, layer, head)
 
     def tokens(self, side: Side) -> tuple[str, ...]:
-        """What a side read: the encoder the source, the decoder the start token and the output."""
+        """Tokens that a side read: the encoder the source, the decoder the start token and the output."""
         return {"encoder": self.source_tokens, "decoder": self.decoder_input_tokens}[side]
 
     def labels(self, kind: AttentionKind | str) -> HeadLabels:

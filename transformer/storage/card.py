@@ -170,7 +170,7 @@ def language_model_card(
 
 @singledispatch
 def _shape(config: ModelConfig) -> str:
-    """What a model is, in one sentence."""
+    """Description of a model in one sentence."""
     raise NotImplementedError
 
 

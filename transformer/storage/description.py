@@ -1,4 +1,4 @@
-"""What a model directory says of its model, without its weights: config, size, heads, card. No PyTorch."""
+"""Description of a model from its directory, without its weights: config, size, heads, card. No PyTorch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAX_CARD_BYTES = 2**18
 
 @dataclass(frozen=True)
 class Description:
-    """What the files beside the weights say."""
+    """Description from the files beside the weights."""
 
     config: ModelConfig  # sizes and architecture choices
     heads: dict[str, Any] | None  # head statistics (`heads.json`), or None

@@ -51,12 +51,12 @@ NETWORKS: dict[type[ModelConfig], Callable[..., Network]] = {
     LanguageModelConfig: LanguageModel,
     RecurrentConfig: Recurrent,
 }
-"""What a config builds."""
+"""The model of a config."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a model directory holds."""
+    """The model of a directory."""
 
     config: ModelConfig  # sizes and architecture choices
     model: Network  # the model, float32, in evaluation mode

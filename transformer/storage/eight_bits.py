@@ -14,7 +14,7 @@ from torch import Tensor
 from transformer.storage.files import CheckpointError
 
 MULTIPLIER = ".multiplier"
-"""What the name of a matrix's multipliers has after that of the matrix."""
+"""Ending that the name of a matrix's multipliers adds to that of the matrix."""
 MOST = 127
 _FEW = 4
 """The smallest number of a matrix that was already stored in 8 bits is taken to be below this."""

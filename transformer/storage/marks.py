@@ -1,4 +1,4 @@
-"""How a file beside a model says which model it was measured on: by the SHA-256 of that model's files.
+"""The mark of a file beside a model that was measured on it: the SHA-256 of that model's files.
 
 JSON files hold them as `digests`; `means.safetensors` and the card hold the hash of the weights.
 """
@@ -73,7 +73,7 @@ def of_another_model(directory: Path) -> list[str]:
 
 
 def measured(directory: Path, name: str) -> dict[str, Any] | None:
-    """What one of ``MEASURED`` says; None if there is no such file, or one of another model.
+    """Content of one of ``MEASURED``; None if there is no such file, or one of another model.
 
     Raises:
         CheckpointError: The file is damaged.

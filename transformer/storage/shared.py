@@ -44,7 +44,7 @@ def shared_file(directory: Path, name: str) -> Path | None:
 
 
 def entry(directory: Path, path: Path) -> dict[str, str]:
-    """What a directory says of a file that it names."""
+    """Entry of a directory for a file that it names."""
     place = os.path.relpath(path.resolve(), directory.resolve())
     return {"path": Path(place).as_posix(), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 

@@ -1,4 +1,4 @@
-"""How a value prints itself: its names and sizes on at most three lines, never the numbers that it holds."""
+"""Short text of a value: its names and sizes on at most three lines, never the numbers that it holds."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class TokenizerError(ValueError):
 
 
 class Vocabulary(Protocol):
-    """What a translator needs from its tokenizer. Source and target may have separate pieces."""
+    """Interface of a translator's tokenizer. Source and target may have separate pieces."""
 
     @property
     def vocab_size(self) -> int:

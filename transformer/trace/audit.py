@@ -110,7 +110,7 @@ def audit_heads(layer: LayerTrace, limit: float) -> list[Check]:
 
 
 def head_changes(layer: LayerTrace, head: int) -> tuple[HeadChange, ...]:
-    """What is changed in one head, with what the changes put in."""
+    """Changes in one head, with the values that they put in."""
     found = () if layer.changes is None else layer.changes.heads.get(head, ())
     return tuple(
         (change, None if material is None else material.float().numpy()) for change, material in found

@@ -83,7 +83,7 @@ class _Answers(Bystander):
 
 
 def _pairs(asked: AttentionInputs, record: LayerTrace) -> Iterator[tuple[Tensor, Tensor]]:
-    """What the model computed, and what was recorded of it."""
+    """Comparison of a computed pass with its record."""
     yield asked.query[0], record.query
     yield asked.key[0], record.key
     yield asked.value[0], record.value

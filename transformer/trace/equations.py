@@ -1,4 +1,4 @@
-"""What a trace records of each intervention, and the equations that an audit holds against it.
+"""Record of each intervention in a trace, and the equations that an audit holds against it.
 
 ``EQUATIONS`` is the table. The functions below write the equations out once more, apart from the code that
 applied the changes while the model ran, and without PyTorch: a file is checked with them too.
@@ -22,7 +22,7 @@ OUTPUTS, HEADS, STREAM, TOKENS = "outputs", "changed heads", "residual stream", 
 
 @dataclass(frozen=True)
 class Equation:
-    """How one sort of intervention is proved."""
+    """Proof of one sort of intervention."""
 
     recorded: str  # what the trace holds, before and after
     checked: str  # the equation

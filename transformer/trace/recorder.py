@@ -36,7 +36,7 @@ from transformer.trace.records import (
 
 @dataclass(frozen=True)
 class Capture:
-    """What to record.
+    """Parts of a run to record.
 
     Attributes:
         attention: Queries, keys, values, outputs, masks and embeddings.
@@ -145,7 +145,7 @@ class Recorder:
         return self._within.norm(place, own)
 
     def update(self, sublayer: Sublayer, own: Tensor) -> Tensor:
-        """What a sub-layer adds; keeps its own update if another one is added."""
+        """The update of a sub-layer; keeps its own update if another one is added."""
         used = self._within.update(sublayer, own)
         if self._capture.residual and used is not own:
             self._updates.setdefault(sublayer, []).append(own)
@@ -221,7 +221,7 @@ def _joined(parts: Sequence[Tensor], row: int, dim: int) -> Tensor:
 
 
 def _before(pairs: Sequence[tuple[Tensor, Tensor]], row: int) -> Tensor | None:
-    """What was computed before a change, (length, d_model); None if what was used is what was computed."""
+    """The value before a change, (length, d_model); None if nothing was changed."""
     if all(own is used for own, used in pairs):
         return None
     return _joined([own for own, _ in pairs], row, dim=0)

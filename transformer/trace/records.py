@@ -218,7 +218,7 @@ class AttentionTrace(Brief):
     def bias(
         self, kind: AttentionKind | str, layer: int, head: int | None = None, window: Window | None = None
     ) -> Array | None:
-        """What the positional encoding adds to the scores, in their shape; None if it adds nothing."""
+        """The bias of the positional encoding, in the shape of the scores; None if it adds nothing."""
         bias = self.layer(kind, layer, head).bias_scores(ALL_HEADS if head is None else head, window)
         return None if bias is None else bias.numpy()
 
@@ -267,7 +267,7 @@ class AttentionTrace(Brief):
 
     @property
     def interventions(self) -> tuple[Intervention, ...]:
-        """What was changed in this run."""
+        """The changes in this run."""
         return tuple(change.value for change in self.changes)
 
     @property

@@ -126,7 +126,7 @@ class _Stream:
         yield from self._patched(do.EncoderOutput(), memory.own, memory.used)
 
     def _left(self, own: Tensor, last: Tensor) -> Iterator[Pair]:
-        """What left the encoder, computed from its last stream."""
+        """Output of the encoder, computed from its last stream."""
         if self.config.norm == "pre":
             norm = None if self.model is None else self.model.stack("encoder").final_norm
             yield from self._normed("encoder", norm, last, own)

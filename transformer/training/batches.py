@@ -44,12 +44,12 @@ class Batch:
 
     @property
     def read(self) -> tuple[Tensor, ...]:
-        """What the model reads."""
+        """Input of the model."""
         return self.src_ids, self.tgt_input_ids
 
     @property
     def wanted(self) -> Tensor:
-        """What it should predict."""
+        """Tokens to predict."""
         return self.tgt_ids
 
     @property
@@ -102,7 +102,7 @@ class EncodedPairs:
 
     @property
     def items(self) -> str:
-        """What it counts."""
+        """Unit of its count."""
         return "pairs"
 
     def batches(self, max_positions: int, seed: int, skip: int, every: int) -> Iterator[Batch]:

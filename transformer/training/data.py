@@ -1,4 +1,4 @@
-"""What a trainer asks of its data: batches of tensors, of which the last says what is to be predicted."""
+"""Interface of a trainer's data: batches of tensors, of which the last holds the tokens to predict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AnyBatch(Protocol):
 
     @property
     def read(self) -> tuple[Tensor, ...]:
-        """What the model's ``features`` reads."""
+        """Input of the model's ``features``."""
 
     @property
     def wanted(self) -> Tensor:
@@ -53,7 +53,7 @@ class Data(Protocol):
 
     @property
     def items(self) -> str:
-        """What it counts: "pairs", "texts"."""
+        """Unit of its count: "pairs", "texts"."""
 
     def batches(
         self,

@@ -53,14 +53,14 @@ class Workers:
         return [value]
 
     def each(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
-        """What `work` makes of each item, in their order, in every process; each process does its share.
+        """Results of `work` for each item, in their order, in every process; each process does its share.
 
         An error that `work` raises (`ValueError`, `OSError`) is raised in every process.
         """
         return map(work, items)
 
     def agree(self, make: Callable[[], T]) -> T:
-        """What process 0 makes, in every process; an error of process 0 is raised in every process."""
+        """Result of process 0, in every process; an error of process 0 is raised in every process."""
         return make()
 
     def share(self, module: nn.Module) -> nn.Module:

@@ -1,4 +1,4 @@
-"""What training makes small: the summed loss of a batch, and its mean over data."""
+"""The loss of training: the sum over a batch, and the mean over data."""
 
 from __future__ import annotations
 

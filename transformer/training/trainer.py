@@ -51,7 +51,7 @@ class TrainingStep:
 
 @dataclass(frozen=True)
 class Written:
-    """How good the translations of some sentences are."""
+    """Quality of the translations of some sentences."""
 
     bleu: float  # their BLEU
     exact: float  # share of those that are their reference, letter for letter
@@ -62,7 +62,7 @@ class Quality(Protocol):
 
     @property
     def pairs(self) -> tuple[SentencePair, ...]:
-        """What it is measured on."""
+        """The sentences that it is measured on."""
 
     def __call__(self, model: Network) -> Written | None:
         """The measures of a model, which it leaves as it is; None if there are none."""

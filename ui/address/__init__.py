@@ -1,1 +1,1 @@
-"""What a visitor sees, as one value and as an address."""
+"""The visitor's view of a page, as one value and as an address."""

@@ -20,7 +20,7 @@ OWN = "own"
 GOLD = ("sample", "file")
 LARGEST_BEAM = 8
 HIDEABLE = ("special", "punctuation")
-"""What a map can leave out."""
+"""Tokens that a map can leave out."""
 LONGEST_WORD = 40
 LARGEST_SEED = 2**31 - 1
 
@@ -54,7 +54,7 @@ class _UnreadableError(ValueError):
 
 @dataclass(frozen=True)
 class Kind:
-    """How to read a value from the address (raising ValueError) and write it there."""
+    """A kind of value in an address: read (raising ValueError) and written."""
 
     read: Callable[[str], Any] = str
     write: Callable[[Any], str] = str

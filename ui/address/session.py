@@ -1,4 +1,4 @@
-"""What the visitor sees, kept in the session and written to the address. No other file uses session keys.
+"""The visitor's state, kept in the session and written to the address. No other file uses session keys.
 
 The session holds the state; `ui/address/state.py` defines it. The first line of a page's full run reads
 the address (after a link, the menu, Back); every change writes it once.

@@ -1,4 +1,4 @@
-"""What the visitor sees, as one value. Programs count from 0; the address, for people, from 1."""
+"""The visitor's state, as one value. Programs count from 0; the address, for people, from 1."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def _marked(mark: str, value: bool = True) -> tuple[str, ...]:
 
 
 KINDS: dict[str, Kind] = {each.name: each.metadata["kind"] for each in fields(State)}
-"""How the address says each value."""
+"""Kind of each value in an address."""
 TEXTS = _marked("long")
 """Values that may be too long for an address."""
 PAGE_OWN = _marked("several", False)

@@ -42,7 +42,7 @@ _buttons = st.components.v2.component(
 )
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that spreadsheets take for a formula."""
+"""Beginnings of cells that spreadsheets take for a formula."""
 Table = Sequence[Sequence[object]]
 """Numbers of a figure: a row of names, then the rows."""
 

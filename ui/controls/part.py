@@ -18,7 +18,7 @@ Draw = Callable[P, None]
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """What is refused inside is said there, in a sentence."""
+    """Catches a refusal inside and says it there, in a sentence."""
     try:
         yield
     except (ValueError, OSError) as error:

@@ -28,7 +28,7 @@ _feed = st.components.v2.component(
 
 @dataclass(frozen=True)
 class Legend:
-    """What the colours of a figure mean."""
+    """Meaning of the colours of a figure."""
 
     low: str  # the number at the left end
     high: str  # the number at the right end

@@ -31,7 +31,7 @@ def command(text: str) -> str:
 
 
 def data(text: str) -> str:
-    """What was measured on, as visitors read it: `tatoeba-en-de/valid.tsv.gz` is "tatoeba-en-de (valid)"."""
+    """Name of data as visitors read it: `tatoeba-en-de/valid.tsv.gz` is "tatoeba-en-de (valid)"."""
     return re.sub(r"([\w-]+)/([\w-]+)\.tsv(?:\.gz)?", r"\1 (\2)", text)
 
 

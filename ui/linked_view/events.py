@@ -20,7 +20,7 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a cursor may go in one translation, and which translation the events must name."""
+    """Range of a cursor in one translation, and the name of the translation that events must give."""
 
     trace: str  # the name of the translation
     steps: int  # number of decode steps

@@ -46,7 +46,7 @@ def head_feed(
     scale: str | None = "linear",  # how weights become colours; None if the drawing has no colours for them
     whole: tuple[int, int] | None = None,  # number of queries and keys of the whole matrix
 ) -> HeadFeed:
-    """What every way of drawing a head needs: rows and columns, and all texts about the head."""
+    """Feed of every way of drawing a head: rows and columns, and all texts about the head."""
     kind = str(view.kind)
     rows, columns = AXES[kind]
     return {
@@ -178,7 +178,7 @@ def strongest_feed(
 
 
 def colour_note(scale: str) -> str:
-    """How weights become colours, as a text for a caption."""
+    """Scale of the colours, as a text for a caption."""
     return f"colour from 0 to 1, {style.SCALE_NAMES[scale]}"
 
 

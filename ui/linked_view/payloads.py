@@ -1,4 +1,4 @@
-"""What the scripts of the linked view are fed with, as the types of plain JSON values."""
+"""Payloads for the scripts of the linked view, as the types of plain JSON values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
 Draw = Literal["strips", "map", "lines", "strongest", "tiles", "whole", "bars", "race"]
-"""How a feed is drawn; the scripts have one class for each."""
+"""Way of drawing a feed; the scripts have one class for each."""
 Sides = dict[str, list[str]]
 """Names of `rows` and `columns`."""
 Spans = list[tuple[int, int]]
@@ -24,7 +24,7 @@ EXAMPLE = "example"
 
 
 class Shade(TypedDict):
-    """How dark a token of the target is, from 0 to 1, and what stands behind it."""
+    """Darkness of a token of the target, from 0 to 1, and its reason."""
 
     share: float
     text: str
@@ -51,7 +51,7 @@ class StripsFeed(TypedDict):
 
 
 class CellFeed(TypedDict):
-    """What every cell of the view has: how it is drawn, of which translation, and its texts."""
+    """Base of every cell of the view: its way of drawing, its translation, and its texts."""
 
     draw: Draw
     trace: str
@@ -158,4 +158,4 @@ class TilesFeed(CellFeed):
 
 
 Feed = MapFeed | LinesFeed | StrongestFeed | WholeFeed | BarsFeed | TilesFeed
-"""What one cell of the view is fed with."""
+"""Feed of one cell of the view."""

@@ -30,7 +30,7 @@ _KEY = "explorer"
 
 @dataclass(frozen=True)
 class Strips:
-    """What the token strips of a view show beside the tokens."""
+    """Marks that the token strips of a view show beside the tokens."""
 
     sides: Mapping[str, str] = field(default_factory=lambda: linked_view.SIDES)  # names of the strips
     given: int = 0  # how many of the target tokens were given to the model, and not written by it
@@ -69,7 +69,7 @@ class Scene:
 
     @property
     def limits(self) -> Limits:
-        """How far the cursor may go."""
+        """Range of the cursor."""
         translation = self.opened.translation
         return Limits(self.opened.trace, len(translation.target_tokens), len(translation.source_tokens))
 

@@ -1,4 +1,4 @@
-"""What the visitor looks at: a head of each kind, how it is read, its window, and the cursor.
+"""The visitor's look at a sentence: a head of each kind, its reading, its window, and the cursor.
 
 A page derives these values from the state once, at the top of a run, and hands them down.
 """
@@ -31,7 +31,7 @@ from ui.server.opened import Opened
 
 @dataclass(frozen=True)
 class Looking:
-    """How the visitor looks at one kind of attention of a sentence."""
+    """The visitor's look at one kind of attention of a sentence."""
 
     opened: Opened  # the opened sentence
     kind: str  # encoder, decoder or cross
@@ -120,7 +120,7 @@ class Looking:
 
 
 Looks = Mapping[str, Looking]
-"""How the visitor looks at each kind of attention that the model has."""
+"""The visitor's look at each kind of attention that the model has."""
 
 
 def looks_of(opened: Opened, state: State) -> dict[str, Looking]:

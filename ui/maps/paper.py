@@ -42,7 +42,7 @@ def heads_of(kinds: Sequence[str], model: str) -> dict[Chosen, str]:
 
 
 def about(views: Sequence[ReadView], looks: Looks, now: State) -> tuple[str, str, str]:
-    """What a sheet shows, of which sentence, and where it comes from."""
+    """Content of a sheet, its sentence, and its source."""
     places: dict[str, list[str]] = {}
     for view in views:
         places.setdefault(captions.KIND_NAMES[view.kind], []).append(

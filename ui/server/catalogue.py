@@ -51,7 +51,7 @@ class ModelHandle:
 
     @property
     def key(self) -> Key:
-        """What tells the model from others, and from itself before a change."""
+        """Key that tells the model from others, and from itself before a change."""
         return self.name, str(self.path), self.changed
 
     @cached_property
@@ -61,7 +61,7 @@ class ModelHandle:
 
     @cached_property
     def description(self) -> Description | None:
-        """What the files say of the model; None if only the loaded model knows."""
+        """Description by the files; None if only the loaded model knows."""
         return family_of(self.path).describe(self.path)
 
     @property

@@ -1,4 +1,4 @@
-"""What the models compute beyond a translation, for the pages that look deeper: once, and then kept."""
+"""Analyses of the models beyond a translation, for the pages that look deeper: made once, and then kept."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _untrained(name: str, trained: int, seed: int) -> Translator:
 
 
 def rearranged(key: Hashable, make: Callable[[], V]) -> V:
-    """What a twin computes for a shifted or changed sentence, made once and then kept."""
+    """Result of a twin for a shifted or changed sentence, made once and then kept."""
     made: V = kept("rearranged").get(key, make)
     return made
 
@@ -186,7 +186,7 @@ def smoothed(name: str, lesson: Lesson, position: int, epsilon: float) -> Smooth
 
 
 def history(name: str) -> History | None:
-    """How a model was trained, from the file beside it; None if it has none of its own.
+    """Training of a model, from the file beside it; None if it has none of its own.
 
     Raises:
         ValueError: the file is damaged.

@@ -21,12 +21,12 @@ from ui.server import catalogue
 FILE = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
 
 OFFERED = 4
-"""How many sequences of a task are offered."""
+"""Number of sequences of a task on offer."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What an example shows, and where."""
+    """Claim of an example, and its place."""
 
     text: str  # the claim in one sentence
     target: str  # the word whose prediction shows the claim; if the word occurs twice, its first occurrence

@@ -132,7 +132,7 @@ class Download:
 
 @dataclass
 class Question:
-    """What a visitor asked for, and what the Hub answered."""
+    """A visitor's wish, and the answer of the Hub."""
 
     name: str  # the name as typed
     pressed: bool = True  # whether the visitor pressed the button; a link only suggests a name

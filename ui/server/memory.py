@@ -1,4 +1,4 @@
-"""How much memory models need, how much is free according to the system, and when garbage is collected."""
+"""Memory that models need, free memory according to the system, and the time of garbage collection."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _TELLS = 0.2
 
 @dataclass(frozen=True)
 class Drawing:
-    """How the next token is drawn, apart from the seed."""
+    """Settings for drawing the next token, apart from the seed."""
 
     temperature: float = TEMPERATURE  # divides the logits
     top_k: int | None = None  # only the k most probable tokens are drawn; None for all
@@ -66,7 +66,7 @@ USUAL = Drawing()
 
 @dataclass(frozen=True)
 class Asked:
-    """What identifies a translation."""
+    """Identity of a translation."""
 
     model: str  # the name of the model
     text: str  # the sentence
@@ -92,7 +92,7 @@ def request(state: State, model: str, text: str) -> Asked:
 
 
 def drawing_of(state: State) -> Drawing:
-    """How a state draws samples."""
+    """Settings with which a state draws samples."""
     return Drawing(state.temperature, state.top_k, state.top_p)
 
 
@@ -287,7 +287,7 @@ def aligner(name: str) -> Aligner:
 
 @dataclass(frozen=True)
 class Told:
-    """What attention tells about a translation; positions count from 0."""
+    """A translation as attention tells it; positions count from 0."""
 
     step: int  # the most telling step
     # the source word behind a target word, by the position of the target word's first piece
@@ -295,7 +295,7 @@ class Told:
 
 
 def told(asked: Asked, translation: Translation) -> Told:
-    """What the best aligner tells, and the step at which the head that opens first agrees with it.
+    """Glosses by the best aligner, and the step at which the head that opens first agrees with it.
 
     Without cross-attention there is nothing to align: the first step, and no glosses.
     """

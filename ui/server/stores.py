@@ -1,4 +1,4 @@
-"""What the server keeps in memory for all visitors together: the values and models used most recently."""
+"""The server's memory for all visitors together: the values and models used most recently."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ V = TypeVar("V")
 Key = tuple[str, str, int]
 """Name, directory and modification time of a model."""
 Model: TypeAlias = "transformer.Translator | Writer"
-"""What answers the requests of pages: a model that translates, or one that writes."""
+"""Model behind the requests of pages: one that translates, or one that writes."""
 Load = Callable[[], Model]
 
 

@@ -18,7 +18,7 @@ def read_upload(
     bounds: Bounds,  # the limits
     read: Callable[[Path, Bounds], T],  # reads a file within limits
 ) -> T:
-    """What a reader makes of an uploaded file.
+    """Content of an uploaded file.
 
     Raises:
         DataError: the file is too large, or the reader refuses it; the message says where, as "the file".

@@ -1,1 +1,1 @@
-"""How every page opens: frame, menu, model, sentence."""
+"""The opening of every page: frame, menu, model, sentence."""

@@ -107,7 +107,7 @@ def tell(
 
 
 def _without(left_out: list[Intervention], changes: tuple[Intervention, ...]) -> str:
-    """What a page says about changes that do not hold on it."""
+    """Sentence of a page about changes that do not hold on it."""
     if not left_out:
         return ""
     which = "them" if len(left_out) == len(changes) else "; ".join(map(said, left_out))

@@ -44,7 +44,7 @@ def sentence(found: Doubtful) -> str:
 
 
 def meaning(found: Doubtful) -> str:
-    """How often such a line was right, and what it is not about."""
+    """Precision of such a line, and its limits."""
     judged, often = found.measure.found.get(JUDGED), ""
     if judged is not None:
         wrong, good = judged.flagged - judged.caught, judged.texts - judged.bad

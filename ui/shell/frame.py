@@ -1,4 +1,4 @@
-"""What every page shares: configuration, style, notices."""
+"""Frame of every page: configuration, style, notices."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def sentence(
     lacking: Sequence[str],  # the kinds of attention that it lacks, at least one
     has: Sequence[str],  # those that it has
 ) -> str:
-    """What a model lacks, what it has instead, and what to do."""
+    """Kinds of attention that a model lacks, its own instead, and the way out."""
     return (
         f"This part shows {_names(lacking)}, which {model} does not have: its only attention is "
         f"{_names(has)}. Choose another model on the left."

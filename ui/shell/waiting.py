@@ -1,4 +1,4 @@
-"""What a page says while it waits for PyTorch or for a model."""
+"""Sentences of a page that waits for PyTorch or for a model."""
 
 from __future__ import annotations
 

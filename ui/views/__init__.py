@@ -1,1 +1,1 @@
-"""What each page shows: one folder a page."""
+"""Contents of the pages: one folder a page."""

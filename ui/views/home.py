@@ -94,7 +94,7 @@ def show(opened: Opened) -> None:
 
 
 def _explained(opened: Opened) -> tuple[str, str]:
-    """What is seen, and the formula: that of the paper, or that of the only attention that a model has."""
+    """Explanation and formula: that of the paper, or that of the only attention that a model has."""
     first, *others = opened.translation.config.sites.values()
     if others:
         return _SEEING, _FORMULA

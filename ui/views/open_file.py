@@ -179,7 +179,7 @@ def _again(file: Imported) -> None:
 
 
 def _split(file: Imported) -> str:
-    """What to know if the model here splits the translation into other tokens."""
+    """Remark for a model here that splits the translation into other tokens."""
     run = file.translation
     if catalogue.translator(run.model).target_ids(run.text) == tuple(run.target_ids):
         return ""

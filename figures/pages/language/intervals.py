@@ -14,9 +14,9 @@ from figures.pages.training.curves import titled_axis, upright
 
 _ROW = 58
 _APART = 0.24
-"""How far the dots of one row stand from one another, in rows."""
+"""Distance between the dots of one row, in rows."""
 _NAME = 0.36
-"""How far the name of a row stands above its middle, in rows."""
+"""Height of the name of a row above its middle, in rows."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What layers cost, on two logarithmic axes: a power of n is a straight line."""
+"""Cost of layers, on two logarithmic axes: a power of n is a straight line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOOKS = {
 }
 """Colour, dash and mark of each kind of layer, and of each way to compute a target."""
 _MEASURED, _COUNTED = ",~g", "~s"
-"""How the vertical axis writes milliseconds and megabytes, and numbers of operations."""
+"""Formats of the vertical axis for milliseconds and megabytes, and for numbers of operations."""
 _ANY = ("rgba(128,128,128,.9)", "solid", "circle")
 
 

@@ -1,4 +1,4 @@
-"""What flickers in a map while dropout is on."""
+"""Flicker of a map while dropout is on."""
 
 from __future__ import annotations
 

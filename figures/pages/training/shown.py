@@ -1,4 +1,4 @@
-"""How a Transformer is trained: the shifted target, the loss of every position, and its gradient."""
+"""A Transformer in training: the shifted target, the loss of every position, and its gradient."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _pitch(count: int) -> float:
 
 
 def _columns(shown: range, pitch: float) -> dict[str, Any]:
-    """What the pictures with one column per position share."""
+    """Frame of the pictures with one column per position."""
     still = {"fixedrange": True, "showgrid": False, "zeroline": False, "automargin": False, "ticks": ""}
     return {
         "width": round(_LEFT + _RIGHT + pitch * max(len(shown), 4)),

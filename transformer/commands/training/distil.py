@@ -37,7 +37,7 @@ OPTIONS = {
     "label_smoothing": 0.0,
 }
 FROZEN = "encoder,embedding,output_bias"
-"""What stays the teacher's."""
+"""Parts that stay the teacher's."""
 
 
 def add_command(commands: Any) -> None:

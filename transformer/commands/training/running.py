@@ -203,7 +203,7 @@ def _steps(
 def _reporters(
     trainer: Trainer, run_directory: RunDirectory, stack: ExitStack
 ) -> list[Callable[[TrainingStep], None]]:
-    """What records a step: the log, and the line of progress; the stack closes them."""
+    """The record of each step: the log, and the line of progress; the stack closes them."""
     speed, source = peak(trainer.device, trainer.dtype)
     log = run_directory.log()
     progress = Progress(trainer.options.steps, speed * trainer.workers.world, source)
@@ -243,7 +243,7 @@ def _check_output(path: Path, resume: bool) -> None:
 
 
 def _begun(path: Path) -> set[Path]:
-    """What a directory holds besides what a kill in a run's very first save leaves behind."""
+    """Files of a directory besides those that a kill in a run's very first save leaves behind."""
     return set(path.iterdir()) - {*path.glob(UNFINISHED), path / SNAPSHOTS}
 
 

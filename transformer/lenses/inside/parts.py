@@ -26,7 +26,7 @@ from transformer.trace.view import Array, read_only
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingPart:
-    """How a token enters a stack (sections 3.4 and 3.5); each (d_model,)."""
+    """A token's way into a stack (sections 3.4 and 3.5); each (d_model,)."""
 
     row: Array  # the token's row of the embedding table
     scaled: Array  # that row times the model's factor, √d_model in the paper
@@ -214,7 +214,7 @@ def leaves(translation: Translation, side: Side) -> Tensor:
 
 
 def embedding_trace(translation: Translation, side: Side) -> EmbeddingTrace:
-    """What was recorded of the input of a stack.
+    """Record of the input of a stack.
 
     Raises:
         NotCapturedError: Nothing was recorded.

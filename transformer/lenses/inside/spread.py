@@ -1,4 +1,4 @@
-"""How far q·k of one head spreads over a sentence: the reason for ÷ √d_k (section 3.2.1, note 4)."""
+"""Spread of q·k of one head over a sentence: the reason for ÷ √d_k (section 3.2.1, note 4)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from transformer.trace.view import Array, read_only
 
 @dataclass(frozen=True, eq=False)
 class UnitMemory:
-    """What is left of each token in the state of a layer's unit."""
+    """The share of each token left in the state of a layer's unit."""
 
     tokens: tuple[str, ...]  # what the rows read; the columns are the same tokens
     share: Array  # (rows, tokens) from 0 to 1, as the mean over dimensions or of one; 0 for later tokens

@@ -1,1 +1,1 @@
-"""How well a model does: perplexity, its n-gram yardstick, intervals by resampling."""
+"""Scores of a model: perplexity, its n-gram yardstick, intervals by resampling."""

@@ -98,7 +98,7 @@ class CrossAlignments:
 
     @property
     def pairs(self) -> int:
-        """How many gold pairs were added."""
+        """Number of gold pairs added."""
         return len(self._gold)
 
     def _heads(self, rows: Rows) -> list[list[list[Links]]]:

@@ -1,4 +1,4 @@
-"""What temperature, top-k and top-p make of the next-token distribution of every step."""
+"""The next-token distribution of every step under temperature, top-k and top-p."""
 
 from __future__ import annotations
 

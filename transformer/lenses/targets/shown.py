@@ -1,4 +1,4 @@
-"""What training shows a model: a target shifted right, with its losses, and what the model writes alone."""
+"""A pair in training: a target shifted right, with its losses, and the model's own output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What label smoothing makes of the loss of one position, and of its gradient (section 5.4)."""
+"""The loss of one position under label smoothing, and its gradient (section 5.4)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Rule = Literal["strongest", "mutual", "above"]
 
 @dataclass(frozen=True)
 class AlignmentScore:
-    """How well links fit the gold links, over all sentences together (Och and Ney 2003)."""
+    """Agreement of links with the gold links, over all sentences together (Och and Ney 2003)."""
 
     aer: float  # alignment error rate, 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
     precision: float  # |A ∩ P| / |A|

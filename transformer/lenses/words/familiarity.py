@@ -1,4 +1,4 @@
-"""How likely a model's translation of a text is bad, by traits of the text and of the translation.
+"""Probability that a model's translation of a text is bad, by traits of the text and of the translation.
 
 The measure is a weighted sum of three traits. A logistic regression chooses the weights on sentences with
 reference translations, where bad means: the sentence's chrF against its reference is below ``BAD_BELOW``. The
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Traits:
-    """What the measure looks at."""
+    """The traits that the measure reads."""
 
     log_prob: float  # mean log-probability of the tokens of the greedy translation, in nats
     tokens: int  # number of source tokens, without `</s>`
@@ -56,7 +56,7 @@ WEIGHTED = ("log_prob", "tokens", "tokens_per_word")
 
 @dataclass(frozen=True)
 class Found:
-    """What the measure finds among texts whose translations were called good or bad without it."""
+    """Hits and misses of the measure among texts whose translations were called good or bad without it."""
 
     texts: int  # number of texts
     bad: int  # how many of their translations are bad
@@ -76,7 +76,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Measure:
-    """How a translation is doubted."""
+    """The measure of a doubtful translation, with its threshold."""
 
     weights: tuple[float, ...]  # one per trait of ``WEIGHTED``
     bias: float  # added to the weighted sum
@@ -95,7 +95,7 @@ class Measure:
             raise ValueError(f"A measure needs a number for each of {', '.join(WEIGHTED)}.")
 
     def doubt(self, traits: Traits) -> float:
-        """How much speaks against a translation, as the log-odds of the regression."""
+        """Evidence against a translation, as the log-odds of the regression."""
         return self.bias + sum(w * x for w, x in zip(self.weights, traits.row, strict=True))
 
     def doubts(self, traits: Traits) -> bool:
@@ -189,7 +189,7 @@ def _regression(rows: Floats, labels: Floats) -> tuple[Floats, float]:
 
 
 def findings(measure: Measure, texts: Sequence[Traits], bad: Sequence[bool]) -> Found:
-    """What the measure finds among texts; arguments as in ``choose``."""
+    """Hits and misses of the measure among texts; arguments as in ``choose``."""
     doubted = list(map(measure.doubts, texts))
     both = sum(each and is_bad for each, is_bad in zip(doubted, bad, strict=True))
     return Found(len(texts), sum(bad), sum(doubted), both)

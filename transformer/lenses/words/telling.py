@@ -1,4 +1,4 @@
-"""What an alignment head tells about a sentence: the most telling step, and a gloss for target words."""
+"""A sentence read by its alignment head: the most telling step, and a gloss for target words."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def telling_step(
 
 
 def _merit(word: Group, link: Link | None) -> tuple[int, float]:
-    """How telling a word is: first its sort and that of its partner, then its link."""
+    """Rank of a word by what it tells: first its sort and that of its partner, then its link."""
     sort = sort_of(word.text, TARGET_LANGUAGES)
     if link is None:
         return sort, 0.0

@@ -1,1 +1,1 @@
-"""How a model knows the order of tokens: tables and rotations of positions, and biases on scores."""
+"""Order of tokens in a model: tables and rotations of positions, and biases on scores."""

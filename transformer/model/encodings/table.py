@@ -11,7 +11,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Encoding:
-    """What there is to say about an encoding."""
+    """Facts about an encoding."""
 
     name: str  # as configs and addresses have it
     acts: Literal["nowhere", "embeddings", "rotation", "scores"]  # on what it acts

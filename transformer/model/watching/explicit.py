@@ -12,7 +12,7 @@ from transformer.model.watching.observer import AttentionInputs
 
 
 class Alteration:
-    """What is altered inside one attention, in the order of equation 1; the base alters nothing.
+    """Alterations inside one attention, in the order of equation 1; the base alters nothing.
 
     Tensors end in (heads or 1, queries, keys); ``first`` is the position of the first query, from 0.
     """

@@ -1,4 +1,4 @@
-"""What a running model tells whoever observes it, and what it lets an observer change.
+"""The questions that a running model asks whoever observes it, and the answers that change it.
 
 The model asks its observer at every place where a run can be watched or changed, and continues with the
 answer. ``Bystander`` answers with what the model has computed itself; ``HookCarrier`` and
@@ -74,7 +74,7 @@ class AttentionInputs(NamedTuple):
 
 
 class Attended(NamedTuple):
-    """What one attention sub-layer gave."""
+    """Result of one attention sub-layer."""
 
     output: Tensor  # (batch, heads, queries, d_head), what W_O receives
     own: Tensor | None = None  # the same before outputs of heads were changed; None if none was
@@ -152,7 +152,7 @@ class Bystander:
         return own
 
     def update(self, sublayer: Sublayer, own: Tensor) -> Tensor:
-        """What the sub-layer computed."""
+        """The update that the sub-layer computed."""
         return own
 
     def residual(self, passed: Passed) -> Tensor:

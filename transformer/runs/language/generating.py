@@ -29,7 +29,7 @@ from transformer.trace.report import AuditReport
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a call asks for, checked."""
+    """The request of a call, checked."""
 
     model: LanguageModel  # the network
     wording: Wording  # its vocabulary
@@ -84,7 +84,7 @@ def prepare(
 
 
 def _material(model: LanguageModel, wording: Wording, value: Intervention, setting: Setting) -> Tensor | None:
-    """What a change puts in, if it must be computed first."""
+    """Values that a change puts in, if they must be computed first."""
     if isinstance(value, Ablate) and value.by == "mean":
         raise InterventionError("A language model has no mean outputs of its heads; ablate by zero.")
     if isinstance(value, Patch):

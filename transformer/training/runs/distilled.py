@@ -23,7 +23,7 @@ from transformer.text.pairs import SentencePair
 _NUMBER = re.compile(r"\d+")
 MOST_RATIO, LEAST_RATIO = 2.5, 0.4
 REPEATS = 3
-"""How often in a row a word, or a sequence of words, makes a text a stuck one."""
+"""Number of repetitions in a row of a word, or a sequence of words, that make a text a stuck one."""
 
 
 def student_config(teacher: TransformerConfig, n_decoder_layers: int) -> TransformerConfig:
@@ -122,7 +122,7 @@ def _numbers(text: str) -> Counter[str]:
 
 
 def _stuck(words: list[str]) -> int:
-    """How often in a row one to four words are repeated at most."""
+    """Largest number of repetitions in a row of one to four words."""
     most = 1
     for width in range(1, 5):
         run = 0

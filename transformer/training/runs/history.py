@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class History:
-    """What a run logged, at some of its steps. Lists of a table are equally long."""
+    """The log of a run at some of its steps. Lists of a table are equally long."""
 
     steps: int  # number of steps of the run
     window: int  # number of steps that a smoothed value is a mean over

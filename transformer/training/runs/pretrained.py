@@ -13,7 +13,7 @@ from transformer.model.language_model import LanguageModel
 from transformer.model.transformer import Transformer
 
 STACK = "decoder."
-"""How the names of a language model's stack begin."""
+"""Beginning of the names of a language model's stack."""
 
 
 def take_encoder(

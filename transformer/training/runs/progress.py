@@ -63,7 +63,7 @@ class Progress:
 
 
 def bar(done: int, steps: int) -> str:
-    """How much is done, as a bar of ``BAR_WIDTH`` characters."""
+    """Share that is done, as a bar of ``BAR_WIDTH`` characters."""
     filled = BAR_WIDTH * done // steps
     return f"{'█' * filled}{'·' * (BAR_WIDTH - filled)}"
 

@@ -20,7 +20,7 @@ class Work(Protocol[Result_co]):
 
     @property
     def name(self) -> str:
-        """What it is, such as "survey"."""
+        """Sort of the work, such as "survey"."""
 
     @property
     def total(self) -> int:

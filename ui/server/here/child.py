@@ -13,7 +13,7 @@ from transformer.training.runs.leash import GO_ON, PAUSE, STOP
 
 ROOT = Path(__file__).resolve().parents[3]
 SAID = "said.txt"
-"""What the process wrote to standard error."""
+"""Standard error of the process."""
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 

@@ -19,7 +19,7 @@ _ON, _OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may take."""
+    """Bounds of a run."""
 
     minutes: float = 15  # time from its start, pauses included
     memory_mb: float = 1500  # memory of its process, in MB

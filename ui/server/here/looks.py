@@ -1,4 +1,4 @@
-"""What the last checkpoint of a run makes of its held-out pair: computed once, and then kept."""
+"""The held-out pair of a run under its last checkpoint: computed once, and then kept."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _look(run: Run) -> Look:
 
 
 def difference(weights: np.ndarray) -> float:
-    """How much the rows of a map (queries, keys) differ, in nats: what a row tells of its key.
+    """Difference between the rows of a map (queries, keys), in nats: the information of a row about its key.
 
     It is the entropy of the mean row less the mean entropy of the rows: 0 if all rows are alike, and the
     logarithm of their number if each looks at a key of its own.

@@ -1,4 +1,4 @@
-"""What a visitor wants to train: a task, sizes within bounds, and perhaps pairs of their own."""
+"""A visitor's order for a training: a task, sizes within bounds, and perhaps pairs of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run goes, read from its log as it grows."""
+"""Progress of a run, read from its log as it grows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POINTS = 300
 
 @dataclass(frozen=True)
 class Curves:
-    """What a run has measured so far; every list of points is (step, value)."""
+    """Measurements of a run so far; every list of points is (step, value)."""
 
     step: int = 0  # the last step
     seconds: float = 0.0  # time of all steps together
@@ -39,7 +39,7 @@ class Log:
         self._exact: list[tuple[int, float]] = []
 
     def curves(self) -> Curves:
-        """What has been measured up to now."""
+        """Measurements up to now."""
         with self._lock:
             for line in self._new():
                 self._take(line)

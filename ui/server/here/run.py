@@ -29,7 +29,7 @@ MB = 1_000_000
 
 @dataclass(frozen=True)
 class Asked:
-    """What a run is for."""
+    """Purpose of a run."""
 
     plan: Plan  # task and sizes
     shown: SentencePair  # the held-out pair whose maps are shown
@@ -41,7 +41,7 @@ class Asked:
 
     @classmethod
     def read(cls, folder: Path) -> Asked:
-        """What ``write`` kept.
+        """Content that ``write`` kept.
 
         Raises:
             ValueError: There is no such file, or it is damaged.
@@ -90,7 +90,7 @@ class Run:
         return None if self._child is None else self._child.pid
 
     def curves(self) -> Curves:
-        """What it has measured up to now."""
+        """Measurements up to now."""
         return self._log.curves()
 
     def ended(self, told: str) -> None:

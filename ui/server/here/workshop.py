@@ -172,7 +172,7 @@ class Workshop:
             self._claim = None
 
     def _found(self) -> Run | None:
-        """What an earlier server left."""
+        """Runs that an earlier server left."""
         folder = self._folder / RUN
         if not (folder / PLAN_FILE).is_file() or not self._is_alone():
             return None

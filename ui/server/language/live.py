@@ -1,4 +1,4 @@
-"""What a language model computes for the study sections while a visitor waits: bounded, and then kept."""
+"""Computations with a language model for the study sections while a visitor waits: bounded, and then kept."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What visitors share about training: runs with snapshots, and models that are measured or trained."""
+"""Training for visitors: runs with snapshots, and models that are measured or trained."""

@@ -1,4 +1,4 @@
-"""What the page Anatomy shows: the parts of the running model, and the token that passes through them."""
+"""Subject of the page Anatomy: the parts of the running model, and the token that passes through them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Body:
         return merged([*self.traced.attention.audit((kind, self.layer)).checks, *checks])
 
     def caption(self, quantity: str) -> str:
-        """What a picture shows, at which position, and of which model."""
+        """Caption of a picture: its subject, its position, and its model."""
         position = labels.count(self.position)
         at = f"source token {position}" if self.side == "encoder" else f"step {position}"
         run = self.traced
@@ -103,7 +103,7 @@ class Body:
 
 
 def look(opened: Opened, now: State) -> Body:
-    """What a state asks for, fitted to the model."""
+    """Choices of a state, fitted to the model."""
     model = catalogue.translator(opened.asked.model)
     config = model.config
     known, cells = parts(config), cells_of(opened, now)
@@ -211,7 +211,7 @@ def audited(run: Translation, checks: tuple[Check, ...]) -> AuditReport:
 
 
 def proof(audit: AuditReport) -> str:
-    """What stands behind the badge of a figure."""
+    """Proof behind the badge of a figure."""
     worst = max(check.value for check in audit.checks)
     return f"{len(audit.checks)} checks against the model's records; the largest difference is {worst:.1e}."
 

@@ -206,7 +206,7 @@ def _lens(body: Body) -> None:
 
 
 def _of_lens(body: Body, rows: Sequence[LensRow], names: Sequence[str]) -> str:
-    """What the lens is, and from which row on the written token leads."""
+    """Explanation of the lens, and the row from which on the written token leads."""
     token = plain(captions.quote(body.traced.steps[body.step].token))
     settled = next((name for i, name in enumerate(names) if all(row.rank == 1 for row in rows[i:])), None)
     applied = "The final LayerNorm, the" if body.traced.config.norm == "pre" else "The"

@@ -1,4 +1,4 @@
-"""What each part of the model does to the token at the cursor: formula, shapes and numbers."""
+"""Work of each part of the model on the token at the cursor: formula, shapes and numbers."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _LEGEND = (
     )
     + "</div>"
 )
-"""What the colours of the strips mean."""
+"""Meaning of the colours of the strips."""
 _SHOWN = 8
-"""How many of the next tokens are drawn."""
+"""Number of next tokens drawn."""
 
 
 def show(body: Body) -> None:

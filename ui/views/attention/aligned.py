@@ -32,7 +32,7 @@ Source = tuple[int, int | None]
 
 @dataclass(frozen=True)
 class Choice:
-    """How attention becomes links."""
+    """Rules by which attention becomes links."""
 
     head: Head  # the head of cross-attention, from 0
     # the layers (first and last, from 0) over whose heads weights are averaged; None for `head`

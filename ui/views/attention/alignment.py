@@ -299,7 +299,7 @@ def _links(count: int, sort: str = "") -> str:
 
 
 def _trust(opened: Opened, choice: aligned.Choice) -> str:
-    """How far the head's suggestions can be trusted, as its model's `heads.json` says."""
+    """Reliability of the head's suggestions, as its model's `heads.json` says."""
     facts = catalogue.facts(opened.asked.model)
     grid = facts.get("heads", {}).get("cross")
     layer, head = choice.head
@@ -338,7 +338,7 @@ def _listed(text: aligned.Text, found: Links, most: int) -> str:
 
 
 def _quantity(choice: aligned.Choice, pair: GoldPair, origin: str | None, part: str) -> str:
-    """What the map shows: its rows, its rule, the part that is drawn, and the links."""
+    """Caption of the map: its rows, its rule, the part that is drawn, and the links."""
     row = _ROWS["read" if choice.reading else "predicted"]
     rule = _RULES[choice.rule] + (f" {choice.least:.2f}" if choice.rule == "above" else "")
     by_hand = f"{_links(len(pair.possible))} made by hand" + (f" ({origin})" if origin else "")

@@ -45,7 +45,7 @@ def controls(now: State) -> None:
 def sentences(
     given: bool,  # whether the target is the visitor's own translation instead of the model's
 ) -> dict[str, str]:
-    """What each way shows."""
+    """Sentence about each way of drawing."""
     decoded = (
         "As decoded: one row after another. Rows still to come are faded: at this step, nothing has been "
     )

@@ -26,7 +26,7 @@ _LOCAL = (
 
 @dataclass(frozen=True)
 class KindPage:
-    """What differs between the three pages."""
+    """Differences between the three pages."""
 
     kind: str  # encoder, decoder or cross
     strips: tuple[str, ...]  # the token strips that the page shows

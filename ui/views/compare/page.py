@@ -31,7 +31,7 @@ from ui.views.compare.sides import Compared
 
 _SIZE = 330
 _MORE = round((ROOM - labels.ROOM) * 10)
-"""How many px wider the map of differences is, because it holds names from both sides."""
+"""Extra width in px of the map of differences, because it holds names from both sides."""
 _NOTHING = 0.0005
 _CELLS = 40
 """The largest number of rows and columns of a map here."""

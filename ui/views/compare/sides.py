@@ -79,7 +79,7 @@ class Compared:
 
     @property
     def origin(self) -> str:
-        """What the caption says about the source of the weights, or about their checks."""
+        """Part of the caption on the source of the weights, or on their checks."""
         if self.uniform:
             return "a formula, 1 / visible keys: no model computed this"
         audit = self.translation.head(self.kind, *self.head).audit
@@ -119,7 +119,7 @@ def other_text(opened: Opened) -> str:
 
 
 def _decoded(opened: Opened, way: str) -> str:
-    """What a way of decoding writes; the translation on the screen if this run cannot be decoded again."""
+    """Output of a way of decoding; the translation on the screen if this run cannot be decoded again."""
     try:
         run = runs.translate(replace(opened.asked, decode=way, target=None), runs.Untold())
     except ValueError:
@@ -155,7 +155,7 @@ def _other_run(
 
 
 def notes(opened: Opened, now: State, other: Compared) -> list[str]:
-    """What a reader should know about side B: a cut, the same text as A, another head than asked for."""
+    """Remarks on side B: a cut, the same text as A, another head than asked for."""
     told = (
         [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
     )

@@ -54,7 +54,7 @@ _SEEING = (
 
 
 def probes(model: str) -> dict[str, Any]:
-    """What the `probes.json` of a model says; empty if the model has none."""
+    """Content of a model's `probes.json`; empty if the model has none."""
     return measured.beside(model, _probes)
 
 

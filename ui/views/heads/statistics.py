@@ -1,4 +1,4 @@
-"""What a survey of heads found: a map of all heads, the chosen head in detail, the roles, the table."""
+"""Results of a survey of heads: a map of all heads, the chosen head in detail, the roles, the table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _SEEING = (
 
 @dataclass(frozen=True)
 class Found:
-    """What a survey found, and what the visitor chose to see of it."""
+    """Results of a survey, and the visitor's choices among them."""
 
     survey: Surveyed  # statistics of every head over the sentences
     now: State  # what the visitor asked for
@@ -74,7 +74,7 @@ class Found:
 
     @classmethod
     def of(cls, survey: Surveyed, kind: str, now: State, file: str | None) -> Found:
-        """What a state chooses of a survey; the model must have the head that the state names."""
+        """Choices of a state among a survey; the model must have the head that the state names."""
         names = {*survey.means[AttentionKind(kind)], "keeps"}
         known = tuple(each for each in _KNOWN if each.name in names)
         usual = next((each for each in known if each.name == _FIRST[kind]), known[0])
@@ -181,7 +181,7 @@ def _map(found: Found) -> None:
 
 
 def caption(found: Found) -> str:
-    """What the map shows: kind, statistic, scale, sentences, model."""
+    """Caption of the map: kind, statistic, scale, sentences, model."""
     survey, statistic = found.survey, found.statistic
     values = [found.value(head, statistic) for head in found.heads]
     span = f"{written(min(values), statistic)} to {written(max(values), statistic)}"
@@ -232,7 +232,7 @@ def _detail(found: Found, model: str) -> None:
 
 
 def _shown(survey: Surveyed, name: str, example: Example) -> str:
-    """How strongly a sentence shows a role, in the unit of that role."""
+    """Strength of a role in a sentence, in the unit of that role."""
     if name == MIXED:
         return ""
     threshold = role(name).threshold

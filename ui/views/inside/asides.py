@@ -60,7 +60,7 @@ def why_subtract(
 
 
 def _overflow(scores: np.ndarray, mask: np.ndarray, largest: float) -> str:
-    """What this row would do without the subtraction, in half and in single precision; each is tried out."""
+    """The row without the subtraction, in half and in single precision; each is tried out."""
     half, single = what_if.overflow_from(np.float16), what_if.overflow_from(np.float32)
     broken = [name for name, dtype in _PRECISIONS.items() if _breaks(scores, mask, dtype)]
     limits = (

@@ -29,7 +29,7 @@ _CALLED = {
 
 @dataclass(frozen=True)
 class Terms:
-    """What stands inside the softmax beside q·k ÷ √dₖ."""
+    """Terms inside the softmax beside q·k ÷ √dₖ."""
 
     rotated: bool  # whether queries and keys are turned before the product
     rule: str  # name of the rule of the bias; empty if nothing is added
@@ -63,13 +63,13 @@ class Terms:
         return rf"A &= {k}^{{\top}} {q}", rf"\hat A &= \mathrm{{softmax}}\!\left({inner}\right)"
 
     def defined(self) -> tuple[str, ...]:
-        """What the letters stand for, in LaTeX."""
+        """Meaning of the letters, in LaTeX."""
         found = [_ROTATED] if self.rotated else []
         found += [ENCODINGS[self.rule].bias] if self.rule else []
         return (*found, *([_MASK] if self.masked else []))
 
     def words(self) -> str:
-        """What is added and what is hidden, in words."""
+        """Terms added and keys hidden, in words."""
         found = [_ROTATED_WORDS] if self.rotated else []
         found += [ENCODINGS[self.rule].bias_words] if self.rule else []
         return " ".join([*found, _MASK_WORDS if self.masked else _NOTHING_WORDS[self.kind]])
@@ -153,7 +153,7 @@ def aligned(*lines: str) -> str:
 
 
 def bias_here(look: Look) -> str:
-    """What the positions add for the key under inspection, as a part of a sentence; empty if nothing."""
+    """Term of the positions for the key under inspection, as a part of a sentence; empty if there is none."""
     inside = look.inside
     if inside.bias is None:
         return ""

@@ -1,4 +1,4 @@
-"""What the sections of "Inside a head" share: the query under inspection, and the contents of a section."""
+"""Subject of the sections of "Inside a head": the query under inspection, and the contents of a section."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ONE_SCALE = "amber negative, purple positive, one scale for all"
 
 @dataclass(frozen=True)
 class Look:
-    """What the sections share."""
+    """Subject of the sections."""
 
     opened: Opened  # the sentence
     inside: InsideHead  # the query of the head, with all its keys
@@ -47,7 +47,7 @@ class Look:
 
     @property
     def site(self) -> Site:
-        """What this kind of attention connects."""
+        """Sides that this kind of attention connects."""
         return self.opened.translation.config.sites[self.view.kind]
 
     @property
@@ -102,7 +102,7 @@ class Look:
         quantity: str,  # what it shows
         step: bool = True,  # whether the picture depends on the query
     ) -> str:
-        """What a picture shows, and of which model."""
+        """Caption of a picture: its subject and its model."""
         view = self.view
         where = f"{captions.place(view)} · {self.step}" if step else captions.place(view)
         return f"{where} · {quantity} · {view.model} ({captions.norm_name(view.norm)})"
@@ -142,7 +142,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Part:
-    """What a section shows at a step."""
+    """Contents of a section at a step."""
 
     texts: Mapping[str, str]  # by the place in the section; `text` is the main one
     # by the place in the section; `figures` are the main ones
@@ -155,7 +155,7 @@ class Part:
 
 
 def proof(audit: AuditReport) -> str:
-    """What was checked, in one line."""
+    """The checks, in one line."""
     worst = max(check.value for check in audit.checks)
     return (
         f"{len(audit.checks)} checks compare these numbers with what the model recorded. The largest "

@@ -148,7 +148,7 @@ def _key(at: Looking, inside: InsideHead, asked: int | None) -> int:
 
 
 def parts_of(look: Look, now: State) -> dict[str, Part]:
-    """What every section shows, by its name."""
+    """Contents of every section, by its name."""
     other = what_if.outcome(look, now.what_if)
     told = what_if.told(look, now.what_if, other)
     return {

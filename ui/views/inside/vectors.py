@@ -51,7 +51,7 @@ def window_note(look: Look) -> str:
 
 
 def read(look: Look) -> Part:
-    """What the sub-layer reads."""
+    """Input of the sub-layer."""
     inside, pre, symbols = look.inside, look.view.norm == "pre", look.symbols
     how = "after a LayerNorm (pre-norm)" if pre else "as they are (post-norm)"
     text = (

@@ -40,7 +40,7 @@ def controls(look: Look, asked: WhatIf | None) -> None:
 
 
 def outcome(look: Look, asked: WhatIf | None) -> Outcome | None:
-    """What another arithmetic gives for this query; None if the model's own is chosen."""
+    """Result of another arithmetic for this query; None if the model's own is chosen."""
     name, number = fitted(look, asked)
     return ARITHMETIC[name].compute(look.inside, number, lambda each: _partner(look, each)) if name else None
 
@@ -104,7 +104,7 @@ def _partner(look: Look, head: int) -> InsideHead:
 
 
 def told(look: Look, asked: WhatIf | None, found: Outcome | None) -> Part | None:
-    """What the other arithmetic changes for this query; None if the model's own is chosen."""
+    """Difference that the other arithmetic makes for this query; None if the model's own is chosen."""
     if found is None:
         return None
     name, _ = fitted(look, asked)

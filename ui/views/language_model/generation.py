@@ -23,7 +23,7 @@ def first(run: Generation) -> int:
 
 
 def told(run: Generation) -> str:
-    """How many tokens were given, and how many the model wrote."""
+    """Numbers of tokens given, and of those that the model wrote."""
     written = len(run.target_tokens) - run.given
     wrote = "1 token" if written == 1 else f"{written} tokens"
     if not run.given:

@@ -53,7 +53,7 @@ def first(run: Generation) -> int:
 
 
 def told(run: Generation) -> str:
-    """How many tokens go in and come out, and how many predictions are what follows."""
+    """Numbers of tokens in and out, and of predictions that hold."""
     right = sum(step.token_id == step.alternatives[0].token_id for step in run.steps)
     count = len(run.steps)
     return (

@@ -41,7 +41,7 @@ _FORMULA = r"s(t_i) = -\log_2 p(t_i \mid t_1 \dots t_{i-1})"
 
 @dataclass(frozen=True)
 class Cost:
-    """What a text costs, its end included."""
+    """Cost of a text, its end included."""
 
     bits: float  # of all tokens together
     pieces: int  # number of tokens, `</s>` among them
@@ -52,7 +52,7 @@ class Cost:
 
 
 def cost(run: Generation) -> Cost:
-    """What the text of a run costs."""
+    """Cost of the text of a run."""
     total, words, pieces = np.array([sum(run.log_probs)]), len(run.text.split()), len(run.target_tokens)
     bits = sum(run.surprisals)
     return Cost(
@@ -71,7 +71,7 @@ def first(run: Generation) -> int:
 
 
 def told(run: Generation) -> str:
-    """What the text costs, and its most surprising token with what the model expected."""
+    """Cost of the text, and its most surprising token with the one that the model expected."""
     found, top = cost(run), first(run)
     step, bits = run.steps[top], run.surprisals[top]
     word, best = (plain(labels.piece(each)) for each in (step.token, step.alternatives[0].token))

@@ -1,4 +1,4 @@
-"""What positional encodings cost: time and memory of an encoder pass, by the length of the text."""
+"""Cost of positional encodings: time and memory of an encoder pass, by the length of the text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def show(results: Json) -> None:
 
 
 def sentence(results: Json) -> str:
-    """How time and memory grow with the length n, as exponents of n, and the largest memory of a bias."""
+    """Growth of time and memory with the length n, as exponents of n, and the largest memory of a bias."""
     found = results["cost"]
     lengths = found["lengths"]
     kinds = {name: ENCODINGS[facts["positions"]].acts for name, facts in results["models"].items()}

@@ -1,4 +1,4 @@
-"""What the sections of the page share: the choice of an encoding, of a stack, and sentences on both."""
+"""Choices for the sections of the page: an encoding, a stack, and sentences on both."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ STACKS = {"encoder": "encoder", "decoder": "masked decoder"}
 
 
 NARROW = 240
-"""How many columns of a map a phone has room for."""
+"""Most columns of a map that a phone has room for."""
 
 
 def in_cross_attention(name: str) -> str:
-    """What an encoding means for cross-attention, which applies none."""
+    """Meaning of an encoding for cross-attention, which applies none."""
     if name == "none":
         return "Cross-attention applies no positions either."
     if ENCODINGS[name].acts == "embeddings":
@@ -35,7 +35,7 @@ def in_cross_attention(name: str) -> str:
 
 
 def probed(name: str) -> str:
-    """How well a linear probe reads positions from the encoder's output of a twin; empty if not measured."""
+    """Accuracy of a linear probe for positions in the encoder's output of a twin; empty if not measured."""
     found = (measured.shipped(measured.POSITIONS) or {}).get("probe", {}).get("models", {})
     if name not in found:
         return ""

@@ -90,7 +90,7 @@ def swap(
 
 
 def _each(runs: list[Run], compute: Callable[[str], V]) -> tuple[dict[str, V], list[str]]:
-    """What each twin computes, by its name, and why some twins refuse."""
+    """Runs of the twins by name, and the reasons of those that refuse."""
     found, refused = {}, []
     for run in runs:
         try:

@@ -1,4 +1,4 @@
-"""How much positional encodings help: the bundled experiments on the twins, in sentences and plots."""
+"""Benefit of positional encodings: the bundled experiments on the twins, in sentences and plots."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _values(part: Json, measure: str) -> dict[str, Interval]:
 
 
 def against_baseline(part: Json, measure: str, baseline: str, digits: int) -> str:
-    """How far each model is from the baseline, with intervals; a sentence of its own names doubtful ones."""
+    """Distance of each model from the baseline, with intervals; a sentence of its own names doubtful ones."""
     found = {name: each[measure] for name, each in part.items() if "difference" in each[measure]}
     order = sorted(found, key=lambda name: -found[name]["difference"]["value"])
     told = {name: f"{twin_name(name)} {_gap(found[name]['difference'], digits)}" for name in order}

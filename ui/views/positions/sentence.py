@@ -1,4 +1,4 @@
-"""What positional encodings do to the visitor's sentence, in one model and in all twins side by side."""
+"""The visitor's sentence under positional encodings, in one model and in all twins side by side."""
 
 from __future__ import annotations
 

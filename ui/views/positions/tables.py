@@ -1,4 +1,4 @@
-"""What each positional encoding is: tables, curves and biases, by formula or read from a twin."""
+"""Each positional encoding: tables, curves and biases, by formula or read from a twin."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def _whys(table: np.ndarray, d_model: int) -> None:
 
 
 def _concatenated(positions: int, d_model: int) -> str:
-    """What it would cost to give the positions dimensions of their own."""
+    """Cost of giving the positions dimensions of their own."""
     wide = 2 * d_model
     return (
         "If words and positions had dimensions of their own, a matrix would act on each apart, as in "
@@ -240,7 +240,7 @@ def _concatenated(positions: int, d_model: int) -> str:
 
 
 def learned_to_look_back() -> str:
-    """How often the best encoder head of each twin looks at the previous token; empty if not measured."""
+    """Rate at which the best encoder head of each twin looks at the previous token; empty if not measured."""
     models = (measured.shipped(measured.POSITIONS) or {}).get("attention", {}).get("models", {})
     found = {
         name: accuracy["value"]

@@ -1,4 +1,4 @@
-"""What learned encodings are: the tables and biases of the trained twins."""
+"""Learned encodings: the tables and biases of the trained twins."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from ui.views.positions.encodings import STACKS, fitted_head
 CELLS = 32
 """Most tokens of a twin's map."""
 COLUMNS = 4
-"""How many maps stand beside each other."""
+"""Number of maps beside each other."""
 MAP = 264
 """The size of a map in px."""
 
@@ -148,7 +148,7 @@ def maps(
 
 
 def _verdict(runs: list[Run], kind: str, chosen: dict[str, Head]) -> str:
-    """What the audit says of the layers behind a derived figure."""
+    """Verdict of the audit on the layers behind a derived figure."""
     layers = [(run, (AttentionKind(kind), chosen[run.name][0])) for run in runs]
     return told(
         [twin_name(run.name) for run, site in layers if not _trace(run.translation).audit(site).passed]

@@ -71,7 +71,7 @@ def table(found: Json) -> Table:
 
 
 def learned(found: Json) -> str:
-    """What hard attention costs on the toy task: steps, exactness and variance."""
+    """Cost of hard attention on the toy task: steps, exactness and variance."""
     soft, hard = found["methods"]["soft"], found["methods"]["hard"]
     reached = [_reached(each, 0.9) for each in (soft, hard)]
     ends = [_share(each["exact"]) for each in (soft, hard)]
@@ -106,7 +106,7 @@ def _share(runs: list[list[float]]) -> str:
 
 
 def baseline(found: Json) -> str:
-    """What the baseline takes from the variance: where it helps most, and how often it helps."""
+    """Variance that the baseline removes: where it helps most, and in how many cases it helps."""
     hard = found["methods"]["hard"]
     means = [
         [statistics.fmean(run[i] for run in hard[name]) for i in range(len(hard["steps"]))]

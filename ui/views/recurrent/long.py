@@ -213,7 +213,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def falls(results: Json) -> str:
-    """What becomes of the difference in loss from short sentences to long ones: its intervals are narrow."""
+    """Course of the difference in loss from short sentences to long ones: its intervals are narrow."""
     reference, groups = results["reference"], results["lengths"]["groups"]
     first, last = groups[0], groups[-1]
     ends = {

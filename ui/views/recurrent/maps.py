@@ -156,7 +156,7 @@ def drawing(view: HeadView, row: int | None) -> Callable[[], go.Figure]:
 
 
 def name_of(each: Side) -> str:
-    """What the page calls a model."""
+    """Name of a model on the page."""
     config = each.run.config
     if isinstance(config, RecurrentConfig):
         return f"recurrent twin ({NAMES[config.score]})"
@@ -189,7 +189,7 @@ def _look(each: Side, row: int) -> str:
 
 
 def _rest(total: float) -> str:
-    """What a row of local attention, which a Gaussian multiplies, does not give out."""
+    """Weight that a row of local attention, which a Gaussian multiplies, does not give out."""
     return "" if total > 0.995 else f" (its row sums to {total:.2f}: the Gaussian takes the rest)"
 
 

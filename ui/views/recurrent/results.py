@@ -1,4 +1,4 @@
-"""What all sections say of the measurements: how they were made, the models' names, and their sizes."""
+"""Facts about the measurements for all sections: their making, the models' names, and their sizes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def unmeasured(command_name: str) -> None:
 
 
 def shown(each: str, results: Json) -> str:
-    """What tables and figures call a model: its score, or Transformer."""
+    """Name of a model in tables and figures: its score, or Transformer."""
     return "Transformer" if each == results["reference"] else twin_name(each)
 
 
 def sizes(results: Json | None) -> str:
-    """What should be known before one model is called better: seeds, products, sizes."""
+    """Caveats before one model is called better: seeds, products, sizes."""
     told = (
         "One seed each: second seeds moved three positional twins by up to half a BLEU; no recurrent twin "
         "has a second seed. The recurrent twins were trained "

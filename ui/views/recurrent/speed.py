@@ -138,7 +138,7 @@ def _span(values: Sequence[float]) -> str:
 
 
 def within(results: Json) -> str:
-    """What a token costs when it is written, against one that is trained on, inside each model."""
+    """Cost of a token that is written, against one that is trained on, inside each model."""
     speed = results["speed"]
     at = len(speed["lengths"]) - 1
     told = []

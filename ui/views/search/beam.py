@@ -26,7 +26,7 @@ from ui.views.search.tree import FATES, Text, choose, divisor, found_sentence, h
 
 _USUAL_BEAM = 4
 _NEAR = 5
-"""How many steps around the chosen one the list of tokens reaches."""
+"""Number of steps around the chosen one that the list of tokens reaches."""
 _FORMULA = r"\mathrm{score}(y) = \frac{1}{%s} \sum_{t=1}^{|y|} \log p(y_t \mid y_{<t}, x)"
 _SEEING = (
     "At each step, every hypothesis in the beam is continued with every token. The best {most} continuations "
@@ -102,7 +102,7 @@ def _take_penalty(value: float, usual: float) -> None:
 
 
 def _divisor(offset: int) -> str:
-    """What divides Σ log p, in LaTeX."""
+    """Divisor of Σ log p, in LaTeX."""
     return rf"\left(\frac{{{offset} + |y|}}{{{offset + 1}}}\right)^{{\alpha}}" if offset else r"|y|^{\alpha}"
 
 

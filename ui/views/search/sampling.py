@@ -90,7 +90,7 @@ def _again() -> None:
 
 
 def _found(draws: Draws, seeds: range, greedy: Translation) -> str:
-    """What the draws wrote, in words."""
+    """Outputs of the draws, in words."""
     texts = [each.text for each in draws.translations]
     best = draws.translations[draws.best]
     different, same = len(set(texts)), texts.count(greedy.text)
@@ -255,7 +255,7 @@ def _distribution(opened: Opened, now: State) -> None:
 
 
 def _left(step: FilteredStep) -> str:
-    """How much of a distribution the filters leave."""
+    """Share of a distribution that the filters leave."""
     if step.mass > _ALL:
         return "every token can be drawn"
     kept = "1 token" if step.left == 1 else f"{step.left:,} tokens"

@@ -36,7 +36,7 @@ FATES = {
     NodeState.DISPLACED: "displaced by better finished hypotheses",
     NodeState.CUT: "cut by the length limit",
 }
-"""What became of a continuation."""
+"""Fate of a continuation."""
 
 
 def picture(
@@ -130,7 +130,7 @@ def table(tree: SearchTree) -> Table:
 
 
 def divisor(offset: int) -> str:
-    """What divides Σ log p, for a k of the score."""
+    """Divisor of Σ log p, for a k of the score."""
     return f"(({offset} + |y|) ÷ {offset + 1})^α" if offset else "|y|^α"
 
 
@@ -142,7 +142,7 @@ def score(tree: SearchTree) -> str:
 
 
 def found_sentence(tree: SearchTree, text: Text) -> str:
-    """What beam search finds that greedy search does not, for one sentence, as Markdown."""
+    """Findings of beam search that greedy search lacks, for one sentence, as Markdown."""
     best, greedy = tree.nodes[tree.winner], tree.greedy
     ids = tree.token_ids(tree.winner)
     if ids == greedy.token_ids:

@@ -136,7 +136,7 @@ def weight_sentence(found: Recording) -> str:
 
 
 def step_sentence(each: Moment) -> str:
-    """How the step compares with the gradient and the learning rate."""
+    """Size of the step against the gradient and the learning rate."""
     share = abs(each.update) / each.rate if each.rate else 0.0
     ratio = abs(each.gradient) / each.size if each.size else 0.0
     why = (
@@ -167,7 +167,7 @@ def _latex(value: float) -> str:
 
 
 def caption(found: Recording) -> str:
-    """What is drawn."""
+    """Caption of the drawing."""
     row, column = (labels.count(each) for each in found.place)
     return (
         f"Gradient (after clipping), running means and step of one weight of a real run, at each of "

@@ -154,7 +154,7 @@ def power(cell: Json | None) -> str:
 
 
 def basis(found: Json, width: int) -> str:
-    """How the exponents were made."""
+    """Making of the exponents."""
     lengths = _fitted(found)
     return (
         f"k = {found['kernel']}, r = {NEIGHBOURHOOD} (blocks of {found['block']} and their neighbours). "
@@ -165,7 +165,7 @@ def basis(found: Json, width: int) -> str:
 
 
 def growth(found: Json, width: int) -> str:
-    """How time and memory grow with n."""
+    """Growth of time and memory with n."""
     kinds, lengths = found["widths"][str(width)], _fitted(found)
     return (
         f"Measured at d = {width} from {lengths[0]:,} to {lengths[-1]:,} tokens: the time of self-attention "
@@ -219,7 +219,7 @@ def meets(found: Json, d: int, width: int) -> str:
 
 
 def ways(found: Json) -> str:
-    """How much longer inference takes than one pass in parallel."""
+    """Ratio of the time of inference to that of one pass in parallel."""
     decoding = found["decoding"]
     lengths, ways = decoding["lengths"], decoding["ways"]
     last = lengths[-1]

@@ -1,4 +1,4 @@
-"""How it went: what the model's own training measured, against the step."""
+"""Course of a training: the measurements of the model's own training, against the step."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def table(found: History) -> Table:
 
 
 def sentence(found: History) -> str:
-    """How far the losses fell, and what BLEU was reached."""
+    """Fall of the losses, and the BLEU reached."""
     loss = found.training["smoothed_loss"]
     return (
         f"In {found.steps:,} steps, the training loss fell from {labels.number(loss[0])} to "
@@ -120,7 +120,7 @@ def _bleu(found: History) -> str:
 
 
 def caption(found: History, model: str) -> str:
-    """What is drawn."""
+    """Caption of the drawing."""
     points = len(found.training["step"])
     every = "every step" if points == found.steps else f"{points:,} of {found.steps:,} steps"
     bleu = " · BLEU" if found.measured("bleu") else ""

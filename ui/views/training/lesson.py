@@ -1,4 +1,4 @@
-"""What it is shown: the shifted target, its mask, the loss of every position, and the model on its own."""
+"""Input of a training: the shifted target, its mask, the loss of every position, and the model on its own."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def saving(run: Run) -> None:
 
 
 def _pictures(run: Run) -> dict[str, Picture]:
-    """What can be saved, by the names of the choice."""
+    """Files on offer, by the names of the choice."""
     curves = run.curves()
     found = {
         "curves": Picture(
@@ -180,7 +180,7 @@ def plan(asked: Plan) -> str:
 
 
 def progress(run: Run, curves: Curves) -> str:
-    """How far a run is."""
+    """Progress of a run."""
     total = run.asked.plan.steps
     if run.paused:
         state = "paused at step"
@@ -192,13 +192,13 @@ def progress(run: Run, curves: Curves) -> str:
 
 
 def ended(run: Run) -> str:
-    """How a run ended, and what is left of it."""
+    """End of a run, and its remains."""
     kept = "" if run.has_model else " Nothing is left of it."
     return f"**{plain(plan(run.asked.plan))}.** {plain(run.told)}{kept}"
 
 
 def exact_sentence(curves: Curves) -> str:
-    """What the last evaluation found."""
+    """Results of the last evaluation."""
     if not curves.exact:
         return "The first evaluation has not come yet."
     step, share = curves.exact[-1]
@@ -209,7 +209,7 @@ def exact_sentence(curves: Curves) -> str:
 
 
 def written_sentence(run: Run, look: Look) -> str:
-    """What the checkpoint makes of the pair on the screen."""
+    """The pair on the screen under the checkpoint."""
     pair = run.asked.shown
     read = f"After step {look.step:,}, the model reads “{plain(pair.source)}”"
     start = f"{read}, which is not in its training data, and writes "

@@ -119,7 +119,7 @@ def position(each: Position, place: int) -> str:
 
 
 def smoothed(each: Position, place: int, found: SmoothedPosition) -> str:
-    """What a smoothing makes of a position, and where it pushes the right piece."""
+    """Loss of a position under a smoothing, and the place to which it pushes the right piece."""
     target = found.entries[found.right].target
     lines = (
         f"At position {labels.count(place)}, the model gives the right piece, {word(each.token)}, "

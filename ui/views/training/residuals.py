@@ -135,7 +135,7 @@ def variant_name(each: Variant) -> str:
 
 
 def untrained_sentence(found: Mapping[Variant, Gradients], depth: int) -> str:
-    """How much the layers differ with both, and what goes wrong without either."""
+    """Differences between the layers with both, and the trouble without either."""
     bare, loud = found[_BARE], found[_LOUD]
     large = f"{loud.loss:,.0f}" if loud.loss >= 100 else labels.number(loud.loss)
     return (

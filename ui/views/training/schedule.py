@@ -30,7 +30,7 @@ _SEEING = (
 _CARD = "from the training command on its card"
 _POINTS = 240
 _SHOWN = 5
-"""How many times the warm-up the picture reaches at least."""
+"""Smallest number of warm-ups that the picture reaches."""
 
 
 def show(opened: Opened, now: State) -> None:
@@ -115,7 +115,7 @@ def paper_schedule(paper: TrainingOptions, width: int) -> str:
 
 
 def own_schedule(name: str, own: TrainingOptions, width: int) -> str:
-    """How a model was trained, from the command on its card."""
+    """Training of a model, from the command on its card."""
     peak = learning_rate(own, min(own.warmup, own.steps), width)
     rises = (
         f"{plain(name)} itself was trained for {own.steps:,} steps: up to ${power(peak)}$ by step "

@@ -147,7 +147,7 @@ def _start(task: str, sizes: dict[str, int], file: Any) -> None:
 
 
 def _allowed() -> str:
-    """What a run may take."""
+    """Bounds of a run."""
     try:
         limits = Limits.from_environment()
     except ValueError as error:

@@ -51,7 +51,7 @@ def show(model: str, now: State) -> None:
 
 
 def attention_told(found: Json) -> str:
-    """How the time of attention grows, and what blocks save at the longest length."""
+    """Growth of the time of attention, and savings of blocks at the longest length."""
     ways, longest = found["ways"], found["lengths"][-1]
     whole, local = (ways[name]["milliseconds"][-1] for name in ("whole", "local"))
     return (
@@ -63,7 +63,7 @@ def attention_told(found: Json) -> str:
 
 
 def writing_told(found: Json) -> str:
-    """How much longer writing one by one takes than one pass."""
+    """Ratio of the time for writing one by one to that of one pass."""
     ways, longest = found["ways"], found["lengths"][-1]
     parallel, cached, again = (ways[name]["milliseconds"][-1] for name in WRITING)
     return (
@@ -139,7 +139,7 @@ def _live(model: str, now: State) -> None:
 
 
 def live_told(length: int, times: dict[str, float], half: dict[str, float]) -> str:
-    """What twice as many tokens cost, whole and in blocks."""
+    """Cost of twice as many tokens, whole and in blocks."""
     whole, local = (times[name] / half[name] for name in ("whole", "local"))
     return (
         f"From {length // 2:,} to {length:,} tokens, whole attention takes **{whole:.1f} times** as long, "

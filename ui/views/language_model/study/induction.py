@@ -96,7 +96,7 @@ def told(found: Json) -> str:
 
 
 def costing(found: Json) -> str:
-    """What losing the best head costs, on copies and on text, beside its control."""
+    """Cost of losing the best head, on copies and on text, beside its control."""
     first = found["ablations"][0]
     layer, head = first["heads"][0]
     name = labels.head_phrase(layer, head)
@@ -115,7 +115,7 @@ def costing(found: Json) -> str:
 
 
 def composed(circuit: Json, scores: Json) -> str:
-    """What the best induction head loses without the previous-token head before it, beside other heads."""
+    """Loss of the best induction head without the previous-token head before it, beside other heads."""
     reader = labels.head_phrase(*circuit["reader"])
     if circuit["source"] is None:
         return f"No layer stands before {reader}, so it can read from no other head."
@@ -153,7 +153,7 @@ def _ends(cost: Json) -> str:
 
 
 def _together(found: Json) -> str:
-    """What the next larger set of heads costs, as a share of what the repetition saves."""
+    """Cost of the next larger set of heads, as a share of the savings by repetition."""
     gain, more = found["copying"]["gain"]["value"], found["ablations"][1]
     if gain <= 0:
         return ""

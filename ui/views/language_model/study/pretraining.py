@@ -52,7 +52,7 @@ def show(_model: str, _now: State) -> None:
 
 
 def told(found: Json) -> str:
-    """What pretraining gained with few pairs and with more."""
+    """Gain from pretraining with few pairs and with more."""
     gains = [
         f"**{_mean(found, percent, 'bleu', '+.1f')} BLEU** with {percent} % of the pairs "
         f"(loss {_mean(found, percent, 'loss', '+.2f')} nats)"
@@ -86,14 +86,14 @@ def rows(found: Json) -> str:
 
 
 def _gap(models: Json, what: str, form: str) -> str:
-    """What beginning as a language model changed, with its interval."""
+    """Effect of beginning as a language model, with its interval."""
     gap = models[PRETRAINED][what]["difference"]
     value, low, high = (labels.number(gap[end], form) for end in ("value", "low", "high"))
     return f"{value} ({low} to {high})"
 
 
 def drawn_runs(found: Json) -> str:
-    """How many runs, and what their BLEU was measured on."""
+    """Number of runs, and the data of their BLEU."""
     return f"{2 * len(found['compared'])} runs; BLEU of {found['sentences']:,} test sentences, greedy"
 
 
@@ -140,7 +140,7 @@ def table(found: Json) -> Table:
 
 
 def _verdict(found: Json) -> str:
-    """What all comparisons together say, by the intervals of BLEU."""
+    """Conclusion from all comparisons together, by the intervals of BLEU."""
     gaps = [each["models"][PRETRAINED]["bleu"]["difference"] for each in found["compared"]]
     gained, lost = sum(gap["low"] > 0 for gap in gaps), sum(gap["high"] < 0 for gap in gaps)
     many = f"of {len(gaps)} pairs of runs, {gained} gained and {lost} lost beyond their interval"

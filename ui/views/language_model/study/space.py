@@ -68,7 +68,7 @@ def _place(steps: list[int], step: int | None) -> int:
 
 
 def told(found: Json, at: int) -> str:
-    """How far both sorts of neighbours agree, at the beginning, now and at the end."""
+    """Agreement of both sorts of neighbours, at the beginning, now and at the end."""
     steps, agree = found["steps"], found["agree"]
     now = "" if at in (0, len(steps) - 1) else f", {percent(agree[at])} after step {steps[at]:,}"
     return (
