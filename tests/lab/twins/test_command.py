@@ -8,7 +8,6 @@ from programs import main
 from random_models import random_config, random_model
 
 from lab.twins.command import RESULTS_FILE
-from transformer.model.encodings.positions import REGISTRY
 from transformer.storage.directory import save_checkpoint
 
 NAMES = ("sinusoidal", "learned", "none")
@@ -79,7 +78,3 @@ def test_models_that_are_no_other_seed_of_a_twin_are_refused(folder, capsys):
     """Under a twin's own name they would take its place in the results."""
     assert main(arguments(folder, "--seeds", str(folder / "models"))) == 2
     assert "name its folder TWIN-seed2" in capsys.readouterr().err
-
-
-def test_the_registry_names_seven_encodings():
-    assert list(REGISTRY) == ["none", "sinusoidal", "learned", "shaw", "t5", "rotary", "alibi"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from transformer.model.encodings.positions import REGISTRY
+from transformer.model.encodings.table import ENCODINGS
 from ui.controls import formula
 
 
@@ -18,8 +19,8 @@ def test_cross_attention_has_neither_bias_nor_rotation(positions: str) -> None:
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
 def test_self_attention_has_what_its_positions_add(kind: str, positions: str) -> None:
     written = formula.attention(kind, positions, masked=kind == "decoder")
-    assert ("+ B" in written) == (positions in {"shaw", "t5", "alibi"})
-    assert ("prime" in written) == (positions == "rotary")
+    assert ("+ B" in written) == bool(ENCODINGS[positions].bias)
+    assert ("prime" in written) == (ENCODINGS[positions].acts == "rotation")
     assert ("+ M" in written) == (kind == "decoder")
     assert bool(formula.explained(kind, positions)) == ("+ B" in written or "prime" in written)
 

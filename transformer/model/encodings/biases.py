@@ -20,7 +20,8 @@ class BiasRule:
     """A rule for the bias added to the scaled scores q · k / √d_k."""
 
     name: ClassVar[str]
-    dims: ClassVar[int]
+    sizes: ClassVar[tuple[str | int, ...]]
+    """Axes of the table: `heads`, `d_head`, an odd number of `distances` (−reach to reach), or a number."""
     divided: ClassVar[bool] = False
     """Whether the bias is a product with the query, divided by √d_k as q · k is."""
 
@@ -62,7 +63,7 @@ class LinearRule(BiasRule):
     """
 
     name = "alibi"
-    dims = 1
+    sizes = ("heads",)
 
     def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
         distances = (columns - rows[:, None]).abs()
@@ -76,7 +77,7 @@ class DistanceRule(BiasRule):
     """
 
     name = "t5"
-    dims = 2
+    sizes = ("heads", "distances")
 
     def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
         return self.table[heads][..., clipped_distances(rows, columns, self.table.shape[-1])]
@@ -90,7 +91,7 @@ class KeyVectorRule(BiasRule):
     """
 
     name = "shaw"
-    dims = 3
+    sizes = ("heads", "distances", "d_head")
     divided = True
 
     def scores(self, query: Tensor, rows: Tensor, columns: Tensor, heads: Heads = ALL_HEADS) -> Tensor:
@@ -117,16 +118,17 @@ def rule_from(name: str, arrays: dict[str, Tensor], n_heads: int, d_head: int) -
     if name not in RULES:
         raise ValueError(f"The bias rule {name!r} is unknown; use one of {', '.join(sorted(RULES))}.")
     rule, table = RULES[name], arrays.get("table")
-    if table is None or table.dim() != rule.dims or table.shape[0] != n_heads:
+    known = {"heads": n_heads, "d_head": d_head}
+    shape = () if table is None else tuple(table.shape)
+    fits = len(shape) == len(rule.sizes) and all(
+        size % 2 == 1 if axis == "distances" else size == known.get(str(axis), axis)
+        for axis, size in zip(rule.sizes, shape, strict=True)
+    )
+    if table is None or not fits:
         raise ValueError(
-            f"The table of the bias rule {name} must have {rule.dims} dimensions, the first of {n_heads}."
+            f"The table of the bias rule {name} must have the axes ({', '.join(map(str, rule.sizes))}) with "
+            f"{n_heads} heads, d_head {d_head} and an odd number of distances; it has the sizes {shape}."
         )
-    if rule.dims > 1 and table.shape[1] % 2 == 0:
-        raise ValueError(
-            f"The table of the bias rule {name} has {table.shape[1]} distances; the number must be odd."
-        )
-    if rule.dims > 2 and table.shape[2] != d_head:
-        raise ValueError(f"The vectors of the bias rule {name} have {table.shape[2]} numbers, not {d_head}.")
     return rule(table)
 
 

@@ -128,12 +128,12 @@ def test_a_table_of_another_shape_is_refused(rule):
     for wrong in (
         rule.table[:2],
         rule.table[None],
-        rule.table[..., :-1] if rule.dims > 1 else rule.table[:1],
+        rule.table[..., :-1] if len(rule.sizes) > 1 else rule.table[:1],
     ):
         with pytest.raises(ValueError, match=rule.name):
             rule_from(rule.name, {"table": wrong}, HEADS, D_HEAD)
 
 
 def test_an_unknown_rule_is_named_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"'kerple'.*alibi, shaw, t5"):
-        rule_from("kerple", {}, HEADS, D_HEAD)
+    with pytest.raises(ValueError, match=r"'unknown'.*alibi, shaw, t5"):
+        rule_from("unknown", {}, HEADS, D_HEAD)

@@ -17,6 +17,7 @@ from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.model.cache import KVCache
 from transformer.model.encodings.positions import REGISTRY
+from transformer.model.encodings.table import ENCODINGS
 from transformer.model.masks import padding_mask
 from transformer.model.sites import AttentionKind
 from transformer.model.watching.hooks import Hook
@@ -26,7 +27,7 @@ from transformer.trace.recorder import Capture, Recorder
 from transformer.trace.view import Window
 
 TEXT = "one two three four five"
-BIASED = ("shaw", "t5", "alibi")
+BIASED = tuple(each.name for each in ENCODINGS.values() if each.bias)
 SELF_ATTENTION = ("encoder", "decoder")
 
 
