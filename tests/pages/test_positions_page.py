@@ -50,9 +50,10 @@ def test_every_encoding_is_explained_with_its_formula(name):
     at = run(PAGE, encoding=name)
     assert at.latex
     assert "positions reach" in words(at).lower() or "applies no positions" in words(at)
-    probe = measured.shipped(measured.POSITIONS)["probe"]["models"][name]["value"]
-    assert f"R² = {probe:.2f}" in words(at)
-    assert (len(named_charts(at)) == 0) == (name == "none")
+    probe = measured.shipped(measured.POSITIONS)["probe"]["models"].get(name)
+    if probe is not None:  # an encoding without a bundled twin has its formula alone
+        assert f"R² = {probe['value']:.2f}" in words(at)
+        assert (len(named_charts(at)) == 0) == (name == "none")
 
 
 @pytest.mark.parametrize(("name", "told"), [("learned", True), ("sinusoidal", True), ("rotary", False)])
