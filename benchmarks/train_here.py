@@ -31,10 +31,10 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.app import ARGUMENTS, READY, enter, server, settle, visit  # noqa: E402
 from transformer.training.toys.tasks import TOYS  # noqa: E402
-from ui.server.here.limits import SWITCH, Limits  # noqa: E402
-from ui.server.here.plan import Plan, example  # noqa: E402
-from ui.server.here.run import RUN, Asked, Run  # noqa: E402
-from ui.server.here.workshop import FOLDER  # noqa: E402
+from ui.server.workshop.limits import SWITCH, Limits  # noqa: E402
+from ui.server.workshop.plan import Plan, example  # noqa: E402
+from ui.server.workshop.run import RUN, Asked, Run  # noqa: E402
+from ui.server.workshop.workshop import FOLDER  # noqa: E402
 
 PRODUCTS, SIDE = 20_000, 256
 MOST_SECONDS, MOST_RATIO = 180, 1.5

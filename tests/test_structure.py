@@ -46,8 +46,8 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 6_590,
     "lab": 6_550,
     "figures": 6_670,
-    "ui/linked_view address server controls shell maps": 8_460,
-    "ui/views": 15_430,
+    "ui/linked_view address server controls shell maps": 8_450,
+    "ui/views": 15_410,
     "tests": 35_850,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
@@ -325,9 +325,11 @@ def test_a_forward_that_writes_an_attribute_would_be_found(line):
     assert list(written_attributes(f"class A:\n    def forward(self, x):\n        {line}\n"))
 
 
-def test_no_file_is_a_drawer_for_everything():
-    drawers = {"utils.py", "util.py", "helpers.py", "helper.py", "common.py", "misc.py"}
-    assert not [path for folder in (*MAY_IMPORT, "tests") for path in files(folder) if path.name in drawers]
+def test_every_file_is_called_by_its_subject():
+    drawers = {"utils", "util", "helpers", "helper", "common", "misc"}
+    told = {"told", "shown", "drawn", "found", "here", "computed", "given", "facts"}
+    paths = [path for folder in (*MAY_IMPORT, "tests") for path in files(folder)]
+    assert not [path for path in paths if {path.stem, path.parent.name} & (drawers | told)]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from transformer.text.pairs import SentencePair
-from ui.server.here.plan import Plan
-from ui.server.here.run import RUN, Asked
-from ui.server.here.workshop import FOLDER
+from ui.server.workshop.plan import Plan
+from ui.server.workshop.run import RUN, Asked
+from ui.server.workshop.workshop import FOLDER
 
 from .conftest import PATIENCE, Visitor
 

@@ -15,10 +15,10 @@ from waiting import until
 from transformer import load_translator
 from transformer.text.pairs import SentencePair
 from transformer.training.toys.tasks import toy_data
-from ui.server.here.limits import MEMORY, NICE, SWITCH
-from ui.server.here.plan import OWN, Plan
-from ui.server.here.run import PLAN_FILE, RUN, Asked
-from ui.server.here.workshop import FOLDER, Workshop, workshop
+from ui.server.workshop.limits import MEMORY, NICE, SWITCH
+from ui.server.workshop.plan import OWN, Plan
+from ui.server.workshop.run import PLAN_FILE, RUN, Asked
+from ui.server.workshop.workshop import FOLDER, Workshop, workshop
 
 PAGE = "pages/training.py"
 

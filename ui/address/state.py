@@ -11,6 +11,7 @@ from lab.heads import measures
 from transformer.interventions import Intervention
 from transformer.model.config import SCORE_RULES
 from transformer.model.encodings.table import ENCODINGS
+from ui.address.change_list import CHANGES, SWITCHED_OFF, Off
 from ui.address.kinds import (
     AGAINST,
     ARITHMETIC,
@@ -39,7 +40,6 @@ from ui.address.kinds import (
     one_of,
     whole,
 )
-from ui.address.listed import CHANGES, SWITCHED_OFF, Off
 from ui.linked_view.events import Head
 
 ORDERS = (

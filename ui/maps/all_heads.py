@@ -18,7 +18,7 @@ from ui.controls import options
 from ui.controls.pickers import choose
 from ui.linked_view import Head, TilesFeed
 from ui.maps.looking import Looking
-from ui.server import catalogue, computed
+from ui.server import analyses, catalogue
 from ui.server.opened import Opened
 
 _LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {"aer": "alignment error"}
@@ -33,7 +33,7 @@ def values(opened: Opened, kind: str, statistic: str) -> list[list[float]] | Non
     if statistic == _SAMPLE:
         grid = catalogue.facts(opened.asked.model).get("heads", {}).get(kind) or []
     else:
-        grid = computed.statistics(opened.asked, opened.translation, kind)
+        grid = analyses.statistics(opened.asked, opened.translation, kind)
     found = [[float(head.get(statistic, math.nan)) for head in layer] for layer in grid]
     known = any(value == value for layer in found for value in layer)
     return found if known else None
@@ -99,7 +99,7 @@ def note(look: Looking, now: State, chosen: Head) -> str:
     """The hover text of a head: its alignment error, the chosen statistics, and its largest mass."""
     opened, kind, (layer, head) = look.opened, look.kind, chosen
     told = [each for each in (_SAMPLE, now.order, now.color) if each is not None]
-    found = computed.statistics(opened.asked, opened.translation, kind)[layer][head]
+    found = analyses.statistics(opened.asked, opened.translation, kind)[layer][head]
     masses = [each for each in ORDERS if each.endswith("_mass") and each in found]
     told += sorted(masses, key=lambda each: -found[each])[:1]
     lines = []

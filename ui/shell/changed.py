@@ -21,7 +21,7 @@ from transformer.interventions import (
 )
 from transformer.runs.translation import Translation
 from ui.address import session
-from ui.address.listed import Listed, listed, parted
+from ui.address.change_list import Listed, listed, parted
 from ui.address.state import State
 from ui.controls.text import plain
 from ui.server import runs

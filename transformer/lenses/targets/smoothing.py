@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer.lenses.targets.shown import Lesson
+from transformer.lenses.targets.lesson import Lesson
 from transformer.runs.translator import Translator
 from transformer.training.loss import projected_loss
 

@@ -19,7 +19,7 @@ from ui.controls import export
 from ui.controls.panel import chart, says
 from ui.controls.text import plain
 from ui.maps.looking import cells_of
-from ui.server import catalogue, computed
+from ui.server import analyses, catalogue
 from ui.server.opened import Opened
 
 Drawn = dict[str, export.Picture]
@@ -113,7 +113,7 @@ def look(opened: Opened, now: State) -> Body:
         opened=opened,
         now=now,
         translator=model,
-        traced=computed.retraced(opened.asked, opened.translation),
+        traced=analyses.retraced(opened.asked, opened.translation),
         part=part,
         layer=min(now.layer or 0, last),
         source=cells["encoder"][0],

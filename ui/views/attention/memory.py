@@ -11,7 +11,7 @@ from ui.address import session
 from ui.controls import pickers
 from ui.controls.panel import panel
 from ui.linked_view.feeds import window_around
-from ui.server import catalogue, computed
+from ui.server import analyses, catalogue
 from ui.server.opened import Opened
 
 _NOTE = (
@@ -53,7 +53,7 @@ def show(opened: Opened) -> None:
             pickers.choose(
                 "unit.dimension", "Dimensions", places, dimension, lambda i: session.change(dimension=i)
             )
-    again = computed.retraced(opened.asked, run)
+    again = analyses.retraced(opened.asked, run)
     found = unit_memory(catalogue.model(opened.asked.model).model, again, chosen, dimension)
     start, stop = window_around(len(found.tokens), now.step or 0)
     tokens, share = found.tokens[start:stop], found.share[start:stop, start:stop]

@@ -13,7 +13,7 @@ from transformer.what_if.difference import Map, uniform_weights
 from ui.address.kinds import Against
 from ui.address.state import State
 from ui.linked_view import Head
-from ui.server import catalogue, computed, runs
+from ui.server import analyses, catalogue, runs
 from ui.server.opened import Opened
 from ui.shell import fitting
 
@@ -101,7 +101,7 @@ def sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
         other = _fitted(opened.asked.model, kind, detail)
         return replace(own, name=phrase), replace(own, name=labels.head_phrase(*other), head=other)
     if name == "untrained":
-        twin = computed.untrained(opened.asked, opened.translation, detail)
+        twin = analyses.untrained(opened.asked, opened.translation, detail)
         named = f"untrained twin, seed {detail}"
         return replace(own, name=f"{opened.asked.model}, trained"), replace(own, name=named, translation=twin)
     return _other_run(opened, own, now.other, name, detail)

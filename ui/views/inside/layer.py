@@ -12,7 +12,7 @@ from figures.pages.inside import form_spec
 from transformer.lenses.inside.block import Block
 from transformer.model.config import ModelConfig
 from ui.controls.slots import shares, signed
-from ui.server import computed
+from ui.server import analyses
 from ui.views.inside.formulas import terms_of
 from ui.views.inside.look import Drawing, Look, Part
 from ui.views.inside.vectors import noted, strips_drawing
@@ -126,7 +126,7 @@ def stream(look: Look) -> Part:
 def layer(look: Look) -> Part:
     """The layer of this head as one chain, with the vectors of this position."""
     side = look.site.query_side
-    found = computed.block(look.opened.asked, look.opened.translation, side, look.view.layer, look.inside.row)
+    found = analyses.block(look.opened.asked, look.opened.translation, side, look.view.layer, look.inside.row)
     names = points(len(found.names))
     rows = [noted(_named(names, found, i), point) for i, point in enumerate(found.points)]
     drawing = strips_drawing("block", rows, f"the {side}'s layer at this position", joint=True)

@@ -20,7 +20,7 @@ from ui.controls.slots import Content, feed
 from ui.linked_view import Head, Layout, window_around
 from ui.maps.explorer import Scene, explorer, no_more
 from ui.maps.looking import Looking, Looks, looks_of
-from ui.server import computed
+from ui.server import analyses
 from ui.server.opened import Opened
 from ui.shell.changed import of_tokens, said
 from ui.views.inside import formulas, frames, layer, vectors, weights, what_if
@@ -132,7 +132,7 @@ def _nothing(_now: State, _looks: Looks) -> None:
 def _look(at: Looking, now: State) -> Look:
     """The query at the cursor, and the key under inspection."""
     opened = at.opened
-    inside = computed.inside(opened.asked, opened.translation, at.kind, at.head, at.cell[0])
+    inside = analyses.inside(opened.asked, opened.translation, at.kind, at.head, at.cell[0])
     key = _key(at, inside, now.key)
     window = window_around(len(inside.view.key_tokens), key)
     return Look(at.opened, inside, at.as_recorded(), key, *window, notation(now.notation, at.kind))

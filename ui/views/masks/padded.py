@@ -14,7 +14,7 @@ from ui.controls import pickers
 from ui.controls.panel import panel
 from ui.controls.part import part
 from ui.linked_view import Head, window_around
-from ui.server import computed
+from ui.server import analyses
 from ui.server.opened import Opened
 
 LONGER = "When the rain finally stopped late in the evening, the children ran outside to play in the garden."
@@ -35,7 +35,7 @@ def show(opened: Opened) -> None:
         )
     with picker:
         pickers.head_picker("encoder", head, opened.asked.model)
-    entries = computed.batch(opened.asked.model, (opened.translation.source_text, second))
+    entries = analyses.batch(opened.asked.model, (opened.translation.source_text, second))
     st.markdown(_sentence(entries))
     for column, entry, name in zip(
         st.columns(2), entries, ("your sentence", "the other sentence"), strict=True

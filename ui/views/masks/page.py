@@ -27,7 +27,7 @@ from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.maps.looking import cells_of
-from ui.server import catalogue, computed
+from ui.server import analyses, catalogue
 from ui.server.opened import Opened
 from ui.views.masks.padded import LONGER
 
@@ -364,7 +364,7 @@ def member(opened: Opened, now: State) -> tuple[BatchEntry, int]:
         **pickers.control("sentences", text, _take_sentences),
     )
     lines = [line for line in text.splitlines() if line.strip()][:MOST_SENTENCES]
-    entries = computed.batch(opened.asked.model, tuple(lines))
+    entries = analyses.batch(opened.asked.model, tuple(lines))
     index = min(now.member or 0, len(entries) - 1)
     _rectangle(entries, index)
     _member_picker(lines, index)

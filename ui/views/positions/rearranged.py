@@ -22,7 +22,7 @@ from ui.controls.panel import panel
 from ui.controls.text import plain
 from ui.linked_view import Head, window_around
 from ui.server import catalogue
-from ui.server.computed import rearranged
+from ui.server.analyses import rearranged
 from ui.server.opened import Opened
 from ui.views.positions.encodings import fitted
 from ui.views.positions.twins import CELLS, COLUMNS, MAP, Run, heads_shown, told

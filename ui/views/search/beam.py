@@ -17,7 +17,7 @@ from ui.address.kinds import BEAM, LARGEST_BEAM
 from ui.address.state import KINDS, State
 from ui.controls import pickers
 from ui.maps import going_on
-from ui.server import catalogue, computed, runs
+from ui.server import analyses, catalogue, runs
 from ui.server.opened import Opened
 from ui.shell import waiting
 from ui.views.search import node
@@ -43,7 +43,7 @@ def show(opened: Opened, now: State) -> None:
     _settings(beam_size, scored, rules)
     asked = replace(opened.asked, target=None, decode=f"{BEAM}{beam_size}", drawing=runs.USUAL)
     teller = waiting.Teller(asked.model, f"Searching with {beam_size} hypotheses")
-    search = computed.searched(asked, scored, teller)
+    search = analyses.searched(asked, scored, teller)
     teller.end()
     tree, chosen = search.tree, now.node
     assert tree is not None
@@ -121,7 +121,7 @@ def _rule(rules: SearchRules) -> str:
 
 
 def _chosen(search: Opened, tree: SearchTree, chosen: int, text: Text) -> None:
-    run = computed.branched(search.asked, search.translation, chosen)
+    run = analyses.branched(search.asked, search.translation, chosen)
     st.markdown(headline(tree, chosen, text))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         _token_picker(tree, chosen)

@@ -12,7 +12,7 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.sampling import before_after
 from figures.pages.search import KEPT, STEPS, WON, Beside, Branch, search_tree
-from transformer.lenses.targets.filtered import FilteredStep
+from transformer.lenses.targets.filters import FilteredStep
 from transformer.runs.draws import Draws
 from transformer.runs.translation import Translation
 from ui.address import session
@@ -22,7 +22,7 @@ from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel
 from ui.controls.text import plain
-from ui.server import computed, runs
+from ui.server import analyses, runs
 from ui.server.opened import Opened
 from ui.server.runs import Drawing
 from ui.shell import sampling
@@ -46,7 +46,7 @@ def show(opened: Opened, now: State) -> None:
     seeds = range(first, first + now.draws)
     asked = replace(opened.asked, target=None)
     with st.spinner("Drawing"):
-        draws = computed.drawn(asked, drawing, seeds)
+        draws = analyses.drawn(asked, drawing, seeds)
     greedy = runs.translate(replace(asked, decode="greedy", drawing=runs.USUAL), runs.Untold())
     chosen = _chosen(draws, now)
     sample = draws.nodes[chosen].samples[0]
@@ -236,7 +236,7 @@ def _everywhere(decode: str) -> None:
 
 def _distribution(opened: Opened, now: State) -> None:
     """The distribution of the cursor's step, before and after."""
-    steps = computed.filtered(opened.asked, opened.translation)
+    steps = analyses.filtered(opened.asked, opened.translation)
     at = min(now.step or 0, len(steps) - 1)
     step, drawn = steps[at], opened.translation.steps[at]
     written = next(i for i, each in enumerate(step.tokens) if each.token_id == drawn.token_id)

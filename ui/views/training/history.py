@@ -11,7 +11,7 @@ from transformer.training.runs.history import History
 from ui.address.state import State
 from ui.controls.export import Table
 from ui.controls.panel import panel
-from ui.server import catalogue, computed
+from ui.server import analyses, catalogue
 from ui.server.opened import Opened
 
 _SEEING = (
@@ -25,7 +25,7 @@ _NONE = "This model comes without a log of its training, so there is no history 
 
 def show(opened: Opened, _now: State) -> None:
     """Draws the section."""
-    found = computed.history(opened.asked.model)
+    found = analyses.history(opened.asked.model)
     if found is None:
         st.info(_NONE, icon=":material/info:")
         return

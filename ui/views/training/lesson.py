@@ -10,8 +10,8 @@ import streamlit as st
 from figures.base import labels
 from figures.pages.masks import mask_map
 from figures.pages.training.cost import Cost, costs
-from figures.pages.training.shown import COLUMNS, Column, shifted_right, two_ways
-from transformer.lenses.targets.shown import Lesson
+from figures.pages.training.lesson import COLUMNS, Column, shifted_right, two_ways
+from transformer.lenses.targets.lesson import Lesson
 from transformer.trace.view import Window
 from ui.address import session
 from ui.address.state import State
@@ -19,7 +19,7 @@ from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel
 from ui.controls.text import word
-from ui.server import computed, measured
+from ui.server import analyses, measured
 from ui.server.opened import Opened
 from ui.shell import needs
 from ui.views.training import cost
@@ -55,7 +55,7 @@ _SEEING_PARALLEL = (
 
 def show(opened: Opened, now: State) -> None:
     """Draws the section."""
-    lesson = computed.lesson(opened.asked.model, opened.translation)
+    lesson = analyses.lesson(opened.asked.model, opened.translation)
     columns = columns_of(lesson)
     chosen = min(now.step or 0, len(columns) - 1)
     first = pickers.window(now.first, COLUMNS, max(len(columns), len(lesson.free)), "positions")

@@ -21,10 +21,10 @@ from ui.controls.panel import panel
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head
-from ui.server.here.looks import KIND, Look, look
-from ui.server.here.plan import OWN, Plan
-from ui.server.here.progress import Curves
-from ui.server.here.run import Run
+from ui.server.workshop.looks import KIND, Look, look
+from ui.server.workshop.plan import OWN, Plan
+from ui.server.workshop.progress import Curves
+from ui.server.workshop.run import Run
 from ui.shell.fitting import fit_head
 from ui.views.training.birth import tiles
 

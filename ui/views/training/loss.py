@@ -9,7 +9,7 @@ import streamlit as st
 from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.training.smoothing import Piece, against_target, gradient_bars, small
-from transformer.lenses.targets.shown import Lesson, Position
+from transformer.lenses.targets.lesson import Lesson, Position
 from transformer.lenses.targets.smoothing import Entry, SmoothedPosition
 from ui.address import session
 from ui.address.state import State
@@ -17,7 +17,7 @@ from ui.controls import pickers
 from ui.controls.export import Table
 from ui.controls.panel import panel, seen
 from ui.controls.text import word
-from ui.server import computed
+from ui.server import analyses
 from ui.server.opened import Opened
 
 _FORMULA = (
@@ -38,10 +38,10 @@ _SEEING = (
 
 def show(opened: Opened, now: State) -> None:
     """Draws the section."""
-    lesson = computed.lesson(opened.asked.model, opened.translation)
+    lesson = analyses.lesson(opened.asked.model, opened.translation)
     place = min(now.step or 0, len(lesson.positions) - 1)
     _controls(lesson, place, now.smoothing)
-    found = computed.smoothed(opened.asked.model, lesson, place, now.smoothing)
+    found = analyses.smoothed(opened.asked.model, lesson, place, now.smoothing)
     st.markdown(smoothed(lesson.positions[place], place, found))
     parts = (1 - found.epsilon, found.bare_loss, found.epsilon, found.spread, found.loss)
     with_numbers = _FORMULA % tuple(f"{value:.2f}" for value in parts)

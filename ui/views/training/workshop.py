@@ -11,8 +11,9 @@ from ui.address import session
 from ui.address.state import State
 from ui.controls.part import part
 from ui.controls.text import plain
-from ui.server.here.limits import Limits, closed
-from ui.server.here.plan import (
+from ui.server.opened import Opened
+from ui.server.workshop.limits import Limits, closed
+from ui.server.workshop.plan import (
     BOUNDS,
     FEWEST,
     HEADS,
@@ -26,9 +27,8 @@ from ui.server.here.plan import (
     Plan,
     own_pairs,
 )
-from ui.server.here.run import Run
-from ui.server.here.workshop import workshop
-from ui.server.opened import Opened
+from ui.server.workshop.run import Run
+from ui.server.workshop.workshop import workshop
 from ui.views.training import live
 
 _TICK = 1.0

@@ -9,7 +9,7 @@ import streamlit as st
 from figures.base import labels
 from transformer import interventions as do
 from ui.address import session
-from ui.address.listed import Listed
+from ui.address.change_list import Listed
 from ui.controls import pickers
 from ui.controls.part import part
 from ui.controls.text import plain

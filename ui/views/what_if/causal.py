@@ -19,7 +19,7 @@ from ui.address import session
 from ui.controls import export, options, pickers
 from ui.controls.export import Picture
 from ui.controls.panel import chart, seen
-from ui.server import computed, runs
+from ui.server import analyses, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.shell import fitting
@@ -129,7 +129,7 @@ def _causes(asked: Asked, other: str) -> CausalTrace:
     """The trace of a request with a target; raises ValueError if the two sentences have none."""
     second = runs.request(session.current(), asked.model, other).text
     with st.spinner("Patching every place of the model at every token …"):
-        return computed.causes(asked, second)
+        return analyses.causes(asked, second)
 
 
 def _maps(found: Traced, take: Callable[[list[object]], object]) -> None:

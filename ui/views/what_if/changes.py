@@ -9,7 +9,7 @@ import streamlit as st
 from transformer.interventions import Intervention, Mask
 from transformer.model.sites import AttentionKind
 from ui.address import session
-from ui.address.listed import Listed
+from ui.address.change_list import Listed
 from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.text import plain

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from transformer import load_translator
-from transformer.lenses.targets.shown import lesson
+from transformer.lenses.targets.lesson import lesson
 from transformer.lenses.targets.smoothing import smoothed
 from transformer.training.loss import projected_loss
 

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from transformer.lenses.targets.shown import Lesson, Position
+from transformer.lenses.targets.lesson import Lesson, Position
 from transformer.lenses.targets.smoothing import Entry, SmoothedPosition
 from transformer.training.options import TrainingOptions, learning_rate
 from ui.controls.text import power

@@ -18,11 +18,11 @@ from transformer.text.pairs import SentencePair
 from transformer.training.runs.history import read_history
 from transformer.training.runs.snapshots import snapshot_steps
 from ui.server import catalogue
-from ui.server.here.child import ROOT
-from ui.server.here.limits import DISK, MEMORY, MINUTES, NICE, SWITCH
-from ui.server.here.plan import OWN, Plan, own_pairs
-from ui.server.here.run import Asked
-from ui.server.here.workshop import FOLDER, Workshop
+from ui.server.workshop.child import ROOT
+from ui.server.workshop.limits import DISK, MEMORY, MINUTES, NICE, SWITCH
+from ui.server.workshop.plan import OWN, Plan, own_pairs
+from ui.server.workshop.run import Asked
+from ui.server.workshop.workshop import FOLDER, Workshop
 
 SMALL = Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=100)
 LONG = Plan(task="copy", length=3, width=32, heads=2, layers=1, steps=5000)
@@ -171,8 +171,8 @@ def test_a_server_that_is_switched_off_begins_nothing(
 SERVER = """
 import sys
 from pathlib import Path
-from ui.server.here.child import Child
-from ui.server.here.plan import Plan
+from ui.server.workshop.child import Child
+from ui.server.workshop.plan import Plan
 plan = Plan(task="copy", length=3, width=32, layers=1, steps=5000)
 child = Child(plan.arguments("run"), Path(sys.argv[1]), 10**8, nice=0)
 child.pause()

@@ -4,7 +4,7 @@ import pytest
 
 from transformer import Sampling, load_translator
 from transformer import interventions as do
-from transformer.lenses.targets.filtered import filtered_steps
+from transformer.lenses.targets.filters import filtered_steps
 
 TEXT = "one two three"
 

@@ -12,10 +12,10 @@ from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE
 from transformer.storage.files import read_json, write_json
 from transformer.text.pairs import SentencePair
 from transformer.training.runs.files import LOG_FILE
-from ui.server.here.child import Child, last_words
-from ui.server.here.limits import Limits
-from ui.server.here.plan import Plan
-from ui.server.here.progress import Curves, Log
+from ui.server.workshop.child import Child, last_words
+from ui.server.workshop.limits import Limits
+from ui.server.workshop.plan import Plan
+from ui.server.workshop.progress import Curves, Log
 
 RUN = "run"
 """Name of the directory that the process writes, inside the folder of the run."""

@@ -13,9 +13,9 @@ from transformer import Translation, Translator
 from transformer.decode.rules import SearchRules
 from transformer.lenses.inside.block import Block, open_block
 from transformer.lenses.inside.inside import InsideHead, look_inside
-from transformer.lenses.targets.filtered import FilteredStep, filtered_steps
-from transformer.lenses.targets.shown import Lesson
-from transformer.lenses.targets.shown import lesson as shown_lesson
+from transformer.lenses.targets.filters import FilteredStep, filtered_steps
+from transformer.lenses.targets.lesson import Lesson
+from transformer.lenses.targets.lesson import lesson as shown_lesson
 from transformer.lenses.targets.smoothing import SmoothedPosition
 from transformer.lenses.targets.smoothing import smoothed as shown_smoothed
 from transformer.model.sites import AttentionKind, Side

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from transformer import interventions as do
-from ui.address.listed import Listed, listed, parted
+from ui.address.change_list import Listed, listed, parted
 from ui.address.parameters import as_params, parse
 from ui.address.state import State
 

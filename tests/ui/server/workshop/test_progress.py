@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ui.server.here.progress import POINTS, Log
+from ui.server.workshop.progress import POINTS, Log
 
 
 def line(step: int, **values: float) -> str:

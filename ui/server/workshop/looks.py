@@ -12,8 +12,8 @@ from transformer.model.sites import AttentionKind
 from transformer.storage.description import WEIGHTS_FILE
 from transformer.storage.directory import load_checkpoint
 from ui.linked_view import Head
-from ui.server.here.run import Run
 from ui.server.stores import kept
+from ui.server.workshop.run import Run
 
 KIND = "cross"
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from figures.maps.export import printed
-from figures.pages.training.shown import COLUMNS, GUESSED, Column, shifted_right, two_ways
+from figures.pages.training.lesson import COLUMNS, GUESSED, Column, shifted_right, two_ways
 
 SHORT = (
     Column("<s>", "▁Das", 0.1, "▁Das", 0.9),

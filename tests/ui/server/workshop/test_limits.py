@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui.server.here.limits import DISK, HOSTED, MEMORY, MINUTES, NICE, SWITCH, Limits, closed
+from ui.server.workshop.limits import DISK, HOSTED, MEMORY, MINUTES, NICE, SWITCH, Limits, closed
 
 
 @pytest.fixture(autouse=True)

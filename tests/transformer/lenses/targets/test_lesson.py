@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from transformer.lenses.targets.shown import lesson
+from transformer.lenses.targets.lesson import lesson
 from transformer.training.loss import projected_loss
 
 TEXT = "one two three four"

@@ -9,7 +9,7 @@ import pytest
 from programs import main
 
 from transformer.text.pairs import DataError, SentencePair
-from ui.server.here.plan import BOUNDS, LARGEST, OWN, TASKS, Plan, example, own_pairs
+from ui.server.workshop.plan import BOUNDS, LARGEST, OWN, TASKS, Plan, example, own_pairs
 
 LINES = [f"one {i}\teins {i}" for i in range(60)]
 

@@ -19,9 +19,9 @@ from transformer.text.pairs import DataError
 from transformer.training.runs.files import LOG_FILE, STATE_FILE
 from transformer.training.runs.history import write_history
 from ui.server import catalogue
-from ui.server.here.limits import Limits, closed
-from ui.server.here.plan import Pairs, Plan, example
-from ui.server.here.run import MB, PLAN_FILE, RUN, Asked, Run
+from ui.server.workshop.limits import Limits, closed
+from ui.server.workshop.plan import Pairs, Plan, example
+from ui.server.workshop.run import MB, PLAN_FILE, RUN, Asked, Run
 
 FOLDER = ".here"
 """Folder of the run, inside the folder of models; a name with a dot is no model's."""
