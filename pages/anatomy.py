@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ui.server.catalogue import KINDS
 from ui.shell.changed import of_tokens
 from ui.shell.page import open_sentence_page, with_model
 from ui.shell.waiting import for_pytorch
@@ -10,6 +9,6 @@ from ui.shell.waiting import for_pytorch
 with for_pytorch("Anatomy"):
     from ui.views.anatomy import page
 
-opened = open_sentence_page("Anatomy", changes=of_tokens, kinds=KINDS)
+opened = open_sentence_page("Anatomy", changes=of_tokens, kinds=("encoder", "cross"))
 if opened is not None:
     with_model(opened, page.show)

@@ -43,11 +43,11 @@ MOST_LINES = {
     "transformer/text model trace decode storage families training hub": 13_100,
     "transformer/interventions": 2_270,
     "transformer/runs": 2_080,
-    "transformer/lenses what_if exports commands": 6_590,
+    "transformer/lenses what_if exports commands": 6_640,
     "lab": 6_550,
     "figures": 6_670,
     "ui/linked_view address server controls shell maps": 8_450,
-    "ui/views": 15_410,
+    "ui/views": 15_440,
     "tests": 35_850,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""

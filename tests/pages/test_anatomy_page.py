@@ -37,7 +37,8 @@ def test_every_part_is_drawn_and_proved(model: str, norm: str):
 
 
 def test_the_parts_of_the_state_are_those_of_a_pre_norm_model():
-    assert set(PARTS) == set(parts(TransformerConfig(vocab_size=9, norm="pre")))
+    configs = [TransformerConfig(vocab_size=9, norm="pre", **unit) for unit in ({}, {"decoder_unit": "ssru"})]
+    assert set(PARTS) == {part for config in configs for part in parts(config)}
 
 
 def test_a_layer_norm_shows_the_token_s_mean_and_deviation(app_models: Path):

@@ -46,3 +46,21 @@ def test_the_decoder_s_page_shows_what_its_state_remembers():
 def test_a_single_dimension_can_be_chosen_and_one_beyond_the_last_is_the_last():
     page = opened("pages/decoder_self_attention.py", dimension="900")
     assert "layer 1 · dimension 16 · enpt" in said(page)
+
+
+def test_anatomy_draws_the_unit_with_its_gate_and_state():
+    page = opened("pages/anatomy.py", part="decoder-recurrence", layer="2", step="2")
+    assert not page.exception
+    assert "Decoder: recurrent unit, layer 2" in said(page)
+    assert "reads “" in said(page)
+    assert "Decoder: recurrent unit, layer 2 · step 2 · vectors, each on its own scale · enpt" in said(page)
+    drawn = " ".join(each.proto.spec for each in page.get("plotly_chart"))
+    assert all(name in drawn for name in ("gate f", "= state c", "recurrent unit", "cross-attention"))
+    assert "masked self-attention<" not in drawn
+
+
+@pytest.mark.parametrize("part", ["decoder-recurrence-norm", "decoder-recurrence-add", "decoder-attention"])
+def test_the_parts_around_the_unit_open_and_one_that_is_not_there_is_named(part):
+    page = opened("pages/anatomy.py", part=part)
+    assert not page.exception
+    assert ("This model has no part" in said(page)) == (part == "decoder-attention")

@@ -65,6 +65,7 @@ PARTS = (
     *("encoder-forward-norm", "encoder-forward", "encoder-forward-add", "encoder-end"),
     "target-embedding",
     *("decoder-attention-norm", "decoder-attention", "decoder-attention-add"),
+    *("decoder-recurrence-norm", "decoder-recurrence", "decoder-recurrence-add"),
     *("decoder-cross-norm", "decoder-cross", "decoder-cross-add"),
     *("decoder-forward-norm", "decoder-forward", "decoder-forward-add", "decoder-end"),
     "output",

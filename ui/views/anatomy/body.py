@@ -24,18 +24,21 @@ from ui.server.opened import Opened
 
 Drawn = dict[str, export.Picture]
 """Figures by name, for one export."""
-_NAMES = {"attention": "self_attention", "cross": "cross_attention", "forward": "feed_forward"}
+_NAMES = {
+    "attention": "self_attention",
+    "recurrence": "recurrence",
+    "cross": "cross_attention",
+    "forward": "feed_forward",
+}
 _LABELS: dict[str, tuple[str, str | None]] = {
     "encoder-attention": ("self-attention", "encoder"),
     "decoder-attention": ("masked self-attention", "decoder"),
+    "decoder-recurrence": ("recurrent unit", None),
     "decoder-cross": ("cross-attention", "cross"),
     "encoder-forward": ("feed-forward", None),
     "decoder-forward": ("feed-forward", None),
 }
-_SUBLAYERS: dict[Side, tuple[str, ...]] = {
-    "encoder": ("encoder-attention", "encoder-forward"),
-    "decoder": ("decoder-attention", "decoder-cross", "decoder-forward"),
-}
+_PARTS = {name: part for part, name in _NAMES.items()}
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Body:
     def token(self) -> str:
         """The token at that position: a source token, or the one that the decoder reads."""
         run = self.traced
-        return run.labels(self.side).queries[self.position]
+        return run.tokens(self.side)[self.position]
 
     @property
     def token_id(self) -> int:
@@ -88,8 +91,8 @@ class Body:
 
     def audit(self, checks: tuple[Check, ...]) -> AuditReport:
         """The checks of a part together with those of the trace."""
-        kind = {"encoder": AttentionKind.ENCODER, "decoder": AttentionKind.DECODER}[self.side]
-        if self.part.startswith("decoder-cross"):
+        kind = AttentionKind(self.side)
+        if self.part.startswith("decoder-cross") or kind not in self.translator.config.sites:
             kind = AttentionKind.CROSS
         assert self.traced.attention is not None
         return merged([*self.traced.attention.audit((kind, self.layer)).checks, *checks])
@@ -117,7 +120,7 @@ def look(opened: Opened, now: State) -> Body:
         part=part,
         layer=min(now.layer or 0, last),
         source=cells["encoder"][0],
-        step=cells["decoder"][0],
+        step=cells["cross"][0],
         notes=_notes(now, part, last),
     )
 
@@ -151,7 +154,8 @@ def boxes(
         enter = Box(
             first, f"embedding{' + position' * adds_positions}", shape=f"{pieces:,} × {config.d_model:,}"
         )
-        inner = [box for name in _SUBLAYERS[side] for box in _sublayer(name, config)]
+        names = (f"{side}-{_PARTS[name]}" for name in config.stacks[side].sublayers)
+        inner = [box for name in names for box in _sublayer(name, config)]
         end = [Box(f"{side}-end", "LayerNorm")] if config.norm == "pre" else []
         columns.append([enter, *inner, *end])
     columns[1].append(
@@ -168,7 +172,9 @@ def parts(config: ModelConfig) -> list[str]:
 def _sublayer(name: str, config: ModelConfig) -> list[Box]:
     (label, kind), norm = _LABELS[name], config.norm
     d_model, d_ff = f"{config.d_model:,}", f"{config.d_ff:,}"
-    shape = f"{d_model} → {d_ff} → {d_model}" if kind is None else f"{config.n_heads} heads × {config.d_head}"
+    shape = f"{config.n_heads} heads × {config.d_head}" if kind else f"{d_model} → {d_ff} → {d_model}"
+    if name == "decoder-recurrence":
+        shape = f"{d_model} → {d_model}"
     middle = Box(name, label, kind, repeated=True, shape=shape)
     normed = Box(f"{name}-norm", "LayerNorm", repeated=True)
     added = Box(f"{name}-add", "+", repeated=True, adds=2 if norm == "pre" else 1)

@@ -14,6 +14,7 @@ from figures.base.strips import Strip, strips
 from figures.pages.anatomy import ranked
 from transformer.lenses.inside import logit_lens, parts
 from transformer.lenses.inside.parts import NormPart
+from transformer.lenses.inside.unit_memory import unit_step
 from ui.address.parameters import link
 from ui.controls import export
 from ui.controls.panel import chart
@@ -200,6 +201,29 @@ def attention(body: Body, to: Drawn) -> None:
     )
 
 
+def recurrence(body: Body, to: Drawn) -> None:
+    """Draws the recurrent unit of a decoder layer at one token."""
+    unit = unit_step(body.translator.model, body.traced, body.layer, body.position)
+    st.latex(r"c_t = f_t \odot c_{t-1} + (1 - f_t) \odot W x_t,\quad f_t = \sigma(W_f x_t + b_f)")
+    st.markdown(
+        f"In place of masked self-attention, this layer reads {body.name} into a state of "
+        f"{len(unit.state):,} numbers. The forget gate f keeps {percent(float(unit.forget.mean()))} of the "
+        "state before, as the mean over its numbers, and the token fills the rest. The unit returns "
+        "max(0, c). It has no heads and no weights on tokens; the page *Decoder self-attention* shows how "
+        "long it remembers each token."
+    )
+    rows = [
+        Strip("reads x", unit.read, norm(unit.read)),
+        Strip("gate f", unit.forget, f"mean {unit.forget.mean():.2f}"),
+        Strip("f ⊙ state before", unit.kept, norm(unit.kept)),
+        Strip("+ (1 − f) ⊙ W x", unit.entering, norm(unit.entering)),
+        Strip("= state c", unit.state, norm(unit.state)),
+        Strip("returns max(0, c)", unit.update, norm(unit.update), True),
+    ]
+    told = "vectors, each on its own scale"
+    draw(body, to, "unit", lambda: strips(rows), told, alt(rows), tuple(unit.audit.checks))
+
+
 def _several(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
@@ -318,6 +342,7 @@ _DRAWN: dict[str, Callable[[Body, Drawn], None]] = {
     "norm": layer_norm,
     "add": addition,
     "forward": feed_forward,
+    "recurrence": recurrence,
     "end": last_norm,
     "output": output,
 }

@@ -9,7 +9,7 @@ import torch
 from firefox_files import CONFIG, random_model, write_firefox
 
 from transformer import Capture, load_translator
-from transformer.lenses.inside.unit_memory import unit_memory
+from transformer.lenses.inside.unit_memory import unit_memory, unit_step
 from transformer.model.sites import Sublayer
 
 
@@ -50,6 +50,20 @@ def test_the_parts_and_what_entered_make_the_state_that_the_model_had(translator
         assert state.clip(0) == pytest.approx(trace.update[:, dimension].double().numpy(), abs=1e-5)
 
 
+def test_a_step_of_the_unit_is_what_the_model_computes_from_the_token_before(translator, run):
+    unit = translator.model.layer("decoder", 1).recurrence
+    steps = [unit_step(translator.model, run, 1, position) for position in range(len(run.steps))]
+    assert not steps[0].kept.any()
+    for before, step in zip([None, *steps], steps, strict=False):
+        gate = torch.sigmoid(unit.forget(torch.tensor(step.read).float())).detach().numpy()
+        assert step.forget == pytest.approx(gate, abs=1e-6)
+        assert step.state == pytest.approx(step.kept + step.entering, abs=1e-6)
+        assert step.update == pytest.approx(step.state.clip(0), abs=1e-5)
+        if before is not None:
+            assert step.kept == pytest.approx(step.forget * before.state, abs=1e-6)
+        assert step.audit.passed
+
+
 def test_a_recording_of_another_run_is_not_verified(translator, run):
     other = translator.translate("a casa velha", capture=Capture(residual=True), max_length=7)
     place = Sublayer("decoder", 0, "recurrence")
@@ -58,6 +72,7 @@ def test_a_recording_of_another_run_is_not_verified(translator, run):
         run, attention=replace(run.attention, residuals={**run.attention.residuals, place: mixed})
     )
     assert not unit_memory(translator.model, forged, 0).audit.passed
+    assert not unit_step(translator.model, forged, 0, 1).audit.passed
 
 
 def test_a_layer_with_self_attention_has_no_such_memory(translator, tmp_path):
