@@ -33,6 +33,14 @@ def test_every_page_opens_or_says_in_a_sentence_what_the_model_lacks(path):
         assert "This part shows masked decoder self-attention, which enpt does not have" in told
 
 
+@pytest.mark.parametrize("place", ["compare", "masks", "training", "what_if", "what_if backup"])
+def test_an_address_that_asks_for_the_missing_kind_opens_all_the_same(place):
+    path, _, view = place.partition(" ")
+    page = opened(f"pages/{path}.py", kind="decoder", view=view, changes="dropsublayer_decoder.1.unit")
+    assert not page.exception
+    assert not page.error
+
+
 def test_the_decoder_s_page_shows_what_its_state_remembers():
     page = opened("pages/decoder_self_attention.py", step="2", decoder="2.1")
     assert "This model has no decoder self-attention" in said(page)

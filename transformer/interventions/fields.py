@@ -11,7 +11,7 @@ import transformer.interventions.patching as patching
 from transformer.interventions.base import InterventionError, Token
 from transformer.model.sites import Sublayer
 
-SHORT = {"self": "self_attention", "cross": "cross_attention", "feed": "feed_forward"}
+SHORT = {"self": "self_attention", "unit": "recurrence", "cross": "cross_attention", "feed": "feed_forward"}
 LONG = {long: short for short, long in SHORT.items()}
 
 

@@ -121,23 +121,18 @@ def head_picker(
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
     found = options.heads(catalogue.sizes(model)[kind], runs.default_head(model, kind))
-    choose(
-        f"head.{kind}",
-        f"Head of {KIND_NAMES[kind].lower()}",
-        found,
-        chosen,
-        lambda head: take(tuple(head)),
-        texts=True,
-    )
+    label = f"Head of {KIND_NAMES[kind].lower()}"
+    choose(f"head.{kind}", label, found, chosen, lambda head: take(tuple(head)), texts=True)
 
 
 def kind_picker(
     kind: str,  # the kind on the screen
-    take: Callable[[str], object],  # gets the chosen kind
     kinds: Iterable[str] = catalogue.KINDS,  # those that the page offers
+    **also: Any,  # values of the address that change with it
 ) -> None:
     """Lets the visitor choose among the kinds of attention."""
     names = {each: {"decoder": "masked decoder"}.get(each, each) for each in kinds}
+    take = lambda chosen: session.change(kind=chosen, **also)  # noqa: E731
     switch("kind", "Kind of attention", names, kind, take, texts=True, width="content")
 
 

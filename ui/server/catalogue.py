@@ -300,6 +300,11 @@ def sizes(name: str) -> dict[str, Head]:
     return {site.kind.value: (site.n_layers, config.n_heads) for site in config.sites.values()}
 
 
+def kind(name: str, asked: str | None) -> str:
+    """The kind of attention asked for; cross-attention if it is none of the model's."""
+    return asked if asked in sizes(name) else "cross"
+
+
 def _config(name: str) -> ModelConfig:
     return _about(name).config if has_model(name) else imported.find(name).translation.config
 

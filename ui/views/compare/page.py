@@ -60,7 +60,7 @@ _DETAILED = {"untrained": 140, "head": 220, "decode": 220, "forced": 500, "sente
 def show(opened: Opened) -> None:
     """Draws the page."""
     now = session.current()
-    kind = now.kind or "cross"
+    kind = catalogue.kind(opened.asked.model, now.kind)
     cell = cells_of(opened, now)[kind]
     _controls(opened, now, kind, cell[0])
     first, second = sides.sides(opened, now, kind)
@@ -80,9 +80,7 @@ def show(opened: Opened) -> None:
 def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
     against, head = now.against or sides.USUAL, getattr(now, kind)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        pickers.kind_picker(
-            kind, lambda name: session.change(kind=name, against=None if against[0] == "head" else against)
-        )
+        pickers.kind_picker(kind, opened.kinds, against=None if against[0] == "head" else against)
         with st.container(width=220):
             pickers.head_picker(kind, head, opened.asked.model)
         with st.container(width=230):

@@ -134,7 +134,7 @@ def _controls(model: str, now: State) -> None:
     """Draws the choice of the section, the kind, and the sentences."""
     kind, section = _kind(now), _section(now)
     with st.container(horizontal=True, vertical_alignment="center"):
-        pickers.kind_picker(kind, lambda kind: session.change(kind=kind), _kinds(now))
+        pickers.kind_picker(kind, _kinds(now))
         pickers.switch(
             "heads.section",
             "Section",

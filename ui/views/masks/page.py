@@ -153,7 +153,7 @@ def _heads(now: State) -> dict[str, Head]:
 
 def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        pickers.kind_picker(kind, lambda name: session.change(kind=name))
+        pickers.kind_picker(kind)
         with st.container(width=220):
             pickers.head_picker(kind, subject.heads[kind], opened.asked.model)
         with st.container(width=205):

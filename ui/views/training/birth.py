@@ -94,7 +94,7 @@ def _controls(name: str, runs: list[str], now: State) -> None:
             with st.container(width=220):
                 names = {each: each for each in runs}
                 pickers.choose("run", "Training run", names, name, _take_run, texts=True)
-        pickers.kind_picker(now.kind or "cross", lambda kind: session.change(kind=kind, born=None))
+        pickers.kind_picker(now.kind or "cross", born=None)
         st.toggle("Play", now.play, **pickers.control("birth.play", now.play, "play"))
 
 

@@ -17,7 +17,6 @@ from figures.pages.training.flicker import flicker_map
 from lab.learning.flicker import SHOWN, Flicker
 from transformer import Window
 from transformer.trace.view import HeadView
-from ui.address import session
 from ui.address.state import State
 from ui.controls import export, pickers
 from ui.controls.export import Picture, Table
@@ -46,11 +45,11 @@ def show(opened: Opened, now: State) -> None:
     if not catalogue.translator(model).config.dropout:
         st.info("This model was trained without dropout, so nothing would flicker.", icon=":material/info:")
         return
-    kind = now.kind or "cross"
+    kind = catalogue.kind(model, now.kind)
     size, first = catalogue.sizes(model)[kind], runs.default_head(model, kind)
     head, _ = fit_head(kind, getattr(now, kind), size, first)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        pickers.kind_picker(kind, lambda name: session.change(kind=name))
+        pickers.kind_picker(kind, opened.kinds)
         with st.container(width=260):
             pickers.head_picker(kind, head, model)
     run, step, source = opened.translation, now.step or 0, now.source or 0

@@ -19,6 +19,7 @@ from ui.controls.export import Table
 from ui.controls.panel import panel
 from ui.controls.part import part
 from ui.controls.text import plain
+from ui.server import catalogue
 from ui.server.background.backups import run_of, shipped
 from ui.server.background.run import Run
 from ui.server.background.surveys import named
@@ -41,8 +42,8 @@ _SHOWN = 8
 
 def show(model: str) -> None:
     """Draws the section."""
-    kind = session.current().kind or "cross"
-    pickers.kind_picker(kind, lambda name: session.change(kind=name))
+    kind = catalogue.kind(model, session.current().kind)
+    pickers.kind_picker(kind, catalogue.sizes(model))
     run = run_of(model, kind, session.current().language)
     if _measures(run):
         part(_measuring, run_every=_TICK)(model, run)

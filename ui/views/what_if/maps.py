@@ -22,6 +22,8 @@ from ui.controls import export, pickers
 from ui.controls.panel import chart, panel
 from ui.controls.text import plain
 from ui.linked_view import Head
+from ui.server import catalogue
+from ui.server.opened import Opened
 from ui.shell import changed
 from ui.views.what_if.sorts import fields
 
@@ -29,12 +31,12 @@ _WIDE = 340
 _CELLS = 40
 
 
-def draw(found: RunDifference) -> None:
+def draw(opened: Opened, found: RunDifference) -> None:
     """Draws the largest difference of every head, and the map of differences of one."""
     now = session.current()
-    kind = now.kind or "cross"
+    kind = catalogue.kind(opened.asked.model, now.kind)
     st.markdown("##### How the attention of every head changes")
-    pickers.kind_picker(kind, lambda name: session.change(kind=name))
+    pickers.kind_picker(kind, opened.kinds)
     head = getattr(now, kind)
     tiles, large = st.columns([1, 1], gap="large")
     with tiles:

@@ -67,7 +67,7 @@ def _results(opened: Opened) -> None:
         _control(opened, base)
     with right:
         _candidates(free)
-    maps.draw(same)
+    maps.draw(opened, same)
     seen(_SEEING, _FORMULA)
 
 

@@ -7,18 +7,18 @@ from transformer import interventions as do
 from transformer.interventions.base import PARTS
 from ui.server.opened import Opened
 from ui.views.what_if.sorts import fields
-from ui.views.what_if.sorts.fields import STACKS, Sort
+from ui.views.what_if.sorts.fields import Sort
 
 
 def _temperature(opened: Opened) -> do.Intervention:
-    kind = fields.kind()
+    kind = fields.kind(opened)
     return do.temperature(
         kind, *fields.heads(opened, kind), fields.number("Temperature", 2.0, 0.001, 1000.0, 0.5)
     )
 
 
 def _unscaled(opened: Opened) -> do.Intervention:
-    kind = fields.kind()
+    kind = fields.kind(opened)
     return do.unscaled(kind, *fields.heads(opened, kind))
 
 
@@ -28,13 +28,15 @@ def _positions(_opened: Opened) -> do.Intervention:
 
 def _sublayer(opened: Opened) -> do.Intervention:
     side = fields.side()
-    return do.drop_sublayer(side, fields.layer_of(fields.layers_of_side(opened, side)), fields.part(side))
+    return do.drop_sublayer(
+        side, fields.layer_of(fields.layers_of_side(opened, side)), fields.part(opened, side)
+    )
 
 
 def _norm(opened: Opened) -> do.Intervention:
     side = fields.side()
-    layers, pre = fields.layers_of_side(opened, side), opened.translation.config.norm == "pre"
-    places = [(layer, part) for layer in range(layers) for part in STACKS[side]]
+    stack, pre = opened.translation.config.stacks[side], opened.translation.config.norm == "pre"
+    places = [(layer, part) for layer in range(stack.n_layers) for part in stack.sublayers]
     names = [f"layer {labels.count(layer)}, {PARTS[part]}" for layer, part in places]
     ends = [f"at the end of the {side}"] * pre
     at = fields.one("LayerNorm", range(len(places) + pre), [*names, *ends], 280)

@@ -18,7 +18,7 @@ from ui.views.what_if.sorts.fields import EVERY, Sort
 
 def _row(opened: Opened) -> do.Intervention:
     run = opened.traced().translation
-    kind = fields.kind()
+    kind = fields.kind(opened)
     layer, head = fields.head(opened, kind)
     rows, columns = fields.names(run, kind)
     at = fields.cell(kind) or (0, 0)
@@ -81,7 +81,7 @@ _WAYS = {
 
 
 def _mask(opened: Opened) -> do.Intervention:
-    kind = fields.kind()
+    kind = fields.kind(opened)
     ways = _WAYS[kind]
     with st.container(width=260):
         way = ways[str(st.selectbox("Mask", list(ways), format_func=lambda name: ways[name].label))]

@@ -12,6 +12,7 @@ from figures.base.captions import KIND_NAMES
 from transformer import Translator
 from transformer.interventions import Intervention
 from transformer.interventions.base import PARTS
+from transformer.model.sites import Side
 from transformer.runs.translation import Translation
 from ui.address import session
 from ui.linked_view import Head
@@ -20,7 +21,7 @@ from ui.server.opened import Opened
 
 EVERY = -1
 """The choice of every head, layer or step."""
-STACKS = {"encoder": ("self_attention", "feed_forward"), "decoder": tuple(PARTS)}
+SIDES: tuple[Side, Side] = ("encoder", "decoder")
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,11 @@ def one(label: str, options: Sequence[int], names: Sequence[str], width: int = 1
         return int(st.selectbox(label, list(named), index=first, format_func=named.__getitem__))
 
 
-def kind() -> str:
-    """Lets the visitor choose a kind of attention; the one that the page shows comes first."""
-    kinds = catalogue.KINDS[::-1]
+def kind(opened: Opened) -> str:
+    """Lets the visitor choose a kind of the model's attention; the one that the page shows comes first."""
+    kinds, asked = opened.kinds[::-1], session.current().kind or "cross"
     with st.container(width=230):
-        shown = kinds.index(session.current().kind or "cross")
+        shown = kinds.index(asked) if asked in kinds else 0
         return str(st.selectbox("Attention", kinds, index=shown, format_func=KIND_NAMES.__getitem__))
 
 
@@ -67,10 +68,10 @@ def heads(opened: Opened, of_kind: str) -> tuple[int, int | None]:
     return layer, None if chosen == EVERY else chosen
 
 
-def side() -> str:
+def side() -> Side:
     """Lets the visitor choose a side."""
     with st.container(width=130):
-        return str(st.selectbox("Side", ("encoder", "decoder")))
+        return st.selectbox("Side", SIDES)
 
 
 def layer_of(layers: int, first: int = 0) -> int:
@@ -78,15 +79,16 @@ def layer_of(layers: int, first: int = 0) -> int:
     return one("Layer", range(layers), [f"layer {labels.count(i)}" for i in range(layers)], 110, first)
 
 
-def layers_of_side(opened: Opened, of_side: str) -> int:
+def layers_of_side(opened: Opened, of_side: Side) -> int:
     """Number of layers of a stack."""
-    return catalogue.sizes(opened.asked.model)[of_side][0]
+    return opened.translation.config.stacks[of_side].n_layers
 
 
-def part(of_side: str) -> str:
+def part(opened: Opened, of_side: Side) -> str:
     """Lets the visitor choose a sub-layer."""
     with st.container(width=220):
-        return str(st.selectbox("Sub-layer", STACKS[of_side], format_func=PARTS.__getitem__))
+        names = opened.translation.config.stacks[of_side].sublayers
+        return str(st.selectbox("Sub-layer", names, format_func=PARTS.__getitem__))
 
 
 def number(label: str, value: float, low: float, high: float, step: float) -> float:

@@ -19,7 +19,7 @@ _BY = {
 
 
 def _switch_off(opened: Opened) -> do.Intervention:
-    kind = fields.kind()
+    kind = fields.kind(opened)
     return do.ablate(kind, *fields.heads(opened, kind), _by(opened, kind))
 
 
@@ -34,7 +34,7 @@ def _by(opened: Opened, kind: str) -> str:
 
 
 def _scale(opened: Opened) -> do.Intervention:
-    kind = fields.kind()
+    kind = fields.kind(opened)
     return do.scale(kind, *fields.heads(opened, kind), fields.number("Output times", 2.0, -100.0, 100.0, 0.5))
 
 

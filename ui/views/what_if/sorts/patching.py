@@ -55,12 +55,12 @@ def _place(opened: Opened, name: str) -> PatchPlace:
     if name == "output":
         return do.encoder_output()
     if name == "head":
-        kind = fields.kind()
+        kind = fields.kind(opened)
         return do.head_output(kind, *fields.head(opened, kind))
     side = fields.side()
     if name == "embeddings":
         return do.embeddings(side)
-    return do.stream(side, fields.layer_of(fields.layers_of_side(opened, side)), fields.part(side))
+    return do.stream(side, fields.layer_of(fields.layers_of_side(opened, side)), fields.part(opened, side))
 
 
 def _positions(here: Translation, there: Translation, place: PatchPlace) -> list[tuple[int, int]]:
