@@ -40,15 +40,15 @@ ROOMS = {
 MOST_FILES = 13
 """A room with more files than this needs a folder inside."""
 MOST_LINES = {
-    "transformer/text model trace decode storage families training hub": 13_100,
+    "transformer/text model trace decode storage families training hub": 13_145,
     "transformer/interventions": 2_270,
     "transformer/runs": 2_080,
     "transformer/lenses what_if exports commands": 6_640,
-    "lab": 6_550,
+    "lab": 6_645,
     "figures": 6_670,
-    "ui/linked_view address server controls shell maps": 8_450,
-    "ui/views": 15_440,
-    "tests": 35_850,
+    "ui/linked_view address server controls shell maps": 8_525,
+    "ui/views": 15_450,
+    "tests": 35_960,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -21,6 +21,7 @@ class Born:
     """One run of ``birth.json``, as arrays."""
 
     name: str  # the run
+    stored: str  # how its snapshots hold the weights, such as ``float16``
     steps: tuple[int, ...]  # the steps of its snapshots
     loss: Floats  # (steps,) nats per token
     previous: dict[str, Floats]  # by kind, (steps, layers, heads)
@@ -65,6 +66,7 @@ def _run(values: dict[str, Any]) -> Born:
 
     return Born(
         values["name"],
+        str(values["stored"]),
         tuple(values["steps"]),
         np.array(values["loss"], np.float64),
         by_kind("previous"),

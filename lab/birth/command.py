@@ -10,7 +10,8 @@ from lab.birth.snapshots import hashes
 from lab.birth.statistics import SNAPSHOTS, run_statistics
 from lab.measurement import Folder, Gold, Json, Model, Pairs, measurement, report
 from transformer.commands.arguments import shown
-from transformer.storage.description import BIRTH_FILE, weights_hash
+from transformer.storage.description import BIRTH_FILE, WEIGHTS_FILE, weights_hash
+from transformer.storage.eight_bits import stored_as
 from transformer.text.links import GoldPair, read_gold
 from transformer.text.pairs import SentencePair, read_pairs
 from transformer.training.runs.snapshots import snapshot_steps
@@ -53,4 +54,5 @@ def check_steps(directory: Path, seeds: Sequence[Path]) -> None:
 def _run(directory: Path, pairs: Sequence[SentencePair], gold: Sequence[GoldPair]) -> Json:
     report(f"measuring {directory}")
     found = run_statistics(directory, pairs, gold)
-    return {"name": directory.name, "weights": weights_hash(directory)} | found
+    stored = stored_as(directory / WEIGHTS_FILE)
+    return {"name": directory.name, "weights": weights_hash(directory), "stored": stored} | found

@@ -23,8 +23,9 @@ from transformer.lenses.scores.perplexity import per_piece, per_word, perplexiti
 from transformer.runs.language.corpus import log_probs
 from transformer.runs.language.generator import TextGenerator, load_language_model
 from transformer.storage.description import LANGUAGE_FILE
+from transformer.storage.eight_bits import stored_as
 from transformer.text.pairs import DataError, read_texts
-from transformer.training.runs.snapshots import load_snapshot, snapshot_steps
+from transformer.training.runs.snapshots import load_snapshot, snapshot_file, snapshot_steps
 
 MODEL, NGRAM = "language model", "n-gram"
 LONGER = "longer n-gram"
@@ -71,9 +72,7 @@ def language(
         ),
         "circuit": lambda: inducing.measure_circuit(generator),
         "agreement": lambda: study.agreement(Path(agreement or ""), pairs),
-        "words": lambda: words.measure_words(
-            generator.tokenizer, _tables(generator, Path(snapshots or "")), study.counted, least
-        ),
+        "words": lambda: _words(generator, Path(snapshots or ""), study.counted, least),
         "cost": lambda: _cost(generator),
     }
     return {name: one_thread()(parts[name]) for name in PARTS}
@@ -142,6 +141,12 @@ class _Study:
         told = {case: CASES.get(case, case) for case in first}
         examples = {case: [pair.right, pair.wrong] for case, pair in first.items()}
         return {"models": found, "told": told, "examples": examples}
+
+
+def _words(generator: TextGenerator, run: Path, counted: Sequence[Sequence[int]], least: int) -> Json:
+    """The map of words over a run."""
+    found = words.measure_words(generator.tokenizer, _tables(generator, run), counted, least)
+    return found | {"stored": stored_as(snapshot_file(run, snapshot_steps(run)[-1]))}
 
 
 def _tables(generator: TextGenerator, directory: Path) -> list[tuple[int, Floats]]:

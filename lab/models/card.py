@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.measurement import Json, Model, command
+from lab.models.corpora import data_of
 from lab.models.familiarity import said
-from lab.models.scores import TESTS
 from transformer.commands.arguments import percent
 from transformer.lenses.words.familiarity import read_measure
 from transformer.storage.card import Result, with_results, with_section
@@ -25,7 +25,7 @@ def card(model: Model) -> None:
     text, values = read_card(model), read_json(model / SCORES_FILE)
     if values.get("digests") != model_digests(model):
         raise ValueError(f"{model / SCORES_FILE} was measured on another model; measure it again.")
-    text = with_results(text, values["model"], _results(values))
+    text = with_results(text, values["model"], _results(model, values))
     text = with_section(text, "scores", _score_table(values, weights_hash(model)))
     text = with_section(text, "alignment", _alignment_table(values))
     text = with_section(text, "familiarity", _familiarity(model))
@@ -33,8 +33,8 @@ def card(model: Model) -> None:
     print(f"Wrote {model / CARD_FILE}.", flush=True)
 
 
-def _results(values: Json) -> list[Result]:
-    tests = {test.name: test for test in TESTS}
+def _results(model: Path, values: Json) -> list[Result]:
+    tests = {test.name: test for test in data_of(model).tests}
     return [
         Result(tests[each["name"]].type, tests[each["name"]].dataset, metric, each["greedy"][metric], how)
         for each in values["translation"]

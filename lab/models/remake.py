@@ -15,12 +15,13 @@ from lab.heads.command import heads, means, survey
 from lab.learning.history import Log, history
 from lab.measurement import Command, Model, command, parser_of
 from lab.models.card import card
+from lab.models.corpora import data_of
 from lab.models.familiarity import familiarity
-from lab.models.scores import CORPORA, GOLD, OWN_GOLD_FILE, SAMPLE, Corpora, Sample, scores
-from lab.models.showcase import claims, examples_file, first
+from lab.models.scores import CORPORA, SAMPLE, Corpora, Sample, scores
+from lab.models.showcase import claims, first
 from lab.relations.command import probes
 from transformer.lenses.words.familiarity import read_measure
-from transformer.storage.description import HEADS_FILE, SCORES_FILE, read_config
+from transformer.storage.description import EXAMPLES_FILE, HEADS_FILE, SCORES_FILE, read_config
 from transformer.storage.files import CheckpointError
 from transformer.storage.marks import of_another_model
 from transformer.training.runs.files import LOG_FILE
@@ -40,8 +41,6 @@ COMMANDS = (
     first,
 )
 PARTS = [each.name for each in COMMANDS]
-JUDGED = Path("tests", "blind", "judged.tsv")
-SAMPLE_FILE = "tatoeba-en-de.tsv.gz"
 
 
 @dataclass(frozen=True)
@@ -64,24 +63,30 @@ class Part:
 
 def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]:
     """Everything that describes a model, in the order in which it is made."""
-    tatoeba, news = corpora / "tatoeba-en-de", "news.en-de.tsv.gz"
-    valid, test, train = (tatoeba / f"{name}.tsv.gz" for name in ("valid", "test", "train"))
-    europarl, own = corpora / GOLD["Europarl"], sample / OWN_GOLD_FILE
-    older, newer = corpora / "extra-train" / news, corpora / "extra-tests" / "newstest2014.en-de.tsv.gz"
-    trees, pairs = corpora / "probes", sample / SAMPLE_FILE
-    aligned = "--data", valid, "--alignments", europarl
-    doubted = "--fit", valid, older, "--test", test, newer, "--judged", JUDGED, *_as_before(directory)
-    probed = [trees / name for name in ("pud-en.conllu.gz", "pud-de.conllu.gz", "winomt-en.tsv.gz")]
-    examples = examples_file(directory)
+    data = data_of(directory)
+    pairs, own, gold = sample / data.sample, sample / data.own_gold, corpora / data.gold[1]
+    valid, train = corpora / data.valid if data.valid else pairs, corpora / data.texts
+    fit, test = ([*map(corpora.joinpath, names)] for names in (data.doubt, data.doubted))
+    doubted = "--fit", *fit, "--test", *test, "--judged", data.judged, *_as_before(directory)
+    names = ("pud-en.conllu.gz", "winomt-en.tsv.gz", *filter(None, [data.trees]))
+    probed = [corpora / "probes" / name for name in names]
+    trees = [
+        "--probes",
+        corpora / "probes",
+        "--texts",
+        train,
+        *(["--trees", data.trees] if data.trees else []),
+    ]
+    examples = directory / EXAMPLES_FILE
     folders = "--corpora", corpora, "--sample", sample
     return [
-        Part(heads, aligned, [valid, europarl]),
+        Part(heads, ["--data", valid, "--alignments", gold], [valid, gold]),
         Part(survey, ["--data", pairs, "--alignments", own], [pairs, own]),
         Part(means, ["--data", pairs], [pairs]),
         Part(backups, ["--data", pairs], [pairs]),
         Part(experiments, [], [directory / HEADS_FILE]),
-        Part(probes, ["--probes", trees, "--texts", train], [*probed, train]),
-        Part(familiarity, doubted, [valid, older, test, newer, JUDGED]),
+        Part(probes, trees, [*probed, train]),
+        Part(familiarity, doubted, [*fit, *test, data.judged]),
         Part(scores, folders, [corpora]),
         Part(history, ["--log", log], [log]),
         Part(card, [], [directory / SCORES_FILE]),

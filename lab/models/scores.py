@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
 from lab.measurement import Folder, Json, Subject, measurement, report
+from lab.models.corpora import OWN_GOLD, Test, data_of
 from transformer.commands.arguments import percent
 from transformer.commands.translate import check_lengths, loss_on
 from transformer.lenses.scores.gold_links import ERRORS, align_gold
@@ -21,39 +22,6 @@ from transformer.text.links import read_gold
 from transformer.text.pairs import SentencePair, read_pairs
 
 BEAM = 4
-
-
-@dataclass(frozen=True)
-class Test:
-    """A file of pairs on which every model of the project is scored."""
-
-    name: str  # its name in the tables
-    data: str  # the file, relative to the folder of corpora
-    dataset: str  # its name in the header of a card; empty if it does not stand there
-    type: str  # the short name of that data set on the Hub
-    beam: bool = False  # whether it is translated with a beam as well
-
-
-TATOEBA = "Tatoeba (ManyThings.org edition of 2018-05-13), held-out test"
-TESTS = (
-    Test("Tatoeba test", "tatoeba-en-de/test.tsv.gz", TATOEBA, "tatoeba", beam=True),
-    Test("Tatoeba validation", "tatoeba-en-de/valid.tsv.gz", "", "tatoeba"),
-    Test(
-        "FLORES-200 devtest",
-        "extra-tests/flores200-devtest.en-de.tsv.gz",
-        "FLORES-200 devtest",
-        "flores_200",
-        beam=True,
-    ),
-    Test("newstest2014", "extra-tests/newstest2014.en-de.tsv.gz", "newstest2014", "wmt14"),
-    Test("PUD", "extra-tests/pud.en-de.tsv.gz", "Parallel Universal Dependencies (PUD)", "pud"),
-)
-GOLD = {"Europarl": "alignments/europarl-en-de.tsv.gz"}
-"""Files of links made by hand, by name, relative to the folder of corpora."""
-OWN_GOLD, OWN_GOLD_FILE = "own sample", "alignments.tsv"
-"""The links made by hand in the folder of samples."""
-
-
 Corpora = Annotated[Folder, "folder of parallel text"]
 Sample = Annotated[Folder, "folder of the bundled sample"]
 CORPORA, SAMPLE = Path("../shared/corpora"), Path("assets/sample")
@@ -62,8 +30,9 @@ CORPORA, SAMPLE = Path("../shared/corpora"), Path("assets/sample")
 @measurement(SCORES_FILE)
 def scores(model: Subject, corpora: Corpora = CORPORA, sample: Sample = SAMPLE) -> Json:
     """Translates the test data that are there, and aligns the pairs with links made by hand."""
-    tests = [test for test in TESTS if _is_there(test.name, corpora / test.data)]
-    files = {OWN_GOLD: sample / OWN_GOLD_FILE} | {name: corpora / path for name, path in GOLD.items()}
+    data = data_of(model.directory)
+    tests = [test for test in data.tests if _is_there(test.name, corpora / test.data)]
+    files = {OWN_GOLD: sample / data.own_gold, data.gold[0]: corpora / data.gold[1]}
     gold = {name: path for name, path in files.items() if _is_there(name, path)}
     if not tests:
         raise ValueError(f"None of the test data are in {corpora}.")
@@ -73,6 +42,18 @@ def scores(model: Subject, corpora: Corpora = CORPORA, sample: Sample = SAMPLE) 
     }
 
 
+def without_chosen(pairs: Sequence[SentencePair], chosen: int) -> list[SentencePair]:
+    """The pairs without the first ones by the SHA-256 of their sources; pairs of one source stay together.
+
+    ``chosen`` is the least number of pairs to leave out.
+    """
+    order = sorted(pairs, key=lambda pair: hashlib.sha256(pair.source.encode()).hexdigest())
+    while 0 < chosen < len(order) and order[chosen - 1].source == order[chosen].source:
+        chosen += 1
+    left_out = {pair.source for pair in order[:chosen]}
+    return [pair for pair in pairs if pair.source not in left_out]
+
+
 def _is_there(name: str, path: Path) -> bool:
     if not path.exists():
         report(f"{name} is skipped, because {path} is not there.")
@@ -80,7 +61,7 @@ def _is_there(name: str, path: Path) -> bool:
 
 
 def _translated(translator: Translator, test: Test, path: Path) -> Json:
-    pairs = read_pairs(path)
+    pairs = without_chosen(read_pairs(path), test.chosen)
     check_lengths(translator, pairs, str(path))
     found: Json = {"name": test.name, "data": test.data, "sentences": len(pairs)}
     found |= {"loss": loss_on(translator, pairs), "greedy": _scored(translator, pairs, 1)}

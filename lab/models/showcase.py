@@ -1,36 +1,26 @@
-"""Files of the model that the app opens first: the claims of its examples, and its first picture.
-
-Both files lie two folders above the model: `examples.json` and `first.npz` in `assets` belong to the model
-`assets/models/en-de`.
-"""
+"""Files with which the app opens a model: its examples with their claims, and its first picture."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from lab.measurement import Json, Model, command
 from transformer.exports.maps import save_maps
 from transformer.lenses.words.claims import heads_that_show, shared_heads
 from transformer.runs.translation import Translation
 from transformer.runs.translator import load_translator
-from transformer.storage.description import model_digests
+from transformer.storage.description import EXAMPLES_FILE, model_digests
 from transformer.storage.files import read_json, write_atomically
 from transformer.text.words import reading_groups
 
-EXAMPLES_FILE, FIRST_FILE = "examples.json", "first.npz"
-
-
-def examples_file(directory: Path) -> Path:
-    """The app's examples, if this is the model that the app opens first; the file need not exist."""
-    return directory.resolve().parent.parent / EXAMPLES_FILE
+FIRST_FILE = "first.npz"
 
 
 @command()
 def claims(model: Model) -> int:
-    """Writes the heads that show what the app's examples claim, and names the claims that none shows."""
-    path = examples_file(model)
+    """Writes the heads that show what the model's examples claim, and names the claims that none shows."""
+    path = model / EXAMPLES_FILE
     values, translator = read_json(path), load_translator(model)
     runs = [translator.translate(each["text"], beam_size=1) for each in values["examples"]]
     mended, missing = with_heads(values["examples"], runs)
@@ -73,8 +63,8 @@ def _without_gloss(example: Json, run: Translation) -> list[str]:
 
 @command()
 def first(model: Model) -> None:
-    """Writes the app's first picture, which is drawn before the model is loaded."""
-    path = examples_file(model)
+    """Writes the first picture of a model, which is drawn before the model is loaded."""
+    path = model / EXAMPLES_FILE
     text = read_json(path)["examples"][0]["text"]
     run = load_translator(model).translate(text, beam_size=1)
     if run.attention is None or not run.attention.audit().passed:

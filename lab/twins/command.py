@@ -26,6 +26,7 @@ from transformer.model.encodings.positions import REGISTRY
 from transformer.model.network import count_parameters
 from transformer.runs.translator import Translator, load_translator
 from transformer.storage.description import CONFIG_FILE, WEIGHTS_FILE, model_digests
+from transformer.storage.eight_bits import stored_as
 from transformer.text.pairs import DataError, SentencePair, read_pairs
 
 RESULTS_FILE = "results.json"
@@ -63,8 +64,9 @@ def positions(
         "models": {
             name: describe(twin)
             | {"other_seed": name in others}
-            | {"digests": model_digests((seeds if seeds and name in others else models) / name)}
+            | {"digests": model_digests(folder), "stored": stored_as(folder / WEIGHTS_FILE)}
             for name, twin in everyone.items()
+            for folder in [(seeds if seeds and name in others else models) / name]
         },
         "scores": lambda: summary(scored()),
         "lengths": lambda: by_length(scored(), source_lengths(some, pairs)),

@@ -28,7 +28,7 @@ def small_models(app_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setenv("TRANSFORMER_MODELS", str(app_models))
     monkeypatch.setattr("lab.heads.first_heads.MOST_TOKENS", 3)
-    monkeypatch.setattr(surveys, "sample", lambda: (Line(SENTENCE),))
+    monkeypatch.setattr(surveys, "sample", lambda _: (Line(SENTENCE),))
 
 
 @pytest.fixture

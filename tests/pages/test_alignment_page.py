@@ -77,7 +77,7 @@ def test_links_outside_the_text_are_left_out_and_counted():
 
 def test_a_gold_pair_is_forced_and_brings_its_links(monkeypatch: pytest.MonkeyPatch, tmp_path):
     (tmp_path / "gold.tsv").write_text("one two .\teins zwei .\t0-0 1p1 2-2\n", encoding="utf-8")
-    monkeypatch.setattr(gold_picker, "sample", lambda: read_gold(tmp_path / "gold.tsv"))
+    monkeypatch.setattr(gold_picker, "sample", lambda _: read_gold(tmp_path / "gold.tsv"))
     at = align(model="random")
     picker = next(each for each in at.selectbox if "bundled sample" in each.label)
     picker.select_index(1).run()
@@ -98,7 +98,7 @@ def test_links_can_be_cleared():
 
 
 def test_the_bundled_sample_has_pairs_whose_links_fit():
-    pairs = gold.sample()
+    pairs = gold.sample("en-de")
     assert len(pairs) >= 20
     assert all(pair.sure <= pair.possible for pair in pairs)
 
@@ -147,7 +147,9 @@ def test_a_link_that_is_no_small_number_gets_a_sentence(link: str):
 
 def test_a_gold_file_is_parsed_once_and_not_at_every_run(monkeypatch: pytest.MonkeyPatch):
     parsed = []
-    monkeypatch.setattr(gold_picker, "parse", lambda name, content: parsed.append(name) or gold.sample()[:2])
+    monkeypatch.setattr(
+        gold_picker, "parse", lambda name, content: parsed.append(name) or gold.sample("en-de")[:2]
+    )
     at = align(model="random")
     at.file_uploader[0].upload("gold.tsv", b"a\tb\t0-0\n", "text/plain").run()
     at.run()

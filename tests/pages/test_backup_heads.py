@@ -24,7 +24,7 @@ TEXTS = ("one two three", "four five six")
 
 @pytest.fixture(autouse=True)
 def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surveys, "sample", lambda: tuple(Line(text) for text in TEXTS))
+    monkeypatch.setattr(surveys, "sample", lambda _: tuple(Line(text) for text in TEXTS))
 
 
 def opened(**params: str) -> AppTest:

@@ -31,7 +31,7 @@ LINES = tuple(Line(CASES["copy"].sentence) for _ in range(3))
 @pytest.fixture(autouse=True)
 def short_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three sentences that the closed-form models translate, instead of five hundred."""
-    monkeypatch.setattr(surveys, "sample", lambda: LINES)
+    monkeypatch.setattr(surveys, "sample", lambda _: LINES)
 
 
 def until(at: AppTest, done: Callable[[AppTest], bool]) -> AppTest:
@@ -149,7 +149,7 @@ def test_examples_open_the_run_that_was_measured() -> None:
 
 
 def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surveys, "sample", lambda: LINES * 10)
+    monkeypatch.setattr(surveys, "sample", lambda _: LINES * 10)
     turns = background.turns()
     for _ in range(background.AT_ONCE):
         turns.acquire()
@@ -164,7 +164,7 @@ def test_reading_can_be_stopped_and_taken_up_again(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_part_with_a_clock_never_draws_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surveys, "sample", lambda: LINES * 5)
+    monkeypatch.setattr(surveys, "sample", lambda _: LINES * 5)
     turns = background.turns()
     for _ in range(background.AT_ONCE):
         turns.acquire()

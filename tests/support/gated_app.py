@@ -56,7 +56,7 @@ def main() -> None:
 
     gate, *arguments = sys.argv[1:]
     whole = surveys.sample
-    surveys.sample = lambda: whole()[:SAMPLE]
+    surveys.sample = lambda name: whole(name)[:SAMPLE]
     Translator.stream = gated(Translator.stream, gate)  # type: ignore[method-assign]
     sys.argv = ["streamlit", *arguments]
     cli.main()

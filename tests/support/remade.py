@@ -28,7 +28,7 @@ def write_app(folder: Path, model: Path) -> Path:
     claim |= {"layer": 0, "head": 1, "weight": 0}
     example = {"label": "a", "text": CASE.sentence, "claim": claim}
     example["gloss"] = dict.fromkeys(CASE.translation.split(), "number")
-    (folder / "assets" / "examples.json").write_text(
+    (directory / "examples.json").write_text(
         json.dumps({"digests": {}, "examples": [example]}, ensure_ascii=False), encoding="utf-8"
     )
     return directory

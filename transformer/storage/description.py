@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]
+
 from transformer.model.config import ModelConfig, config_from
 from transformer.storage.files import SAFETENSORS, CheckpointError, read_json
 from transformer.storage.shared import SHARED_FILE
@@ -25,6 +27,7 @@ EXPERIMENTS_FILE = "experiments.json"
 BIRTH_FILE = "birth.json"
 HISTORY_FILE = "history.json"
 LANGUAGE_FILE = "language.json"
+EXAMPLES_FILE = "examples.json"
 MEANS_FILE = "means.safetensors"
 Digests = dict[str, str]
 """SHA-256 by file."""
@@ -81,6 +84,24 @@ def read_card(directory: Path) -> str:
         return ""
     with card.open("rb") as file:
         return file.read(MAX_CARD_BYTES).decode("utf-8", "replace")
+
+
+def read_header(directory: Path) -> dict[str, Any]:
+    """The YAML header of the model card; empty if there is none that can be read."""
+    _, _, rest = read_card(directory).partition("---\n")
+    try:
+        found = yaml.safe_load(rest.partition("\n---")[0])
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def languages_of(directory: Path) -> tuple[str, str] | None:
+    """The codes of the two languages that a card names, such as ``("en", "de")``; None if it names others."""
+    found = read_header(directory).get("language")
+    if isinstance(found, list) and len(found) == 2 and all(isinstance(code, str) for code in found):
+        return found[0], found[1]
+    return None
 
 
 def read_config(directory: Path) -> ModelConfig:

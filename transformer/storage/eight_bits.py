@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from transformer.storage.files import CheckpointError
@@ -16,6 +17,7 @@ from transformer.storage.files import CheckpointError
 MULTIPLIER = ".multiplier"
 """Ending that the name of a matrix's multipliers adds to that of the matrix."""
 MOST = 127
+_KINDS = {"I8": "8 bits", "F16": "float16", "BF16": "bfloat16"}
 _FEW = 4
 """The smallest number of a matrix that was already stored in 8 bits is taken to be below this."""
 
@@ -44,6 +46,20 @@ def packed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         numbers = (weight * _beside(multiplier, weight)).round().clamp(-MOST, MOST)
         stored[name], stored[name + MULTIPLIER] = numbers.to(torch.int8).contiguous(), multiplier
     return stored
+
+
+def stored_as(path: Path) -> str:
+    """How a safetensors file holds the matrices of its model, such as ``8 bits`` or ``float16``.
+
+    Raises:
+        CheckpointError: The file cannot be read.
+    """
+    try:
+        with safe_open(path, framework="np") as file:
+            kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}).") from error
+    return next((name for kind, name in _KINDS.items() if kind in kinds), "float32")
 
 
 def _common(weight: Tensor) -> Tensor | None:

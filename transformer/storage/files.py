@@ -50,8 +50,11 @@ def _sync_directory(path: Path) -> None:
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Writes a JSON object atomically, indented by two spaces per level."""
-    write_atomically(path, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
+    """Writes a JSON object atomically, a line for each of its fields."""
+    fields = (
+        f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()
+    )
+    write_atomically(path, ("{\n" + ",\n".join(fields) + "\n}\n").encode())
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from transformer.storage.description import (
     BACKUPS_FILE,
     CARD_FILE,
+    EXAMPLES_FILE,
     EXPERIMENTS_FILE,
     FAMILIARITY_FILE,
     HEADS_FILE,
@@ -44,6 +45,7 @@ MEASURED = (
     EXPERIMENTS_FILE,
     HISTORY_FILE,
     LANGUAGE_FILE,
+    EXAMPLES_FILE,
 )
 """The JSON files that measurements of a model, or of its training, write beside it."""
 DIGESTS = "digests"

@@ -15,7 +15,7 @@ from transformer.families.registry import family_of, is_model
 from transformer.model.config import SCORE_RULES, ModelConfig
 from transformer.model.encodings.table import ENCODINGS
 from transformer.model.sites import AttentionKind
-from transformer.storage.description import Description
+from transformer.storage.description import Description, languages_of, read_header
 from transformer.storage.files import read_json
 from ui.linked_view import Head
 from ui.server import hub_models, imported, memory
@@ -34,6 +34,16 @@ LANGUAGE = "language"
 """Folder of the language models."""
 FOLDERS = ("", TWINS, RECURRENT, LANGUAGE)
 """Where models lie, within the bundled ones and within those trained here; part of their names."""
+LANGUAGES = {
+    "de": "German",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
+    "it": "Italian",
+    "nl": "Dutch",
+    "pt": "Portuguese",
+}
+"""English names of languages by their codes."""
 _NO_NAMES = ("", ".", "..")
 KINDS = tuple(str(kind) for kind in AttentionKind)
 NEEDS_MODEL = "This needs the model, which an imported file does not hold: choose a model on the left."
@@ -63,6 +73,26 @@ class ModelHandle:
     def description(self) -> Description | None:
         """Description by the files; None if only the loaded model knows."""
         return family_of(self.path).describe(self.path)
+
+    @cached_property
+    def header(self) -> dict[str, Any]:
+        """The header of its card."""
+        return read_header(self.path)
+
+    @cached_property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of its two languages; empty if the card does not name two."""
+        return languages_of(self.path) or ()
+
+    @property
+    def languages(self) -> str:
+        """Its languages, such as "English → German"; empty as above."""
+        return " → ".join(LANGUAGES.get(code, code) for code in self.codes)
+
+    @property
+    def named_by_languages(self) -> bool:
+        """Whether its name is nothing but the codes of its languages."""
+        return self.name == "-".join(self.codes)
 
     @property
     def resident(self) -> bool:

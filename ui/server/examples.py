@@ -1,24 +1,26 @@
-"""The example sentences: what each shows, where to see it, and English glosses of the German words.
+"""The example sentences: what each shows, where to see it, and English glosses of the target words.
 
-A model that learned a toy task has sequences of that task instead.
+A model has its own beside it, or those of the model that opens first; one that learned a toy task has
+sequences of that task.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from transformer.storage.description import CARD_FILE, read_card
+from transformer.storage.description import CARD_FILE, EXAMPLES_FILE, read_card
+from transformer.storage.files import read_json
 from transformer.text.pairs import SentencePair
 from transformer.text.words import find_word
 from transformer.training.runs.stated import stated_task
 from transformer.training.toys.tasks import toy_data
 from ui.server import catalogue
 
-FILE = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
+_USUAL = Path(__file__).resolve().parents[2] / "assets" / "models" / catalogue.DEFAULT / EXAMPLES_FILE
 
 OFFERED = 4
 """Number of sequences of a task on offer."""
@@ -49,12 +51,30 @@ class Example:
     gloss: Mapping[str, str]  # English words by target word
 
 
+def examples(model: str | None = None) -> tuple[Example, ...]:
+    """The examples on offer with a model, in their order on the page."""
+    own = _file(model) if model else None
+    file = own or _USUAL
+    return _read(file, file.stat().st_mtime_ns)
+
+
+def has_own(model: str) -> bool:
+    """Whether there are examples written for a model."""
+    return _file(model) is not None
+
+
+def _file(model: str) -> Path | None:
+    with suppress(KeyError):
+        path = catalogue.find(model).path / EXAMPLES_FILE
+        return path if path.is_file() else None
+    return None
+
+
 @cache
-def examples() -> tuple[Example, ...]:
-    """All examples, in their order on the page."""
+def _read(path: Path, changed: int) -> tuple[Example, ...]:
     return tuple(
         Example(each["label"], each["text"], each["other"], Claim(**each["claim"]), each["gloss"])
-        for each in json.loads(FILE.read_text(encoding="utf-8"))["examples"]
+        for each in read_json(path)["examples"]
     )
 
 
@@ -79,7 +99,7 @@ def offered(model: str | None) -> Mapping[str, str]:
     longest = sorted(task_pairs(model), key=lambda pair: -len(pair.source))
     if longest:
         return {pair.source: pair.source for pair in longest[:OFFERED]}
-    return {each.label: each.text for each in examples()}
+    return {each.label: each.text for each in examples(model)}
 
 
 def text_on(model: str | None, text: str | None) -> str:
@@ -87,11 +107,9 @@ def text_on(model: str | None, text: str | None) -> str:
     return next(iter(offered(model).values())) if text is None else text
 
 
-def example_of(text: str | None) -> Example | None:
-    """The example with this sentence; the first example if no sentence is given."""
-    if text is None:
-        return examples()[0]
-    return next((each for each in examples() if each.text == text), None)
+def example_of(model: str | None, text: str) -> Example | None:
+    """The example of a model with this sentence."""
+    return next((each for each in examples(model) if each.text == text), None)
 
 
 def claim_step(example: Example, target_tokens: Sequence[str]) -> int | None:

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
+from lab.models.corpora import USUAL, LanguageData, data_of
 from transformer.text.links import GoldPair, read_gold
 from transformer.text.pairs import Bounds
 from ui.server import catalogue
 from ui.server.uploads import read_upload
 
-SAMPLE = catalogue.ROOT / "assets" / "sample" / "alignments.tsv"
+FOLDER = catalogue.ROOT / "assets" / "sample"
 LARGEST = 2 * 2**20
 """Most bytes of a file, packed and unpacked."""
 BOUNDS = Bounds(total=LARGEST, line=64 * 2**10, lines=2_000)
 
 
+def sample(model: str) -> list[GoldPair]:
+    """The bundled pairs of a model's languages; none if the file is missing."""
+    return sample_of(FOLDER / data(model).own_gold)
+
+
+def data(model: str) -> LanguageData:
+    """The files of a model's languages."""
+    return data_of(catalogue.find(model).path) if catalogue.has_model(model) else USUAL
+
+
 @st.cache_resource(show_spinner=False)
-def sample() -> list[GoldPair]:
-    """The bundled pairs; none if the file is missing."""
-    return read_gold(SAMPLE) if SAMPLE.is_file() else []
+def sample_of(path: Path) -> list[GoldPair]:
+    """The pairs of a file; none if it is missing."""
+    return read_gold(path) if path.is_file() else []
 
 
 def parse(name: str, content: bytes) -> list[GoldPair]:

@@ -54,6 +54,6 @@ def first(directory: Path) -> MappedRun | None:
         None if `python -m lab first` was not run with this very model.
     """
     with suppress(OSError, ValueError, KeyError):
-        run = load_maps(catalogue.ROOT / "assets" / "first.npz")
+        run = load_maps(directory / "first.npz")
         return run if model_digests(directory) == run.digests else None
     return None

@@ -148,7 +148,7 @@ def traced(asked: Asked, progress: Progress) -> Translation:
 
 def _shipped(asked: Asked) -> Translation | None:
     """The run that is bundled with the model; None if it is not what is asked for."""
-    if asked != Asked(asked.model, examples.examples()[0].text, "greedy", None):
+    if asked != Asked(asked.model, examples.examples(asked.model)[0].text, "greedy", None):
         return None
     return measured.beside(asked.model, measured.first)
 

@@ -7,9 +7,11 @@ import streamlit as st
 from transformer.hub.cache import hub_title
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
+from transformer.storage.description import WEIGHTS_FILE
 from ui.address import session
 from ui.address.state import State
 from ui.controls.pickers import choose
+from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, imported, runs
 from ui.server.hub_models import desk
@@ -41,6 +43,8 @@ def pick_model(now: State) -> str | None:
         choose("model", "Model", {each: _label(each) for each in names}, name, take_model, labelled=True)
     _load(name)
     with place:
+        if catalogue.has_model(name) and (line := _line(name)):
+            st.caption(plain(line))
         _pick_language(name, now)
         hub_picker.draw(take_model)
     return name
@@ -67,7 +71,19 @@ def _label(name: str) -> str:
     found = catalogue.find(name)
     owner, _, model = name.partition("/") if hub_title(found.path) else ("", "", name)
     needs = size(found.needs) if found.needs >= LARGE else ""
-    return " · ".join(filter(None, (model, needs, owner)))
+    return " · ".join(filter(None, (found.languages if found.named_by_languages else model, needs, owner)))
+
+
+def _line(name: str) -> str:
+    """What a model is good at, its size on disk and its licence, as far as its card says so."""
+    found = catalogue.find(name)
+    licence, good_at = str(found.header.get("license") or ""), str(found.header.get("good_at") or "")
+    if not licence or not good_at:
+        return ""
+    licence = str(found.header.get("license_name") or licence.upper().replace("-", " "))
+    languages = "" if found.named_by_languages else found.languages
+    nbytes = (found.path / WEIGHTS_FILE).stat().st_size
+    return " · ".join(filter(None, (languages, good_at, size(nbytes), licence)))
 
 
 def take_model(name: str) -> None:

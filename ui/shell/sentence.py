@@ -13,7 +13,7 @@ from ui.address.state import State
 from ui.controls import options, pickers
 from ui.controls.pickers import choose, control
 from ui.controls.text import plain
-from ui.server import catalogue, examples, runs
+from ui.server import examples, runs
 from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.shell import sampling, waiting
@@ -104,7 +104,7 @@ def open_sentence(model: str, now: State) -> Opened | None:
     except (ValueError, OSError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None
-    example = None if asked.target is not None or asked.changes else examples.example_of(text)
+    example = None if asked.target is not None or asked.changes else examples.example_of(model, text)
     opened = Opened(asked, translation, example)
     _fit(now, opened, model)
     return opened
@@ -119,7 +119,7 @@ def _translate(asked: Asked) -> Translation:
 
 def _fit(now: State, opened: Opened, model: str) -> None:
     translation, example, first = opened.translation, opened.example, {}
-    if example is not None and translation.model == catalogue.DEFAULT:
+    if example is not None and examples.has_own(model):
         first = {"cross": (example.claim.layer, example.claim.head)}
     heads = noticed(fit_heads(now, model, first))
     step = noticed(fit_position("step", now.step, len(translation.target_tokens)))

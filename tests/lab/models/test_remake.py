@@ -9,7 +9,9 @@ import pytest
 from programs import main
 from remade import CASE, write_app, write_corpora, write_log, write_sample
 
+from lab.models.corpora import DATA, data_of
 from lab.models.remake import PARTS, parts
+from lab.models.scores import without_chosen
 from transformer.commands.arguments import percent
 from transformer.exports.maps import load_maps
 from transformer.lenses.words.familiarity import WEIGHTED, Measure, as_json
@@ -17,6 +19,7 @@ from transformer.storage.card import scores
 from transformer.storage.description import FAMILIARITY_FILE, HISTORY_FILE, LANGUAGE_FILE, model_digests
 from transformer.storage.files import read_json, write_json
 from transformer.storage.marks import MEASURED, marks, of_another_model
+from transformer.text.pairs import SentencePair
 
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
 SHIPPED = sorted(path.parent for path in (ASSETS / "models").glob("**/model.safetensors"))
@@ -46,9 +49,8 @@ def made(folder: Path, closed_form_models: dict[str, Path], tmp_path_factory: py
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """All files of a model and of the app that shows it."""
-    app = directory.parents[1]
-    return {path.name: path.read_bytes() for path in (*directory.iterdir(), *app.glob("*.*"))}
+    """All files of a model."""
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
 def test_every_file_is_made_and_bears_the_hash_of_the_model(made: Path):
@@ -56,8 +58,7 @@ def test_every_file_is_made_and_bears_the_hash_of_the_model(made: Path):
     of_translators = set(MEASURED) - {LANGUAGE_FILE}
     assert set(found) == {*of_translators, "means.safetensors", "README.md"}
     assert all(found.values())
-    assert read_json(made.parents[1] / "examples.json")["digests"] == model_digests(made)
-    assert load_maps(made.parents[1] / "first.npz").digests == model_digests(made)
+    assert load_maps(made / "first.npz").digests == model_digests(made)
 
 
 def test_a_second_run_writes_the_same_bytes(made: Path, folder: Path):
@@ -78,16 +79,16 @@ def test_the_card_has_the_numbers_of_the_scores(made: Path):
 
 
 def test_the_claim_is_shown_by_the_head_that_follows_the_words(made: Path):
-    (example,) = read_json(made.parents[1] / "examples.json")["examples"]
+    (example,) = read_json(made / "examples.json")["examples"]
     assert (example["claim"]["layer"], example["claim"]["head"]) == (0, 0)
     assert example["claim"]["weight"] > 0.98
-    assert load_maps(made.parents[1] / "first.npz").text == CASE.translation
+    assert load_maps(made / "first.npz").text == CASE.translation
 
 
 def test_a_claim_that_no_head_shows_is_named_and_asks_for_a_person(
     made: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ):
-    path = made.parents[1] / "examples.json"
+    path = made / "examples.json"
     before = path.read_text(encoding="utf-8")
     values = json.loads(before)
     values["examples"][0]["claim"]["target"] = "Haus"
@@ -104,7 +105,7 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
     closed_form_models: dict[str, Path], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     directory = write_app(tmp_path, closed_form_models["shift"])
-    (tmp_path / "assets" / "examples.json").unlink()
+    (directory / "examples.json").unlink()
     sample = ["--sample", str(folder / "sample")]
     assert main(["remake", "--model", str(directory), "--corpora", str(tmp_path / "none"), *sample]) == 0
     said = capsys.readouterr().out
@@ -132,9 +133,12 @@ def test_files_of_another_model_are_named(
     directory = write_app(tmp_path, closed_form_models["copy"])
     (directory / "heads.json").write_text('{"digests": {}}', encoding="utf-8")
     (directory / "probes.json").write_text("{}", encoding="utf-8")
-    assert of_another_model(directory) == ["heads.json", "probes.json", "README.md"]
+    assert of_another_model(directory) == ["heads.json", "probes.json", "examples.json", "README.md"]
     assert remake(tmp_path, directory, "--only", "first") == 0
-    assert "do not bear the hash of this model: heads.json, probes.json, README.md" in capsys.readouterr().out
+    assert (
+        "do not bear the hash of this model: heads.json, probes.json, examples.json, README.md"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,6 +171,34 @@ def test_every_shipped_doubt_records_the_number_of_sentences_of_its_command(path
     assert f"--sentences {values['sentences']} " in values["command"]
 
 
+@pytest.mark.parametrize(
+    ("languages", "pairs", "trees"),
+    [("pt", "tatoeba-en-pt.tsv.gz", False), ("de", "tatoeba-en-de.tsv.gz", True)],
+)
+def test_the_data_are_those_of_the_card_s_languages(languages, pairs, trees, tmp_path):
+    (tmp_path / "README.md").write_text(f"---\nlanguage:\n- en\n- {languages}\n---\n\n# A model\n")
+    words = {part.command.name: part.words(tmp_path) for part in parts(tmp_path, *[tmp_path] * 3)}
+    assert words["means"][-1] == str(tmp_path / pairs)
+    assert ("--trees" in words["probes"]) == trees
+    assert words["survey"][-1].endswith(DATA["en", languages].own_gold)
+
+
+@pytest.mark.parametrize(
+    "card", ["", "# no header", "---\nlanguage: en\n---\n", "---\n: [\n---\n", "---\n- 1\n---"]
+)
+def test_a_model_whose_card_names_no_two_languages_is_measured_as_english_to_german(card, tmp_path):
+    (tmp_path / "README.md").write_text(card)
+    assert data_of(tmp_path) is DATA["en", "de"]
+
+
+def test_pairs_used_for_choices_are_left_out_with_all_pairs_of_their_sources():
+    pairs = [SentencePair(f"s{i // 3}", f"t{i}") for i in range(30)]
+    assert without_chosen(pairs, 0) == pairs
+    rest = without_chosen(pairs, 7)
+    assert len(rest) == 21
+    assert {pair.source for pair in rest}.isdisjoint({pair.source for pair in pairs if pair not in rest})
+
+
 def test_the_names_of_the_parts_are_those_that_can_be_asked_for():
     known = parts(Path("a"), Path("b"), Path("c"), Path("d"))
     assert [part.command.name for part in known] == list(PARTS)
@@ -182,8 +214,7 @@ def test_the_first_model_comes_with_everything_and_the_app_s_files_are_its_own()
     directory = ASSETS / "models" / "en-de"
     made_from_data = {*MEASURED, "means.safetensors", "README.md"} - {HISTORY_FILE, LANGUAGE_FILE}
     assert set(marks(directory)) - {HISTORY_FILE} == made_from_data
-    assert read_json(ASSETS / "examples.json")["digests"] == model_digests(directory)
-    assert load_maps(ASSETS / "first.npz").digests == model_digests(directory)
+    assert load_maps(directory / "first.npz").digests == model_digests(directory)
 
 
 @pytest.mark.skipif(not SHIPPED, reason="the bundled models are not here")

@@ -174,15 +174,17 @@ def test_the_command_writes_figures_and_no_data(translator: Translator, tmp_path
         (data / f"pud-{name}.conllu.gz").write_bytes(gzip.compress(CONLLU.encode()))
     row = "female\t1\tThe developer met the designer because she did.\tdeveloper\n"
     (data / "winomt-en.tsv.gz").write_bytes(gzip.compress((row + row.replace("1", "4")).encode()))
-    assert main(["probes", "--model", str(model), "--probes", str(data)]) == 0
+    command = ["probes", "--model", str(model), "--probes", str(data)]
+    assert main(command) == 0
+    assert json.loads((model / "probes.json").read_text())["decoder"] == {}
+    command += ["--trees", "pud-de.conllu.gz"]
+    assert main(command) == 0
     written = json.loads((model / "probes.json").read_text())
     parts = {"encoder", "decoder", "pronouns", "meanings"}
     assert set(written) == {"model", "data", "command", "date", "digests", *parts}
     assert "developer" not in json.dumps(written)
     (tmp_path / "texts.tsv").write_text("good or bad\tgut oder schlecht\n")
-    texts = ["--texts", str(tmp_path / "texts.tsv")]
-    again = ["probes", "--model", str(model), "--probes", str(data), *texts, "--only", "meanings"]
-    assert main(again) == 0
+    assert main([*command, "--texts", str(tmp_path / "texts.tsv"), "--only", "meanings"]) == 0
     after = json.loads((model / "probes.json").read_text())
     assert set(after["again"]) == {"meanings"}
     assert "antonyms" in after["meanings"]["data"]

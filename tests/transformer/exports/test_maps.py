@@ -91,6 +91,6 @@ def test_another_file_of_the_model_has_another_digest(directory: Path, mapped: M
 def test_the_file_is_read_without_pytorch():
     code = "import sys; from transformer.exports.maps import load_maps; load_maps(sys.argv[1])"
     code += "; print('torch' in sys.modules)"
-    command = [sys.executable, "-c", code, str(ROOT / "assets" / "first.npz")]
+    command = [sys.executable, "-c", code, str(ROOT / "assets/models/en-de/first.npz")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -20,10 +20,11 @@ from transformer.hub.push import push_to_hub
 from transformer.hub.settings import Hub
 from transformer.storage.description import model_digests
 from transformer.storage.directory import load_checkpoint, save_checkpoint
-from transformer.storage.eight_bits import MOST, MULTIPLIER, packed, unpacked
+from transformer.storage.eight_bits import MOST, MULTIPLIER, packed, stored_as, unpacked
 from transformer.storage.files import CheckpointError
 from transformer.storage.shared import SHARED_FILE
 from transformer.storage.tensors import serialize_tensors
+from transformer.training.runs.snapshots import load_snapshot, save_snapshot, snapshot_file, snapshot_steps
 
 SRC, TGT = torch.tensor([[5, 7, 9, 0]]), torch.tensor([[60, 11, 12]])
 
@@ -55,6 +56,18 @@ def test_a_matrix_that_was_in_8_bits_before_loses_nothing(least):
 def test_a_weight_that_is_not_finite_is_not_stored():
     with pytest.raises(CheckpointError, match="w has values"):
         packed({"w": torch.tensor([[1.0, torch.nan]])})
+
+
+def test_the_snapshots_of_a_run_are_stored_in_8_bits_too(models, tmp_path):
+    state = load_checkpoint(models / "first").model.state_dict()
+    for step, factor in (0, 0.5), (8, 1.0):
+        save_snapshot(models / "first", step, {name: factor * weight for name, weight in state.items()})
+    assert main(["compress", "--model", str(models / "first"), "--output", str(tmp_path / "new")]) == 0
+    found = load_snapshot(tmp_path / "new", 8).model.state_dict()
+    assert all(torch.allclose(found[name], weight, atol=0.02) for name, weight in state.items())
+    assert stored_as(snapshot_file(models / "first", 8)) == "float16"
+    assert stored_as(snapshot_file(tmp_path / "new", 8)) == "8 bits"
+    assert snapshot_steps(tmp_path / "new") == (0, 8)
 
 
 @pytest.fixture

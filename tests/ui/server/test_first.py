@@ -78,6 +78,6 @@ def test_a_model_that_was_changed_did_not_make_it(tmp_path: Path):
     assert measured.first(tmp_path / "model") is None
 
 
-def test_without_the_file_there_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
-    assert measured.first(MODEL) is None
+def test_without_the_file_there_is_no_run(tmp_path: Path):
+    shutil.copytree(MODEL, tmp_path / "model", ignore=shutil.ignore_patterns("first.npz"))
+    assert measured.first(tmp_path / "model") is None

@@ -6,6 +6,7 @@ They lie in the run's directory, one file of float16 weights a step; vocabulary 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from torch import Tensor
@@ -41,6 +42,9 @@ def save_snapshot(
     directory: Path,  # directory of the run
     step: int,  # step after which these are the weights; 0 is the untrained model
     state: dict[str, Tensor],  # the model's `state_dict()`
+    stored: Callable[
+        [dict[str, Tensor]], dict[str, Tensor]
+    ] = half_precision,  # what the file holds in place of the state
 ) -> None:
     """Writes the weights of a step, atomically.
 
@@ -50,7 +54,7 @@ def save_snapshot(
     """
     (directory / FOLDER).mkdir(parents=True, exist_ok=True)
     notes = {"format": "pt", "step": str(step)}
-    write_atomically(snapshot_file(directory, step), serialize_tensors(half_precision(state), notes))
+    write_atomically(snapshot_file(directory, step), serialize_tensors(stored(state), notes))
 
 
 def snapshot_steps(directory: Path) -> tuple[int, ...]:

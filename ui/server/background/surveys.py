@@ -12,6 +12,7 @@ import streamlit as st
 
 from lab.heads.shipped import ShippedSurvey, survey_of
 from lab.heads.survey import Line, Survey, Surveyor
+from lab.models.corpora import data_of
 from transformer import Translator
 from transformer.text.links import GoldPair
 from transformer.text.pairs import read_pairs
@@ -19,22 +20,20 @@ from ui.server import catalogue, examples, gold, measured
 from ui.server.background.run import Run, turns
 from ui.server.stores import Recent
 
-SAMPLE = catalogue.ROOT / "assets" / "sample" / "tatoeba-en-de.tsv.gz"
-
 KEPT = 8
 """Most surveys that are kept, each of at most about 4 MB."""
 
 
 @cache
-def sample() -> tuple[Line, ...]:
-    """The bundled sentence pairs."""
-    return tuple(Line(pair.source, pair.target) for pair in read_pairs(SAMPLE))
+def sample(name: str = "tatoeba-en-de.tsv.gz") -> tuple[Line, ...]:
+    """The bundled sentence pairs of a file."""
+    return tuple(Line(pair.source, pair.target) for pair in read_pairs(gold.FOLDER / name))
 
 
 def sample_of(model: str) -> tuple[Line, ...]:
     """The pairs that a model is measured on: held-out ones of its toy task, else the bundled sentences."""
     task = examples.task_pairs(model)
-    return tuple(Line(pair.source, pair.target) for pair in task) if task else sample()
+    return tuple(Line(pair.source, pair.target) for pair in task) if task else sample(gold.data(model).sample)
 
 
 def named(model: str) -> str:
@@ -55,7 +54,8 @@ def shipped(model: str) -> ShippedSurvey | None:
 
 
 def _of_sample(directory: Path) -> ShippedSurvey | None:
-    return survey_of(directory, sample(), gold.sample())
+    data = data_of(directory)
+    return survey_of(directory, sample(data.sample), gold.sample_of(gold.FOLDER / data.own_gold))
 
 
 def run_of(
@@ -70,7 +70,7 @@ def run_of(
     """
     translator = catalogue.translator(model)
     lines = sample_of(model) if own is None else own
-    pairs = [] if examples.task_pairs(model) else gold.sample()
+    pairs = [] if examples.task_pairs(model) else gold.sample(model)
     if catalogue.languages(model):
         lines = tuple(
             replace(each, source=catalogue.addressed(model, each.source, language)) for each in lines

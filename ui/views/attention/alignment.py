@@ -56,7 +56,7 @@ _MANY = "AER, many pairs"
 def show(opened: Opened) -> None:
     """Draws the section."""
     with st.container(horizontal=True):
-        gold.picker(session.current().gold)
+        gold.picker(opened.asked.model, session.current().gold)
         seen(_SEEING, _FORMULA)
     _section(opened)
 

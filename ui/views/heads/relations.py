@@ -72,6 +72,9 @@ def show(model: str, kind: str) -> None:
             icon=":material/info:",
         )
         return
+    if not found.get(kind):
+        st.info("No trees of the target language were read, so nothing is known of the decoder's relations.")
+        return
     _dependencies(found, kind)
     if kind == "encoder":
         _pronouns(found["pronouns"])
@@ -106,7 +109,7 @@ def _sentence(relations: list[dict[str, Any]], kind: str) -> str:
         return "No relation occurs often enough to be measured."
     better = [each for each in relations if each["low"] > 0]
     best = relations[0]
-    where = "the encoder reading English" if kind == "encoder" else "the decoder writing German"
+    where = "the encoder" if kind == "encoder" else "the decoder"
     told = (
         f"In {where}, some head beats the best fixed offset in **{len(better)} of {len(relations)}** kinds "
         "and directions of dependencies"

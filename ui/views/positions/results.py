@@ -85,8 +85,8 @@ def _seeds(results: Json) -> str:
 
 
 def _hollow(results: Json) -> str:
-    other = any(facts["other_seed"] for facts in results["models"].values())
-    return "; hollow: the same encoding with another seed" if other else ""
+    stored = {facts["stored"] for facts in results["models"].values() if facts["other_seed"]}
+    return f"; hollow: the same encoding with another seed, stored in {', '.join(stored)}" if stored else ""
 
 
 def value(measured: Json) -> Interval:

@@ -86,8 +86,8 @@ def _picture(
     seeing: str,
     runs: Sequence[Born],
 ) -> None:
-    others = len(runs) - 1
-    seeds = f"thin lines: {others} other seed{'s' * (others > 1)} · " if others else ""
+    others, stored = len(runs) - 1, runs[-1].stored
+    seeds = f"thin lines: {others} other seed{'s' * (others > 1)}, stored in {stored} · " if others else ""
     panel(
         f"birth {name}",
         lambda: over_snapshots(steps, found, title, percent=True),

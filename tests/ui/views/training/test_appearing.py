@@ -17,6 +17,7 @@ def born(previous: tuple[float, ...], aer: tuple[float, ...] = (0.9, 0.8, 0.7, 0
     grid = np.array(previous).reshape(4, 1, 1)
     return Born(
         "run",
+        "8 bits",
         STEPS,
         np.ones(4),
         {"encoder": grid, "decoder": grid},

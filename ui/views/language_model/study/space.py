@@ -54,7 +54,8 @@ def show(model: str, now: State) -> None:
         st.caption(
             plain(
                 f"Nearest of {found['candidates']:,} words by cosine. Bold: also near by co-occurrence, that "
-                f"is PPMI of the pieces at most {found['window']} places away in the training text."
+                f"is PPMI of the pieces at most {found['window']} places away in the training text. The "
+                f"snapshots of the run are stored in {found['stored']}."
             )
         )
         _agreeing(model, found, at)
