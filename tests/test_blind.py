@@ -1,4 +1,4 @@
-"""The blind list: what was judged is what the bundled model writes, and the card states the shares."""
+"""The blind lists: what was judged is what the bundled models write, and the cards state the shares."""
 
 from __future__ import annotations
 
@@ -10,33 +10,46 @@ import pytest
 from transformer import load_translator
 
 ROOT = Path(__file__).parents[1]
-MODEL = ROOT / "assets" / "models" / "en-de"
-ROWS = [line.split("\t") for line in (ROOT / "tests/blind/judged.tsv").read_text("utf-8").splitlines()]
+LISTS = {"judged.tsv": (None, "en-de"), "judged-en-pt.tsv": ("firefox-en-pt", "en-pt")}
+"""The models whose translations a list has; None for one that is not bundled."""
 
 
-def test_every_sentence_of_the_list_was_judged_twice():
+def rows(name: str) -> list[list[str]]:
+    return [line.split("\t") for line in (ROOT / "tests" / "blind" / name).read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_every_sentence_of_the_list_was_judged_twice(name: str):
     written = (ROOT / "tests/blind/sentences.tsv").read_text("utf-8").splitlines()
-    assert ["\t".join(row[:2]) for row in ROWS] == written
-    assert {judged for row in ROWS for judged in (row[3], row[5])} == {"yes", "no"}
+    assert ["\t".join(row[:2]) for row in rows(name)] == written
+    assert {judged for row in rows(name) for judged in (row[3], row[5])} == {"yes", "no"}
 
 
-def test_equal_translations_were_judged_alike():
-    assert not [row[1] for row in ROWS if row[2] == row[4] and row[3] != row[5]]
+@pytest.mark.parametrize("name", LISTS)
+def test_equal_translations_were_judged_alike(name: str):
+    assert not [row[1] for row in rows(name) if row[2] == row[4] and row[3] != row[5]]
 
 
-@pytest.mark.skipif(not MODEL.is_dir(), reason="the bundled model is not here")
-def test_the_judged_translations_are_those_of_the_bundled_model():
-    model = load_translator(MODEL)
-    written = model.translate_all([row[1] for row in ROWS], beam_size=1)
-    assert [row[1] for row, text in zip(ROWS, written, strict=True) if text != row[4]] == []
+@pytest.mark.parametrize(
+    ("name", "column", "model"),
+    [(name, 2 + 2 * i, model) for name, models in LISTS.items() for i, model in enumerate(models) if model],
+)
+def test_the_judged_translations_are_those_of_the_bundled_model(name: str, column: int, model: str):
+    judged = rows(name)
+    translator = load_translator(ROOT / "assets" / "models" / model)
+    written = translator.translate_all([row[1] for row in judged], beam_size=1)
+    assert [row[1] for row, text in zip(judged, written, strict=True) if text != row[column]] == []
 
 
-@pytest.mark.skipif(not MODEL.is_dir(), reason="the bundled model is not here")
-def test_the_card_states_the_shares():
-    card = " ".join((MODEL / "README.md").read_text("utf-8").split())
-    older, newer = (Counter(row[0] for row in ROWS if row[column] == "yes") for column in (3, 5))
-    all_of = Counter(row[0] for row in ROWS)
-    assert f"{newer.total()} of the {len(ROWS)} sentences" in card
-    assert f"{older.total()} by the older model" in card
+@pytest.mark.parametrize(
+    ("name", "other"), [("judged.tsv", "older model"), ("judged-en-pt.tsv", "Firefox's model")]
+)
+def test_the_card_states_the_shares(name: str, other: str):
+    card = " ".join((ROOT / "assets" / "models" / LISTS[name][1] / "README.md").read_text("utf-8").split())
+    judged = rows(name)
+    older, newer = (Counter(row[0] for row in judged if row[column] == "yes") for column in (3, 5))
+    all_of = Counter(row[0] for row in judged)
+    assert f"{newer.total()} of the {len(judged)} sentences" in card
+    assert f"{older.total()} by the {other}" in card or f"{older.total()} by {other}" in card
     for kind, count in all_of.items():
         assert f"{kind} {newer[kind]} of {count} ({older[kind]})" in card

@@ -45,10 +45,10 @@ MOST_LINES = {
     "transformer/runs": 2_080,
     "transformer/lenses what_if exports commands": 6_640,
     "lab": 6_645,
-    "figures": 6_670,
-    "ui/linked_view address server controls shell maps": 8_525,
+    "figures": 6_675,
+    "ui/linked_view address server controls shell maps": 8_535,
     "ui/views": 15_450,
-    "tests": 35_960,
+    "tests": 36_050,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

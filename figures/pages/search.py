@@ -71,6 +71,7 @@ def search_tree(
     beside: Beside | None = None,  # a path drawn dashed
     chosen: int | None = None,  # place of the branch with a ring around it
     first: int = 0,  # the first step drawn, of at most `STEPS`
+    start: str = "<s>",  # what the decoder reads first
     ink: str | None = None,  # colour of the tokens that were kept; None for the figure's text colour
 ) -> go.Figure:
     """Draws a tree without crossing lines; the best path is the straight line at the top.
@@ -80,7 +81,7 @@ def search_tree(
     last = min(_last_step(branches, beside), first + STEPS - 1)
     columns = last - first + 2
     pitch = min(max(_ROOM / columns, _NARROWEST), _WIDEST)
-    canvas = _Canvas(branches, beside, first, last, pitch)
+    canvas = _Canvas(branches, beside, first, last, pitch, start)
     data = [
         *canvas.lines(names),
         *canvas.dashes(),
@@ -114,10 +115,16 @@ class _Canvas:
     """The places of everything in the picture, and the traces that draw it."""
 
     def __init__(
-        self, branches: Sequence[Branch], beside: Beside | None, first: int, last: int, pitch: float
+        self,
+        branches: Sequence[Branch],
+        beside: Beside | None,
+        first: int,
+        last: int,
+        pitch: float,
+        begin: str,
     ) -> None:
         self.branches, self.beside = branches, beside
-        self.first, self.last, self.pitch = first, last, pitch
+        self.first, self.last, self.pitch, self.begin = first, last, pitch, begin
         shown = ordered(branches)[max(first - 1, 0) : last + 1]
         end = max((each.step for each in branches if each.fate == WON), default=last)
         self.spots = {
@@ -126,7 +133,7 @@ class _Canvas:
             for row, place in enumerate(column, start=int(branches[column[0]].step > end))
         }
         self.rows = max((spot.y for spot in self.spots.values()), default=0) + 1
-        self.start = self._spot("<s>", -1, 0) if first == 0 else None
+        self.start = self._spot(begin, -1, 0) if first == 0 else None
         self.lane = list(self._lane())
 
     def _spot(self, token: str, step: int, row: float, bold: bool = False) -> Spot:
@@ -180,7 +187,7 @@ class _Canvas:
         for place in self._visible():
             found[self.branches[place].fate].append(place)
         drawn = [self._labels(places, fate, ink) for fate, places in found.items()]
-        spots = [] if self.start is None else [(self.start, "<s>")]
+        spots = [] if self.start is None else [(self.start, self.begin)]
         spots += [(spot, token) for spot, token, _ in self.lane]
         if spots:
             texts = [labels.escape(self._text(token)) for _, token in spots]

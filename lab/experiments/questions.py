@@ -39,8 +39,11 @@ class Bench:
         return [(layer, head) for layer, head in best]
 
     def layers(self, kind: str) -> range:
-        """The layers, from 0, that have a kind of attention."""
-        return range(self.translator.config.sites[AttentionKind(kind)].n_layers)
+        """The layers, from 0, that have a kind of attention; raises InputError if there is none."""
+        site = self.translator.config.sites.get(AttentionKind(kind))
+        if site is None:
+            raise InputError(f"The model has no {kind} self-attention.")
+        return range(site.n_layers)
 
     def word(self, word: str) -> list[int]:
         """Positions, from 0, of the pieces of a source word; raises InputError if there is none."""

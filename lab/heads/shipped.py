@@ -113,7 +113,7 @@ def survey_of(directory: Path, lines: Sequence[Line], gold: Sequence[GoldPair]) 
 
 def _survey(values: Mapping[str, Any], lines: Sequence[Line], pairs: Sequence[Line]) -> ShippedSurvey:
     means, kept, shown = {}, {}, {}
-    for kind in AttentionKind:
+    for kind in map(AttentionKind, values["heads"] | {"cross": values["heads"]["cross"]}):
         grid = values["heads"][kind.value]
         means[kind] = {
             name: np.array([[each["statistics"][name] for each in layer] for layer in grid], np.float32)

@@ -28,7 +28,9 @@ def card(model: Model) -> None:
     text = with_results(text, values["model"], _results(model, values))
     text = with_section(text, "scores", _score_table(values, weights_hash(model)))
     text = with_section(text, "alignment", _alignment_table(values))
-    text = with_section(text, "familiarity", _familiarity(model))
+    if (measure := read_measure(model)) is not None:
+        told = "\n".join(f"- `{name}`: it {said(found)}." for name, found in measure.found.items())
+        text = with_section(text, "familiarity", told)
     write_atomically(model / CARD_FILE, text.encode())
     print(f"Wrote {model / CARD_FILE}.", flush=True)
 
@@ -73,13 +75,6 @@ def _alignment_table(values: Json) -> str:
 
 def _head(found: Json) -> str:
     return f"{percent(found['aer'])} (layer {found['layer'] + 1}, head {found['head'] + 1})"
-
-
-def _familiarity(directory: Path) -> str:
-    measure = read_measure(directory)
-    if measure is None:
-        return "No `familiarity.json` was made for this model."
-    return "\n".join(f"- `{name}`: it {said(found)}." for name, found in measure.found.items())
 
 
 def _row(*cells: str) -> str:

@@ -31,7 +31,7 @@ class LanguageData:
     own_gold: str  # links made by hand for pairs of the sample
     gold: tuple[str, str]  # name and file of links made by others
     valid: str  # pairs whose heads are measured; a file of the sample if the corpora have none
-    doubt: tuple[str, ...]  # pairs by which a doubt is chosen
+    doubt: tuple[str, ...]  # pairs by which a doubt is chosen; none if none tells bad translations
     doubted: tuple[str, ...]  # pairs on which it is tried
     judged: Path  # translations judged by hand
     tests: tuple[Test, ...]  # what scores are measured on
@@ -70,8 +70,8 @@ DATA = {
         own_gold="alignments-en-pt.tsv",
         gold=("XL-WA", "en-pt/xl-wa-test.en-pt.align.tsv.gz"),
         valid="",
-        doubt=("en-pt/tico19-test.en-pt_BR.tsv.gz",),
-        doubted=("en-pt/flores200-devtest.en-pt.tsv.gz",),
+        doubt=(),
+        doubted=(),
         judged=Path("tests", "blind", "judged-en-pt.tsv"),
         tests=(
             Test(

@@ -86,7 +86,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part(backups, ["--data", pairs], [pairs]),
         Part(experiments, [], [directory / HEADS_FILE]),
         Part(probes, trees, [*probed, train]),
-        Part(familiarity, doubted, [*fit, *test, data.judged]),
+        *([Part(familiarity, doubted, [*fit, *test, data.judged])] if fit else []),
         Part(scores, folders, [corpora]),
         Part(history, ["--log", log], [log]),
         Part(card, [], [directory / SCORES_FILE]),

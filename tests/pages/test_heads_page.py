@@ -17,7 +17,7 @@ from figures.base.bars import percent
 from lab.heads.survey import Line
 from transformer.model.sites import AttentionKind
 from transformer.training.toys.tasks import LETTERS
-from ui.server import catalogue
+from ui.server import catalogue, stores
 from ui.server.background import run as background
 from ui.server.background import surveys
 from ui.server.examples import offered, text_on
@@ -78,6 +78,7 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(monkeypatch: pytest.
 
 def test_every_bundled_model_comes_with_a_survey_of_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveys, "sample", SAMPLE)
+    stores.kept.clear()  # type: ignore[attr-defined]
     found = catalogue.available().items()
     bundled = [
         name

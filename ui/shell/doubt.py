@@ -17,6 +17,8 @@ from ui.shell.model_picker import take_model
 
 _FAMILY = "Helsinki-NLP/opus-mt"
 _OFFERED = "A larger model, trained on texts of many kinds"
+_STRONGER = {"en-de": "en-pt"}
+"""Bundled models, and those beside them that translate more of the blind list acceptably."""
 _OFFLINE = (
     "the Hub cannot be reached from here. Where there is a network, `python -m transformer pull {name}` "
     "downloads it; once it is in the cache of this server, it is in the list of models."
@@ -34,6 +36,9 @@ def tell(opened: Opened) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="doubt"):
         st.caption(f":material/info: {plain(sentence(found))}", width="stretch", help=plain(meaning(found)))
+        if (other := _STRONGER.get(opened.asked.model)) and catalogue.exists(other):
+            label, told = catalogue.find(other).languages, "The same text; this model makes fewer mistakes"
+            st.button(label, type="tertiary", on_click=take_model, args=(other,), help=told)
         if found.measure.instead is not None:
             _offer(found.measure.instead, found.measure.instead_bytes)
 

@@ -168,7 +168,7 @@ def test_a_doubt_is_chosen_again_as_the_present_file_says(tmp_path: Path):
 @pytest.mark.parametrize("path", sorted((ASSETS / "models").glob(f"**/{FAMILIARITY_FILE}")), ids=str)
 def test_every_shipped_doubt_records_the_number_of_sentences_of_its_command(path: Path):
     values = read_json(path)
-    assert f"--sentences {values['sentences']} " in values["command"]
+    assert f"--sentences {values['sentences']} " in f"{values['command']} "
 
 
 @pytest.mark.parametrize(

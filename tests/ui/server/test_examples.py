@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -11,19 +13,22 @@ from ui.server import catalogue
 from ui.server.background import surveys
 from ui.server.examples import Example, claim_step, examples, text_on
 
-MODEL = catalogue.BUNDLED / catalogue.DEFAULT
-needs_model = pytest.mark.skipif(not MODEL.is_dir(), reason="the bundled model is not in this checkout")
+MODELS = sorted(path.parent.name for path in catalogue.BUNDLED.glob("*/examples.json"))
+EVERY = [
+    pytest.param(name, example, id=f"{name}, {example.label}")
+    for name in MODELS
+    for example in examples(name)
+]
 
 
-@pytest.fixture(scope="module")
-def bundled() -> Translator:
-    return load_translator(MODEL)
+@cache
+def bundled(name: str) -> Translator:
+    return load_translator(catalogue.BUNDLED / name)
 
 
-@needs_model
-@pytest.mark.parametrize("example", examples(), ids=lambda example: example.label)
-def test_the_bundled_model_fulfils_the_claim(bundled: Translator, example: Example):
-    claim, translation = example.claim, bundled.translate(example.text)
+@pytest.mark.parametrize(("name", "example"), EVERY)
+def test_the_bundled_model_fulfils_the_claim(name: str, example: Example):
+    claim, translation = example.claim, bundled(name).translate(example.text)
     step = claim_step(example, translation.target_tokens)
     place = find_word(translation.source_tokens, claim.source)
     assert step is not None
@@ -35,10 +40,9 @@ def test_the_bundled_model_fulfils_the_claim(bundled: Translator, example: Examp
     assert place[0] <= int(np.argmax(row)) <= place[1]
 
 
-@needs_model
-@pytest.mark.parametrize("example", examples(), ids=lambda example: example.label)
-def test_every_target_word_has_a_gloss(bundled: Translator, example: Example):
-    words = bundled.translate(example.text).text.translate(str.maketrans("", "", ".,!?")).split()
+@pytest.mark.parametrize(("name", "example"), EVERY)
+def test_every_target_word_has_a_gloss(name: str, example: Example):
+    words = bundled(name).translate(example.text).text.translate(str.maketrans("", "", ".,!?")).split()
     assert [word for word in words if word not in example.gloss] == []
 
 
@@ -46,3 +50,18 @@ def test_any_other_model_opens_on_the_first_example():
     assert text_on(None, None) == examples()[0].text
     assert text_on(None, "Own words.") == "Own words."
     assert surveys.named(catalogue.DEFAULT) == "Tatoeba"
+
+
+def test_a_model_has_examples_of_its_own_or_those_of_the_first_one():
+    assert catalogue.DEFAULT in MODELS
+    assert len({tuple(each.text for each in examples(name)) for name in MODELS}) > 1
+    assert examples("positions/rotary") == examples(catalogue.DEFAULT)
+
+
+@pytest.mark.parametrize(("name", "example"), EVERY)
+def test_the_other_sentence_has_one_other_word_and_as_many_tokens(name: str, example: Example):
+    one, other = example.text.split(), example.other.split()
+    assert sum(a != b for a, b in zip(one, other, strict=True)) == 1
+    assert (
+        len({len(bundled(name).translate(text).source_tokens) for text in (example.text, example.other)}) == 1
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from transformer.text.vocabulary import NO_PIECE
 from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
@@ -11,6 +12,7 @@ from ui.server.opened import Opened
 from ui.shell import needs, sentence
 from ui.views.attention import memory, page
 
+_NO_TOKEN = "∅ (no token, but a vector of zeros)"
 _VARIANTS = {"decoded": "as decoded", "trained": "as trained"}
 DECODED = page.KindPage(
     kind="decoder",
@@ -71,4 +73,7 @@ def show(opened: Opened) -> None:
             needs.tell_lack(opened.asked.model, ("decoder",))
         return
     trained = session.current().view == "trained"
-    page.show(TRAINED if trained else DECODED, opened, fade=not trained)
+    drawn = TRAINED if trained else DECODED
+    if opened.translation.decoder_input_tokens[0] == NO_PIECE:
+        drawn = replace(drawn, note=drawn.note.replace("`<s>`", _NO_TOKEN))
+    page.show(drawn, opened, fade=not trained)

@@ -120,7 +120,7 @@ def _picture(
     first = min(now.first or 0, max(0, max(each.step for each in branches) + 1 - STEPS))
     panel(
         "samples",
-        partial(search_tree, branches, _LEGEND, beside, chosen, first),
+        partial(search_tree, branches, _LEGEND, beside, chosen, first, greedy.decoder_input_tokens[0]),
         f"{len(draws.translations)} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps "
         f"· thickness = share of samples that take the line · {greedy.model}",
         lambda: _table(draws, seeds),

@@ -62,7 +62,7 @@ def picture(
     beside = Beside("greedy search", inside, greedy.tokens[outside], notes[outside])
     panel(
         "search tree",
-        partial(search_tree, branches, _LEGEND, beside, chosen, first),
+        partial(search_tree, branches, _LEGEND, beside, chosen, first, search.decoder_input_tokens[0]),
         f"Beam search, {tree.beam_size} hypotheses, {score(tree)}: the best "
         f"{2 * tree.beam_size} continuations of every step · columns are steps · thickness = probability "
         f"of the output so far, relative to the most probable one · {search.model}",

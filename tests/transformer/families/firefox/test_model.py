@@ -20,8 +20,11 @@ from transformer.families.firefox.items import TEXT, Items
 from transformer.families.firefox.model import load_firefox
 from transformer.families.registry import family_of
 from transformer.model.sites import AttentionKind
+from transformer.runs.corpus import translate_batched
 from transformer.storage.files import CheckpointError
 
+ROOT = Path(__file__).resolve().parents[4]
+BUNDLED = ROOT / "assets" / "models" / "firefox-en-pt"
 SOURCE, TARGET = [5, 9, 33, 12, 7, 0], [8, 21, 40, 2]
 START = CONFIG.bos_id
 
@@ -192,3 +195,13 @@ def test_a_search_never_writes_the_unknown_piece(tmp_path):
     translation = translator.translate("the old house", max_length=5)
     assert CONFIG.unk_id not in [step.token_id for step in translation.steps]
     assert all(step.forced for step in translation.steps)
+
+
+@pytest.mark.skipif(not BUNDLED.is_dir(), reason="the bundled model is not here")
+def test_the_bundled_model_writes_what_mozilla_s_engine_writes():
+    lines = (ROOT / "tests" / "blind" / "firefox.tsv").read_text(encoding="utf-8").splitlines()
+    texts, engine = zip(*(line.split("\t") for line in lines), strict=True)
+    written = translate_batched(load_translator(BUNDLED), texts, 1)
+    same = sum(one == other for one, other in zip(written, engine, strict=True))
+    assert len(texts) == 100
+    assert same >= 95

@@ -1,0 +1,67 @@
+"""Two language pairs, bundled: the list names them, and each model opens with what was written for it."""
+
+from __future__ import annotations
+
+import pytest
+from app_pages import PAGES, ROOT, run, said, words
+from streamlit.testing.v1 import AppTest
+
+from ui.server import catalogue
+from ui.server.examples import examples
+
+PAIRS = {"en-de": "English → German", "en-pt": "English → Portuguese", "firefox-en-pt": "firefox-en-pt"}
+NEWS = "The prosecutor's indictment alleged embezzlement of subsidies earmarked for dairy cooperatives."
+
+
+@pytest.fixture(autouse=True)
+def only_bundled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSFORMER_MODELS", "/nonexistent")
+
+
+def picker(at: AppTest) -> list[str]:
+    return next(each for each in at.selectbox if each.label == "Model").options
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_list_names_languages_and_a_line_says_what_the_model_is_good_at(name: str):
+    at = run(model=name)
+    assert not at.exception
+    assert set(PAIRS.values()) <= set(picker(at))
+    assert picker(at)[0] == "English → German"
+    header = catalogue.find(name).header
+    assert any(header["good_at"] in each.value and " MB · " in each.value for each in at.caption)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_model_opens_with_its_first_example_and_its_claim(name: str):
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["model"] = name
+    assert not at.run().exception
+    example = examples(name)[0]
+    assert example.text in [each.value for each in at.text_input]
+    assert at.session_state["state"].cross == (example.claim.layer, example.claim.head)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("name", ["en-pt", "firefox-en-pt"])
+def test_every_page_opens_or_says_in_a_sentence_what_the_model_lacks(name: str, page: str):
+    at = run(page, model=name, text="The old house is not for sale.")
+    assert not at.exception
+    assert not at.error
+    if at.info and name == "en-pt":
+        assert "does not have" not in said(at)
+
+
+def test_the_first_row_of_the_decoder_reads_no_token():
+    at = run("pages/decoder_self_attention.py", model="en-pt")
+    assert "∅ (no token, but a vector of zeros) first" in words(at)
+    assert "<s>" not in words(at)
+
+
+def test_a_doubted_translation_offers_the_same_text_in_the_stronger_model():
+    at = run(model="en-de", text=NEWS)
+    assert "This translation may be wrong" in words(at)
+    next(each for each in at.button if each.label == "English → Portuguese").click().run()
+    assert at.query_params["model"] == "en-pt"
+    assert at.query_params["text"] == NEWS
+    assert not at.exception
