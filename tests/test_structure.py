@@ -47,7 +47,7 @@ MOST_LINES = {
     "lab": 6_645,
     "figures": 6_675,
     "ui/linked_view address server controls shell maps": 8_535,
-    "ui/views": 15_450,
+    "ui/views": 15_455,
     "tests": 36_050,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""

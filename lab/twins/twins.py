@@ -28,6 +28,7 @@ from transformer.lenses.scores.bootstrap import (
 from transformer.runs.corpus import translate_batched
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
+from transformer.text.vocabulary import SpecialIds
 from transformer.training.batches import EncodedPairs, group_by_length, make_batch
 
 Twins = dict[str, Translator]
@@ -62,9 +63,11 @@ def score_pairs(translator: Translator, pairs: Sequence[SentencePair]) -> Scored
 @torch.inference_mode()
 def sentence_losses(translator: Translator, pairs: Sequence[SentencePair]) -> Floats:
     """(sentences, 2): negative log-probability of each target in nats, and its tokens with ``</s>``."""
-    read = translator.tokenizer
+    read, config = translator.tokenizer, translator.config
     source = [array("i", read.encode(pair.source)) for pair in pairs]
-    data = EncodedPairs(source, [array("i", read.encode_target(pair.target)) for pair in pairs])
+    target = [array("i", read.encode_target(pair.target)) for pair in pairs]
+    special = SpecialIds(config.pad_id, config.bos_id, config.eos_id, config.unk_id)
+    data = EncodedPairs(source, target, special=special)
     model, found = translator.model, np.zeros((len(data), 2))
     for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
         batch = make_batch(data, rows).to(translator.device)

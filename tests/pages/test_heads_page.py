@@ -55,13 +55,19 @@ def read(**params: str) -> AppTest:
     return until(ask(run(PAGE, **params)), lambda at: any("The roles" in each.value for each in at.markdown))
 
 
+def whole_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undoes the short sample, and forgets what was read with it."""
+    monkeypatch.setattr(surveys, "sample", SAMPLE)
+    stores.kept.clear()  # type: ignore[attr-defined]
+
+
 def told(at: AppTest) -> str:
     """All text of the page."""
     return " ".join(each.value for each in (*at.markdown, *at.caption, *at.info, *at.error))
 
 
 def test_the_survey_that_came_with_a_model_is_shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surveys, "sample", SAMPLE)
+    whole_sample(monkeypatch)
     at = run(PAGE, model="en-de", kind="cross")
     found = surveys.shipped("en-de")
     assert found is not None
@@ -77,8 +83,7 @@ def test_the_survey_that_came_with_a_model_is_shown_at_once(monkeypatch: pytest.
 
 
 def test_every_bundled_model_comes_with_a_survey_of_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surveys, "sample", SAMPLE)
-    stores.kept.clear()  # type: ignore[attr-defined]
+    whole_sample(monkeypatch)
     found = catalogue.available().items()
     bundled = [
         name

@@ -6,9 +6,11 @@ import pytest
 from app_pages import PAGES, ROOT, run, said, words
 from streamlit.testing.v1 import AppTest
 
-from ui.server import catalogue
+from ui.server import catalogue, stores
+from ui.server.background import surveys
 from ui.server.examples import examples
 
+SAMPLE = surveys.sample
 PAIRS = {"en-de": "English → German", "en-pt": "English → Portuguese", "firefox-en-pt": "firefox-en-pt"}
 NEWS = "The prosecutor's indictment alleged embezzlement of subsidies earmarked for dairy cooperatives."
 
@@ -64,4 +66,17 @@ def test_a_doubted_translation_offers_the_same_text_in_the_stronger_model():
     next(each for each in at.button if each.label == "English → Portuguese").click().run()
     assert at.query_params["model"] == "en-pt"
     assert at.query_params["text"] == NEWS
+    assert not at.exception
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"), [("en-pt", "encoder / decoder / cross"), ("firefox-en-pt", "encoder / cross")]
+)
+def test_heads_over_sentences_count_the_roles_of_the_kinds_that_a_model_has(
+    name: str, kinds: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(surveys, "sample", SAMPLE)
+    stores.kept.clear()  # type: ignore[attr-defined]
+    at = run("pages/heads.py", model=name, kind="decoder")
+    assert f"heads: {kinds}" in words(at)
     assert not at.exception

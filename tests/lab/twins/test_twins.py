@@ -5,6 +5,8 @@ import random
 import pytest
 import torch
 from corpus import number_pairs
+from firefox_files import random_model as random_firefox
+from firefox_files import write_firefox
 from random_models import random_model
 
 from lab.twins.twins import (
@@ -19,7 +21,7 @@ from lab.twins.twins import (
     summary,
     target_lengths,
 )
-from transformer import Translator
+from transformer import Translator, load_translator
 from transformer.text.pairs import SentencePair
 
 PAIRS = [SentencePair(*pair) for pair in number_pairs(14, seed=5)]
@@ -45,6 +47,15 @@ def test_losses_per_sentence_are_those_of_the_forced_translation(twins):
         forced = twins["none"].force(pair.source, pair.target)
         assert tokens == len(forced.target_tokens)
         assert loss == pytest.approx(-sum(forced.log_probs), rel=1e-4)
+
+
+def test_a_model_without_a_start_piece_has_the_losses_of_its_forced_translation(tmp_path):
+    translator = load_translator(write_firefox(tmp_path / "enpt", random_firefox()))
+    pair = SentencePair("the old house", "the house")
+    ((loss, tokens),) = sentence_losses(translator, [pair])
+    forced = translator.force(pair.source, pair.target)
+    assert tokens == len(forced.target_tokens)
+    assert loss == pytest.approx(-sum(forced.log_probs), rel=1e-4)
 
 
 def test_a_summary_has_both_measures_and_differences_from_the_baseline(scored):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -37,7 +38,7 @@ def show() -> None:
     now = session.current()
     own, run = session.own_sentences(), None
     with refusals():
-        if model is not None and not needs.tell_lack(model, catalogue.KINDS):
+        if model is not None and not needs.tell_lack(model, ("encoder", "cross")):
             run = run_of(model, None if own is None else own[1], now.language)
     if model is None or run is None:
         frame.show_notices(now)
@@ -71,7 +72,7 @@ def _body(model: str, run: Run[Survey]) -> None:
     """Draws what depends on the controls."""
     now = session.current()
     if _section(now) == "relations":
-        relations.show(model, _kind(now))
+        relations.show(model, _kind(now, catalogue.sizes(model)))
     elif not _asked(run):
         _unasked(model, run, now)
     elif run.wait(session.visitor()):
@@ -120,21 +121,22 @@ def _section(now: State) -> str:
     return now.view if now.view in _SECTIONS else ""
 
 
-def _kinds(now: State) -> list[str]:
+def _kinds(now: State, has: Iterable[str]) -> list[str]:
     """The kinds that a section offers: dependencies lie within one language, so cross-attention has none."""
-    return [kind for kind in catalogue.KINDS if kind != "cross" or _section(now) == ""]
+    return [kind for kind in has if kind != "cross" or _section(now) == ""]
 
 
-def _kind(now: State) -> str:
-    kinds = _kinds(now)
+def _kind(now: State, has: Iterable[str]) -> str:
+    kinds = _kinds(now, has)
     return now.kind if now.kind in kinds else kinds[-1]
 
 
 def _controls(model: str, now: State) -> None:
     """Draws the choice of the section, the kind, and the sentences."""
-    kind, section = _kind(now), _section(now)
+    has, section = catalogue.sizes(model), _section(now)
+    kinds, kind = _kinds(now, has), _kind(now, has)
     with st.container(horizontal=True, vertical_alignment="center"):
-        pickers.kind_picker(kind, _kinds(now))
+        pickers.kind_picker(kind, kinds)
         pickers.switch(
             "heads.section",
             "Section",
@@ -199,7 +201,8 @@ def _progress(run: Run[Survey], now: State) -> None:
 def _subject(survey: Surveyed, now: State) -> statistics.Found:
     """A survey, and what the visitor chose to see of it."""
     own = session.own_sentences()
-    return statistics.Found.of(survey, _kind(now), now, None if own is None else own[0])
+    kind = _kind(now, map(str, survey.means))
+    return statistics.Found.of(survey, kind, now, None if own is None else own[0])
 
 
 def _found(model: str, run: Run[Survey], now: State) -> None:

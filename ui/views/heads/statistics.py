@@ -258,13 +258,13 @@ def _link(example: Example, shown: str, found: Found) -> None:
 
 def _roles(survey: Surveyed) -> None:
     st.markdown("##### The roles")
-    counts = {kind: Counter(survey.roles(kind).ravel().tolist()) for kind in AttentionKind}
-    lines = ["| role | definition | heads: encoder / decoder / cross |", "|---|---|---:|"]
+    counts = {kind: Counter(survey.roles(kind).ravel().tolist()) for kind in survey.means}
+    lines = [f"| role | definition | heads: {' / '.join(counts)} |", "|---|---|---:|"]
     for each in ROLES:
-        found = (str(counts[kind][each.name]) if kind in each.kinds else "–" for kind in AttentionKind)
+        found = (str(counts[kind][each.name]) if kind in each.kinds else "–" for kind in counts)
         name = f"{each.name} ({_SHORT[each.name]})"
         lines.append(f"| {name} | {_escaped(each.definition)} | {' / '.join(found)} |")
-    mixed = (str(counts[kind][MIXED]) for kind in AttentionKind)
+    mixed = (str(counts[kind][MIXED]) for kind in counts)
     lines.append(f"| {MIXED} ({_SHORT[MIXED]}) | {MIXED_DEFINITION} | {' / '.join(mixed)} |")
     st.markdown("\n".join(lines))
     st.caption(
