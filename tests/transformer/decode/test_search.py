@@ -7,7 +7,7 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
-from transformer.decode.beam import beam_search
+from transformer.decode.beam import Node, beam_search
 from transformer.decode.replay import replay
 from transformer.decode.request import TranslationRequest
 from transformer.decode.rules import SearchRules
@@ -315,3 +315,22 @@ def test_temperature_and_top_k_together_are_a_softmax_over_the_k_best(temperatur
     found = Sampling(temperature=temperature, top_k=2).filtered(log_probs)[0]
     powers = [0.4 ** (1 / temperature), 0.3 ** (1 / temperature)]
     assert found.tolist() == pytest.approx([*(power / sum(powers) for power in powers), 0, 0], abs=1e-6)
+
+
+def test_the_ending_of_a_hypothesis_has_at_most_so_many_tokens():
+    node = None
+    for token in (1, 5, 6, 7):
+        node = Node(token, 0.0, 0, 0.0, 0, node)
+    assert node is not None
+    assert [node.ending(count) for count in (0, 1, 2, 4, 9)] == [(), (7,), (6, 7), (1, 5, 6, 7), (1, 5, 6, 7)]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("limits", [3, [3, 6]])
+def test_the_last_token_before_the_limit_is_the_forced_one(beam_size, limits):
+    model = random_model(vocab_size=12, tied_embeddings=False, seed=3)
+    rules = SearchRules(forced_end=EOS, forbidden=((EOS,),))
+    request = TranslationRequest(model, sources(1 if limits == 3 else 2))
+    for found, limit in zip(finish(beam_search(request, limits, beam_size, rules)), [3, 6], strict=False):
+        assert len(found.token_ids) == limit
+        assert found.token_ids[-1] == EOS
