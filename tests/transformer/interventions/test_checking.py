@@ -92,3 +92,7 @@ def test_a_value_that_means_nothing_is_refused_when_it_is_made(make, words):
     with pytest.raises(do.InterventionError, match=words) as caught:
         make()
     assert str(caught.value).endswith(".")
+
+
+def test_a_run_takes_as_many_changes_as_it_says(translator):
+    assert translator.translate(TEXT, interventions=[do.hide(0)] * 64).text
