@@ -48,7 +48,7 @@ MOST_LINES = {
     "figures": 6_675,
     "ui/linked_view address server controls shell maps": 8_535,
     "ui/views": 15_455,
-    "tests": 36_070,
+    "tests": 36_110,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,7 +14,7 @@ from head_views import decoder_view, view
 
 from figures import heatmap, next_token
 from figures.maps.export import INK, PAPER, marked, printed, wrapped
-from transformer import AttentionKind
+from transformer import AttentionKind, Window
 from transformer.lenses.words.reading import Reading, read_view
 
 HOSTILE = "<script>alert(1)</script> </script> <a href='x'>b</a> \u202eevil\u202c #000001 %{x} line\nbreak"
@@ -83,6 +84,14 @@ def test_the_last_row_fades_nothing_and_no_cursor_marks_nothing():
     for figure in (marked(head), marked(head, 9), marked(head, 1, later=False)):
         assert len(figure.data) == len(heatmap(head).data)
     assert not marked(head, 9).layout.shapes
+
+
+def test_in_a_window_the_cursor_is_marked_where_the_window_shows_it():
+    head = replace(decoder_view(4), window=Window(10, 14, 20, 24))
+    row, cell = marked(head, 12, 21).layout.shapes
+    assert (row.y0, row.y1, cell.x0, cell.x1) == (1.5, 2.5, 0.5, 1.5)
+    assert not marked(head, 9).layout.shapes
+    assert not marked(head, 14).layout.shapes
 
 
 def test_a_map_read_in_words_is_marked_at_the_word_of_the_cursor():

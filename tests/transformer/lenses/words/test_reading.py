@@ -195,6 +195,11 @@ def test_a_window_never_cuts_a_word_and_holds_its_position(reading: Reading, see
             assert {first, last} <= starts
 
 
+@pytest.mark.parametrize(("position", "first"), [(3, 0), (4, 2), (7, 2), (8, 6), (39, 32)])
+def test_a_window_moves_by_half_of_its_size(position: int, first: int) -> None:
+    assert reading_window(("▁a",) * 40, Reading(), position, 8) == (first, first + 8)
+
+
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_the_known_cells_stay_known_in_words(solved: Translator, kind: str) -> None:
     case = CASES[solved.name]
