@@ -1,6 +1,6 @@
 """Measures how fast the app shows a picture, compared with bare Streamlit pages in the same run and browser.
 
-    python benchmarks/app.py [--models DIR] [--repeats 5] [--opens 400]
+    python benchmarks/app.py [--models DIR] [--model en-pt] [--repeats 5] [--opens 400]
 
 Prints four groups of ratios: the first picture of a cold server and of a second visitor; the time from Enter
 to a painted view; the time from a cursor step to a painted view at 13, 32 and 64 source tokens, with the
@@ -143,13 +143,11 @@ def settle(page: Page) -> None:
     page.wait_for_timeout(150)
 
 
-def sentence(models: Path | None, tokens: int) -> tuple[str, str]:
-    """The name of a model, and a text of the given number of tokens, with `</s>`."""
+def sentence(models: Path | None, name: str, tokens: int) -> str:
+    """A text of the given number of a model's tokens, with `</s>`."""
     from transformer import load_translator
 
-    folder = models or ROOT / "assets" / "models"
-    path = next(each for each in sorted(folder.iterdir()) if (each / "config.json").is_file())
-    translator = load_translator(path)
+    translator = load_translator((models or ROOT / "assets" / "models") / name)
     words = ("the", "cat", "was", "tired", "and", "I", "know", "that")
     text = ""
     for i in range(tokens):
@@ -157,7 +155,7 @@ def sentence(models: Path | None, tokens: int) -> tuple[str, str]:
         if len(translator.ids(longer)) + 1 > tokens:
             break
         text = longer
-    return path.name, text
+    return text
 
 
 def steps(page: Page, count: int) -> list[float]:
@@ -218,9 +216,9 @@ def compare_first(browser: Browser, models: Path | None, repeats: int) -> None:
         report("  the reference imports PyTorch", ours, torch, "s", 1.15)
 
 
-def compare_enter(browser: Browser, url: str, bare: str, repeats: int) -> None:
+def compare_enter(browser: Browser, url: str, bare: str, name: str, repeats: int) -> None:
     """Compares the time from Enter to a painted view."""
-    page, reference = visit(browser, url), visit(browser, bare)
+    page, reference = visit(browser, f"{url}/?model={name}"), visit(browser, bare)
     page.wait_for_function(READY, timeout=60_000)
     reference.wait_for_function(BARE_READY, timeout=60_000)
     ours, theirs = [], []
@@ -235,10 +233,10 @@ def compare_enter(browser: Browser, url: str, bare: str, repeats: int) -> None:
 
 
 def compare_steps(
-    browser: Browser, url: str, bare: str, models: Path | None, tokens: int, repeats: int
+    browser: Browser, url: str, bare: str, models: Path | None, name: str, tokens: int, repeats: int
 ) -> None:
     """Compares the time from a cursor step to a painted view, and counts the bytes received."""
-    name, text = sentence(models, tokens)
+    text = sentence(models, name, tokens)
     page, received = visit(browser, "about:blank"), []
     page.on("websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data))))
     page.goto(f"{url}/?{urlencode({'model': name, 'text': text, 'step': 1})}")
@@ -253,13 +251,13 @@ def compare_steps(
     print(f"{'':<34} {size:8.0f} bytes received per step, at most 3000", flush=True)
 
 
-def compare_pictures(browser: Browser, models: Path | None, repeats: int) -> None:
+def compare_pictures(browser: Browser, models: Path | None, name: str, repeats: int) -> None:
     """Compares first pictures, Enter and steps with the bare page."""
     compare_first(browser, models, repeats)
     with server("app.py", models) as url, server(BARE, None) as bare:
-        compare_enter(browser, url, bare, repeats)
+        compare_enter(browser, url, bare, name, repeats)
         for tokens in (13, 32, 64):
-            compare_steps(browser, url, bare, models, tokens, repeats)
+            compare_steps(browser, url, bare, models, name, tokens, repeats)
 
 
 def processor(pid: int) -> float:
@@ -314,6 +312,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", type=Path, help="folder of models; by default the bundled models")
+    parser.add_argument("--model", default="en-pt", help="the model that translates and takes steps")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--opens", type=int, default=400, help="pages to open until the server is aged")
     parser.add_argument("--age", action="store_true", help="only compare the aged server")
@@ -323,7 +322,7 @@ def main() -> None:
         if Path("/proc/self/stat").exists():
             compare_age(browser, options.models, options.opens, 10 * options.repeats)
         if not options.age:
-            compare_pictures(browser, options.models, options.repeats)
+            compare_pictures(browser, options.models, options.model, options.repeats)
         browser.close()
 
 

@@ -1,6 +1,6 @@
 """Steps through every position of many sentences on every page, without a browser.
 
-    python benchmarks/steps.py --sentences 200 --minutes 10
+    python benchmarks/steps.py --sentences 200 --minutes 10 [--model en-pt]
 
 Every page is opened by a visitor of its own, who goes from step to step and from sentence to sentence.
 The script prints what went wrong: an exception, a page whose view shows another step than the address, or
@@ -27,21 +27,20 @@ from test_every_step import changed, choices  # noqa: E402
 from transformer.runs.translator import load_translator  # noqa: E402
 from ui.server.background.surveys import sample  # noqa: E402
 
-MODEL = "en-de"
-
 
 @dataclass
 class Visitor:
     """One visit of a page, and what went wrong in it."""
 
     page: str
+    model: str
     at: AppTest | None = None
     known: dict[str, tuple[str, ...]] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
     def go(self, text: str, step: int) -> None:
         """Opens a sentence at a step, counted from 0."""
-        address = {"model": MODEL, "text": text, "step": str(step + 1)}
+        address = {"model": self.model, "text": text, "step": str(step + 1)}
         if self.at is None:
             self.at = app_pages.run(self.page, **address)
         else:
@@ -65,11 +64,12 @@ def main() -> int:
     parser.add_argument("--skip", type=int, default=0, help="leave out so many sentences at the start")
     parser.add_argument("--every", type=int, default=1, help="take every n-th step")
     parser.add_argument("--minutes", type=float, default=10.0, help="stop after this time")
+    parser.add_argument("--model", default="en-de", help="a bundled model")
     arguments = parser.parse_args()
     end = time.monotonic() + 60 * arguments.minutes
-    translator = load_translator(ROOT / "assets" / "models" / MODEL)
+    translator = load_translator(ROOT / "assets" / "models" / arguments.model)
     texts = [line.source for line in sample()][arguments.skip : arguments.skip + arguments.sentences]
-    visitors = [Visitor(page) for page in PAGES]
+    visitors = [Visitor(page, arguments.model) for page in PAGES]
     done = steps = 0
     for text in texts:
         if time.monotonic() > end:

@@ -86,6 +86,11 @@ class Visitor:
         self.page.goto(f"{self.base}/{path}?{urlencode(params)}")  # type: ignore[attr-defined]
         self.ready()
 
+    def painted(self, path: str, **params: str) -> None:
+        """Goes to a page without a linked view and waits for its first figure."""
+        self.page.goto(f"{self.base}/{path}?{urlencode(params)}")  # type: ignore[attr-defined]
+        self.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)  # type: ignore[attr-defined]
+
     def ready(self) -> None:
         """Waits until every figure of the linked view is drawn."""
         self.page.wait_for_selector('.lv[data-ready="true"]', timeout=PATIENCE)  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conftest import PATIENCE, Visitor
+from .conftest import Visitor
 
 CELL = """([layer, head]) => {
   const chart = document.querySelector(".st-key-induction-scores .js-plotly-plot");
@@ -25,9 +25,7 @@ SAID = "told => document.querySelector('.stMain').innerText.includes(told)"
 
 
 def opened(visitor: Visitor, view: str, **params: str) -> None:
-    shown = {"model": "language/lm-en", "view": view, **params}
-    visitor.page.goto(f"{visitor.base}/language_model?" + "&".join(f"{k}={v}" for k, v in shown.items()))
-    visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
+    visitor.painted("language_model", model="language/lm-en", view=view, **params)
 
 
 def test_a_click_on_a_tile_chooses_its_head_and_back_returns(visitor: Visitor) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conftest import PATIENCE, Visitor
+from .conftest import Visitor
 
 TEXT = "one two three"
 OWN = "eins drei zwei"
@@ -34,9 +34,7 @@ POINT = """step => {
 
 
 def opened(visitor: Visitor, **params: str) -> None:
-    shown = {"model": "random", "text": TEXT, "target": OWN, **params}
-    visitor.page.goto(f"{visitor.base}/training?" + "&".join(f"{k}={v}" for k, v in shown.items()))
-    visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
+    visitor.painted("training", **{"model": "random", "text": TEXT, "target": OWN, **params})
 
 
 def test_a_click_on_a_bar_chooses_its_position_everywhere(visitor: Visitor) -> None:

@@ -105,7 +105,7 @@ def test_a_path_is_no_model():
     at = run(model="../copy")
     assert "model that the address names is not here" in said(at).replace("\\", "")
     picker = next(each for each in at.selectbox if each.label == "Model")
-    assert picker.value == "en-de"
+    assert picker.value == "en-pt"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from app_pages import array, charts, run, said, words
@@ -27,8 +29,7 @@ def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveys, "sample", lambda _: tuple(Line(text) for text in TEXTS))
 
 
-def opened(**params: str) -> AppTest:
-    return run(PAGE, **{"model": "random", "view": "backup", "kind": "cross", **params})
+opened = partial(run, PAGE, model="random", view="backup", kind="cross")
 
 
 def expected(kind: str = "cross") -> PairEffects:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,10 +20,7 @@ from ui.views.what_if.traced import GROUPS, Traced, percent_of, sentence
 PAGE = "pages/what_if.py"
 TEXT, OTHER, TARGET = "one two three four", "one two nine four", "eins zwei drei"
 
-
-def opened(**params: str) -> AppTest:
-    given = {"model": "random", "text": TEXT, "target": TARGET, "view": "causal", "other": OTHER}
-    return run(PAGE, **{**given, **params})
+opened = partial(run, PAGE, model="random", text=TEXT, target=TARGET, view="causal", other=OTHER)
 
 
 def translator() -> Translator:

@@ -107,7 +107,7 @@ def test_each_change_can_be_taken_out():
 
 
 def test_a_claim_about_an_example_is_made_for_the_model_as_it_is_only():
-    text = examples()[0].text
+    text = examples("en-de")[0].text
     assert feeds(run(model="en-de", text=text))["strips"]["claim"] is not None
     assert feeds(run(model="en-de", text=text, changes=ABLATED))["strips"]["claim"] is None
 

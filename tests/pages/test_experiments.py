@@ -63,7 +63,7 @@ def test_another_model_shows_what_the_first_one_answered_and_says_so():
     at = run(PAGE, model="random", view="experiments")
     assert "That opens en" in words(at)
     at.button("experiment.aligner.0").click().run()
-    assert at.query_params.get("model", "en-de") == "en-de"
+    assert at.query_params["model"] == catalogue.DEFAULT
 
 
 def test_without_any_answers_the_section_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +29,7 @@ def generator(app_models: Path) -> TextGenerator:
     return load_language_model(app_models / "language" / "writer")
 
 
-def opened(**params: str) -> AppTest:
-    return run(PAGE, **{"model": MODEL, "prompt": PROMPT, **params})
+opened = partial(run, PAGE, model=MODEL, prompt=PROMPT)
 
 
 def strip(at: AppTest) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from app_pages import PAGES, ROOT, run, said, words
+from app_pages import PAGES, ROOT, feeds, run, said, words
 from streamlit.testing.v1 import AppTest
 
 from ui.server import catalogue, stores
@@ -29,7 +31,7 @@ def test_the_list_names_languages_and_a_line_says_what_the_model_is_good_at(name
     at = run(model=name)
     assert not at.exception
     assert set(PAIRS.values()) <= set(picker(at))
-    assert picker(at)[0] == "English → German"
+    assert picker(at)[0] == "English → Portuguese"
     header = catalogue.find(name).header
     assert any(header["good_at"] in each.value and " MB · " in each.value for each in at.caption)
 
@@ -42,6 +44,31 @@ def test_a_model_opens_with_its_first_example_and_its_claim(name: str):
     example = examples(name)[0]
     assert example.text in [each.value for each in at.text_input]
     assert at.session_state["state"].cross == (example.claim.layer, example.claim.head)
+
+
+def test_the_model_that_opens_first_has_most_acceptable_translations_on_the_blind_list():
+    files = {"en-de": "judged.tsv", "en-pt": "judged-en-pt.tsv"}
+    acceptable = {
+        name: sum(line.endswith("\tyes") for line in (ROOT / "tests/blind" / file).read_text().splitlines())
+        for name, file in files.items()
+    }
+    assert acceptable == {"en-de": 63, "en-pt": 95}
+    assert next(iter(catalogue.available())) == max(acceptable, key=lambda name: acceptable[name])
+
+
+def test_an_old_address_with_a_text_and_no_model_opens_the_model_that_was_first_then():
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["text"] = "The dog sleeps."
+    assert not at.run().exception
+    assert at.session_state["state"].model == "en-de"
+
+
+def test_new_addresses_name_the_model():
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    assert not at.run().exception
+    at.text_input[0].set_value("The dog sleeps.").run()
+    assert at.query_params["model"] == "en-pt"
+    assert at.query_params["text"] == "The dog sleeps."
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -80,3 +107,19 @@ def test_heads_over_sentences_count_the_roles_of_the_kinds_that_a_model_has(
     at = run("pages/heads.py", model=name, kind="decoder")
     assert f"heads: {kinds}" in words(at)
     assert not at.exception
+
+
+@pytest.mark.parametrize("name", ["en-pt", "firefox-en-pt"])
+def test_attention_that_learned_from_given_alignments_says_so_wherever_its_errors_are_drawn(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    guided = catalogue.find(name).guided
+    assert "trained with given word alignments" in guided
+    text = "The old house."
+    assert guided in json.dumps(feeds(run(model=name, text=text)))
+    shown = words(run("pages/cross_attention.py", model=name, text=text, view="alignment"))
+    assert guided in shown.replace("\\", "")
+    monkeypatch.setattr(surveys, "sample", SAMPLE)
+    stores.kept.clear()  # type: ignore[attr-defined]
+    assert guided in words(run("pages/heads.py", model=name)).replace("\\", "")
+    assert catalogue.find("en-de").guided == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 from app_pages import PAGES, run
@@ -15,8 +16,7 @@ def firefox(own_models):
     write_firefox(own_models / "enpt", random_model())
 
 
-def opened(path: str, **address: str) -> AppTest:
-    return run(path, **({"model": "enpt", "text": "the old house"} | address))
+opened = partial(run, model="enpt", text="the old house")
 
 
 def said(page: AppTest) -> str:

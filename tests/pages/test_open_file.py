@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from app_pages import charts, feeds, run, said, words
 from closed_form import CASES
+from damaged import FILES, TEXTS
 from streamlit.testing.v1 import AppTest
 
 from transformer import Window, load_translator
@@ -173,24 +173,9 @@ def test_a_view_whose_model_is_not_here_says_so(translation: Translation, own_mo
     assert "cannot be run again" in " ".join(each.value for each in at.caption)
 
 
-def bomb() -> bytes:
-    file = io.BytesIO()
-    np.savez_compressed(file, **{str(i): np.zeros(2**24, np.float32) for i in range(5)})
-    return file.getvalue()
-
-
-DAMAGED = {
-    "empty": lambda: b"",
-    "zip": lambda: b"PK\x03\x04 nothing",
-    "zeros": lambda: b"\x00" * 1000,
-    "random": lambda: np.random.default_rng(0).bytes(5000),
-    "deep": lambda: b"{" * 50_000,
-    "NaN": lambda: b'{"format": "attention-explorer/view", "version": 1, "run": NaN}',
-    "bomb": bomb,
-}
-
-
-@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize(
+    "content", [lambda: TEXTS["empty"], lambda: TEXTS["deep"], FILES["random"], FILES["bomb"]]
+)
 def test_a_damaged_file_gets_one_sentence_and_the_page_lives_on(
     content: Callable[[], bytes], translation: Translation
 ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from app_pages import charts, feeds, run, said, view, words
 from streamlit.testing.v1 import AppTest
@@ -16,9 +18,7 @@ from ui.views.search import tree as search_tree
 PAGE = "pages/search.py"
 TEXT = "one two three"
 
-
-def opened(**params: str) -> AppTest:
-    return run(PAGE, **{"model": "random", "text": TEXT, **params})
+opened = partial(run, PAGE, model="random", text=TEXT)
 
 
 def tree_of(beam_size: int = 4, **options: object) -> SearchTree:

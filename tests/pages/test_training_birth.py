@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +37,7 @@ def grown(own_models: Path, tokenizer: Tokenizer) -> Path:
     return write_run(own_models / "grown", tokenizer)
 
 
-def opened(**params: str) -> AppTest:
-    return run(PAGE, **{"model": "random", "text": TEXT, "target": OWN, "view": "birth", **params})
+opened = partial(run, PAGE, model="random", text=TEXT, target=OWN, view="birth")
 
 
 def forced(directory: Path, step: int) -> Translation:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 from app_pages import charts, run, said, words
-from streamlit.testing.v1 import AppTest
 
 from ui.server import catalogue, measured
 
 PAGE = "pages/training.py"
 
-
-def opened(**params: str) -> AppTest:
-    return run(PAGE, **{"model": "random", "text": "one two", "view": "cost", **params})
+opened = partial(run, PAGE, model="random", text="one two", view="cost")
 
 
 def shipped() -> dict:

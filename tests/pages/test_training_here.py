@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,7 @@ def shop(own_models: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop
     assert workshop().run is None or workshop().run.wait(60)
 
 
-def opened() -> AppTest:
-    return run(PAGE, model="random", text="one two three", view="here")
+opened = partial(run, PAGE, model="random", text="one two three", view="here")
 
 
 def button(at: AppTest, label: str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,6 @@ import pytest
 import torch
 from app_pages import array, charts, run, said, words
 from remade import write_log
-from streamlit.testing.v1 import AppTest
 
 from lab.learning.flicker import Flicker, flicker
 from lab.learning.moments import moments, read_recording
@@ -32,9 +32,7 @@ PAGE = "pages/training.py"
 TEXT = "one two three"
 OWN = "eins drei zwei"
 
-
-def opened(**params: str) -> AppTest:
-    return run(PAGE, **{"model": "random", "text": TEXT, "target": OWN, **params})
+opened = partial(run, PAGE, model="random", text=TEXT, target=OWN)
 
 
 def bars(chart: dict) -> dict:

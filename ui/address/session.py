@@ -35,6 +35,8 @@ def _address() -> dict[str, list[str]]:
     return {name: st.query_params.get_all(name) for name in st.query_params}
 
 
+FORMER = "en-de"
+"""Opened first until addresses named their model: it is meant by an address with a text and no model."""
 TRANSLATE = "translate"
 """The sort of models that most pages show."""
 
@@ -58,6 +60,8 @@ def adopt(
         _write(replace(elsewhere(current()), **place or {}))
         return
     state, unreadable = parse(params)
+    if sort == TRANSLATE and state.text is not None and state.model is None:
+        state = replace(state, model=FORMER)
     before = current()
     if not carried(before) and "text" not in params:
         state = replace(state, **{name: getattr(before, name) for name in TEXTS})

@@ -25,7 +25,8 @@ from ui.server.stores import Key, Model, Recent, Residents, once
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "assets" / "models"
-DEFAULT = "en-de"
+DEFAULT = "en-pt"
+"""Opens first: of the bundled models the one with most acceptable translations on the blind list."""
 TWINS = "positions"
 """Folder of the models that differ only in their positional encoding."""
 RECURRENT = "recurrent"
@@ -83,6 +84,11 @@ class ModelHandle:
     def codes(self) -> tuple[str, ...]:
         """The codes of its two languages; empty if the card does not name two."""
         return languages_of(self.path) or ()
+
+    @property
+    def guided(self) -> str:
+        """The card's sentence on attention that was trained with given word alignments; empty without any."""
+        return str(self.header.get("guided_alignment") or "")
 
     @property
     def languages(self) -> str:

@@ -1,6 +1,6 @@
 """The example sentences: what each shows, where to see it, and English glosses of the target words.
 
-A model has its own beside it, or those of the model that opens first; one that learned a toy task has
+A model has its own beside it, or those of `en-de`; one that learned a toy task has
 sequences of that task.
 """
 
@@ -18,9 +18,10 @@ from transformer.text.pairs import SentencePair
 from transformer.text.words import find_word
 from transformer.training.runs.stated import stated_task
 from transformer.training.toys.tasks import toy_data
+from ui.address.session import FORMER
 from ui.server import catalogue
 
-_USUAL = Path(__file__).resolve().parents[2] / "assets" / "models" / catalogue.DEFAULT / EXAMPLES_FILE
+_USUAL = Path(__file__).resolve().parents[2] / "assets" / "models" / FORMER / EXAMPLES_FILE
 
 OFFERED = 4
 """Number of sequences of a task on offer."""
@@ -53,8 +54,7 @@ class Example:
 
 def examples(model: str | None = None) -> tuple[Example, ...]:
     """The examples on offer with a model, in their order on the page."""
-    own = _file(model) if model else None
-    file = own or _USUAL
+    file = _file(model or catalogue.DEFAULT) or _USUAL
     return _read(file, file.stat().st_mtime_ns)
 
 

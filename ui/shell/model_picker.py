@@ -59,7 +59,7 @@ def _fitted(names: list[str], asked: str | None) -> str:
         ]
     for note in notes:
         session.notice(note)
-    if notes:
+    if name != asked:
         session.resolve(model=name)
     return name
 

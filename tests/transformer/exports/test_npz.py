@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from closed_form import CASES
+from damaged import TEXTS
 from random_models import random_model
 
 from transformer.exports.npz import MOST_ARRAYS, NOTE, RECORDED, load_trace, model_digest, save_trace
@@ -165,9 +166,9 @@ def test_any_text_is_spelled_by_its_pieces(translator, tmp_path, text):
     assert load_trace(tmp_path / "trace.npz").source_text.split() == text.split()
 
 
-def test_damaged_and_foreign_files_are_refused(saved):
+def test_files_that_are_cut_off_are_refused(saved):
     content = saved.read_bytes()
-    for damaged in (b"", b"no zip", content[: len(content) // 2], content[:-30]):
+    for damaged in (b"no zip", content[: len(content) // 2], content[:-30]):
         with pytest.raises(TraceFileError):
             load_trace(io.BytesIO(damaged))
 
@@ -181,19 +182,7 @@ def test_random_changes_of_single_bytes_are_refused_or_change_nothing(saved):
             assert load_trace(io.BytesIO(bytes(damaged))).text == load_trace(saved).text
 
 
-@pytest.mark.parametrize(
-    "meta",
-    [
-        b"[" * 100_000,
-        b'{"version": NaN}',
-        b'{"version": 3, "run": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"}",
-        b"\xff\xfe",
-        b'{"version": 1' + b"0" * 5_000 + b"}",
-        b'"' + b"a" * 5 * 2**20 + b'"',
-        b"null",
-    ],
-    ids=["deep list", "NaN", "deep object", "no UTF-8", "long number", "large", "no object"],
-)
+@pytest.mark.parametrize("meta", TEXTS.values(), ids=TEXTS)
 def test_hostile_json_inside_a_file_is_refused(tmp_path, meta):
     np.savez(tmp_path / "trace.npz", meta=np.frombuffer(meta, np.uint8))
     with pytest.raises(TraceFileError, match=r"^The [^\n]+\.$"):

@@ -8,6 +8,7 @@ import jsonschema
 import numpy as np
 import pytest
 from closed_form import CASES, KNOWN
+from damaged import FILES, TEXTS
 
 from transformer.exports.npz import load_trace
 from transformer.exports.record import TraceFileError
@@ -134,24 +135,12 @@ def test_a_view_that_contradicts_itself_is_refused_in_one_sentence(saved, change
         load_view(changed(saved, change))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"{}",
-        b"[]",
-        b'{"a":' * 50_000,
-        b"\xff",
-        b'{"a": NaN}',
-        b'{"a": "' + b"x" * 5 * 2**20 + b'"}',
-    ],
-    ids=["empty", "cut", "no entries", "list", "deep", "no UTF-8", "NaN", "large"],
-)
+@pytest.mark.parametrize("content", [*TEXTS.values(), *FILES.values()], ids=[*TEXTS, *FILES])
 def test_damaged_and_foreign_files_are_refused(content):
+    file = content if isinstance(content, bytes) else content()
     for load in (load_view, load_trace):
         with pytest.raises(TraceFileError, match=r"^The [^\n]+\.$"):
-            load(io.BytesIO(content))
+            load(io.BytesIO(file))
 
 
 def test_hostile_tokens_come_back_letter_by_letter(translator, tmp_path):

@@ -47,7 +47,8 @@ def test_every_target_word_has_a_gloss(name: str, example: Example):
 
 
 def test_any_other_model_opens_on_the_first_example():
-    assert text_on(None, None) == examples()[0].text
+    assert text_on(None, None) == examples(catalogue.DEFAULT)[0].text
+    assert text_on("positions/rotary", None) == examples("en-de")[0].text
     assert text_on(None, "Own words.") == "Own words."
     assert surveys.named(catalogue.DEFAULT) == "Tatoeba"
 
@@ -55,7 +56,7 @@ def test_any_other_model_opens_on_the_first_example():
 def test_a_model_has_examples_of_its_own_or_those_of_the_first_one():
     assert catalogue.DEFAULT in MODELS
     assert len({tuple(each.text for each in examples(name)) for name in MODELS}) > 1
-    assert examples("positions/rotary") == examples(catalogue.DEFAULT)
+    assert examples("positions/rotary") == examples("en-de")
 
 
 @pytest.mark.parametrize(("name", "example"), EVERY)

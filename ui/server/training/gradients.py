@@ -10,11 +10,12 @@ from transformer.text.pairs import SentencePair, both_sides, read_pairs
 from transformer.text.vocabulary import Tokenizer
 from transformer.training.batches import Batch
 from transformer.what_if.untrained import fresh_model
+from ui.address.session import FORMER
 from ui.server import catalogue
 from ui.server.stores import kept
 
 SAMPLE = catalogue.ROOT / "assets" / "sample" / "tatoeba-en-de.tsv.gz"
-MODELS = (catalogue.DEFAULT, f"{catalogue.TWINS}/sinusoidal", f"{catalogue.TWINS}/postnorm")
+MODELS = (FORMER, f"{catalogue.TWINS}/sinusoidal", f"{catalogue.TWINS}/postnorm")
 """The trained models that are compared, if they are here."""
 SEED = 1
 """Seed of their untrained twins."""

@@ -26,6 +26,7 @@ from ui.controls import pickers
 from ui.controls.panel import panel
 from ui.controls.text import plain
 from ui.linked_view import Head
+from ui.server import catalogue
 from ui.server.background.surveys import named
 
 PAGES = {
@@ -107,7 +108,7 @@ def show(found: Found, model: str) -> None:
         _map(found)
     with right:
         _detail(found, model)
-    _roles(found.survey)
+    _roles(found.survey, catalogue.find(model).guided)
     _table(found)
 
 
@@ -256,7 +257,7 @@ def _link(example: Example, shown: str, found: Found) -> None:
     )
 
 
-def _roles(survey: Surveyed) -> None:
+def _roles(survey: Surveyed, guided: str) -> None:
     st.markdown("##### The roles")
     counts = {kind: Counter(survey.roles(kind).ravel().tolist()) for kind in survey.means}
     lines = [f"| role | definition | heads: {' / '.join(counts)} |", "|---|---|---:|"]
@@ -270,7 +271,7 @@ def _roles(survey: Surveyed) -> None:
     st.caption(
         "A head has the first role, from the top, whose threshold it reaches. The last column counts heads. "
         f"{THRESHOLDS} The alignment error comes from {survey.pairs} pairs of the sample, whose links were "
-        "made by hand."
+        f"made by hand. {plain(guided)}".rstrip()
     )
 
 

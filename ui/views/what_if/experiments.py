@@ -97,11 +97,10 @@ def _said(answer: Answer) -> str:
 
 def _take(experiment: Experiment, answer: Answer, model: str) -> None:
     """Opens the changes of an experiment."""
-    chosen = None if model == catalogue.DEFAULT else model
     step = None if answer.most is None else answer.most.step
     fresh = {**session.FRESH, "changes": do.read_text(answer.changes), "step": step}
     session.change(
-        **fresh, text=experiment.text, target=answer.target, model=chosen, view=None, decode="greedy"
+        **fresh, text=experiment.text, target=answer.target, model=model, view=None, decode="greedy"
     )
 
 
