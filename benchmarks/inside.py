@@ -58,13 +58,14 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", type=Path, help="folder of models; by default the bundled models")
+    parser.add_argument("--model", default="en-de")
     parser.add_argument("--tokens", type=int, default=13, help="source tokens of the sentence, with </s>")
     parser.add_argument("--repeats", type=int, default=8)
     return parser.parse_args()
 
 
 def _compare(browser: Browser, url: str, bare: str, kind: str, options: argparse.Namespace) -> None:
-    name, text = sentence(options.models, options.tokens)
+    name, text = options.model, sentence(options.models, options.model, options.tokens)
     page, received = visit(browser, "about:blank"), []
     page.on("websocket", lambda link: link.on("framereceived", lambda data: received.append(len(data))))
     place = {"model": name, "text": text, "kind": kind, "step": 1, "source": 1}

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import torch
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.interleave import interleaved, report
 from transformer import Translator, load_translator
 
+MODELS = Path(__file__).resolve().parents[1] / "assets" / "models"
 NAMES = ("en-de", "en-pt", "firefox-en-pt")
 TEXTS = (
     "The woman who wrote the book is my sister.",
@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=8)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    models = {name: load_translator(ROOT / "assets" / "models" / name) for name in NAMES}
+    models = {name: load_translator(MODELS / name) for name in NAMES}
     for record in (True, False):
         tokens = {name: written(model, record) for name, model in models.items()}
         print(f"{'recorded' if record else 'not recorded'}; tokens: {tokens}")

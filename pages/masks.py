@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ui.controls import pickers
-from ui.server.catalogue import KINDS
 from ui.shell.changed import of_tokens
 from ui.shell.page import open_sentence_page
 from ui.shell.waiting import for_pytorch
@@ -14,7 +13,7 @@ with for_pytorch("Masks"):
 _VARIANTS = {"alone": "your sentence alone", "batch": "in a batch"}
 
 opened = open_sentence_page(
-    "Masks", lambda now: pickers.variants(_VARIANTS, now.view), changes=of_tokens, kinds=KINDS
+    "Masks", lambda now: pickers.variants(_VARIANTS, now.view), changes=of_tokens, kinds=("encoder", "cross")
 )
 if opened is not None:
     page.show(opened)

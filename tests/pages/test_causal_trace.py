@@ -167,9 +167,12 @@ def test_more_probable_is_said_where_the_other_word_helps():
     assert list(shown.panels()) == list(GROUPS)
 
 
-@pytest.mark.parametrize("example", examples.examples(), ids=lambda each: each.label)
-def test_every_example_has_a_second_sentence_that_differs_in_one_word(example: examples.Example):
-    directory = ROOT / "assets" / "models" / "en-de"
+EXAMPLES = [(name, each) for name in ("en-de", "en-pt") for each in examples.examples(name)]
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=lambda each: getattr(each, "label", each))
+def test_every_example_has_a_second_sentence_that_differs_in_one_word(name: str, example: examples.Example):
+    directory = ROOT / "assets" / "models" / name
     if not (directory / "model.safetensors").exists():
         pytest.skip("the bundled model is not here")
     from transformer import load_translator

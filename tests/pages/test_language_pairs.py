@@ -113,7 +113,7 @@ def test_heads_over_sentences_count_the_roles_of_the_kinds_that_a_model_has(
 def test_attention_that_learned_from_given_alignments_says_so_wherever_its_errors_are_drawn(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
-    guided = catalogue.find(name).guided
+    guided = catalogue.guided(name)
     assert "trained with given word alignments" in guided
     text = "The old house."
     assert guided in json.dumps(feeds(run(model=name, text=text)))
@@ -122,4 +122,16 @@ def test_attention_that_learned_from_given_alignments_says_so_wherever_its_error
     monkeypatch.setattr(surveys, "sample", SAMPLE)
     stores.kept.clear()  # type: ignore[attr-defined]
     assert guided in words(run("pages/heads.py", model=name)).replace("\\", "")
-    assert catalogue.find("en-de").guided == ""
+    assert catalogue.guided("en-de") == ""
+
+
+@pytest.mark.parametrize("params", [{}, {"kind": "decoder"}, {"kind": "cross", "view": "batch"}])
+@pytest.mark.parametrize("page", ["pages/masks.py", "pages/inside_a_head.py"])
+def test_a_model_without_decoder_self_attention_shows_its_other_kinds(page: str, params: dict[str, str]):
+    at = run(page, model="firefox-en-pt", text="The old house.", **params)
+    assert not at.exception
+    assert not at.info
+    shown = next(each for each in at.segmented_control if each.label == "Kind of attention")
+    assert len(shown.options) == 2
+    if "masks" in page:
+        assert "recurrent unit" in words(at)

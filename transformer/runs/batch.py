@@ -16,6 +16,7 @@ from transformer.model.config import ModelConfig
 from transformer.model.masks import token_mask
 from transformer.model.sites import AttentionKind, Place
 from transformer.runs.translator import Translator
+from transformer.text.vocabulary import PAD
 from transformer.trace.audit import audit
 from transformer.trace.heads import head_view
 from transformer.trace.recorder import Capture, Recorder
@@ -86,7 +87,8 @@ def _replay(
     model = translator.model
     features = model.decode(read, request.memory, request.src_padding, observer=recorder)
     distribution = model.logits(features).float().log_softmax(-1)
-    values: list[list[float]] = distribution.gather(2, written[..., None])[..., 0].tolist()
+    known = written.clamp(max=translator.config.n_target_pieces - 1)  # padding may be no piece
+    values: list[list[float]] = distribution.gather(2, known[..., None])[..., 0].tolist()
     return values
 
 
@@ -105,9 +107,13 @@ def _entry(
 
     trace = recorder.trace(auditor, row)
     assert trace is not None
-    source = translator.source_pieces(ids[0].tolist())
-    read, written = (translator.pieces(each.tolist()) for each in ids[1:])
     source_mask = read_only(token_mask(ids[0], translator.config.pad_id).cpu()).astype(bool)
-    target_mask = np.arange(len(read)) < len(decoded)
+    target_mask = np.arange(len(ids[1])) < len(decoded)
+    source = _padded(translator.source_pieces(ids[0].tolist()), source_mask)
+    read, written = (_padded(translator.pieces(each.tolist()), target_mask) for each in ids[1:])
     config = translator.config
     return BatchEntry(source, read, written, source_mask, target_mask, trace, translator.name, config)
+
+
+def _padded(pieces: Sequence[str], mask: BoolArray) -> tuple[str, ...]:
+    return tuple(piece if token else PAD for piece, token in zip(pieces, mask, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from transformer.interventions.base import InterventionError, Token
@@ -66,12 +66,11 @@ class Wording:
 
     def source_pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of source ids, ``▁`` kept."""
-        return tuple(self._source_pieces[token_id] for token_id in ids)
+        return _named(self._source_pieces, ids)
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """The pieces of target ids, ``▁`` kept."""
-        size = len(self._pieces)
-        return tuple(self._pieces[each] if each < size else NO_PIECE for each in ids)
+        return _named(self._pieces, ids)
 
     def text(self, ids: Iterable[int]) -> str:
         """The plain text of ids, without special tokens."""
@@ -120,3 +119,7 @@ def _known(token: Token, ids: dict[str, int], count: int, side: str) -> int:
             f"The model's {side} vocabulary has {count:,} tokens; there is no id {token}."
         )
     return token
+
+
+def _named(pieces: Sequence[str], ids: Iterable[int]) -> tuple[str, ...]:
+    return tuple(pieces[each] if each < len(pieces) else NO_PIECE for each in ids)

@@ -148,8 +148,8 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
         model = scene.opened.asked.model
         size, first = catalogue.sizes(model)[look.kind], runs.default_head(model, look.kind)
         payload["choice"] = linked_view.choice(look.kind, look.head, size, first)
-        if look.kind == "cross" and (guided := catalogue.find(model).guided):
-            payload["choice"]["first"] += f" {guided}"
+        if look.kind == "cross":
+            payload["choice"]["first"] += f" {catalogue.guided(model)}".rstrip()
     return payload
 
 

@@ -86,11 +86,6 @@ class ModelHandle:
         return languages_of(self.path) or ()
 
     @property
-    def guided(self) -> str:
-        """The card's sentence on attention that was trained with given word alignments; empty without any."""
-        return str(self.header.get("guided_alignment") or "")
-
-    @property
     def languages(self) -> str:
         """Its languages, such as "English → German"; empty as above."""
         return " → ".join(LANGUAGES.get(code, code) for code in self.codes)
@@ -307,6 +302,11 @@ class NoModelError(ValueError):
 def has_model(name: str) -> bool:
     """Whether a name in the list of models belongs to a model, not to an imported file."""
     return not imported.is_imported(name)
+
+
+def guided(name: str) -> str:
+    """The card's sentence on attention that was trained with given word alignments; empty without any."""
+    return str(find(name).header.get("guided_alignment") or "") if has_model(name) else ""
 
 
 def languages(name: str) -> tuple[str, ...]:

@@ -317,7 +317,7 @@ def _trust(opened: Opened, choice: aligned.Choice) -> str:
     beside = "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
     return (
         f"These are suggestions of attention, not facts: the alignment error rate (AER) of this {what}"
-        f"{where} is **{percent(known[fact])}**{beside}. {plain(catalogue.find(opened.asked.model).guided)}"
+        f"{where} is **{percent(known[fact])}**{beside}. {plain(catalogue.guided(opened.asked.model))}"
     ).rstrip()
 
 

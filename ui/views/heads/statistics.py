@@ -108,7 +108,7 @@ def show(found: Found, model: str) -> None:
         _map(found)
     with right:
         _detail(found, model)
-    _roles(found.survey, catalogue.find(model).guided)
+    _roles(found.survey, catalogue.guided(model))
     _table(found)
 
 

@@ -21,6 +21,7 @@ _NOTHING_WORDS = {
     "it through the stream.",
 }
 _CALLED = {
+    "recurrence": r"\mathrm{SSRU}",
     "self_attention": r"\mathrm{attention}",
     "cross_attention": r"\mathrm{cross}",
     "feed_forward": r"\mathrm{FFN}",

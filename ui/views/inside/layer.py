@@ -27,7 +27,12 @@ FORMS = ("in rows", "in columns")
 _POINTS = {2: ("x", "z", "y"), 3: ("x", "z", "z′", "y")}
 """The names of the stream before, between and after a layer's sub-layers, by the number of sub-layers."""
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
-_SHORT = {"self_attention": "attention", "cross_attention": "cross-att.", "feed_forward": "FFN"}
+_SHORT = {
+    "recurrence": "recurrent unit",
+    "self_attention": "attention",
+    "cross_attention": "cross-att.",
+    "feed_forward": "FFN",
+}
 
 
 def matrix_form(look: Look) -> Part:
@@ -130,7 +135,7 @@ def layer(look: Look) -> Part:
     names = points(len(found.names))
     rows = [noted(_named(names, found, i), point) for i, point in enumerate(found.points)]
     drawing = strips_drawing("block", rows, f"the {side}'s layer at this position", joint=True)
-    told = _chain_told(look.opened.translation.config)
+    told = _chain_told(look.opened.translation.config, "recurrence" in found.names)
     return Part({"text": told}, {"figures": (replace(drawing, audit=found.audit),)})
 
 
@@ -145,11 +150,12 @@ def _named(names: tuple[str, ...], found: Block, place: int) -> str:
     return f"{names[place]}, after {_SHORT[found.names[place - 1]]}"
 
 
-def _chain_told(config: ModelConfig) -> str:
+def _chain_told(config: ModelConfig, recurrent: bool) -> str:
+    moving = "**Attention and the recurrent unit** move" if recurrent else "**Attention** moves"
     return (
         f"Seen from outside, a layer is a chain of vectors of one shape: {config.d_model:,} numbers for each "
-        f"position go in, and {config.d_model:,} come out. LN is LayerNorm.\n\n**Attention** "
-        "moves information between positions, and nothing else in the layer does. **The feed-forward network "
+        f"position go in, and {config.d_model:,} come out. LN is LayerNorm.\n\n{moving} "
+        "information between positions, and nothing else in the layer does. **The feed-forward network "
         f"(FFN)** works on each position alone, always with the same two matrices: {config.d_model:,} → "
         f"{config.d_ff:,} → {config.d_model:,}, and between them the non-linearity "
         f"({_ACTIVATIONS[config.activation]}). Without it, the two matrices would be one."

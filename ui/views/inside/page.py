@@ -23,6 +23,7 @@ from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import analyses
 from ui.server.opened import Opened
 from ui.shell.changed import of_tokens, said
+from ui.shell.needs import has
 from ui.views.inside import formulas, frames, layer, vectors, weights, what_if
 from ui.views.inside.contents import WHAT_IF, contents
 from ui.views.inside.look import Look, Part
@@ -50,7 +51,7 @@ def controls(state: State) -> None:
         pickers.switch(
             "kind",
             "Kind of attention",
-            KINDS,
+            {kind: name for kind, name in KINDS.items() if has(state.model, kind)},
             now,
             lambda each: session.change(kind=None if each == USUAL else each),
             width="content",
@@ -59,7 +60,7 @@ def controls(state: State) -> None:
 
 
 def _kind(now: State) -> str:
-    return now.kind or USUAL
+    return now.kind if now.kind and has(now.model, now.kind) else USUAL
 
 
 def holds(change: Intervention) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,6 +66,15 @@ _SHIFTED = (
     "token) comes first, and row *t* + 1 reads token *t*, which row *t* had to predict. So the diagonal "
     "holds the token that a row has just read, and never the one that it has to predict."
 )
+_UNMASKED = (
+    "This model's decoder needs no causal mask: in place of self-attention it has a recurrent unit, which "
+    "has read no later token."
+)
+_TITLES = {
+    "encoder": "Padding mask of the encoder",
+    "decoder": "Causal mask of the decoder",
+    "cross": "Padding mask of cross-attention",
+}
 _REASONS = {
     "encoder": "No token may attend to `<pad>`. A sentence alone has no `<pad>`.",
     "decoder": "Row *t* may attend to the tokens read up to *t*. In decoding, later ones are not written "
@@ -130,10 +139,11 @@ def show(opened: Opened) -> None:
     now = session.current()
     batched, way = now.view == "batch", now.mask or ""
     subject = _batch(opened, now) if batched else _alone(opened, now)
-    kind = now.kind or ("encoder" if batched else "decoder")
+    usual = "encoder" if batched or "decoder" not in opened.kinds else "decoder"
+    kind = now.kind if now.kind in opened.kinds else usual
     _controls(opened, subject, kind, way)
     _maps(subject, kind, way)
-    _objects(subject)
+    _objects(subject, opened.kinds)
 
 
 def _batch(opened: Opened, now: State) -> Subject:
@@ -153,7 +163,7 @@ def _heads(now: State) -> dict[str, Head]:
 
 def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        pickers.kind_picker(kind)
+        pickers.kind_picker(kind, opened.kinds)
         with st.container(width=220):
             pickers.head_picker(kind, subject.heads[kind], opened.asked.model)
         with st.container(width=205):
@@ -309,20 +319,22 @@ def _picture(
         )
 
 
-def _objects(subject: Subject) -> None:
+def _objects(subject: Subject, kinds: Sequence[str]) -> None:
     st.markdown(f"#### The masks of {subject.name}")
-    shown = [("encoder", "Padding mask of the encoder"), ("decoder", "Causal mask of the decoder")]
-    shown.append(("cross", "Padding mask of cross-attention"))
     with st.container(horizontal=True, gap="small"):
-        for kind, title in shown:
-            _object(f"object.{kind}", title, subject, subject.head(kind), _REASONS[kind])
-        if isinstance(subject.of, BatchEntry):
+        for kind, title in _TITLES.items():
+            if kind in kinds:
+                _object(f"object.{kind}", title, subject, subject.head(kind), _REASONS[kind])
+        if isinstance(subject.of, BatchEntry) and "decoder" in kinds:
             _combined(subject, subject.of, subject.head("decoder"))
     if subject.cursor:
         st.caption(
             "If there is padding, a mask can combine both rules, causal and padding. "
             "To see that mask, choose “in a batch”."
         )
+    if "decoder" not in kinds:
+        st.caption(_UNMASKED)
+        return
     for column, text in zip(st.columns(2, gap="large"), (_TRIANGLE, _SHIFTED), strict=True):
         column.markdown(text)
 

@@ -1,0 +1,67 @@
+"""Every section of every page opens with a model of each architecture: a picture, or a sentence why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from app_pages import PAGES, run
+from firefox_files import random_model, write_firefox
+from random_models import random_recurrent
+
+from transformer.runs.translator import Translator
+from transformer.storage.directory import save_checkpoint
+from ui.address.state import VIEWS
+
+SECTIONS = {
+    "pages/encoder_self_attention.py": ("batch",),
+    "pages/cross_attention.py": ("alignment",),
+    "pages/search.py": ("sampling",),
+    "pages/masks.py": ("batch",),
+    "pages/heads.py": ("relations",),
+    "pages/positions.py": ("trained", "sentence", "results"),
+    "pages/what_if.py": ("experiments", "causal", "backup"),
+    "pages/training.py": (
+        *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
+    ),
+    "pages/language_model.py": (*("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),),
+    "pages/recurrent.py": ("long", "path", "speed", "hard"),
+}
+ADDRESSES = [(page, view) for page in PAGES for view in (None, *SECTIONS.get(page, ()))]
+ARCHITECTURES: dict[str, Callable[[Path, Translator], None]] = {
+    "firefox": lambda path, _: write_firefox(path, random_model()),
+    "recurrent": lambda path, translator: _save(path, translator),
+}
+
+
+def _save(path: Path, translator: Translator) -> None:
+    model = random_recurrent("additive", vocab_size=translator.config.vocab_size)
+    save_checkpoint(path, model.config, model.state_dict(), translator.tokenizer)
+
+
+@pytest.fixture(scope="module")
+def models(app_models: Path, translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("architectures")
+    for name, write in ARCHITECTURES.items():
+        write(folder / name, translator)
+    (folder / "random").symlink_to(app_models / "random")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def architectures(small_models: None, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(models))
+
+
+def test_every_section_is_opened():
+    assert {view for views in SECTIONS.values() for view in views} == set(VIEWS)
+
+
+@pytest.mark.parametrize(("page", "view"), ADDRESSES)
+@pytest.mark.parametrize("model", ["random", *ARCHITECTURES])
+def test_a_section_shows_a_picture_or_says_why_not(model: str, page: str, view: str | None):
+    at = run(page, model=model, text="one two", **({} if view is None else {"view": view}))
+    assert not at.error
+    shown = [*at.get("plotly_chart"), *at.get("bidi_component"), *at.get("dataframe")]
+    assert shown or at.info or at.button or at.file_uploader
