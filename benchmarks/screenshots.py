@@ -1,8 +1,8 @@
-"""Takes the screenshots of `assets/screenshots` again: every page, wide and on a phone, light and dark.
+"""Takes the README's pictures again; or every page, wide and on a phone, light and dark, to look at.
 
-    python benchmarks/screenshots.py [--output assets/screenshots] [--only cross inside]
+    python benchmarks/screenshots.py [--pages DIR] [--only cross inside]
 
-Each picture of a page holds four views side by side. `home.webp` and `inside_a_head.webp` are for the README.
+Each picture of a page holds four views side by side.
 """
 
 from __future__ import annotations
@@ -103,20 +103,21 @@ def side_by_side(pictures: list[Image.Image]) -> Image.Image:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--output", type=Path, default=ROOT / "assets" / "screenshots")
-    parser.add_argument("--only", nargs="*", default=[*PAGES, *SINGLE], help="names of pictures")
+    parser.add_argument("--pages", type=Path, metavar="DIR", help="where to write the pictures of pages")
+    parser.add_argument("--only", nargs="*", help="names of pictures")
     asked = parser.parse_args()
-    asked.output.mkdir(parents=True, exist_ok=True)
+    output = asked.pages or ROOT / "assets" / "screenshots"
+    output.mkdir(parents=True, exist_ok=True)
     with server("app.py", None) as base, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
-        for name in asked.only:
+        for name in asked.only or (PAGES if asked.pages else SINGLE):
             if name in SINGLE:
                 path, window, width = SINGLE[name]
                 picture = scaled(shot(browser, base, path, window), width)
             else:
                 views = [scaled(shot(browser, base, PAGES[name], *view)) for view in VIEWS]
                 picture = side_by_side(views)
-            picture.save(asked.output / f"{name}.webp", quality=82, method=6)
+            picture.save(output / f"{name}.webp", quality=82, method=6)
             print(f"{name}.webp, {picture.width} × {picture.height} px", flush=True)
         browser.close()
 
