@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import nn
@@ -13,6 +13,7 @@ from torch import nn
 from transformer.commands.arguments import command_line
 from transformer.commands.training.running import add_run_arguments, advance, given, resumes, run_on
 from transformer.hub.sources import open_model
+from transformer.model.config import DecoderUnit
 from transformer.model.transformer import Transformer
 from transformer.storage.card import training_card
 from transformer.storage.files import CheckpointError
@@ -58,6 +59,17 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--valid", nargs="+", required=True, metavar="FILE", help="such lines to evaluate on")
     parser.add_argument("--n-decoder-layers", type=int, metavar="N", help="layers; as many as the teacher's")
+    parser.add_argument(
+        "--decoder-unit",
+        choices=get_args(DecoderUnit),
+        default="self_attention",
+        help="what mixes the positions of a decoder layer (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--fresh-decoder",
+        action="store_true",
+        help="begin the decoder's layers with random weights instead of the teacher's",
+    )
     parser.add_argument(
         "--frozen",
         default=FROZEN,
@@ -108,9 +120,11 @@ def _run(arguments: argparse.Namespace, workers: Workers, device: torch.device, 
         _encoded(pairs, tokenizer, arguments.max_length) for pairs in (_pairs(arguments.train), valid_pairs)
     )
     layers = arguments.n_decoder_layers or teacher.config.n_decoder_layers
-    config = replace(student_config(teacher.config, layers), trained_length=data.longest)
+    config = replace(
+        student_config(teacher.config, layers, arguments.decoder_unit), trained_length=data.longest
+    )
     student = Transformer(config)
-    taken = begin(student, teacher)
+    taken = begin(student, teacher, arguments.fresh_decoder)
     names = [name for name, _ in student.named_parameters()]
     frozen = tuple(arguments.frozen.split(","))
     rates = learning_rates(names, taken, frozen, arguments.taken_rate)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from transformer.model.config import TransformerConfig
+from transformer.model.config import DecoderUnit, TransformerConfig
 from transformer.model.layers import Residual
 from transformer.model.sites import Sublayer
 from transformer.model.transformer import Transformer
@@ -26,16 +26,17 @@ REPEATS = 3
 """Number of repetitions in a row of a word, or a sequence of words, that make a text a stuck one."""
 
 
-def student_config(teacher: TransformerConfig, n_decoder_layers: int) -> TransformerConfig:
-    """The teacher's sizes with masked self-attention in the decoder, and some number of decoder layers."""
-    return replace(
-        teacher, decoder_unit="self_attention", n_decoder_layers=n_decoder_layers, trained_length=None
-    )
+def student_config(
+    teacher: TransformerConfig, n_decoder_layers: int, unit: DecoderUnit = "self_attention"
+) -> TransformerConfig:
+    """The teacher's sizes, with some number of decoder layers and what mixes positions in them."""
+    return replace(teacher, decoder_unit=unit, n_decoder_layers=n_decoder_layers, trained_length=None)
 
 
 def begin(
     student: Transformer,  # a new model
     teacher: Transformer,  # a model of the same width, heads and pieces
+    fresh: bool = False,  # whether the student keeps the layers of its own decoder
 ) -> frozenset[str]:
     """Copies into the student what it shares with the teacher, in place.
 
@@ -47,12 +48,13 @@ def begin(
         Names of the student's weights that the teacher had.
     """
     own, given = student.state_dict(), teacher.state_dict()
-    places = _places(student.config.n_decoder_layers, teacher.config.n_decoder_layers)
+    layers = student.config.n_decoder_layers
+    places = {} if fresh else _places(layers, teacher.config.n_decoder_layers)
     unit = teacher.config.stacks["decoder"].sublayers[0]
     sources = {name: _source(name, places, unit) for name in own}
     taken = {name: given[source].clone() for name, source in sources.items() if source in given}
     student.load_state_dict(own | taken)
-    for layer in set(range(student.config.n_decoder_layers)) - set(places):
+    for layer in set(range(layers)) - set(places) if places else ():
         before = max(place for place in places if place < layer)
         _add_nothing(
             student.decoder.layers[layer], student.residual(Sublayer("decoder", before, "feed_forward"))

@@ -38,6 +38,17 @@ def test_a_student_begins_with_what_the_teacher_has(teacher):
     assert rates["decoder.layers.1.feed_forward.inner.weight"] == 1
 
 
+@pytest.mark.parametrize("unit", ["self_attention", "ssru"])
+def test_a_fresh_decoder_has_nothing_of_the_teacher_s(teacher, unit):
+    student = Transformer(student_config(teacher.config, 2, unit))
+    before = {name: weight.clone() for name, weight in student.state_dict().items()}
+    taken = begin(student, teacher, fresh=True)
+    assert not [name for name in taken if name.startswith("decoder.layers")]
+    for name, weight in student.state_dict().items():
+        expected = teacher.state_dict()[name] if name in taken else before[name]
+        assert weight.equal(expected), name
+
+
 @pytest.mark.parametrize("rows", [5, ROWS_AT_ONCE[False] + 3])
 def test_the_loss_against_a_teacher_s_distributions_and_its_gradient(rows):
     torch.manual_seed(0)
@@ -73,8 +84,15 @@ def test_what_cannot_be_a_translation_is_left_out(source, target):
     assert list(faithful([SentencePair(source, target), kept])) == [kept]
 
 
-@pytest.mark.parametrize("targets", ["text", "distributions"])
-def test_a_run_learns_resumes_and_keeps_what_is_frozen(tmp_path, teacher, targets):
+@pytest.mark.parametrize(
+    ("targets", "unit", "more"),
+    [
+        ("text", "self_attention", []),
+        ("distributions", "self_attention", []),
+        ("text", "ssru", ["--fresh-decoder"]),
+    ],
+)
+def test_a_run_learns_resumes_and_keeps_what_is_frozen(tmp_path, teacher, targets, unit, more):
     folder = write_firefox(tmp_path / "teacher", teacher)
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("the old house\ta casa velha\tx\nwe often see\tnós vemos muitas\tx\n" * 10, "utf-8")
@@ -89,11 +107,23 @@ def test_a_run_learns_resumes_and_keeps_what_is_frozen(tmp_path, teacher, target
         "--output",
         tmp_path / "run",
     ]
-    command += ["--n-decoder-layers", 3, "--targets", targets, "--batch-positions", 60, "--warmup", 2]
+    command += [
+        "--decoder-unit",
+        unit,
+        *more,
+        "--n-decoder-layers",
+        3,
+        "--targets",
+        targets,
+        "--batch-positions",
+        60,
+        "--warmup",
+        2,
+    ]
     command += ["--schedule", "constant", "--decay-steps", 1, "--checkpoint-every", 6, "--bleu-sentences", 2]
     for steps in (6, 30):
-        more = ["--steps", steps, "--resume-if-present", "--evaluate-every", 6]
-        assert main([str(each) for each in command + more]) == 0
+        until = ["--steps", steps, "--resume-if-present", "--evaluate-every", 6]
+        assert main([str(each) for each in command + until]) == 0
     log = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text("utf-8").splitlines()]
     assert [line["step"] for line in log if "loss" in line] == list(range(1, 31))
     losses = [line["loss"] for line in log if "loss" in line]
@@ -102,7 +132,7 @@ def test_a_run_learns_resumes_and_keeps_what_is_frozen(tmp_path, teacher, target
     found = load_checkpoint(tmp_path / "run").model
     for name, tensor in found.encoder.state_dict().items():
         torch.testing.assert_close(tensor, own.encoder.state_dict()[name], atol=1e-3, rtol=1e-3)
-    assert found.config.decoder_unit == "self_attention"
+    assert found.config.decoder_unit == unit
 
 
 def test_distributions_need_a_shared_projection(tmp_path, teacher, capsys):
