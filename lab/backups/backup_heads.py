@@ -22,7 +22,7 @@ from transformer.model.sites import AttentionKind
 from transformer.runs.prepared import NO_MEANS
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
-from transformer.what_if.batched import OneRun, Passes, Swap
+from transformer.runs.batched import OneRun, Passes, RowChanges, Swap
 
 Doubles = NDArray[np.float64]
 Head = tuple[int, int]
@@ -90,10 +90,10 @@ def _swap(translator: Translator, kind: AttentionKind, by: str, head: Head) -> S
     return Swap(HeadOutput(kind, *head), vector)
 
 
-def _passes(translator: Translator, text: str) -> Passes | None:
+def _passes(translator: Translator, text: str) -> Passes[Swap] | None:
     """Passes over a text and the model's own translation of it; None if the text is empty or too long."""
     try:
         done = translator.translate(text, capture=False)
     except InputError:
         return None
-    return Passes(translator.model, (*translator.ids(text), translator.config.eos_id), done.target_ids)
+    return Passes(translator.model, (*translator.ids(text), translator.config.eos_id), done.target_ids, RowChanges)

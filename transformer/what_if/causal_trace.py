@@ -22,13 +22,13 @@ from transformer.interventions import (
 )
 from transformer.interventions.patching import PatchPlace
 from transformer.model.sites import AttentionKind, Side
+from transformer.runs.batched import OneRun, Passes, RowChanges, Swap
 from transformer.runs.prepared import held
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
 from transformer.text.words import reading_groups
 from transformer.trace.recorder import Capture
-from transformer.what_if.batched import OneRun, Passes, Swap
 
 Doubles = NDArray[np.float64]
 SIDES: tuple[Side, Side] = ("encoder", "decoder")
@@ -166,7 +166,7 @@ class _Cells:
         base: Translation,  # the run that the vectors come from, with its residual stream
     ) -> None:
         ids = (*translator.ids(changed_text), translator.config.eos_id)
-        self._passes = Passes(translator.model, ids, base.target_ids)
+        self._passes = Passes(translator.model, ids, base.target_ids, RowChanges)
         assert base.attention is not None
         self._held = base.attention
 

@@ -6,8 +6,8 @@ one by one would spend most of the time on calls; here a pass takes as many rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,8 +15,15 @@ from torch import Tensor
 from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
 from transformer.interventions.patching import PatchPlace
 from transformer.model.network import EncoderDecoder
-from transformer.model.sites import Place
-from transformer.model.watching.observer import Attended, AttentionInputs, Bystander, Entered, Passed
+from transformer.model.sites import Place, Side
+from transformer.model.watching.observer import (
+    Attended,
+    AttentionInputs,
+    Bystander,
+    Entered,
+    Observer,
+    Passed,
+)
 
 MOST_TOKENS = 4096
 """Tokens of a pass: rows × the longer of source and target."""
@@ -31,7 +38,21 @@ class Swap(NamedTuple):
     vector: Tensor  # (width,) what stands there
     position: int | None = None  # the position that it stands at, from 0; None for all
 
+    @property
+    def side(self) -> Side:
+        """The first stack that computes something else."""
+        return self.place.side
 
+
+class Differing(Protocol):
+    """Something that differs in a run."""
+
+    @property
+    def side(self) -> Side:
+        """The first stack that computes something else."""
+
+
+Difference = TypeVar("Difference", bound=Differing)
 OneRun = Sequence[Swap]
 """What differs in one run."""
 
@@ -85,7 +106,7 @@ class RowChanges(Bystander):
         return made
 
 
-class Passes:
+class Passes(Generic[Difference]):
     """Forced passes over one source and one target."""
 
     def __init__(
@@ -93,29 +114,31 @@ class Passes:
         model: EncoderDecoder,  # in ``eval()`` mode
         src_ids: Sequence[int],  # the source as the model reads it, ``</s>`` included
         target_ids: Sequence[int],  # the output
+        watched: Callable[[Sequence[Sequence[Difference]]], Observer],  # what changes the rows of a pass
     ) -> None:
         self._model, device = model, model.embedding.weight.device
+        self._watched = watched
         self._source = torch.tensor([src_ids], device=device)
         self._read = torch.tensor([[model.config.bos_id, *target_ids[:-1]]], device=device)
         self._written = torch.tensor(target_ids, device=device)
         with torch.inference_mode():
             self._memory = model.encode(self._source)
 
-    def log_probs(self, runs: Sequence[OneRun]) -> Tensor:
+    def log_probs(self, runs: Sequence[Sequence[Difference]]) -> Tensor:
         """(runs, target) float32: the log-probability of each target token in each run, in nats."""
         parts = list(self.parts(runs))
         return torch.cat(parts) if parts else torch.zeros(0, len(self._written))
 
-    def parts(self, runs: Sequence[OneRun]) -> Iterator[Tensor]:
+    def parts(self, runs: Sequence[Sequence[Difference]]) -> Iterator[Tensor]:
         """As ``log_probs``, but yields the rows of each pass at once."""
         rows = max(1, MOST_TOKENS // max(self._source.shape[1], self._read.shape[1]))
         for start in range(0, len(runs), rows):
             yield self._pass(runs[start : start + rows])
 
     @torch.inference_mode()
-    def _pass(self, runs: Sequence[OneRun]) -> Tensor:
-        observer, count = RowChanges(runs), len(runs)
-        if any(swap.place.side == "encoder" for swaps in runs for swap in swaps):
+    def _pass(self, runs: Sequence[Sequence[Difference]]) -> Tensor:
+        observer, count = self._watched(runs), len(runs)
+        if any(each.side == "encoder" for changes in runs for each in changes):
             memory = self._model.encode(self._source.expand(count, -1), observer=observer)
         else:
             memory = self._memory.expand(count, -1, -1)

@@ -1,0 +1,66 @@
+"""What a weight carried: ‖α_ij x_j W_V W_O‖, the length of what a key really added (Kobayashi et al. 2020).
+
+b_V is kept apart, because it enters through every key and weights sum to 1; b_O belongs to no key. With
+pre-norm, x_j is the key's own LayerNorm of the stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from transformer.lenses.measures.stream import UnmeasuredError, output_rows
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.network import Network
+from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
+from transformer.trace.report import AuditReport, Check
+from transformer.trace.view import Array
+
+LIMIT = 1e-3
+"""Share of the longest output by which the parts may miss it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """What the keys of one head carried to its queries."""
+
+    norms: Array  # (queries, keys) ‖α_ij x_j W_V W_O‖
+    values: Array  # (keys,) ‖x_j W_V W_O‖, what a key would carry with a weight of 1
+    bias: float  # ‖b_V W_O‖, which every query gets as a whole
+    audit: AuditReport  # whether Σ_j α_ij x_j W_V W_O + b_V W_O is what the head wrote
+
+
+def carried(model: Network, run: Translation, kind: AttentionKind | str, layer: int, head: int) -> Carried:
+    """The length of what each key added to each query of a head.
+
+    Raises:
+        NotCapturedError: Attention was not recorded.
+        UnmeasuredError: The model is no Transformer, or something was changed in the run.
+        IndexError: There is no such layer or head.
+    """
+    kind, trace = AttentionKind(kind), run._trace()
+    if run.interventions:
+        raise UnmeasuredError("This measure takes a run without changes: remove them first.")
+    record = trace.layer(kind, layer, head)
+    rows, attention = output_rows(model, kind, layer)[0][head], model.attention(kind, layer)
+    assert isinstance(attention, MultiHeadAttention)
+    bias = attention.v_proj.bias.detach().double().cpu().view(attention.n_heads, -1)[head]
+    weights = torch.as_tensor(trace.weights(kind, layer, head)).double()
+    own = (record.value[head].double() - bias) @ rows
+    length, wrote = own.norm(dim=-1), record.output[head].double() @ rows
+    missed = weights @ own + weights.sum(-1, keepdim=True) * (bias @ rows) - wrote
+    gap = float(missed.norm(dim=-1).max() / wrote.norm(dim=-1).max().clamp(min=1e-2))
+    return Carried(
+        _array(weights.abs() * length),
+        _array(length),
+        float((bias @ rows).norm()),
+        AuditReport((Check("parts sum to the head's output", gap, LIMIT),)),
+    )
+
+
+def _array(tensor: torch.Tensor) -> Array:
+    found: Array = tensor.float().numpy().astype(np.float32)
+    return found

@@ -1,0 +1,95 @@
+"""DecoderLens: the decoder reads the encoder's stream as it is after each layer (Langedijk et al. 2023).
+
+With pre-norm, the encoder's final LayerNorm is applied to each. The draft after the last layer is the
+translation itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.decode.request import TranslationRequest
+from transformer.decode.search import decode
+from transformer.decode.steps import finish
+from transformer.lenses.inside.logit_lens import logit_lens
+from transformer.lenses.inside.parts import embedding_trace
+from transformer.lenses.measures.stream import UnmeasuredError
+from transformer.model.network import Network
+from transformer.model.transformer import Transformer
+from transformer.model.watching.observer import Bystander
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
+from transformer.trace.view import Array
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Translation by the decoder from an unfinished encoding."""
+
+    layers: int  # number of encoder layers that the stream has passed; 0 at the encoder's input
+    text: str
+    tokens: tuple[str, ...]
+
+
+class _Memory(Bystander):
+    def __init__(self, memory: Tensor) -> None:
+        self._memory = memory
+
+    def memory(self, own: Tensor) -> Tensor:
+        return self._memory.to(own)
+
+
+def drafts(
+    translator: Translator,
+    run: Translation,  # made with ``capture=Capture(residual=True)``
+) -> tuple[Draft, ...]:
+    """Greedy translations from the encoder's stream at its input and after each layer.
+
+    Raises:
+        NotCapturedError: The residual stream was not recorded.
+        UnmeasuredError: The model is no Transformer.
+    """
+    model = translator.model
+    if not isinstance(model, Transformer):
+        raise UnmeasuredError("This measure needs a Transformer: a recurrent encoder is one layer.")
+    streams = [embedding_trace(run, "encoder").input]
+    streams += [run.stream(end).output for end in model.config.stacks["encoder"].ends()]
+    source = torch.tensor(
+        [[*translator.ids(run.source_text), translator.config.eos_id]], device=translator.device
+    )
+    with torch.inference_mode():
+        found = [
+            model.encoder.final_norm(each.to(translator.device, model.encoder.dtype)) for each in streams
+        ]
+        return tuple(_draft(translator, source, memory, layer) for layer, memory in enumerate(found))
+
+
+def _draft(translator: Translator, source: Tensor, memory: Tensor, layers: int) -> Draft:
+    request = TranslationRequest(translator.model, source, _Memory(memory[None]))
+    limit = translator.limit(source.shape[1])
+    (done,) = finish(decode(request, [limit], rules=translator.rules))
+    return Draft(layers, translator.text(done.token_ids), translator.pieces(done.token_ids))
+
+
+@dataclass(frozen=True, eq=False)
+class DecoderLens:
+    """The logit lens at every step: what the output matrix reads from the stream after each decoder layer."""
+
+    best: tuple[tuple[str, ...], ...]  # (layers + 1, steps) the most probable token
+    probability: Array  # (layers + 1, steps) of that token
+    chosen: Array  # (layers + 1, steps) of the token that was written
+
+
+def decoder_lens(model: Network, run: Translation, translator: Translator) -> DecoderLens:
+    """The logit lens (nostalgebraist 2020) of the whole translation; raises as ``logit_lens``."""
+    columns = [logit_lens(model, run, step, 1)[0] for step in range(len(run.steps))]
+    rows = list(zip(*columns, strict=True))
+    return DecoderLens(
+        tuple(translator.pieces([each.best[0].token_id for each in row]) for row in rows),
+        np.array([[each.best[0].probability for each in row] for row in rows], dtype=np.float32),
+        np.array([[each.chosen for each in row] for row in rows], dtype=np.float32),
+    )

@@ -1,0 +1,150 @@
+"""Contrastive gradients: which source and prefix tokens a logit difference leans on (Yin and Neubig 2022).
+
+Of z_A − z_B by the token embeddings. Gradient × input says what a small change would do; integrated
+gradients (Sundararajan et al. 2017) follow the line from embeddings of zeros, and their sum is the
+difference between its ends, which is audited ("completeness").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.lenses.inside.parts import embedding_trace
+from transformer.lenses.measures.stream import UnmeasuredError
+from transformer.model.sites import Side
+from transformer.model.transformer import Transformer
+from transformer.model.watching.observer import Bystander, Entered
+from transformer.runs.translation import Translation
+from transformer.runs.translator import Translator
+from transformer.trace.report import AuditReport, Check
+from transformer.trace.view import Array, read_only
+
+POINTS = 256
+"""Points of the line at which gradients are taken, by Gauss and Legendre in the third root of its length:
+near zero, where LayerNorm magnifies everything, they lie closest."""
+MOST_TOKENS = 8192
+"""Tokens of a pass: points × the longer of source and prefix."""
+LIMIT = 0.05
+"""Share of the largest of the two ends by which the sum may miss their difference."""
+
+
+@dataclass(frozen=True, eq=False)
+class Saliency:
+    """What each token contributes to a difference of logits by gradients; in nats."""
+
+    source: Array  # (source,)
+    prefix: Array  # (step + 1,) the decoder's input up to the step, with the start token
+    total: float  # z_A − z_B, or z_A, in the run
+    audit: AuditReport  # completeness; without checks for gradient × input, which promises no sum
+
+
+class _Leaves(Bystander):
+    """Puts embeddings in the place of the tokens' own, and keeps the positions."""
+
+    def __init__(self, leaves: dict[Side, Tensor]) -> None:
+        self._leaves = leaves
+
+    def embedding(self, entered: Entered) -> Tensor:
+        own = self._leaves[entered.side]
+        return own if entered.positions is None else own + entered.positions
+
+
+def saliency(
+    translator: Translator,
+    run: Translation,  # without changes
+    step: int,  # the step, from 0
+    token: int,  # id of the token
+    against: int | None = None,  # id of the token whose logit is subtracted; None for none
+    integrated: bool = True,  # integrated gradients; otherwise gradient × input
+) -> Saliency:
+    """Contributions of source and prefix to a logit difference.
+
+    Raises:
+        NotCapturedError: Attention was not recorded.
+        UnmeasuredError: The model is no Transformer, or something was changed in the run.
+        IndexError: There is no such step.
+    """
+    model = translator.model
+    if not isinstance(model, Transformer):
+        raise UnmeasuredError("This measure needs a Transformer.")
+    if run.interventions:
+        raise UnmeasuredError("This measure takes a run without changes: remove them first.")
+    if not 0 <= step < len(run.steps):
+        raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
+    ids = [*translator.ids(run.source_text), translator.config.eos_id]
+    read = [translator.config.bos_id, *run.target_ids[:step]]
+    own: dict[Side, Tensor] = {
+        "encoder": embedding_trace(run, "encoder").tokens,
+        "decoder": embedding_trace(run, "decoder").tokens[: step + 1],
+    }
+    rows = torch.tensor([ids], device=translator.device), torch.tensor([read], device=translator.device)
+    gradients = _gradients(model, own, rows, (token, against), *(_line() if integrated else _ONE))
+    source, prefix = (
+        (gradient * each).sum(-1) for gradient, each in zip(gradients, own.values(), strict=True)
+    )
+    ends = [_end(model, own, rows, (token, against), share) for share in (0.0, 1.0)]
+    checks = ()
+    if integrated:
+        missed = abs(float(source.sum() + prefix.sum()) - (ends[1] - ends[0]))
+        checks = (Check("completeness", missed / max(1.0, *map(abs, ends)), LIMIT),)
+    return Saliency(read_only(source.float()), read_only(prefix.float()), ends[1], AuditReport(checks))
+
+
+Asked = tuple[int, int | None]
+"""The token, and the one that it is compared with."""
+_ONE = torch.ones(1), torch.ones(1)
+"""The end of the line alone: gradient × input."""
+
+
+def _line() -> tuple[Tensor, Tensor]:
+    """Shares of the embeddings, and the weights of their gradients in the integral."""
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
+    root = (nodes + 1) / 2
+    shares, weights = root**3, weights / 2 * 3 * root**2
+    return torch.tensor(shares, dtype=torch.float32), torch.tensor(weights, dtype=torch.float32)
+
+
+def _gradients(
+    model: Transformer,
+    own: dict[Side, Tensor],
+    rows: tuple[Tensor, Tensor],
+    asked: Asked,
+    shares: Tensor,
+    weights: Tensor,
+) -> list[Tensor]:
+    """The weighted sum of the gradients by the embeddings of each side, (length, d_model)."""
+    device, longest = rows[0].device, max(len(each) for each in own.values())
+    total = [torch.zeros_like(each) for each in own.values()]
+    size = max(1, MOST_TOKENS // longest)
+    for some, weight in zip(shares.split(size), weights.split(size), strict=True):
+        leaves: dict[Side, Tensor] = {
+            side: (some[:, None, None] * each).to(device).requires_grad_() for side, each in own.items()
+        }
+        with torch.enable_grad():
+            value = _difference(model, leaves, rows, asked)
+            found = torch.autograd.grad((value * weight.to(value)).sum(), list(leaves.values()))
+        total = [before + each.sum(0).cpu() for before, each in zip(total, found, strict=True)]
+    return total
+
+
+def _end(
+    model: Transformer, own: dict[Side, Tensor], rows: tuple[Tensor, Tensor], asked: Asked, share: float
+) -> float:
+    leaves: dict[Side, Tensor] = {side: (share * each)[None].to(rows[0].device) for side, each in own.items()}
+    with torch.no_grad():
+        return float(_difference(model, leaves, rows, asked)[0])
+
+
+def _difference(
+    model: Transformer, leaves: dict[Side, Tensor], rows: tuple[Tensor, Tensor], asked: Asked
+) -> Tensor:
+    """(points,) z_A − z_B of the last row."""
+    observer, count = _Leaves(leaves), len(leaves["encoder"])
+    memory = model.encode(rows[0].expand(count, -1), observer=observer)
+    features = model.decode(rows[1].expand(count, -1), memory, observer=observer)[:, -1]
+    logits, (token, against) = model.logits(features).float(), asked
+    return logits[:, token] if against is None else logits[:, token] - logits[:, against]

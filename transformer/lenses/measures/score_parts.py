@@ -1,0 +1,109 @@
+"""Why this score: q·k / √d_k, split over pairs of what wrote the query's stream and what wrote the key's.
+
+The product is bilinear, so it splits exactly (Elhage et al. 2021, "QK circuit"); the σ of every LayerNorm is
+held fixed, a rotation acts on each part before the product, and a bias of positions is a part of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from transformer.lenses.measures.stream import UnmeasuredError, Writer, parts
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.encodings.positions import PositionalEncoding
+from transformer.model.network import Network
+from transformer.model.sites import AttentionKind
+from transformer.runs.translation import Translation
+from transformer.trace.report import AuditReport, Check
+from transformer.trace.view import Array, read_only
+
+LIMIT = 1e-4
+"""Share of the largest part by which the parts may miss the score."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreParts:
+    """The score of one query and one key as a sum."""
+
+    score: float  # as the model computed it, with the bias of positions, before the mask
+    queries: tuple[Writer, ...]  # who wrote the stream of the query
+    keys: tuple[Writer, ...]  # who wrote the stream of the key
+    values: Array  # (queries, keys) float32; with ``bias`` they sum to the score
+    bias: float  # what the positional encoding adds to the scaled product
+    audit: AuditReport  # whether the parts sum to the score
+
+
+def score_parts(
+    model: Network,
+    run: Translation,  # made with ``capture=Capture(residual=True)``, without changes
+    which: tuple[AttentionKind | str, int, int],  # kind, layer and head, from 0
+    query: int,  # position of the query, from 0
+    key: int,  # position of the key, from 0
+) -> ScoreParts:
+    """Splits one score.
+
+    Raises:
+        NotCapturedError: The residual stream was not recorded.
+        UnmeasuredError: The model is no Transformer, or something was changed in the run.
+        IndexError: There is no such head or position.
+    """
+    kind, layer, head = AttentionKind(which[0]), which[1], which[2]
+    score, added = _score(run, (kind, layer, head), query, key)
+    attention, site = model.attention(kind, layer), model.config.sites[kind]
+    if not isinstance(attention, MultiHeadAttention):
+        raise UnmeasuredError(
+            "This measure needs a Transformer; a recurrent score is no product of two streams."
+        )
+    sublayer = site.sublayer(layer)
+    asking, asked = parts(model, run, site.query_side, sublayer)
+    own = (asking, asked) if site.own_keys else parts(model, run, site.key_side)
+    positions = model.stack(site.query_side).positions if site.own_keys else None
+    left = _projected(attention.q_proj, asked[:, query], attention.n_heads, head, positions, query)
+    right = _projected(attention.k_proj, own[1][:, key], attention.n_heads, head, positions, key)
+    values = left @ right.T / left.shape[-1] ** 0.5
+    largest = max(1.0, float(values.abs().max()))
+    gap = abs(float(values.sum()) + added - score) / largest
+    return ScoreParts(
+        score,
+        asking,
+        own[0],
+        read_only(values.float()),
+        added,
+        AuditReport((Check("parts sum to the score", gap, LIMIT),)),
+    )
+
+
+def _score(
+    run: Translation, which: tuple[AttentionKind, int, int], query: int, key: int
+) -> tuple[float, float]:
+    """The score, and what positions added to it."""
+    trace = run._trace()
+    scores, bias = trace.scores(*which), trace.bias(*which)
+    if not (0 <= query < scores.shape[0] and 0 <= key < scores.shape[1]):
+        raise IndexError(f"There is no cell ({query}, {key}); this head has {scores.shape}.")
+    return float(scores[query, key]), 0.0 if bias is None else float(bias[query, key])
+
+
+def _projected(
+    linear: nn.Linear,
+    found: Tensor,  # (writers, d_model), of which the first holds the biases
+    n_heads: int,
+    head: int,
+    positions: PositionalEncoding | None,  # what may rotate it
+    at: int,  # the position
+) -> Tensor:
+    """(writers, d_head), float64; the projection's own bias belongs to the biases."""
+    weight = linear.weight.detach().double().cpu().view(n_heads, -1, found.shape[-1])[head]
+    projected = found @ weight.T
+    projected[0] += linear.bias.detach().double().cpu().view(n_heads, -1)[head]
+    return projected if positions is None else _rotated(positions, projected, at)
+
+
+def _rotated(positions: PositionalEncoding, vectors: Tensor, at: int) -> Tensor:
+    """(writers, d_head): the rotation is linear, so that it acts on each part as on their sum."""
+    device = next(iter(positions.buffers()), torch.empty(0)).device
+    turned = positions.rotate(vectors.float()[:, None, None].to(device), at)
+    return turned[:, 0, 0].double().cpu()
