@@ -42,13 +42,13 @@ MOST_FILES = 13
 MOST_LINES = {
     "transformer/text model trace decode storage families training hub": 13_145,
     "transformer/interventions": 2_270,
-    "transformer/runs": 2_080,
-    "transformer/lenses what_if exports commands": 6_640,
+    "transformer/runs": 2_240,
+    "transformer/lenses what_if exports commands": 7_620,
     "lab": 6_645,
-    "figures": 6_675,
-    "ui/linked_view address server controls shell maps": 8_535,
-    "ui/views": 15_455,
-    "tests": 36_110,
+    "figures": 6_850,
+    "ui/linked_view address server controls shell maps": 8_560,
+    "ui/views": 15_980,
+    "tests": 36_800,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

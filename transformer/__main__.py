@@ -29,7 +29,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from transformer.commands import align, attention, compress, generate, hub, train, train_lm, translate
+    from transformer.commands import (
+        align,
+        attention,
+        compress,
+        explain,
+        generate,
+        hub,
+        train,
+        train_lm,
+        translate,
+    )
     from transformer.commands.training import distil
 
     parser = Parser(prog="python -m transformer", description=__doc__)
@@ -40,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     reading = subparsers.add_parser("train-lm", help="train a causal language model on text")
     train_lm.add_arguments(reading)
     reading.set_defaults(run=train_lm.run)
-    for each in (distil, compress, attention, align):
+    for each in (distil, compress, attention, explain, align):
         each.add_command(subparsers)
     for each in (translate, generate, hub):
         each.add_commands(subparsers)

@@ -19,10 +19,10 @@ from transformer.interventions import HeadOutput, InterventionError, ablate
 from transformer.interventions.base import SITES
 from transformer.interventions.heads import OUTPUTS
 from transformer.model.sites import AttentionKind
+from transformer.runs.batched import OneRun, Passes, RowChanges, Swap
 from transformer.runs.prepared import NO_MEANS
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError
-from transformer.runs.batched import OneRun, Passes, RowChanges, Swap
 
 Doubles = NDArray[np.float64]
 Head = tuple[int, int]
@@ -96,4 +96,5 @@ def _passes(translator: Translator, text: str) -> Passes[Swap] | None:
         done = translator.translate(text, capture=False)
     except InputError:
         return None
-    return Passes(translator.model, (*translator.ids(text), translator.config.eos_id), done.target_ids, RowChanges)
+    ids = *translator.ids(text), translator.config.eos_id
+    return Passes(translator.model, ids, done.target_ids, RowChanges)

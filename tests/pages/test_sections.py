@@ -22,6 +22,7 @@ SECTIONS = {
     "pages/heads.py": ("relations",),
     "pages/positions.py": ("trained", "sentence", "results"),
     "pages/what_if.py": ("experiments", "causal", "backup"),
+    "pages/explanation.py": ("why", "drafts"),
     "pages/training.py": (
         *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
     ),

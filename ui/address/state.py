@@ -52,6 +52,7 @@ STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "
 VIEWS = (
     *("batch", "trained", "alignment", "relations", "sentence", "results"),
     *("experiments", "causal", "backup"),
+    *("why", "drafts"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),
@@ -145,6 +146,8 @@ class State:
     other: str | None = own(TEXT, long=True)
     # the step whose token a causal trace scores; None for the whole translation
     scored: int | None = own(POSITION)
+    # the token that a written one is compared with on the page "Is attention an explanation?"
+    rival: str | None = own(TEXT)
     key: int | None = own(POSITION)  # the key that "Inside a head" shows in self-attention
     # the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a head (from 0)
     what_if: WhatIf | None = own(ARITHMETIC)

@@ -147,9 +147,10 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
     if layout.style == "home":
         model = scene.opened.asked.model
         size, first = catalogue.sizes(model)[look.kind], runs.default_head(model, look.kind)
-        payload["choice"] = linked_view.choice(look.kind, look.head, size, first)
+        choice = linked_view.choice(look.kind, look.head, size, first)
         if look.kind == "cross":
-            payload["choice"]["first"] += f" {catalogue.guided(model)}".rstrip()
+            choice["first"] = f"{choice['first']} {catalogue.guided(model)}".rstrip()
+        payload["choice"] = choice
     return payload
 
 

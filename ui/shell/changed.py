@@ -45,6 +45,11 @@ def every(_change: Intervention) -> bool:
     return True
 
 
+def none(_change: Intervention) -> bool:
+    """For a page that shows the model as it is."""
+    return False
+
+
 def of_tokens(change: Intervention) -> bool:
     """For a page that shows the model's own arithmetic: what the model reads and writes may be changed."""
     return isinstance(change, _OF_TOKENS)

@@ -50,6 +50,7 @@ GROUPS: dict[str, tuple[Page, ...]] = {
     "Experiments": (
         Page("pages/what_if.py", "What if", ":material/science:"),
         Page("pages/compare.py", "Compare", ":material/difference:"),
+        Page("pages/explanation.py", "Explanation", ":material/balance:"),
     ),
     "Beyond this sentence": (
         Page("pages/heads.py", "Heads over sentences", ":material/library_books:"),

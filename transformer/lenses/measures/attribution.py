@@ -19,6 +19,7 @@ from transformer.lenses.measures.stream import (
     Writer,
     final_norm,
     output_rows,
+    recorded,
     values_written,
     written,
 )
@@ -133,5 +134,5 @@ def _split(
     model: Network, run: Translation, kind: AttentionKind, layer: int, step: int, direction: Tensor
 ) -> Tensor:
     """(heads, keys): what each head adds through each key."""
-    weights = torch.as_tensor(run._trace().weights(kind, layer)[:, step]).double()
+    weights = torch.as_tensor(recorded(run).weights(kind, layer)[:, step]).double()
     return weights * (values_written(model, run, kind, layer) @ direction)

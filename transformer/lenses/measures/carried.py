@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from transformer.lenses.measures.stream import UnmeasuredError, output_rows
+from transformer.lenses.measures.stream import output_rows, recorded
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind
@@ -41,9 +41,7 @@ def carried(model: Network, run: Translation, kind: AttentionKind | str, layer: 
         UnmeasuredError: The model is no Transformer, or something was changed in the run.
         IndexError: There is no such layer or head.
     """
-    kind, trace = AttentionKind(kind), run._trace()
-    if run.interventions:
-        raise UnmeasuredError("This measure takes a run without changes: remove them first.")
+    kind, trace = AttentionKind(kind), recorded(run)
     record = trace.layer(kind, layer, head)
     rows, attention = output_rows(model, kind, layer)[0][head], model.attention(kind, layer)
     assert isinstance(attention, MultiHeadAttention)

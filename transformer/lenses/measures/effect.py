@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.lenses.measures.stream import UnmeasuredError
+from transformer.lenses.measures.stream import UnmeasuredError, recorded
 from transformer.model.sites import AttentionKind, Side
 from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
@@ -76,7 +76,8 @@ def _of_rows(asked: AttentionInputs, rows: list[int]) -> AttentionInputs:
     """The same attention for some rows of the batch."""
     if asked.focus is not None:
         raise UnmeasuredError("This measure needs a Transformer.")
-    return asked._replace(query=asked.query[rows], key=asked.key[rows], value=asked.value[rows])
+    query, key, value = (each[rows] for each in (asked.query, asked.key, asked.value))
+    return AttentionInputs(asked.kind, asked.layer, query, key, value, asked.mask, asked.rule, asked.score)
 
 
 def _without(asked: AttentionInputs, taken: dict[Way, Tensor]) -> Tensor:
@@ -105,8 +106,7 @@ class Effects:
         """
         if not isinstance(translator.model, Transformer):
             raise UnmeasuredError("This measure needs a Transformer.")
-        if run.interventions:
-            raise UnmeasuredError("This measure takes a run without changes: remove them first.")
+        recorded(run)
         self._model, self._run = translator.model, run
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
         self._passes = Passes(self._model, self._source, run.target_ids, Cuts)
@@ -143,7 +143,7 @@ def cells(
 ) -> list[Cut]:
     """A cut for every cell of a head that the mask does not hide."""
     kind = AttentionKind(kind)
-    mask = run._trace().layer(kind, layer, head).mask().numpy()
+    mask = recorded(run).layer(kind, layer, head).mask().numpy()
     queries = range(len(mask)) if rows is None else rows
     return [
         Cut(kind, (int(key),), way, layer, head, query)
@@ -182,7 +182,7 @@ def effect(
         raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
     cuts = cells(run, kind, layer, head, way, rows)
     found = Effects(translator, run).of([(cut,) for cut in cuts])
-    shape = run._trace().layer(kind, layer).shape[1:]
+    shape = recorded(run).layer(kind, layer).shape[1:]
     made = np.full(shape, np.nan, dtype=np.float32)
     for cut, row in zip(cuts, found, strict=True):
         assert cut.query is not None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from transformer.lenses.inside.parts import embedding_trace
-from transformer.lenses.measures.stream import UnmeasuredError
+from transformer.lenses.measures.stream import UnmeasuredError, recorded
 from transformer.model.sites import Side
 from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Bystander, Entered
@@ -71,8 +71,7 @@ def saliency(
     model = translator.model
     if not isinstance(model, Transformer):
         raise UnmeasuredError("This measure needs a Transformer.")
-    if run.interventions:
-        raise UnmeasuredError("This measure takes a run without changes: remove them first.")
+    recorded(run)
     if not 0 <= step < len(run.steps):
         raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
     ids = [*translator.ids(run.source_text), translator.config.eos_id]
@@ -87,7 +86,7 @@ def saliency(
         (gradient * each).sum(-1) for gradient, each in zip(gradients, own.values(), strict=True)
     )
     ends = [_end(model, own, rows, (token, against), share) for share in (0.0, 1.0)]
-    checks = ()
+    checks: tuple[Check, ...] = ()
     if integrated:
         missed = abs(float(source.sum() + prefix.sum()) - (ends[1] - ends[0]))
         checks = (Check("completeness", missed / max(1.0, *map(abs, ends)), LIMIT),)
@@ -120,7 +119,7 @@ def _gradients(
     device, longest = rows[0].device, max(len(each) for each in own.values())
     total = [torch.zeros_like(each) for each in own.values()]
     size = max(1, MOST_TOKENS // longest)
-    for some, weight in zip(shares.split(size), weights.split(size), strict=True):
+    for some, weight in zip(torch.split(shares, size), torch.split(weights, size), strict=True):
         leaves: dict[Side, Tensor] = {
             side: (some[:, None, None] * each).to(device).requires_grad_() for side, each in own.items()
         }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from transformer.lenses.measures.stream import UnmeasuredError, Writer, parts
+from transformer.lenses.measures.stream import UnmeasuredError, Writer, parts, recorded
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.network import Network
@@ -80,7 +80,7 @@ def _score(
     run: Translation, which: tuple[AttentionKind, int, int], query: int, key: int
 ) -> tuple[float, float]:
     """The score, and what positions added to it."""
-    trace = run._trace()
+    trace = recorded(run)
     scores, bias = trace.scores(*which), trace.bias(*which)
     if not (0 <= query < scores.shape[0] and 0 <= key < scores.shape[1]):
         raise IndexError(f"There is no cell ({query}, {key}); this head has {scores.shape}.")

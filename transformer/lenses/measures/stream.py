@@ -17,14 +17,28 @@ from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import PostNorm
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind, Side, Sublayer
-from transformer.runs.translation import Translation
-from transformer.trace.records import ResidualTrace
+from transformer.runs.translation import NotCapturedError, Translation
+from transformer.trace.records import AttentionTrace, ResidualTrace
 
 TOKEN, POSITION, BIASES = "token", "position", "biases"
 
 
 class UnmeasuredError(ValueError):
     """A measure is not defined for a run or a model; the message says why in one sentence."""
+
+
+def recorded(run: Translation) -> AttentionTrace:
+    """The trace of a run without changes.
+
+    Raises:
+        NotCapturedError: Attention was not recorded.
+        UnmeasuredError: Something was changed in the run.
+    """
+    if run.attention is None:
+        raise NotCapturedError("Attention was not recorded; translate with capture=Capture(residual=True).")
+    if run.interventions:
+        raise UnmeasuredError("This measure takes a run without changes: remove them first.")
+    return run.attention
 
 
 class Writer(NamedTuple):
@@ -80,8 +94,7 @@ def written(model: Network, run: Translation, side: Side) -> tuple[Written, ...]
         NotCapturedError: The residual stream was not recorded.
         UnmeasuredError: Something was changed in the run.
     """
-    if run.interventions:
-        raise UnmeasuredError("This measure takes a run without changes: remove them first.")
+    recorded(run)
     kinds = {(site.query_side, site.name): kind for kind, site in model.config.sites.items()}
     found = []
     for sublayer in model.config.stacks[side].passed():
@@ -115,9 +128,8 @@ def output_rows(model: Network, kind: AttentionKind, layer: int) -> tuple[Tensor
 
 def values_written(model: Network, run: Translation, kind: AttentionKind, layer: int) -> Tensor:
     """(heads, keys, d_model) v W_O of every key, float64: what a key would write with a weight of 1."""
-    assert run.attention is not None
     rows, _ = output_rows(model, kind, layer)
-    return run.attention.layer(kind, layer).value.double() @ rows
+    return recorded(run).layer(kind, layer).value.double() @ rows
 
 
 def parts(
@@ -159,7 +171,6 @@ def _update(model: Network, run: Translation, each: Written) -> tuple[list[Write
     name, layer, update = each.sublayer.name, each.sublayer.layer, each.record.update.double()
     if each.kind is None:
         return [Writer(name, layer)], update[None], torch.zeros_like(update)
-    assert run.attention is not None
     rows, bias = output_rows(model, each.kind, layer)
-    new = run.attention.layer(each.kind, layer).output.double() @ rows
+    new = recorded(run).layer(each.kind, layer).output.double() @ rows
     return [Writer(name, layer, head) for head in range(len(new))], new, bias.expand_as(update)

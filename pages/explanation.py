@@ -1,0 +1,14 @@
+"""Is attention an explanation? Weights beside what they carried and what they did."""
+
+from __future__ import annotations
+
+from ui.shell.changed import none
+from ui.shell.page import open_sentence_page, with_model
+from ui.shell.waiting import for_pytorch
+
+with for_pytorch("Is attention an explanation?"):
+    from ui.views.explanation import page
+
+opened = open_sentence_page("Is attention an explanation?", changes=none, kinds=("encoder", "cross"))
+if opened is not None:
+    with_model(opened, page.show)

@@ -1,0 +1,35 @@
+"""The page "Is attention an explanation?": its sections."""
+
+from __future__ import annotations
+
+from ui.address import session
+from ui.server.opened import Opened
+from ui.shell import sections
+from ui.shell.sections import Section
+from ui.views.explanation import drafts, reasons, weights
+
+_SECTIONS = {
+    "weights": Section(
+        "weight and effect",
+        "A weight says how a head mixes values. What the mixture carried, and what became of it, are other "
+        "questions with other answers.",
+        weights.show,
+    ),
+    "why": Section(
+        "why this token?",
+        "The model prefers one token to another by a difference of logits. It splits exactly over what wrote "
+        "the decoder's stream.",
+        reasons.show,
+    ),
+    "drafts": Section(
+        "drafts",
+        "What the decoder would write if the encoder, or the decoder itself, had fewer layers.",
+        drafts.show,
+    ),
+}
+
+
+def show(opened: Opened) -> None:
+    """Draws the page."""
+    now = session.current()
+    sections.switch(_SECTIONS, now).draw(opened, now)

@@ -1,0 +1,134 @@
+"""Why one token and not another: the difference of two logits, split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import streamlit as st
+
+from figures.base import captions, labels
+from figures.base.bars import percent
+from figures.maps.measures import Row, measures_map, part_bars
+from transformer.lenses.measures.attribution import Attribution
+from transformer.runs.translation import Alternative, DecodeStep
+from ui.address import session
+from ui.address.state import State
+from ui.controls import pickers
+from ui.controls.export import Table
+from ui.controls.panel import panel
+from ui.controls.part import part
+from ui.controls.text import plain
+from ui.server.opened import Opened
+from ui.views.explanation import measures
+
+_SHOWN = 14
+"""Parts that have a bar of their own."""
+_SEEING = (
+    "The decoder's last stream is a sum: the token that was read, its position, every head, every "
+    "feed-forward network, and biases. With the σ of every LayerNorm held fixed, the logit of a token "
+    "is linear in it, so the difference of two logits splits exactly. It is the direct path only: what "
+    "a later layer makes of what a head wrote is counted for the later layer. Integrated gradients "
+    "follow both logits from embeddings of zeros to the real ones; they see all paths, but their "
+    "numbers depend on where the line begins."
+)
+_FORMULA = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B) + b"
+
+
+@part
+def show(opened: Opened, now: State) -> None:
+    """Draws the section."""
+    now = session.current()
+    step = min(now.step or 0, len(opened.translation.steps) - 1)
+    written = opened.translation.steps[step]
+    rivals = {each.token: each for each in written.alternatives if each.token_id != written.token_id}
+    if not rivals:
+        st.info("No other token was recorded at this step.", icon=":material/info:")
+        return
+    rival = rivals.get(now.rival or "", next(iter(rivals.values())))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(width=205):
+            pickers.row_picker(opened, "cross", step)
+        with st.container(width=220):
+            offered = {each: f"and not {labels.piece(each)}" for each in rivals}
+            pickers.choose("rival", "The other token", offered, rival.token, texts=True)
+    with st.spinner("Splitting the logits"):
+        found = measures.reasons(opened.asked, opened.translation, step, rival.token_id)
+    st.markdown(_sentence(found.attribution, written, rival))
+    names, values = _parts(found.attribution)
+    pair = f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”)"
+    panel(
+        "parts",
+        lambda: part_bars(names, values),
+        f"Parts of {pair} at step {labels.count(step)}, direct paths, σ of every LayerNorm fixed · "
+        f"{opened.asked.model}",
+        lambda: _table(found.attribution),
+        seeing=_SEEING,
+        formula=_FORMULA,
+        audit=found.attribution.audit,
+        proof="The parts sum to the difference of logits that the model computed.",
+    )
+    _tokens(opened, found, step, pair)
+
+
+def _sentence(found: Attribution, written: DecodeStep, rival: Alternative) -> str:
+    shares = [percent(float(np.exp(each.log_prob))) for each in (written, rival)]
+    helped, hurt = (found.writers[int(index(found.values))] for index in (np.argmax, np.argmin))
+    total = labels.number(found.total, "+.2f")
+    return (
+        f"“{plain(captions.quote(written.token))}” has {shares[0]}, “{plain(captions.quote(rival.token))}” "
+        f"{shares[1]}: its logit is {total} nats higher. On the direct path, **{helped}** spoke most for it "
+        f"({labels.number(float(found.values.max()), '+.2f')}), and **{hurt}** most against it "
+        f"({labels.number(float(found.values.min()), '+.2f')})."
+    )
+
+
+def _parts(found: Attribution) -> tuple[list[str], np.ndarray]:
+    """The largest parts in their order, and the others as one."""
+    order = np.argsort(-np.abs(found.values), kind="stable")
+    shown = sorted(order[:_SHOWN], key=lambda at: -found.values[at])
+    names, values = [str(found.writers[at]) for at in shown], [float(found.values[at]) for at in shown]
+    if len(order) > _SHOWN:
+        names.append(f"{len(order) - _SHOWN} others")
+        values.append(float(found.values[order[_SHOWN:]].sum()))
+    return names, np.array(values)
+
+
+def _table(found: Attribution) -> Table:
+    pairs = zip(found.writers, found.values, strict=True)
+    return [["part", "nats"], *([str(writer), float(value)] for writer, value in pairs)]
+
+
+def _tokens(opened: Opened, found: measures.Reasons, step: int, pair: str) -> None:
+    """The same difference by source token and by token written before."""
+    run, asked = opened.translation, f"{pair} at step {labels.count(step)}"
+    st.markdown("#### By source token")
+    _side("cross", run.source_tokens, found, found.saliency.source, asked, opened)
+    st.markdown("#### By what was read before")
+    read = run.decoder_input_tokens[: step + 1]
+    _side("decoder", read, found, found.saliency.prefix, asked, opened)
+
+
+def _side(
+    kind: str,
+    tokens: Sequence[str],
+    found: measures.Reasons,
+    gradients: np.ndarray,
+    asked: str,
+    opened: Opened,
+) -> None:
+    names, rows = labels.names(tokens), [Row("integrated gradients", gradients, True)]
+    through = measures.through(found.attribution, kind)
+    if through is not None:
+        rows.insert(0, Row("through attention", through[: len(tokens)], True))
+    panel(
+        f"tokens.{kind}",
+        lambda ink: measures_map(rows, names, ink),
+        f"{asked}: what all heads of {captions.KIND_NAMES[kind].lower()} add through each token on the "
+        f"direct path, and integrated gradients · {opened.asked.model}",
+        lambda: [["measure", *names], *([row.name, *map(float, row.values)] for row in rows)],
+        audit=found.saliency.audit,
+        proof="The gradients sum to the change of the logits from embeddings of zeros, within 5 %.",
+        inked=True,
+        scrolls=160 + 40 * len(tokens) if len(tokens) > 8 else False,
+    )

@@ -1,0 +1,163 @@
+"""One head: its weights, what they carried, and what happens without each key."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from figures.base import captions, labels, style
+from figures.maps.measures import Row, effect_dots, measures_map
+from transformer.lenses.measures.agreement import Agreement, agreement
+from transformer.lenses.measures.effect import Way
+from ui.address import session
+from ui.address.state import State
+from ui.controls import pickers
+from ui.controls.export import Table
+from ui.controls.panel import panel
+from ui.controls.part import part
+from ui.controls.text import plain
+from ui.linked_view import Head
+from ui.maps.looking import cells_of
+from ui.server.opened import Opened
+from ui.views.explanation import measures
+from ui.views.explanation.measures import Explained
+
+_WAYS: dict[Way, str] = {
+    "hidden": "Δ log p, hidden",
+    "zeroed": "Δ log p, value zeroed",
+    "mean": "Δ log p, mean value",
+}
+_SEEING = (
+    "**Weight**: the share of the key's value in the head's sum. **Carried**: the length of what the "
+    "key added, weight × ‖x W_V W_O‖; a large weight on a small value carries little. **Δ log p** is "
+    "measured by running the model again without the key, for this head and this query alone: *hidden* "
+    "puts its score to −∞, and the other keys share its weight; *value zeroed* keeps the weight and "
+    "adds nothing; *mean value* adds what the visible keys hold on average. Below zero: the token "
+    "became less probable, so the key had helped. Effects of several keys do not add up, and other "
+    "heads may do the same work."
+)
+_FORMULA = (
+    r"\lVert \alpha_{ij}\, x_j W_V W_O \rVert, \qquad "
+    r"\Delta \log p = \log p(y_t \mid \text{without } j) - \log p(y_t)"
+)
+_LITERATURE = (
+    "**What was found elsewhere.** Jain & Wallace (2019), on recurrent classifiers with one attention: "
+    "weights correlate weakly with gradients, and other weights often give the same prediction. "
+    "Wiegreffe & Pinter (2019): such other weights are found per example, and a model that is trained "
+    "to use them does worse, so the question depends on what an explanation is for. Moradi et al. "
+    "(2019), on recurrent translation: the weights of a step can often be changed without changing its "
+    "token. Kobayashi et al. (2020), on Transformers: large weights often lie on small values. "
+    "Ferrando et al. (2022), on Transformers that translate: measures that follow the values through "
+    "the layers agree better with effects than weights do."
+)
+
+
+@part
+def show(opened: Opened, now: State) -> None:
+    """Draws the section."""
+    now = session.current()
+    usual = "cross" if "cross" in opened.kinds else opened.kinds[0]
+    kind = now.kind if now.kind in opened.kinds else usual
+    head: Head = getattr(now, kind)
+    row = cells_of(opened, now)[kind][0]
+    step = now.step or 0
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        pickers.kind_picker(kind, opened.kinds)
+        with st.container(width=220):
+            pickers.head_picker(kind, head, opened.asked.model)
+        with st.container(width=205):
+            pickers.row_picker(opened, kind, row)
+    with st.spinner("Running the model again without each key"):
+        found = measures.explained(opened.asked, opened.translation, kind, head, row, step)
+    columns = labels.names(opened.translation.labels(kind).keys)
+    about = row if kind != "encoder" else step
+    token = captions.quote(opened.translation.target_tokens[about])
+    st.markdown(_sentence(found, row, columns, token))
+    rows = _rows(found, row)
+    where = f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {_query(opened, kind, row)}"
+    panel(
+        "measures",
+        lambda ink: measures_map(rows, columns, ink),
+        f"{where} · Δ log p of “{token}” in nats, each by running again · "
+        f"weight and carried have scales of their own · {opened.asked.model}",
+        lambda: _table(rows, columns),
+        seeing=_SEEING,
+        formula=_FORMULA,
+        audit=found.carried.audit,
+        proof="The parts that the keys carried sum to what the head wrote.",
+        inked=True,
+        scrolls=_LEAST + 40 * len(columns) if len(columns) > _NARROW else False,
+    )
+    _together(found, kind, head, opened, columns)
+    st.markdown(_LITERATURE)
+
+
+_NARROW, _LEAST = 8, 160
+
+
+def _query(opened: Opened, kind: str, row: int) -> str:
+    found = opened.translation.labels(kind)
+    verb, tokens = ("of", found.queries) if found.predicted is None else ("that predicts", found.predicted)
+    return f"row {labels.count(row)}, {verb} “{captions.quote(tokens[row])}”"
+
+
+def _rows(found: Explained, row: int) -> list[Row]:
+    measured = [Row(_WAYS[way], found.effects[way][row], True) for way in _WAYS]
+    return [Row("weight", found.weights[row]), Row("carried", found.carried.norms[row]), *measured]
+
+
+def _sentence(found: Explained, row: int, columns: list[str], token: str) -> str:
+    """Where weight, what was carried, and effect are largest."""
+
+    def largest(values: np.ndarray) -> int:
+        return int(np.nanargmax(np.where(np.isfinite(values), values, -np.inf)))
+
+    weights, norms, effects = found.weights[row], found.carried.norms[row], found.effects["hidden"][row]
+    if not np.isfinite(effects).any():
+        return "This query sees one key only, so nothing can be taken away from it."
+    first, most, needed = largest(weights), largest(norms), largest(-effects)
+    says = f"Its largest weight ({weights[first]:.2f}) lies on **{plain(columns[first])}**"
+    says += ", which also carried most" if most == first else f"; **{plain(columns[most])}** carried most"
+    effect = labels.number(float(effects[needed]), "+.2f")
+    if effects[needed] > -0.005:
+        return f"{says}. Without any single key, “{plain(token)}” stays as probable as it was."
+    return f"{says}. “{plain(token)}” loses most without **{plain(columns[needed])}**: {effect} nats."
+
+
+def _table(rows: list[Row], columns: list[str]) -> Table:
+    return [["measure", *columns], *([row.name, *map(float, row.values)] for row in rows)]
+
+
+def _together(found: Explained, kind: str, head: Head, opened: Opened, columns: list[str]) -> None:
+    """All measured cells of the head: weight against effect, with ranks and chance."""
+    rows, shown = list(found.rows), (found.weights, found.carried.norms, found.effects["hidden"])
+    effects, weights = found.effects["hidden"][rows], found.weights[rows]
+    seen = np.isfinite(effects)
+    places = [(rows[i], j) for i, j in np.argwhere(seen)]
+    names = labels.names(opened.translation.labels(kind).queries)
+    notes = [f"{names[i]} → {columns[j]}: weight {found.weights[i, j]:.2f}" for i, j in places]
+    of_weight = agreement(weights[seen], -effects[seen])
+    of_carried = agreement(found.carried.norms[rows][seen], -effects[seen])
+    st.markdown("#### Weight against effect, over the cells of this head")
+    st.markdown(
+        f"Rank correlation of the weight with the loss of log p: {_said(of_weight)}; of what was carried: "
+        f"{_said(of_carried)}."
+    )
+    part_of = f"rows {rows[0] + 1} to {rows[-1] + 1}" if len(rows) < len(found.weights) else "all rows"
+    panel(
+        "dots",
+        lambda: effect_dots(weights[seen], effects[seen], notes, style.HUES[kind]),
+        f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {len(places)} cells of {part_of}, one "
+        f"forced pass each · {opened.asked.model}",
+        lambda: [
+            ["query", "key", "weight", "carried", "effect"],
+            *([i + 1, j + 1, *(float(each[i, j]) for each in shown)] for i, j in places),
+        ],
+    )
+
+
+def _said(found: Agreement) -> str:
+    if found.value != found.value:
+        return "too few different numbers"
+    value, low, high = (labels.number(each, "+.2f") for each in (found.value, found.low, found.high))
+    return f"**{value}** (with permuted cells {low} to {high})"
