@@ -9,19 +9,21 @@ from typing import Annotated
 
 from lab.cost.measuring import machine
 from lab.measurement import Folder, Gold, Json, Pairs, measurement, one_thread
+from lab.recurrent.agreement import agreement
 from lab.recurrent.aligning import alignment_errors
 from lab.recurrent.speed import LENGTHS, measure_speed
 from lab.twins.command import RESULTS_FILE, check_same_vocabulary, load_twins, read_test
 from lab.twins.twins import Scored, Twins, by_length, score_pairs, source_lengths, summary
 from transformer.commands.arguments import shown
-from transformer.model.config import RecurrentConfig
+from transformer.model.config import ModelConfig, RecurrentConfig
 from transformer.model.network import count_parameters
+from transformer.model.sites import AttentionKind
 from transformer.runs.translator import load_translator
 from transformer.storage.description import WEIGHTS_FILE, model_digests
 from transformer.text.links import read_gold
 
 
-@measurement(RESULTS_FILE, parts=["scores", "lengths", "alignments", "speed"])
+@measurement(RESULTS_FILE, parts=["scores", "lengths", "alignments", "agreement", "speed"])
 def recurrent(
     models: Annotated[Folder, "folder of recurrent model directories"],
     reference: Annotated[Folder, "the Transformer to compare with"],
@@ -50,7 +52,7 @@ def recurrent(
         "reference": name,
         "models": {
             twin: {
-                "recurrent": isinstance(found.config, RecurrentConfig),
+                "recurrent": _is_recurrent(found.config),
                 "parameters": count_parameters(found.model),
                 "bytes": (folder / WEIGHTS_FILE).stat().st_size,
                 "digests": model_digests(folder),
@@ -64,6 +66,7 @@ def recurrent(
         "alignments": lambda: {
             shown(path): alignment_errors(twins, read_gold(path), name) for path in alignments
         },
+        "agreement": lambda: agreement(twins, pairs, name),
         "speed": speed,
     }
 
@@ -71,7 +74,7 @@ def recurrent(
 def _opened(models: Path, reference: Path) -> Twins:
     """The recurrent models of the folder by name, then the reference."""
     found = load_twins(models)
-    if other := [name for name, twin in found.items() if not isinstance(twin.config, RecurrentConfig)]:
+    if other := [name for name, twin in found.items() if not _is_recurrent(twin.config)]:
         raise ValueError(f"The model {other[0]} in {models} is not recurrent.")
     other_sort = load_translator(reference)
     if other_sort.name in found:
@@ -79,6 +82,11 @@ def _opened(models: Path, reference: Path) -> Twins:
     twins = found | {other_sort.name: other_sort}
     check_same_vocabulary(twins)
     return twins
+
+
+def _is_recurrent(config: ModelConfig) -> bool:
+    """True if the decoder keeps what it has written in a recurrent state."""
+    return isinstance(config, RecurrentConfig) or AttentionKind.DECODER not in config.sites
 
 
 def _print_ratios(speed: Json) -> None:

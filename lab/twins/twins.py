@@ -72,10 +72,10 @@ def sentence_losses(translator: Translator, pairs: Sequence[SentencePair]) -> Fl
     for rows in group_by_length(data, range(len(data)), BATCH_POSITIONS):
         batch = make_batch(data, rows).to(translator.device)
         logits = model.logits(model.features(batch.src_ids, batch.tgt_input_ids)).float()
-        losses = F.cross_entropy(logits.transpose(1, 2), batch.tgt_ids, reduction="none")
-        counted = batch.tgt_ids != model.config.pad_id
-        found[rows, 0] = (losses * counted).sum(1).double().cpu().numpy()
-        found[rows, 1] = counted.sum(1).cpu().numpy()
+        pad = model.config.pad_id
+        losses = F.cross_entropy(logits.transpose(1, 2), batch.tgt_ids, ignore_index=pad, reduction="none")
+        found[rows, 0] = losses.sum(1).double().cpu().numpy()
+        found[rows, 1] = (batch.tgt_ids != pad).sum(1).cpu().numpy()
     return found
 
 

@@ -116,6 +116,7 @@ def test_every_page_opens_a_recurrent_model_or_says_what_it_lacks(page):
         "training",
         "inside_a_head",
         "heads",
+        "explanation",
         "encoder_self_attention",
         "decoder_self_attention",
     }

@@ -26,7 +26,7 @@ from transformer.model.watching.observer import (
 )
 
 MOST_TOKENS = 4096
-"""Tokens of a pass: rows × the longer of source and target."""
+"""Most tokens of a pass."""
 MOST_LOGITS = 1 << 22
 """Logits that are computed at a time."""
 
@@ -115,9 +115,10 @@ class Passes(Generic[Difference]):
         src_ids: Sequence[int],  # the source as the model reads it, ``</s>`` included
         target_ids: Sequence[int],  # the output
         watched: Callable[[Sequence[Sequence[Difference]]], Observer],  # what changes the rows of a pass
+        most_tokens: int = MOST_TOKENS,  # tokens of a pass: rows × the longer of source and target
     ) -> None:
         self._model, device = model, model.embedding.weight.device
-        self._watched = watched
+        self._watched, self._most_tokens = watched, most_tokens
         self._source = torch.tensor([src_ids], device=device)
         self._read = torch.tensor([[model.config.bos_id, *target_ids[:-1]]], device=device)
         self._written = torch.tensor(target_ids, device=device)
@@ -131,7 +132,7 @@ class Passes(Generic[Difference]):
 
     def parts(self, runs: Sequence[Sequence[Difference]]) -> Iterator[Tensor]:
         """As ``log_probs``, but yields the rows of each pass at once."""
-        rows = max(1, MOST_TOKENS // max(self._source.shape[1], self._read.shape[1]))
+        rows = max(1, self._most_tokens // max(self._source.shape[1], self._read.shape[1]))
         for start in range(0, len(runs), rows):
             yield self._pass(runs[start : start + rows])
 

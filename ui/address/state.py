@@ -148,6 +148,7 @@ class State:
     scored: int | None = own(POSITION)
     # the token that a written one is compared with on the page "Is attention an explanation?"
     rival: str | None = own(TEXT)
+    integrated: bool = own(YES, False)  # whether that page follows gradients along a line
     key: int | None = own(POSITION)  # the key that "Inside a head" shows in self-attention
     # the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a head (from 0)
     what_if: WhatIf | None = own(ARITHMETIC)

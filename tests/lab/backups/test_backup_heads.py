@@ -9,7 +9,7 @@ from lab.backups.backup_heads import BackupHeads, backup_heads
 from lab.backups.pair_effects import pair_effects
 from transformer import interventions as do
 from transformer.model.sites import AttentionKind
-from transformer.what_if import batched
+from transformer.runs import batched
 
 TEXTS = ["one two three", "four five", "six eight nine ten"]
 

@@ -17,13 +17,16 @@ from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.lenses.inside.logit_lens import logit_lens
 from transformer.lenses.inside.parts import embedding_trace
-from transformer.lenses.measures.stream import UnmeasuredError
+from transformer.lenses.measures.stream import Tell, UnmeasuredError, silent
 from transformer.model.network import Network
 from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Bystander
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.trace.view import Array
+
+LONGER = 8
+"""Most tokens by which a draft may be longer than the translation."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class _Memory(Bystander):
 def drafts(
     translator: Translator,
     run: Translation,  # made with ``capture=Capture(residual=True)``
+    tell: Tell = silent,  # hears what share is done
 ) -> tuple[Draft, ...]:
     """Greedy translations from the encoder's stream at its input and after each layer.
 
@@ -65,12 +69,16 @@ def drafts(
         found = [
             model.encoder.final_norm(each.to(translator.device, model.encoder.dtype)) for each in streams
         ]
-        return tuple(_draft(translator, source, memory, layer) for layer, memory in enumerate(found))
+        limit = min(translator.limit(source.shape[1]), len(run.steps) + LONGER)
+        made = []
+        for layer, memory in enumerate(found):
+            made.append(_draft(translator, source, memory, layer, limit))
+            tell((layer + 1) / len(found))
+        return tuple(made)
 
 
-def _draft(translator: Translator, source: Tensor, memory: Tensor, layers: int) -> Draft:
+def _draft(translator: Translator, source: Tensor, memory: Tensor, layers: int, limit: int) -> Draft:
     request = TranslationRequest(translator.model, source, _Memory(memory[None]))
-    limit = translator.limit(source.shape[1])
     (done,) = finish(decode(request, [limit], rules=translator.rules))
     return Draft(layers, translator.text(done.token_ids), translator.pieces(done.token_ids))
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.lenses.measures.stream import UnmeasuredError, recorded
+from transformer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
 from transformer.model.sites import AttentionKind, Side
 from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Attended, AttentionInputs, Bystander
@@ -25,6 +25,8 @@ from transformer.trace.view import Array
 
 Way = Literal["hidden", "zeroed", "mean"]
 WAYS: tuple[Way, ...] = get_args(Way)
+AT_ONCE = 1024
+"""Tokens of a pass: few enough that progress is told, and somebody who waits can leave, within a second."""
 
 
 class Cut(NamedTuple):
@@ -109,14 +111,17 @@ class Effects:
         recorded(run)
         self._model, self._run = translator.model, run
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
-        self._passes = Passes(self._model, self._source, run.target_ids, Cuts)
+        self._passes = Passes(self._model, self._source, run.target_ids, Cuts, AT_ONCE)
         self.base = self._passes.log_probs([()])[0]
         """(target,) float32: log-probability of every token without a cut, in nats."""
 
-    def of(self, cuts: Iterable[Sequence[Cut]]) -> Tensor:
+    def of(self, cuts: Iterable[Sequence[Cut]], tell: Tell = silent) -> Tensor:
         """(runs, target) Δ log p of every token, float32."""
-        found = list(self.parts(list(cuts)))
-        return torch.cat(found) if found else torch.zeros(0, len(self.base))
+        runs, found = list(cuts), [torch.zeros(0, len(self.base))]
+        for part in self.parts(runs):
+            found.append(part)
+            tell(sum(map(len, found)) / len(runs))
+        return torch.cat(found)
 
     def parts(self, cuts: Sequence[Sequence[Cut]]) -> Iterator[Tensor]:
         """As ``of``, in parts of as many runs as fit a pass."""
@@ -162,6 +167,7 @@ def effect(
     step: int
     | None = None,  # the step whose token is asked for, from 0; None: the one that the query predicts
     rows: Iterable[int] | None = None,  # queries, from 0; None for all
+    tell: Tell = silent,  # hears what share is done
 ) -> Array:
     """Δ log p of a token without each cell of a head, by running again for each.
 
@@ -181,7 +187,7 @@ def effect(
     if step is not None and not 0 <= step < len(run.steps):
         raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
     cuts = cells(run, kind, layer, head, way, rows)
-    found = Effects(translator, run).of([(cut,) for cut in cuts])
+    found = Effects(translator, run).of([(cut,) for cut in cuts], tell)
     shape = recorded(run).layer(kind, layer).shape[1:]
     made = np.full(shape, np.nan, dtype=np.float32)
     for cut, row in zip(cuts, found, strict=True):

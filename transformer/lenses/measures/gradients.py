@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from transformer.lenses.inside.parts import embedding_trace
-from transformer.lenses.measures.stream import UnmeasuredError, recorded
+from transformer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
 from transformer.model.sites import Side
 from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Bystander, Entered
@@ -26,7 +26,7 @@ from transformer.trace.view import Array, read_only
 POINTS = 256
 """Points of the line at which gradients are taken, by Gauss and Legendre in the third root of its length:
 near zero, where LayerNorm magnifies everything, they lie closest."""
-MOST_TOKENS = 8192
+MOST_TOKENS = 1024
 """Tokens of a pass: points × the longer of source and prefix."""
 LIMIT = 0.05
 """Share of the largest of the two ends by which the sum may miss their difference."""
@@ -60,6 +60,7 @@ def saliency(
     token: int,  # id of the token
     against: int | None = None,  # id of the token whose logit is subtracted; None for none
     integrated: bool = True,  # integrated gradients; otherwise gradient × input
+    tell: Tell = silent,  # hears what share is done
 ) -> Saliency:
     """Contributions of source and prefix to a logit difference.
 
@@ -81,7 +82,7 @@ def saliency(
         "decoder": embedding_trace(run, "decoder").tokens[: step + 1],
     }
     rows = torch.tensor([ids], device=translator.device), torch.tensor([read], device=translator.device)
-    gradients = _gradients(model, own, rows, (token, against), *(_line() if integrated else _ONE))
+    gradients = _gradients(model, own, rows, (token, against), *(_line() if integrated else _ONE), tell)
     source, prefix = (
         (gradient * each).sum(-1) for gradient, each in zip(gradients, own.values(), strict=True)
     )
@@ -114,6 +115,7 @@ def _gradients(
     asked: Asked,
     shares: Tensor,
     weights: Tensor,
+    tell: Tell,
 ) -> list[Tensor]:
     """The weighted sum of the gradients by the embeddings of each side, (length, d_model)."""
     device, longest = rows[0].device, max(len(each) for each in own.values())
@@ -126,6 +128,7 @@ def _gradients(
         with torch.enable_grad():
             value = _difference(model, leaves, rows, asked)
             found = torch.autograd.grad((value * weight.to(value)).sum(), list(leaves.values()))
+        tell(float(some[-1]) ** (1 / 3))
         total = [before + each.sum(0).cpu() for before, each in zip(total, found, strict=True)]
     return total
 

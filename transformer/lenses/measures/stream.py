@@ -6,6 +6,7 @@ map plus β, so that the parts of a stream sum to it exactly (Elhage et al. 2021
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +22,14 @@ from transformer.runs.translation import NotCapturedError, Translation
 from transformer.trace.records import AttentionTrace, ResidualTrace
 
 TOKEN, POSITION, BIASES = "token", "position", "biases"
+
+
+Tell = Callable[[float], object]
+"""Hears what share of a measurement is done; it may raise, to end it."""
+
+
+def silent(share: float) -> None:
+    """Tells nobody."""
 
 
 class UnmeasuredError(ValueError):

@@ -22,8 +22,8 @@ _SEEING = (
 
 def show(opened: Opened, now: State) -> None:
     """Draws the section."""
-    with st.spinner("Translating from every layer"):
-        drafts, lens = measures.unfinished(opened.asked, opened.translation)
+    with measures.progress("Translating from every layer") as tell:
+        drafts, lens = measures.unfinished(opened.asked, opened.translation, tell)
     st.markdown("#### Translations from the encoder's stream after each layer")
     last = len(drafts) - 1
     lines = ["| the decoder reads | and writes, greedily |", "|---|---|"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+import streamlit as st
 
 from transformer import Translation
 from transformer.lenses.measures.attribution import Attribution, attribution
@@ -12,6 +15,7 @@ from transformer.lenses.measures.carried import Carried, carried
 from transformer.lenses.measures.drafts import DecoderLens, Draft, decoder_lens, drafts
 from transformer.lenses.measures.effect import WAYS, Way, effect
 from transformer.lenses.measures.gradients import Saliency, saliency
+from transformer.lenses.measures.stream import Tell
 from transformer.model.sites import AttentionKind
 from transformer.trace.view import Array
 from ui.linked_view import Head
@@ -43,7 +47,7 @@ class Reasons:
 
 
 def explained(
-    asked: Asked, translation: Translation, kind: str, chosen: Head, row: int, step: int
+    asked: Asked, translation: Translation, kind: str, chosen: Head, row: int, step: int, tell: Tell
 ) -> Explained:
     """Measures of a head around a row; the encoder's are about the token of a step.
 
@@ -56,7 +60,7 @@ def explained(
         weights = run.weights(kind, *chosen)
         which = step if kind == AttentionKind.ENCODER else None
         rows = _around(row, *weights.shape)
-        found: dict[Way, Array] = {"hidden": effect(model, run, kind, *chosen, "hidden", which, rows)}
+        found: dict[Way, Array] = {"hidden": effect(model, run, kind, *chosen, "hidden", which, rows, tell)}
         found |= {way: effect(model, run, kind, *chosen, way, which, [row]) for way in WAYS[1:]}
         return Explained(weights, carried(model.model, run, kind, *chosen), found, rows)
 
@@ -71,26 +75,29 @@ def _around(row: int, queries: int, keys: int) -> tuple[int, ...]:
     return tuple(range(start, start + count))
 
 
-def reasons(asked: Asked, translation: Translation, step: int, against: int) -> Reasons:
+def reasons(
+    asked: Asked, translation: Translation, step: int, against: int, integrated: bool, tell: Tell
+) -> Reasons:
     """Why the token of a step, and not another; raises as ``explained``."""
 
     def make() -> Reasons:
         model, run = translator(asked.model), retraced(asked, translation)
         token = run.steps[step].token_id
         return Reasons(
-            attribution(model.model, run, step, token, against), saliency(model, run, step, token, against)
+            attribution(model.model, run, step, token, against),
+            saliency(model, run, step, token, against, integrated, tell),
         )
 
-    made: Reasons = kept("explained").get((asked, id(translation), step, against), make)
+    made: Reasons = kept("explained").get((asked, id(translation), step, against, integrated), make)
     return made
 
 
-def unfinished(asked: Asked, translation: Translation) -> tuple[tuple[Draft, ...], DecoderLens]:
+def unfinished(asked: Asked, translation: Translation, tell: Tell) -> tuple[tuple[Draft, ...], DecoderLens]:
     """Drafts by encoder layer, and guesses by decoder layer; raises as ``explained``."""
 
     def make() -> tuple[tuple[Draft, ...], DecoderLens]:
         model, run = translator(asked.model), retraced(asked, translation)
-        return drafts(model, run), decoder_lens(model.model, run, model)
+        return drafts(model, run, tell), decoder_lens(model.model, run, model)
 
     made: tuple[tuple[Draft, ...], DecoderLens] = kept("explained").get((asked, id(translation)), make)
     return made
@@ -100,3 +107,11 @@ def through(found: Attribution, kind: str) -> Array | None:
     """(keys,) what all heads of a kind add through each key; None if the model lacks the kind."""
     split = found.keys.get(AttentionKind(kind))
     return None if split is None else np.asarray(split.sum((0, 1)))
+
+
+@contextmanager
+def progress(text: str) -> Iterator[Tell]:
+    """A bar while something is measured; whoever clicks elsewhere ends the measurement."""
+    bar = st.progress(0.0, text)
+    yield lambda share: bar.progress(min(share, 1.0), text)
+    bar.empty()

@@ -52,8 +52,14 @@ def show(opened: Opened, now: State) -> None:
         with st.container(width=220):
             offered = {each: f"and not {labels.piece(each)}" for each in rivals}
             pickers.choose("rival", "The other token", offered, rival.token, texts=True)
-    with st.spinner("Splitting the logits"):
-        found = measures.reasons(opened.asked, opened.translation, step, rival.token_id)
+        st.toggle(
+            "integrated gradients (some seconds)",
+            now.integrated,
+            **pickers.control("integrated", now.integrated, lambda on: session.change(integrated=on)),
+        )
+    with measures.progress("Splitting the logits") as tell:
+        asked, run = opened.asked, opened.translation
+        found = measures.reasons(asked, run, step, rival.token_id, now.integrated, tell)
     st.markdown(_sentence(found.attribution, written, rival))
     names, values = _parts(found.attribution)
     pair = f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”)"
@@ -117,7 +123,8 @@ def _side(
     asked: str,
     opened: Opened,
 ) -> None:
-    names, rows = labels.names(tokens), [Row("integrated gradients", gradients, True)]
+    name = "integrated gradients" if found.saliency.audit.checks else "gradient × input"
+    names, rows = labels.names(tokens), [Row(name, gradients, True)]
     through = measures.through(found.attribution, kind)
     if through is not None:
         rows.insert(0, Row("through attention", through[: len(tokens)], True))
@@ -125,9 +132,9 @@ def _side(
         f"tokens.{kind}",
         lambda ink: measures_map(rows, names, ink),
         f"{asked}: what all heads of {captions.KIND_NAMES[kind].lower()} add through each token on the "
-        f"direct path, and integrated gradients · {opened.asked.model}",
+        f"direct path, and {name} · {opened.asked.model}",
         lambda: [["measure", *names], *([row.name, *map(float, row.values)] for row in rows)],
-        audit=found.saliency.audit,
+        audit=found.saliency.audit if found.saliency.audit.checks else None,
         proof="The gradients sum to the change of the logits from embeddings of zeros, within 5 %.",
         inked=True,
         scrolls=160 + 40 * len(tokens) if len(tokens) > 8 else False,

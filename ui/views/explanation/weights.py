@@ -67,8 +67,8 @@ def show(opened: Opened, now: State) -> None:
             pickers.head_picker(kind, head, opened.asked.model)
         with st.container(width=205):
             pickers.row_picker(opened, kind, row)
-    with st.spinner("Running the model again without each key"):
-        found = measures.explained(opened.asked, opened.translation, kind, head, row, step)
+    with measures.progress("Running the model again without each key") as tell:
+        found = measures.explained(opened.asked, opened.translation, kind, head, row, step, tell)
     columns = labels.names(opened.translation.labels(kind).keys)
     about = row if kind != "encoder" else step
     token = captions.quote(opened.translation.target_tokens[about])

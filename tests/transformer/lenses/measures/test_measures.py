@@ -19,6 +19,7 @@ from transformer.lenses.measures.score_parts import score_parts
 from transformer.lenses.measures.stream import UnmeasuredError, parts
 from transformer.model.encodings.positions import REGISTRY
 from transformer.model.sites import AttentionKind
+from transformer.runs.batched import Passes, RowChanges, Swap
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator, load_translator
 
@@ -154,28 +155,30 @@ def test_a_key_hidden_in_every_layer_is_the_mask_s_intervention(run: Run):
     )
 
 
-def test_a_zeroed_value_and_a_mean_one_by_hand(run: Run):
+@pytest.mark.parametrize("kind", ["decoder", "cross"])
+def test_a_zeroed_value_and_a_mean_one_by_hand(run: Run, kind: str):
     """The head's output is computed by hand, and put in by patching rows of W_O's input."""
     model, translation = run
-    record = translation.attention.layer("cross", 1)
-    weights, value, key = record.weights(0), record.value[0], 2
+    if AttentionKind(kind) not in model.config.sites:
+        pytest.skip("no such attention")
+    record = translation.attention.layer(kind, 1)
+    weights, value, row, key = record.weights(0), record.value[0], 2, 1
+    seen = record.mask()[row]
     for way in ("zeroed", "mean"):
-        gone = weights[1, key] * value[key]
-        instead = weights[1, key] * value.mean(0) if way == "mean" else 0.0
-        found = effect(model, translation, "cross", 1, 0, way, rows=[1])[1, key]
-        vector = record.output[0, 1] - gone + instead
-        expected = _patched(run, vector) - translation.log_probs[1]
+        gone = weights[row, key] * value[key]
+        instead = weights[row, key] * value[seen].mean(0) if way == "mean" else 0.0
+        found = effect(model, translation, kind, 1, 0, way, rows=[row])[row, key]
+        vector = record.output[0, row] - gone + instead
+        expected = _patched(run, kind, row, vector) - translation.log_probs[row]
         assert found == pytest.approx(expected, abs=2e-4)
 
 
-def _patched(run: Run, vector: torch.Tensor) -> float:
-    from transformer.runs.batched import Passes, RowChanges, Swap
-
+def _patched(run: Run, kind: str, row: int, vector: torch.Tensor) -> float:
     model, translation = run
     ids = [*model.ids(translation.source_text), model.config.eos_id]
     passes = Passes(model.model, ids, translation.target_ids, RowChanges)
-    place = interventions.head_output("cross", 1, 0)
-    return float(passes.log_probs([[Swap(place, vector, 1)]])[0, 1])
+    place = interventions.head_output(kind, 1, 0)
+    return float(passes.log_probs([[Swap(place, vector, row)]])[0, row])
 
 
 def test_a_word_left_out_is_a_translation_without_it(run: Run):
@@ -279,3 +282,19 @@ def test_a_changed_run_is_refused(run: Run):
     ):
         with pytest.raises(UnmeasuredError, match="without changes"):
             ask()
+
+
+def test_progress_is_told_and_may_end_a_measurement(run: Run):
+    model, translation = run
+    told: list[float] = []
+    effect(model, translation, "cross", 1, 0, tell=told.append)
+    saliency(model, translation, 1, 9, 6, tell=told.append)
+    drafts(model, translation, told.append)
+    assert told.count(1.0) >= 2
+    assert all(0 < share <= 1 for share in told)
+
+    def leave(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        saliency(model, translation, 1, 9, 6, tell=leave)
