@@ -56,7 +56,7 @@ VIEWS = (
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),
-    *("long", "path", "speed", "hard"),
+    *("long", "path", "speed", "unit", "hard"),
 )
 """Every variant of a page that is not its first: those of several pages, of What if, of Search, of Training,
 of Language model, and of Recurrent."""

@@ -15,10 +15,11 @@ from ui.server.stores import kept
 
 T = TypeVar("T")
 COST, ADAM, PRETRAINING = "cost.json", "adam.json", "language/pretraining.json"
-POSITIONS, RECURRENT, HARD = (
+POSITIONS, RECURRENT, HARD, UNIT = (
     "positions/results.json",
     "recurrent/results.json",
     "recurrent/hard_attention.json",
+    "recurrent/ssru.json",
 )
 
 

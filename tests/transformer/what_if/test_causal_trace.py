@@ -10,8 +10,8 @@ from marian_models import write_marian
 
 from transformer import interventions as do
 from transformer import load_translator
-from transformer.runs.wording import InputError
 from transformer.runs import batched
+from transformer.runs.wording import InputError
 from transformer.what_if.causal_trace import causal_trace, changed_positions
 
 BASE, CHANGED = "one two three four", "one five three four"

@@ -9,7 +9,7 @@ from ui.shell import frame, sections
 from ui.shell.model_picker import pick_model
 from ui.shell.sections import Section
 from ui.shell.sentence import sentence_box
-from ui.views.recurrent import hard, long, maps, path, speed
+from ui.views.recurrent import hard, long, maps, path, speed, unit
 
 _SECTIONS = {
     "maps": Section(
@@ -31,6 +31,12 @@ _SECTIONS = {
         "speed",
         "Training reads a whole target at once; translation writes it token by token. Timed on one core.",
         speed.show,
+    ),
+    "unit": Section(
+        "a unit for self-attention",
+        "Firefox's translator has a small recurrent unit where the paper has masked self-attention: what "
+        "changes?",
+        unit.show,
     ),
     "hard": Section(
         "hard attention",
