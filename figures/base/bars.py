@@ -14,6 +14,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.base import labels, style
+from figures.base.quantity import quantity
 from figures.base.shape import AlternativeLike, HeadLike, StepLike, row_sums
 
 SHOWN = 10
@@ -114,7 +115,7 @@ def row_bars(view: HeadLike, row: int = 0, height: int = 200) -> go.Figure:
 def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, Any]:
     """The same figure as plain values."""
     names = labels.row_names(view.query_tokens, view.predicted_tokens)
-    ends = row_sums(view)
+    ends = [f": Σ = {each}" for each in row_sums(view)] if quantity(view).sums else [""] * len(names)
     frames = [_row_frame(i, names[i], weights, ends[i]) for i, weights in enumerate(view.weights)]
     keys = [labels.escape(name) for name in labels.key_names(view.key_tokens)]
     bar = {
@@ -122,7 +123,7 @@ def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, 
         "x": list(range(len(keys))),
         "hovertext": keys,
         "marker": {"color": style.HUES[view.kind]},
-        "hovertemplate": "%{hovertext}<br>weight %{y:.3f}<extra></extra>",
+        "hovertemplate": f"%{{hovertext}}<br>{quantity(view).share} %{{y:.3f}}<extra></extra>",
         **frames[row]["data"][0],
     }
     title = {"font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.97, "yanchor": "top"}
@@ -131,7 +132,7 @@ def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, 
         "tickvals": [0, 0.5, 1],
         "fixedrange": True,
         "automargin": False,
-        "title": {"text": "weight", "font": {"size": 11}},
+        "title": {"text": quantity(view).share, "font": {"size": 11}},
         "gridcolor": "rgba(128,128,128,.25)",
         "zeroline": False,
     }
@@ -148,6 +149,6 @@ def row_bars_spec(view: HeadLike, row: int = 0, height: int = 200) -> dict[str, 
 
 
 def _row_frame(position: int, name: str, weights: np.ndarray, end: str) -> dict[str, Any]:
-    title = labels.escape(f"{name}: Σ = {end}{' hidden' * ('+' in end)}")
+    title = labels.escape(f"{name}{end}{' hidden' * ('+' in end)}")
     bar = {"y": weights.astype(np.float32)}
     return {"name": str(position), "data": [bar], "layout": {"title": {"text": title}}}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
 from figures.base import labels, style
 from figures.base.bars import percent
+from figures.base.quantity import QUANTITIES, quantity
 from figures.base.shape import HeadLike, hidden, named
 
 KIND_NAMES = {
@@ -72,6 +74,9 @@ def sentence(
         return [*opening, f", {name} may attend to nothing: every key is masked."]
     best = int(np.argmax(weights))
     on = quote(view.key_tokens[best])
+    other = _MEASURED.get(getattr(view, "measure", "weight"))
+    if other is not None:
+        return other(view, row, opening, on)
     aside = float(hidden(view)[row])
     outside = 1 - float(weights.sum()) - aside
     left = "lies outside this window" if not getattr(view, "reach", 0) else "is taken by the Gaussian"
@@ -79,6 +84,34 @@ def sentence(
     told = [f"{percent(share)} {where}" for share, where in places if share > OUTSIDE_FROM]
     rest = f" ({', '.join(told)})." if told else "."
     return [*opening, f", {name} puts {percent(float(weights[best]))} of its weight on ", on, rest]
+
+
+def _carried(view: HeadLike, row: int, opening: list[str], on: str) -> list[str]:
+    share, name = percent(float(view.weights[row].max())), labels.head_phrase(view.layer, view.head)
+    return [*opening, f", {name} carries most from ", on, f": {share} of the summed lengths."]
+
+
+def _effect(view: HeadLike, row: int, opening: list[str], on: str) -> list[str]:
+    name = labels.head_phrase(view.layer, view.head)
+    measured: np.ndarray = view.measured[row]  # type: ignore[attr-defined]
+    change = float(measured[int(np.argmax(view.weights[row]))])
+    if abs(change) < NO_EFFECT:
+        return [*opening, f", no single key of {name} makes a difference of {NO_EFFECT} nats."]
+    if view.predicted_tokens is None:
+        all_of_it = f": log p of the translation's tokens changes by {change:.2f} nats in sum."
+        return [*opening, f", {name} is missed most without ", on, all_of_it]
+    lost = "less" if change < 0 else "more"
+    nats = f": the token gets {lost} probable, Δ log p {labels.number(change, '+.2f')} nats."
+    return [*opening, f", most changes if {name} does not see ", on, nats]
+
+
+NO_EFFECT = 0.005
+"""Changes of log p below this, in nats, are called none."""
+_MEASURED: dict[str, Callable[[HeadLike, int, list[str], str], list[str]]] = {
+    "carried": _carried,
+    "effect": _effect,
+    "effect_on_all": _effect,
+}
 
 
 def sentences(view: HeadLike) -> list[list[str]]:
@@ -99,7 +132,7 @@ def rests(view: HeadLike) -> dict[int, str]:
     """Notes on the rows (of the window, from 0) that put over half their weight on a special token."""
     notes = {}
     special = [i for i, token in enumerate(view.key_tokens) if labels.is_special(token)]
-    for row, weights in enumerate(view.weights):
+    for row, weights in enumerate(view.weights if quantity(view) is QUANTITIES["weight"] else ()):
         resting = [i for i in special if weights[i] > RESTS_FROM]
         if resting:
             token = view.key_tokens[resting[0]]
@@ -132,9 +165,7 @@ def caption(
 
 def quantity_name(view: HeadLike) -> str:
     """Meaning of the numbers of a view."""
-    if view.scores is None:
-        return "weights of words, summed over the pieces of a key, averaged over those of a query"
-    return "weights"
+    return quantity(view).words if view.scores is None else quantity(view).caption
 
 
 def summary(view: HeadLike, links: int = 5) -> str:

@@ -9,15 +9,16 @@ import plotly.graph_objects as go
 
 from figures.base import labels, style
 from figures.base.grid import token_grid
+from figures.base.quantity import quantity
 from figures.base.shape import HeadLike, hidden, named, row_sums
 
 LARGEST = 64
 LEGEND = 34
 _SUMS = 76
-_HOVER = "%{text}<br>weight %{customdata[0]:.3f}"
 MASKED = " (masked)"
 """The end of the hover text of a masked cell."""
 _SCORE = " · score before the mask %{customdata[1]:.2f}"
+_LENGTH = " · length %{customdata[1]:.3f}"
 
 
 def levels(
@@ -91,7 +92,7 @@ def heatmap(view: HeadLike, size: int = style.SIZE, scale: str = "linear", sums:
         ValueError: the window holds more than 64 x 64 cells, or labels and arrays differ in number.
     """
     spec = heatmap_spec(view, size, scale, sums)
-    spec["data"][0] |= legend(scale)
+    spec["data"][0] |= legend(scale, quantity(view).share)
     layout = spec["layout"]
     layout |= {
         "height": size + LEGEND,
@@ -112,8 +113,7 @@ def heatmap_spec(
     check(view)
     rows = labels.row_names(view.query_tokens, view.predicted_tokens)
     columns = labels.key_names(view.key_tokens)
-    scored = view.scores is not None
-    quantities = [view.weights] if view.scores is None else [view.weights, view.scores]
+    numbers, hover = cell_numbers(view)
     cells = {
         "type": "heatmap",
         "z": levels(view.weights, view.mask, scale),
@@ -121,20 +121,33 @@ def heatmap_spec(
         "zmax": 255,
         "colorscale": style.scale(view.kind),
         "showscale": False,
-        "customdata": np.stack(quantities, axis=-1).astype(np.float32),
-        "hovertemplate": f"{_HOVER}{_SCORE if scored else ''}<extra></extra>",
+        "customdata": numbers,
+        "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>",
     }
     hatched = hatching(view.mask)
     layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
     layout |= {"meta": {"rows": rows, "columns": columns}}
     traces = [cells] if hatched is None else [cells, hatched]
-    if sums:
+    if sums and quantity(view).sums:
         layout |= _row_ends(view, layout)
         traces.append({"type": "scatter", "x": [0], "y": [None], "yaxis": "y2", "hoverinfo": "skip"})
     return style.spec(traces, layout)
 
 
-def legend(scale: str = "linear") -> dict[str, Any]:
+def cell_numbers(view: HeadLike) -> tuple[np.ndarray, str]:
+    """(queries, keys, 1 or 2) float32 numbers of every cell, and how a hover text says them."""
+    measured, told = getattr(view, "measured", None), quantity(view).hover
+    if measured is not None:
+        numbers = [view.weights, np.nan_to_num(measured)]
+        told += _LENGTH if view.measure == "carried" else ""  # type: ignore[attr-defined]
+    elif view.scores is not None and getattr(view, "measure", "weight") == "weight":
+        numbers, told = [view.weights, view.scores], told + _SCORE
+    else:
+        numbers = [view.weights]
+    return np.stack(numbers, axis=-1).astype(np.float32), told
+
+
+def legend(scale: str = "linear", share: str = "weight") -> dict[str, Any]:
     """A colour bar with numbers under a map of weights; it takes `LEGEND` px of height."""
     stops = style.stops(scale)
     bar = {
@@ -152,7 +165,7 @@ def legend(scale: str = "linear") -> dict[str, Any]:
         "ticktext": [text for text, _ in stops],
         "tickfont": {"size": 9},
         "title": {
-            "text": f"weight, {style.SCALE_NAMES[scale]}",
+            "text": f"{share}, {style.SCALE_NAMES[scale]}",
             "side": "top",
             "font": {"size": 9},
         },

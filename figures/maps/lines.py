@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.base import labels, style
+from figures.base.quantity import quantity
 from figures.base.shape import HeadLike
 from figures.maps.heatmap import row_tokens
 
@@ -133,7 +134,7 @@ def _hover_points(found: Sequence[Link], view: HeadLike, name: str) -> go.Scatte
         marker={"opacity": 0, "size": 10},
         text=[labels.escape(f"{rows[link.query]}, {keys[link.key]}") for link in found],
         customdata=np.array([link.weight for link in found], dtype=np.float32),
-        hovertemplate=f"{name} · %{{text}}<br>weight %{{customdata:.3f}}<extra></extra>",
+        hovertemplate=f"{name} · %{{text}}<br>{quantity(view).share} %{{customdata:.3f}}<extra></extra>",
         showlegend=False,
     )
 

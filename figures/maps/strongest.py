@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from figures.base import labels, style
+from figures.base.quantity import quantity
 from figures.base.shape import HeadLike
 
 SHOWN = 10
@@ -54,7 +55,7 @@ def strongest(
                 textposition="outside",
                 cliponaxis=False,
                 hovertext=[labels.escape(names[i]) for i in order],
-                hovertemplate="%{hovertext}<br>weight %{x:.3f}<extra></extra>",
+                hovertemplate=f"%{{hovertext}}<br>{quantity(view).share} %{{x:.3f}}<extra></extra>",
                 marker={"color": style.HUES[view.kind]},
             )
         )

@@ -96,7 +96,7 @@ export const Head = (Base) =>
     says() {
       const [row, column] = this.data ? [this.row(), this.column()] : [-1, -1];
       if (!this.values || row < 0 || column < 0) return "";
-      return `${this.nameOf(row, column)}: weight ${this.weight(row, column).toFixed(2)}.`;
+      return `${this.nameOf(row, column)}: ${this.data.quantity} ${this.weight(row, column).toFixed(2)}.`;
     }
 
     nameOf(row, column) {

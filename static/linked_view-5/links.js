@@ -123,7 +123,7 @@ export class LinesCell extends Head(Cell) {
     if (!link) return;
     const { heads } = this.data;
     const head = heads.length > 1 ? `${heads[link.head].name} · ` : "";
-    this.tip.textContent = `${head}${this.nameOf(link.row, link.column)}: weight ${link.weight.toFixed(3)}`;
+    this.tip.textContent = `${head}${this.nameOf(link.row, link.column)}: ${this.data.quantity} ${link.weight.toFixed(3)}`;
   }
 
   update(data) {
@@ -232,7 +232,7 @@ export class StrongestCell extends Head(Cell) {
   list(title, entries, side) {
     const { listed, more, rest } = strongest(entries, this.data.listed);
     const table = element("table");
-    table.append(element("caption", "", title), columnWidths(), headings(side));
+    table.append(element("caption", "", title), columnWidths(), headings(side, this.data.quantity));
     table.append(...listed.map((entry) => this.entry(entry)));
     if (!more) return [table];
     return [table, element("p", "lv-rest", `and ${more} more with ${rest.toFixed(2)} together`)];
@@ -263,8 +263,8 @@ function columnWidths() {
   return widths;
 }
 
-function headings(side) {
+function headings(side, quantity) {
   const line = element("tr");
-  line.append(element("th", "", side, { scope: "col" }), element("th", "", "weight", { scope: "col", colspan: "2" }));
+  line.append(element("th", "", side, { scope: "col" }), element("th", "", quantity, { scope: "col", colspan: "2" }));
   return line;
 }

@@ -82,6 +82,10 @@ class HeadMap(Brief):
     # (queries,) where each query looks in local attention, counted from 0; otherwise None
     centres: Array | None = field(default=None, kw_only=True)
     reach: int = field(default=0, kw_only=True)  # how far from its centre such a query sees; otherwise 0
+    # what the numbers in `weights` are: weights, or shares of another measure (`lenses.measures.shares`)
+    measure: str = field(default="weight", kw_only=True)
+    # (queries, keys) float32 that measure itself; None for weights
+    measured: Array | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
+from figures.base.quantity import MEASURES
 from figures.base.style import SCALES
 from lab.heads import measures
 from transformer.interventions import Intervention
@@ -118,6 +119,8 @@ class State:
     window: int = shared(numbers(64, 32, 16), 64)  # most rows and columns that a map shows
     # how the page of an attention kind draws a head: `matrix`, `lines`, `strongest`
     show: str = shared(one_of("matrix", "lines", "strongest"), "matrix")
+    # what the cells of the maps say: weights, what they carried, or what they did
+    measure: str = shared(one_of(*MEASURES), "weight")
     # which lines are drawn: `mass-70`, the links that carry 70 % of each row; `weight-10`, those of at least
     # 0.10
     links: str = shared(LINKS, "mass-70")

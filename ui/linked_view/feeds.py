@@ -9,6 +9,7 @@ import numpy as np
 
 from figures import heatmap_spec, pooled_spec, to_json
 from figures.base import captions, labels, style
+from figures.base.quantity import quantity
 from figures.maps.heatmap import LARGEST, MASKED, levels, row_tokens
 from figures.maps.lines import Link, looks
 from figures.maps.pooled import pooled_note
@@ -69,7 +70,8 @@ def head_feed(
         "absent": "The token at this position is hidden, so its row is not drawn.",
         "notes": captions.notes(view),
         "alt": captions.summary(view),
-        "legend": None if scale is None else weight_legend(kind, scale),
+        "legend": None if scale is None else weight_legend(kind, scale, quantity(view).share),
+        "quantity": quantity(view).share,
     }
 
 
@@ -78,14 +80,14 @@ def spans(groups: Sequence[Group]) -> Spans:
     return [(group.start, group.stop) for group in groups]
 
 
-def weight_legend(kind: str, scale: str) -> dict[str, Any]:
+def weight_legend(kind: str, scale: str, title: str = "weight") -> dict[str, Any]:
     """A few weights with their colours, for a legend."""
     faint = style.FAINTEST
     marks = [
         (text, style.rgba(style.HUES[kind], faint + (1 - faint) * share))
         for text, share in style.stops(scale)
     ]
-    return {"title": "weight", "marks": marks}
+    return {"title": title, "marks": marks}
 
 
 def map_feed(
@@ -146,7 +148,7 @@ def lines_feed(
     return {
         **feed,
         "title": feed["title"] + others,
-        "caption": f"{feed['caption']} · {chosen}, thickness = weight",
+        "caption": f"{feed['caption']} · {chosen}, thickness = {feed['quantity']}",
         "labels": tick_names(first),
         "values": style.packed(first.weights),
         "links": [

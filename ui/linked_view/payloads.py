@@ -61,7 +61,7 @@ class CellFeed(TypedDict):
 
 
 class HeadFeed(CellFeed):
-    """One head, however it is drawn."""
+    """One head, however it is drawn; `quantity` says what its numbers from 0 to 1 are."""
 
     kind: str
     hue: str
@@ -75,6 +75,7 @@ class HeadFeed(CellFeed):
     notes: dict[int, str]
     alt: str
     legend: dict[str, Any] | None
+    quantity: str
 
 
 class Choice(TypedDict):

@@ -69,7 +69,8 @@ def feed(look: Looking, now: State) -> TilesFeed:
     notes = {(i, j): note(look, now, (i, j)) for i in range(layers) for j in range(heads)}
     figure = overview_spec(tiles, kind, look.head, notes, ordered, measured)
     tile = tiles[0][0]
-    parts = [f"each tile is a head: queries down, keys across, {linked_view.colour_note(now.scale)}"]
+    said = " (shares carried)" if look.measure == "carried" else " (weights)" * (look.measure == "effect")
+    parts = [f"each tile is a head: queries down, keys across, {linked_view.colour_note(now.scale)}{said}"]
     if tile.pooled:
         parts.append(f"each cell is the maximum over {tile.rows}×{tile.columns} cells")
     if ordered is not None:

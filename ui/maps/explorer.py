@@ -20,7 +20,7 @@ from ui.address import session
 from ui.address.state import State
 from ui.controls.part import part
 from ui.linked_view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
-from ui.maps import going_on
+from ui.maps import going_on, measuring
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
@@ -90,6 +90,7 @@ def explorer(scene: Scene) -> None:
         with st.container():
             if scene.above is not None:
                 scene.above(now, looks)
+            measuring.prepare(looks[kind] for kind in scene.kinds)
         _view(scene, layout)
         scene.below(now, looks)
     with st.container(key="feeders"):

@@ -20,6 +20,7 @@ from transformer.lenses.words.reading import (
     read_view,
     reading_window,
 )
+from transformer.model.config import TransformerConfig
 from transformer.model.sites import AttentionKind, Site
 from transformer.runs.translation import Translation
 from transformer.trace.view import HeadMap, Window
@@ -40,6 +41,7 @@ class Looking:
     most: int  # how many rows, and how many columns, a map shows at most
     scale: str  # how weights become colours
     cursor: Cursor  # the step and the source token that the visitor chose
+    measure: str  # what the cells say, one of `MEASURES`
     cell: tuple[int, int]  # a row and column (from 0) of the whole map; every window must contain this cell
 
     @property
@@ -90,7 +92,12 @@ class Looking:
         head: Head | None = None,  # layer and head, from 0; None for the chosen head
     ) -> ReadView:
         """A head as the visitor reads it, in the window."""
-        view = self.translation.map(self.kind, *(head or self.head), window=self.window)
+        head = head or self.head
+        view = self.translation.map(self.kind, *head, window=self.window)
+        if self.measure != "weight":
+            from ui.maps import measures  # PyTorch comes with it
+
+            view = measures.in_place(self.opened, view, self.measure)
         return read_view(view, self.reading)
 
     def as_recorded(self) -> HeadMap:
@@ -101,8 +108,12 @@ class Looking:
 
     def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in `read`."""
-        arrays = runs.whole(self.translation, self.kind, head or self.head)
-        weights, mask, _ = read_map(*arrays, *self.axes)
+        weights, mask = runs.whole(self.translation, self.kind, head or self.head)
+        if self.measure == "carried":
+            from ui.maps import measures
+
+            weights = measures.whole_carried(self.opened, self.kind, head or self.head)
+        weights, mask, _ = read_map(weights, mask, *self.axes)
         return weights, mask
 
     def tiles(self) -> list[list[Tile]]:
@@ -115,7 +126,7 @@ class Looking:
                 for layer in range(layers)
             ]
 
-        what = (self.kind, self.reading, self.scale)
+        what = (self.kind, self.reading, self.scale, self.measure)
         return runs.overview(self.opened.asked, self.translation, what, make)
 
 
@@ -125,19 +136,34 @@ Looks = Mapping[str, Looking]
 
 def looks_of(opened: Opened, state: State) -> dict[str, Looking]:
     """The visitor's look at each kind of attention of the run; the state must name a head of each."""
+    measure = "weight" if lacking(opened, state.measure) else state.measure
     return {
         kind: Looking(
             opened,
             kind,
             getattr(state, kind),
-            reading_of(state, kind),
+            reading_of(state, kind, measure),
             state.window,
             state.scale,
             Cursor(state.step or 0, state.source),
+            measure,
             cell,
         )
         for kind, cell in cells_of(opened, state).items()
     }
+
+
+def lacking(opened: Opened, measure: str) -> str | None:
+    """Why the maps of a sentence cannot show a measure, in one sentence; None if they can."""
+    if measure == "weight":
+        return None
+    if not catalogue.has_model(opened.asked.model):
+        return catalogue.NEEDS_MODEL
+    if not isinstance(opened.translation.config, TransformerConfig) or "cross" not in opened.kinds:
+        return "What keys carried and did is measured in Transformers that translate; the maps show weights."
+    if opened.asked.changes:
+        return "What keys carried and did is measured in a run without changes; the maps show weights."
+    return None
 
 
 def cells_of(opened: Opened, state: State) -> dict[str, tuple[int, int]]:
@@ -155,8 +181,9 @@ def _source(opened: Opened, state: State) -> int:
     return runs.followed(opened.translation, state.cross)[state.step or 0]
 
 
-def reading_of(state: State, kind: str) -> Reading:
-    """The reading that a state asks for, for one kind of attention."""
+def reading_of(state: State, kind: str, measure: str = "weight") -> Reading:
+    """The reading that a state asks for, for one kind of attention; effects are of pieces, not words."""
     named = None if kind == "encoder" or state.rows not in {"read", "predicted"} else state.rows
     hide = state.hide
-    return Reading(state.words, "special" in hide, "punctuation" in hide, named)  # type: ignore[arg-type]
+    words = state.words and measure != "effect"
+    return Reading(words, "special" in hide, "punctuation" in hide, named)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import streamlit as st
 
 from figures import lines, row_bars_spec, strongest
 from figures.base import labels
+from figures.base.quantity import quantity
 from figures.maps.lines import links
 from transformer.lenses.words.reading import ReadView
 from ui import linked_view
@@ -13,7 +14,7 @@ from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.export import Picture
 from ui.linked_view import Feed, LinesFeed
-from ui.maps import all_heads, display
+from ui.maps import all_heads, display, measuring
 from ui.maps.looking import Looking
 from ui.maps.take_home import caption_of
 from ui.server import catalogue
@@ -30,6 +31,7 @@ def choose(look: Looking, now: State) -> None:
         with st.container(width=260):
             pickers.head_picker(look.kind, look.head, look.opened.asked.model)
         display.shows(now.show)
+        measuring.choose(look.opened, now)
         display.popover((look.kind,), now)
     if now.show == "lines":
         display.lines(look, now)
@@ -48,7 +50,7 @@ def feeds(
         "source" if kind == "encoder" else "step",
         "The row of the cursor",
         "",
-        "weights of one row, from 0 to 1",
+        f"{quantity(view).share} of one row, from 0 to 1",
         230,
         view.rows,
     )
@@ -91,7 +93,7 @@ def printed(look: Looking, now: State) -> dict[str, Picture]:
     if now.show == "lines":
         views = [view, *_others(look, now)]
         heads = ", ".join(labels.head_name(each.layer, each.head) for each in views)
-        told = f"{heads} · {display.links_name(now.links)}, thickness = weight"
+        told = f"{heads} · {display.links_name(now.links)}, thickness = {quantity(view).share}"
         caption = f"{caption_of(view, look, None)} · {told}"
         return {"lines": Picture(lambda: lines(views, *_kept(now.links)), caption, view.audit, view.derived)}
     row = look.cell[0]

@@ -33,6 +33,7 @@ _STYLE = """
 .stMainBlockContainer hr { margin: .3rem 0; }
 [class*="st-key-frame-"] { overflow-x: auto; }
 .st-key-anatomy-paper, .st-key-recurrent-terms, .st-key-recurrent-table { overflow-x: auto; }
+.st-key-cell-measures :is(th, td) { padding: 2px 8px; font-size: 13px; }
 [class*="st-key-anatomy-"]
   :is(.annotation-text, .textpoint text:not([style*="rgb(255, 255, 255)"])) { fill: currentColor !important; }
 .st-key-anatomy-diagram .nsewdrag { cursor: pointer; }

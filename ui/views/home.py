@@ -14,7 +14,7 @@ from ui.address.state import State
 from ui.controls import formula
 from ui.controls.panel import seen
 from ui.linked_view import BarsFeed, Layout
-from ui.maps import display, going_on
+from ui.maps import display, going_on, measuring
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
@@ -71,6 +71,8 @@ def show(opened: Opened) -> None:
     def below(now: State, looks: Looks) -> None:
         with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
             display.popover(opened.kinds, now)
+            measuring.choose(opened, now)
+            measuring.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             seen(*_explained(opened))
             take_home(scene)

@@ -82,6 +82,8 @@ class ReadView:
     derived: bool  # whether these arrays are derived from the model's own arrays instead of equal to them
     audit: AuditReport  # audit of the trace and of the arrays before merging
     reach: int = 0  # as in ``HeadMap``: above 0 in local attention, whose rows sum to less than 1
+    measure: str = "weight"  # as in ``HeadMap``
+    measured: Array | None = None  # as in ``HeadMap``; None if pieces were merged
 
 
 def read_view(view: HeadMap, reading: Reading) -> ReadView:
@@ -101,13 +103,17 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         key_tokens=_tokens(view.key_tokens, columns),
         window=view.window,
         scores=None if reading.words else view.scores[np.ix_(rows.shown, columns.shown)],
+        measure=view.measure,
+        measured=None
+        if reading.words or view.measured is None
+        else view.measured[np.ix_(rows.shown, columns.shown)],
         mask=mask,
         weights=weights,
         hidden=hidden,
         rows=rows.moved(view.window.query_start).visible,
         columns=columns.moved(view.window.key_start).visible,
         named=named,
-        derived=reading.words or not (rows.shown.all() and columns.shown.all()),
+        derived=view.measure != "weight" or reading.words or not (rows.shown.all() and columns.shown.all()),
         audit=view.audit,
         reach=view.reach,
     )

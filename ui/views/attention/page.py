@@ -12,7 +12,7 @@ from ui.address.state import State
 from ui.controls import formula
 from ui.controls.panel import seen
 from ui.linked_view import Layout
-from ui.maps import all_heads, display, one_head
+from ui.maps import all_heads, display, measuring, one_head
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
@@ -55,6 +55,7 @@ def show(
             all_heads.pickers(look, now)
         with right, st.container(horizontal=True):
             display.tables(lambda: [look.read()])
+            measuring.cell(look)
             positions = opened.translation.config.positions
             site = opened.translation.config.sites[AttentionKind(page.kind)]
             told = f"{page.seeing} {formula.explained(page.kind, positions, site.score)}"

@@ -9,8 +9,8 @@ from figures.maps.measures import lens_map
 from ui.address.state import State
 from ui.controls.panel import panel
 from ui.controls.text import plain
+from ui.maps import measures
 from ui.server.opened import Opened
-from ui.views.explanation import measures
 
 _SEEING = (
     "Each row reads the decoder's stream after some layers with the model's own output matrix, as if "

@@ -19,8 +19,8 @@ from ui.controls.export import Table
 from ui.controls.panel import panel
 from ui.controls.part import part
 from ui.controls.text import plain
+from ui.maps import measures
 from ui.server.opened import Opened
-from ui.views.explanation import measures
 
 _SHOWN = 14
 """Parts that have a bar of their own."""

@@ -17,10 +17,10 @@ from ui.controls.panel import panel
 from ui.controls.part import part
 from ui.controls.text import plain
 from ui.linked_view import Head
+from ui.maps import measures
 from ui.maps.looking import cells_of
+from ui.maps.measures import Explained
 from ui.server.opened import Opened
-from ui.views.explanation import measures
-from ui.views.explanation.measures import Explained
 
 _WAYS: dict[Way, str] = {
     "hidden": "Δ log p, hidden",

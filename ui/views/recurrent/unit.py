@@ -36,7 +36,7 @@ def show(_now: State) -> None:
         unmeasured("recurrent")
         return
     st.markdown(told(results))
-    with st.container(key="recurrent-units"):
+    with st.container(key="recurrent-table"):
         st.markdown(table(results))
     st.caption(_MADE)
     with st.container(horizontal=True, gap="small"):

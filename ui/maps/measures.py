@@ -9,18 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from figures.base.labels import number
 from transformer import Translation
 from transformer.lenses.measures.attribution import Attribution, attribution
 from transformer.lenses.measures.carried import Carried, carried
 from transformer.lenses.measures.drafts import DecoderLens, Draft, decoder_lens, drafts
-from transformer.lenses.measures.effect import WAYS, Way, effect
+from transformer.lenses.measures.effect import WAYS, Cut, Effects, Way, effect
 from transformer.lenses.measures.gradients import Saliency, saliency
-from transformer.lenses.measures.stream import Tell
+from transformer.lenses.measures.maps import carried_map, effect_in, effect_map, shares
+from transformer.lenses.measures.stream import Tell, silent
 from transformer.model.sites import AttentionKind
-from transformer.trace.view import Array
+from transformer.trace.view import Array, HeadMap, Window
 from ui.linked_view import Head
 from ui.server.analyses import retraced
 from ui.server.catalogue import translator
+from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.server.stores import kept
 
@@ -44,6 +47,74 @@ class Reasons:
 
     attribution: Attribution
     saliency: Saliency
+
+
+MOST_CELLS_OF_MAP = 400
+"""Cells of a map whose effect is measured at most: some seconds, with a bar."""
+
+
+def in_place(opened: Opened, view: HeadMap, measure: str) -> HeadMap:
+    """A map with a measure for its weights; the map itself if it has too many cells for effects."""
+    kind, chosen = view.kind, (view.layer, view.head)
+    if measure == "carried":
+        return carried_map(view, _carried(opened, kind, chosen))
+    if count(opened.translation, kind, chosen, view.window) > MOST_CELLS_OF_MAP:
+        return view
+    return effect_map(view, effects_of(opened, kind, chosen, view.window))
+
+
+def whole_carried(opened: Opened, kind: str, chosen: Head) -> Array:
+    """(queries, keys) what each key of a head carried, as shares of each row's sum."""
+    return shares(_carried(opened, kind, chosen).norms)
+
+
+def _carried(opened: Opened, kind: str, chosen: Head) -> Carried:
+    def make() -> Carried:
+        model, run = translator(opened.asked.model), retraced(opened.asked, opened.translation)
+        return carried(model.model, run, kind, *chosen)
+
+    made: Carried = kept("measured maps").get((opened.asked, id(opened.translation), str(kind), chosen), make)
+    return made
+
+
+def effects_of(opened: Opened, kind: str, chosen: Head, window: Window, tell: Tell = silent) -> Array:
+    """(queries, keys) of a window of a head: effect of each cell, in nats; measured once and then kept."""
+
+    def make() -> Array:
+        model, run = translator(opened.asked.model), retraced(opened.asked, opened.translation)
+        return effect_in(model, run, kind, *chosen, window, tell=tell)
+
+    key = (opened.asked, id(opened.translation), str(kind), chosen, window)
+    made: Array = kept("measured maps").get(key, make)
+    return made
+
+
+def count(run: Translation, kind: str, chosen: Head, window: Window) -> int:
+    """Visible cells of a head in a window."""
+    return int(run.mask(kind, *chosen)[window.queries, window.keys].sum())
+
+
+def of_cell(
+    opened: Opened, kind: str, chosen: Head, place: tuple[int, int], step: int
+) -> list[tuple[str, str, str]]:
+    """Every measure of one cell, about the token of a step: name, number, unit."""
+    (row, key), run = place, retraced(opened.asked, opened.translation)
+    head, own = run.head(kind, *chosen), _carried(opened, kind, chosen)
+    if not head.mask[row, key]:
+        return [("weight", "0", "masked: the query may not see the key")]
+    told = [
+        ("score q·k", number(float(head.scores[row, key]), ".3f"), "÷ √d_k"),
+        ("weight", f"{head.weights[row, key]:.3f}", "share of the row"),
+        ("length of its value, ‖x W_V W_O‖", f"{own.values[key]:.3f}", "length"),
+        ("carried, ‖α x W_V W_O‖", f"{own.norms[row, key]:.3f}", "length"),
+        ("share carried", f"{shares(own.norms)[row, key]:.3f}", "share of the row"),
+    ]
+    made = Effects(translator(opened.asked.model), run)
+    ways = {"hidden": "Δ log p, key hidden", "zeroed": "Δ log p, value zeroed", "mean": "Δ log p, mean value"}
+    cuts = [Cut(AttentionKind(kind), (key,), way, *chosen, row) for way in WAYS]
+    found = made.of([(cut,) for cut in cuts])[:, step].tolist()
+    said = [number(each, "+.3f") if each == each else "no other key" for each in found]
+    return told + [(ways[way], each, "nats") for way, each in zip(WAYS, said, strict=True)]
 
 
 def explained(

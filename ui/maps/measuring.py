@@ -1,0 +1,91 @@
+"""The control that chooses what the cells of the maps say, and the cell of the cursor by every measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import streamlit as st
+
+from figures.base import captions, labels
+from figures.base.quantity import MEASURES, QUANTITIES
+from ui.address.state import State
+from ui.controls.pickers import switch
+from ui.controls.text import plain
+from ui.maps.looking import Looking, lacking
+from ui.server.opened import Opened
+from ui.shell import waiting
+
+_HELP = (
+    "**Weight**: a key's share in the head's sum. **Carried**: the length of what it added, ‖α x W_V W_O‖, "
+    "as a share of its row. **Effect**: the change of log p when this head does not see the key for this "
+    "query, by running the model again for every cell. None of the three follows from another."
+)
+
+
+def choose(opened: Opened, now: State) -> None:
+    """Draws the switch, and says why a measure that was asked for is not to be had."""
+    names = {each: QUANTITIES[each].name for each in MEASURES}
+    why = lacking(opened, now.measure)
+    switch("measure", "Cells say", names, "weight" if why else now.measure, help=_HELP, width="content")
+    if why is not None:
+        st.caption(plain(why), width="content")
+
+
+def prepare(looks: Iterable[Looking]) -> None:
+    """Measures the effects that are about to be drawn, with a bar; says which map is too large."""
+    with st.container():
+        for look in looks:
+            if look.measure != "effect":
+                continue
+            from ui.maps import measures  # PyTorch comes with it
+
+            count = measures.count(look.translation, look.kind, look.head, look.window)
+            if count > measures.MOST_CELLS_OF_MAP:
+                st.info(_too_many(look, count, measures.MOST_CELLS_OF_MAP), icon=":material/info:")
+                continue
+            with measures.progress(f"Running the model again without each of {count} cells") as tell:
+                measures.effects_of(look.opened, look.kind, look.head, look.window, tell)
+
+
+def _too_many(look: Looking, count: int, most: int) -> str:
+    name = captions.KIND_NAMES[look.kind].lower()
+    return (
+        f"The map of {name} has {count:,} visible cells, and each takes a run of its own; effects are "
+        f"measured for at most {most}. It shows weights: choose fewer rows and columns under "
+        "Display."
+    )
+
+
+def cell(look: Looking) -> None:
+    """Draws a button that opens every measure of the cursor's cell, measured only then."""
+    with st.popover(
+        "This cell", type="tertiary", icon=":material/center_focus_strong:", on_change="rerun"
+    ) as place:
+        if place.open and (why := lacking(look.opened, "effect")) is not None:
+            st.caption(plain(why))
+        elif place.open:
+            with waiting.while_loading():
+                with st.container(key="cell-measures"):
+                    st.markdown(_table(look))
+
+
+def _table(look: Looking) -> str:
+    from ui.maps import measures
+
+    (row, key), run = look.cell, look.translation
+    step = row if look.kind != "encoder" else look.cursor.step
+    found = measures.of_cell(look.opened, look.kind, look.head, look.cell, step)
+    tokens = run.labels(look.kind)
+    rows = tokens.predicted if look.kind == "cross" and tokens.predicted else tokens.queries
+    names = labels.names(rows), labels.names(tokens.keys)
+    token = plain(captions.quote(run.target_tokens[step]))
+    lines = [
+        f"**{plain(names[0][row])} → {plain(names[1][key])}**, {labels.head_phrase(*look.head)}",
+        "",
+        "| measure | value | unit |",
+        "| --- | ---: | --- |",
+        *(f"| {name} | {value} | {unit} |" for name, value, unit in found),
+        "",
+        f"Δ log p is that of “{token}”, each by a run of its own.",
+    ]
+    return "\n".join(lines)
