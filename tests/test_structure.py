@@ -40,15 +40,15 @@ ROOMS = {
 MOST_FILES = 13
 """A room with more files than this needs a folder inside."""
 MOST_LINES = {
-    "transformer/text model trace decode storage families training hub": 13_145,
+    "transformer/text model trace decode storage families training hub": 13_160,
     "transformer/interventions": 2_270,
     "transformer/runs": 2_240,
-    "transformer/lenses what_if exports commands": 7_660,
+    "transformer/lenses what_if exports commands": 7_960,
     "lab": 6_710,
-    "figures": 6_850,
-    "ui/linked_view address server controls shell maps": 8_560,
-    "ui/views": 15_980,
-    "tests": 36_800,
+    "figures": 7_010,
+    "ui/linked_view address server controls shell maps": 8_930,
+    "ui/views": 16_130,
+    "tests": 37_300,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

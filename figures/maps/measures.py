@@ -97,6 +97,53 @@ def effect_dots(weights: np.ndarray, effects: np.ndarray, notes: Sequence[str], 
     return style.figure(style.spec([dots], layout))
 
 
+def share_bars(
+    steps: Sequence[str],  # the names of the steps
+    source: np.ndarray,  # (steps,) the source's share of each, from 0 to 1
+    compared: tuple[str, np.ndarray],  # another measure of the same shares, with its name
+    hues: tuple[str, str],  # of source and prefix
+) -> go.Figure:
+    """The source's share of every step under the prefix's, and another measure as marks."""
+    places, name = list(range(len(steps))), compared[0]
+    bars = [
+        {
+            "type": "bar",
+            "name": what,
+            "x": places,
+            "y": values.astype(np.float32),
+            "marker": {"color": hue},
+            "hovertext": [
+                labels.escape(f"{step}: {what} {value:.2f}")
+                for step, value in zip(steps, values.tolist(), strict=True)
+            ],
+            "hoverinfo": "text",
+        }
+        for what, values, hue in (("source", source, hues[0]), ("prefix", 1 - source, hues[1]))
+    ]
+    marks = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": places,
+        "y": compared[1].astype(np.float32),
+        "marker": {"symbol": "diamond", "size": 9, "color": "#fff", "line": {"width": 1.5, "color": "#333"}},
+        "hovertext": [f"{name}: source {value:.2f}" for value in compared[1].tolist()],
+        "hoverinfo": "text",
+    }
+    layout = {
+        "barmode": "stack",
+        "bargap": 0.25,
+        "xaxis": axis([labels.escape(each) for each in steps], "bottom", 11) | {"tickangle": -90},
+        "yaxis": {"range": [0, 1], "tickvals": [0, 0.5, 1], "title": {"text": "share"}, "fixedrange": True},
+        "height": 300,
+        "margin": {"l": 52, "t": 30, "r": 8, "b": 86},
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "showlegend": True,
+        "dragmode": False,
+    }
+    return style.figure(style.spec([*bars, marks], layout))
+
+
 def part_bars(names: Sequence[str], values: np.ndarray) -> go.Figure:
     """Parts of a sum as bars, from the top, with their numbers."""
     values = values.astype(np.float32)

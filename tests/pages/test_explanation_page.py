@@ -6,10 +6,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from app_pages import array, named_charts, run, words
+from app_pages import array, feeds, named_charts, run, words
 
 from transformer import Capture, load_translator
 from transformer.lenses.measures.agreement import agreement
+from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import carried
 from transformer.lenses.measures.effect import effect
@@ -88,3 +89,26 @@ def test_rank_correlation_by_hand():
     assert np.isnan(agreement(first, np.ones(4)).value)
     tied = agreement(np.array([1.0, 1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0, 4.0]))
     assert tied.value == pytest.approx(0.9486833)
+
+
+def test_shares_of_the_source_are_those_of_the_lens_and_rollout_stands_beside_them(traced):
+    translator, translation = traced
+    found = alti(translator.model, translation).source
+    at = opened(view="sources")
+    drawn = named_charts(at)
+    source, prefix, rolled = (array(each["y"]) for each in drawn["source share"]["data"])
+    np.testing.assert_allclose(source, found.sum(1), atol=1e-5)
+    np.testing.assert_allclose(source + prefix, 1, atol=1e-5)
+    np.testing.assert_allclose(rolled, 1 - 2.0**-translation.config.n_decoder_layers, atol=1e-6)
+    assert f"source share is {rolled[0]:.3f} at every step" in words(at)
+    notes = drawn["source tokens"]["data"][0]["hovertext"]
+    assert [round(number(note), 2) for note in notes[1]] == pytest.approx(found[1].tolist(), abs=0.0051)
+
+
+def test_the_home_page_shades_tokens_by_their_source_share(traced):
+    translator, translation = traced
+    found = alti(translator.model, translation).source.sum(1)
+    chips = feeds(run(model="random", text=TEXT, shares="yes"))["strips"]["target"]
+    assert chips[0]["shade"] == pytest.approx(max(found[: chips[0]["last"] + 1]), abs=1e-5)
+    assert "from the source (ALTI+)" in chips[0]["title"]
+    assert "shade" not in feeds(run(model="random", text=TEXT))["strips"]["target"][0]

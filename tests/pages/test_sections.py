@@ -22,12 +22,12 @@ SECTIONS = {
     "pages/heads.py": ("relations",),
     "pages/positions.py": ("trained", "sentence", "results"),
     "pages/what_if.py": ("experiments", "causal", "backup"),
-    "pages/explanation.py": ("why", "drafts"),
+    "pages/explanation.py": ("why", "sources", "drafts"),
     "pages/training.py": (
         *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
     ),
     "pages/language_model.py": (*("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),),
-    "pages/recurrent.py": ("long", "path", "speed", "hard"),
+    "pages/recurrent.py": ("long", "path", "speed", "unit", "hard"),
 }
 ADDRESSES = [(page, view) for page in PAGES for view in (None, *SECTIONS.get(page, ()))]
 ARCHITECTURES: dict[str, Callable[[Path, Translator], None]] = {

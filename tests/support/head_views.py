@@ -36,6 +36,8 @@ class View:
     model: str = "en-de"
     norm: str = "pre"
     reach: int = 0
+    measure: str = "weight"
+    measured: None = None
     window: Window = field(default_factory=lambda: Window(0, 1, 0, 1))
     audit: Audit = field(default_factory=Audit)
 

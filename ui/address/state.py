@@ -53,7 +53,7 @@ STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "
 VIEWS = (
     *("batch", "trained", "alignment", "relations", "sentence", "results"),
     *("experiments", "causal", "backup"),
-    *("why", "drafts"),
+    *("why", "sources", "drafts"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),
@@ -121,6 +121,8 @@ class State:
     show: str = shared(one_of("matrix", "lines", "strongest"), "matrix")
     # what the cells of the maps say: weights, what they carried, or what they did
     measure: str = shared(one_of(*MEASURES), "weight")
+    # whether target tokens are shaded by how much of them comes from the source
+    shares: bool = shared(YES, False)
     # which lines are drawn: `mass-70`, the links that carry 70 % of each row; `weight-10`, those of at least
     # 0.10
     links: str = shared(LINKS, "mass-70")

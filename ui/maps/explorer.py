@@ -58,7 +58,8 @@ class Scene:
     above: Callable[[State, Looks], None] | None = None  # draws the controls over the view
     # draws what follows every step together with the view
     beside: Callable[[State, Looks], None] | None = None
-    strips: Strips = USUAL  # what the token strips show beside the tokens
+    # what the token strips show beside the tokens, or a function that returns it if it depends on the state
+    strips: Strips | Callable[[State], Strips] = USUAL
     # gets the sentence, a step and a token id, and returns the values of the state with which the model
     # continues from there with that token
     go_on: Callable[[Opened, int, int], Mapping[str, Any]] = going_on.take
@@ -157,6 +158,7 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
 
 def _strips(scene: Scene, looks: Looks) -> StripsFeed:
     opened, translation = scene.opened, scene.opened.translation
+    strips = scene.strips if isinstance(scene.strips, Strips) else scene.strips(session.current())
     step = scene.opened.first_step
     tour = [
         {"plot": plot, "text": text, "step": None if i == 0 else step}
@@ -171,9 +173,9 @@ def _strips(scene: Scene, looks: Looks) -> StripsFeed:
         glosses=opened.glosses,
         tour=tour,
         claim=_claim(scene),
-        sides=scene.strips.sides,
-        given=scene.strips.given,
-        shades=scene.strips.shades,
+        sides=strips.sides,
+        given=strips.given,
+        shades=strips.shades,
     )
 
 

@@ -11,6 +11,7 @@ import streamlit as st
 
 from figures.base.labels import number
 from transformer import Translation
+from transformer.lenses.measures.alti import Shares, alti
 from transformer.lenses.measures.attribution import Attribution, attribution
 from transformer.lenses.measures.carried import Carried, carried
 from transformer.lenses.measures.drafts import DecoderLens, Draft, decoder_lens, drafts
@@ -160,6 +161,16 @@ def reasons(
         )
 
     made: Reasons = kept("explained").get((asked, id(translation), step, against, integrated), make)
+    return made
+
+
+def sources(asked: Asked, translation: Translation) -> Shares:
+    """Shares of source and prefix in every step; raises as ``explained``."""
+
+    def make() -> Shares:
+        return alti(translator(asked.model).model, retraced(asked, translation))
+
+    made: Shares = kept("explained").get((asked, id(translation), "sources"), make)
     return made
 
 

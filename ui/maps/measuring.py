@@ -7,10 +7,14 @@ from collections.abc import Iterable
 import streamlit as st
 
 from figures.base import captions, labels
+from figures.base.bars import percent
+from figures.base.captions import KIND_NAMES
 from figures.base.quantity import MEASURES, QUANTITIES
+from ui.address import session
 from ui.address.state import State
-from ui.controls.pickers import switch
+from ui.controls.pickers import control, switch
 from ui.controls.text import plain
+from ui.linked_view import Shade
 from ui.maps.looking import Looking, lacking
 from ui.server.opened import Opened
 from ui.shell import waiting
@@ -20,15 +24,39 @@ _HELP = (
     "as a share of its row. **Effect**: the change of log p when this head does not see the key for this "
     "query, by running the model again for every cell. None of the three follows from another."
 )
+_SHARES = (
+    "Shades each target token by the share of its prediction that comes from the source; the rest comes from "
+    "what is written already (ALTI+, Ferrando et al. 2022). It follows the values through all layers, but "
+    "not the feed-forward networks. Numbers: hover, or *Explanation*."
+)
 
 
 def choose(opened: Opened, now: State) -> None:
     """Draws the switch, and says why a measure that was asked for is not to be had."""
+    if "cross" not in opened.kinds:
+        return
     names = {each: QUANTITIES[each].name for each in MEASURES}
     why = lacking(opened, now.measure)
     switch("measure", "Cells say", names, "weight" if why else now.measure, help=_HELP, width="content")
     if why is not None:
         st.caption(plain(why), width="content")
+
+
+def shares(opened: Opened, now: State) -> None:
+    """Draws the switch that shades the translation by how much of it comes from the source."""
+    if set(opened.kinds) == set(KIND_NAMES) and lacking(opened, "effect") is None:
+        taken = control("shares", now.shares, lambda on: session.change(shares=on))
+        st.toggle("Source share", now.shares, help=_SHARES, **taken)
+
+
+def shaded(opened: Opened, now: State) -> list[Shade]:
+    """How dark each target token is; nothing if the visitor did not ask, or the model does not allow it."""
+    if not now.shares or set(opened.kinds) != set(KIND_NAMES) or lacking(opened, "effect") is not None:
+        return []
+    from ui.maps import measures  # PyTorch comes with it
+
+    found = measures.sources(opened.asked, opened.translation).source.sum(1).tolist()
+    return [Shade(share=each, text=f"{percent(each)} from the source (ALTI+)") for each in found]
 
 
 def prepare(looks: Iterable[Looking]) -> None:
@@ -64,9 +92,8 @@ def cell(look: Looking) -> None:
         if place.open and (why := lacking(look.opened, "effect")) is not None:
             st.caption(plain(why))
         elif place.open:
-            with waiting.while_loading():
-                with st.container(key="cell-measures"):
-                    st.markdown(_table(look))
+            with waiting.while_loading(), st.container(key="cell-measures"):
+                st.markdown(_table(look))
 
 
 def _table(look: Looking) -> str:

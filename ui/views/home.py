@@ -15,7 +15,7 @@ from ui.controls import formula
 from ui.controls.panel import seen
 from ui.linked_view import BarsFeed, Layout
 from ui.maps import display, going_on, measuring
-from ui.maps.explorer import Scene, explorer
+from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
 from ui.server import catalogue
@@ -72,6 +72,7 @@ def show(opened: Opened) -> None:
         with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
             display.popover(opened.kinds, now)
             measuring.choose(opened, now)
+            measuring.shares(opened, now)
             measuring.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             seen(*_explained(opened))
@@ -91,6 +92,7 @@ def show(opened: Opened) -> None:
         below,
         tuple(stop for stop in _TOUR if stop[0] in shown),
         largest=_LARGEST,
+        strips=lambda now: Strips(shades=measuring.shaded(opened, now)),
     )
     explorer(scene)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from transformer.lenses.measures.carried import Carried
-from transformer.lenses.measures.effect import Cut, Effects, Way, cells
+from transformer.lenses.measures.effect import Effects, Way, cells
 from transformer.lenses.measures.stream import Tell, recorded, silent
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
@@ -37,15 +36,6 @@ def carried_map(view: HeadMap, found: Carried) -> HeadMap:
     )
 
 
-def in_window(
-    run: Translation, kind: AttentionKind | str, layer: int, head: int, window: Window
-) -> list[Cut]:
-    """A cut for each cell of a head in a window that the mask does not hide."""
-    rows = range(*window.queries.indices(window.query_stop))
-    keys = range(*window.keys.indices(window.key_stop))
-    return [cut for cut in cells(run, kind, layer, head, rows=rows) if cut.keys[0] in keys]
-
-
 def effect_in(
     translator: Translator,
     run: Translation,
@@ -67,7 +57,8 @@ def effect_in(
         UnmeasuredError: The model is no Transformer, or something was changed in the run.
     """
     kind = AttentionKind(kind)
-    cuts: Sequence[Cut] = [cut._replace(way=way) for cut in in_window(run, kind, layer, head, window)]
+    rows, keys = range(window.query_start, window.query_stop), range(window.key_start, window.key_stop)
+    cuts = [cut for cut in cells(run, kind, layer, head, way, rows) if cut.keys[0] in keys]
     shape = recorded(run).layer(kind, layer).shape[1:]
     made = np.full(shape, np.nan, dtype=np.float32)
     found = Effects(translator, run).of([(cut,) for cut in cuts], tell)

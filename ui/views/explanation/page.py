@@ -6,7 +6,7 @@ from ui.address import session
 from ui.server.opened import Opened
 from ui.shell import sections
 from ui.shell.sections import Section
-from ui.views.explanation import drafts, reasons, weights
+from ui.views.explanation import drafts, reasons, sources, weights
 
 _SECTIONS = {
     "weights": Section(
@@ -20,6 +20,11 @@ _SECTIONS = {
         "The model prefers one token to another by a difference of logits. It splits exactly over what wrote "
         "the decoder's stream.",
         reasons.show,
+    ),
+    "sources": Section(
+        "source or prefix?",
+        "Each token is predicted from the source and from what is written already. How much from which?",
+        sources.show,
     ),
     "drafts": Section(
         "drafts",

@@ -1,0 +1,112 @@
+"""How much of each prediction comes from the source, and how much from what is written already."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from figures.base import labels, style
+from figures.base.bars import percent
+from figures.maps.measures import Row, measures_map, share_bars
+from transformer.lenses.measures.alti import Shares
+from transformer.lenses.measures.comparisons import rollout, value_zeroing
+from ui.address.state import State
+from ui.controls.panel import panel
+from ui.controls.text import plain
+from ui.maps import measures
+from ui.server.analyses import retraced
+from ui.server.catalogue import translator
+from ui.server.opened import Opened
+
+_SEEING = (
+    "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer it "
+    "brings the block's output; shares of the layers are multiplied. The residual of "
+    "cross-attention is the decoder's own stream, so it counts as prefix. Feed-forward networks and biases "
+    "are ignored, and negative shares are cut to 0: shares sum to 1 because they are made to, which proves "
+    "nothing. The check is that the parts sum to what each block wrote. The last token, `</s>`, and the "
+    "first step, which has no prefix but a start token, are cases of their own."
+)
+_FORMULA = (
+    r"c_{ij} = \max\!\left(0,\ \lVert y_i \rVert_1 - \lVert y_i - T_i(x_j) \rVert_1\right), \qquad "
+    r"y_i = \sum_j T_i(x_j) + b"
+)
+_RECURRENT = (
+    "These shares follow attention through every layer of the decoder; this decoder reads what it has written "
+    "by a recurrent unit, so they are not defined for it."
+)
+_SHOWN = 24
+"""Most columns of the map of tokens."""
+
+
+def show(opened: Opened, _now: State) -> None:
+    """Draws the section."""
+    if "decoder" not in opened.kinds:
+        st.info(_RECURRENT, icon=":material/info:")
+        return
+    found = measures.sources(opened.asked, opened.translation)
+    run = opened.translation
+    steps, source = labels.names(run.target_tokens), found.source.sum(1)
+    rolled = rollout(run)[0].sum(1)
+    st.markdown(told(steps, source))
+    panel(
+        "source share",
+        lambda: share_bars(steps, source, ("rollout", rolled), (style.HUES["cross"], style.HUES["decoder"])),
+        f"Shares of source and prefix in each prediction (ALTI+), and attention rollout · {run.model}",
+        lambda: [["step", "source", "rollout"], *zip(steps, source.tolist(), rolled.tolist(), strict=True)],
+        seeing=_SEEING,
+        formula=_FORMULA,
+        audit=found.audit,
+        proof="In every block, the parts and the biases sum to what the model wrote.",
+    )
+    _tokens(opened, found, steps)
+    st.markdown("#### Two measures that mislead here")
+    st.markdown(misleading(opened, rolled))
+
+
+def told(steps: list[str], source: np.ndarray) -> str:
+    """Which words lean on the source most, and which on the prefix."""
+    inner = source[1:-1] if len(source) > 3 else source
+    at = 1 if len(source) > 3 else 0
+    most, least = at + int(inner.argmax()), at + int(inner.argmin())
+    return (
+        f"Over all steps, **{percent(float(source.mean()))}** comes from the source. Between the first step "
+        f"and the last, **{plain(steps[most])}** leans on it most ({percent(float(source[most]))}), and "
+        f"**{plain(steps[least])}** least ({percent(float(source[least]))}): the rest comes from what was "
+        "written before."
+    )
+
+
+def _tokens(opened: Opened, found: Shares, steps: list[str]) -> None:
+    """Every step by source token."""
+    run = opened.translation
+    columns = labels.names(run.source_tokens)[:_SHOWN]
+    rows = [Row(name, values[:_SHOWN]) for name, values in zip(steps[:_SHOWN], found.source, strict=False)]
+    cut = f", the first {_SHOWN} tokens" * (max(len(run.source_tokens), len(steps)) > _SHOWN)
+    panel(
+        "source tokens",
+        lambda ink: measures_map(rows, columns, ink),
+        f"Shares of the source tokens in each prediction (rows){cut}, each row coloured by its largest · "
+        f"{run.model}",
+        lambda: [
+            ["step", *labels.names(run.source_tokens)],
+            *([name, *values] for name, values in zip(steps, found.source.tolist(), strict=True)),
+        ],
+        inked=True,
+        scrolls=160 + 40 * len(columns),
+    )
+
+
+def misleading(opened: Opened, rolled: np.ndarray) -> str:
+    """Rollout and value zeroing, each with the number that shows what is wrong."""
+    model, run = translator(opened.asked.model).model, retraced(opened.asked, opened.translation)
+    layers = run.config.sites["encoder"].n_layers  # type: ignore[index]
+    distances = [value_zeroing(model, run, "encoder", layer) for layer in range(layers)]
+    largest, median = max(float(each.max()) for each in distances), float(np.median(np.stack(distances)))
+    return (
+        "**Attention rollout** (Abnar & Zuidema 2020) gives every residual ½ and every row of weights ½. Its "
+        f"source share is {float(rolled[0]):.3f} at every step of every sentence (1 − 2⁻ᴸ with L decoder "
+        "layers): the assumption, not the model.\n\n"
+        "**Value zeroing** (Mohebbi et al. 2023) measures by how much a stream turns without the value of "
+        f"one token, as 1 − cos. In this encoder the median is {median:.4f} and the largest {largest:.3f}: "
+        "the residual keeps the direction. Drawn as shares of a row, such differences look as large as any."
+    )
