@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lab.experiments.command import backups, experiments
 from lab.heads.command import heads, means, survey
+from lab.importance.command import importance
 from lab.learning.history import Log, history
 from lab.measurement import Command, Model, command, parser_of
 from lab.models.card import card
@@ -31,6 +32,7 @@ COMMANDS = (
     survey,
     means,
     backups,
+    importance,
     experiments,
     probes,
     familiarity,
@@ -84,6 +86,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part(survey, ["--data", pairs, "--alignments", own], [pairs, own]),
         Part(means, ["--data", pairs], [pairs]),
         Part(backups, ["--data", pairs], [pairs]),
+        Part(importance, ["--data", pairs], [pairs]),
         Part(experiments, [], [directory / HEADS_FILE]),
         Part(probes, trees, [*probed, train]),
         *([Part(familiarity, doubted, [*fit, *test, data.judged])] if fit else []),

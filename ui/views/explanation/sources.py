@@ -31,8 +31,8 @@ _FORMULA = (
     r"y_i = \sum_j T_i(x_j) + b"
 )
 _RECURRENT = (
-    "These shares follow attention through every layer of the decoder; this decoder reads what it has written "
-    "by a recurrent unit, so they are not defined for it."
+    "These shares follow attention through every layer of the decoder; this decoder reads what it has "
+    "written by a recurrent unit, so they are not defined for it."
 )
 _SHOWN = 24
 """Most columns of the map of tokens."""

@@ -1,0 +1,1 @@
+"""How much a model's loss needs each of its heads."""
