@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.experiments.command import backups, experiments
+from lab.faithfulness.command import faithfulness
 from lab.heads.command import heads, means, survey
 from lab.importance.command import importance
 from lab.learning.history import Log, history
@@ -33,6 +34,7 @@ COMMANDS = (
     means,
     backups,
     importance,
+    faithfulness,
     experiments,
     probes,
     familiarity,
@@ -87,6 +89,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part(means, ["--data", pairs], [pairs]),
         Part(backups, ["--data", pairs], [pairs]),
         Part(importance, ["--data", pairs], [pairs]),
+        Part(faithfulness, ["--data", pairs], [pairs]),
         Part(experiments, [], [directory / HEADS_FILE]),
         Part(probes, trees, [*probed, train]),
         *([Part(familiarity, doubted, [*fit, *test, data.judged])] if fit else []),

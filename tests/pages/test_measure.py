@@ -104,3 +104,12 @@ def test_a_cell_is_measured_in_every_way(traced):
     assert found["carried, ‖α x W_V W_O‖"] == f"{own.norms[row, key]:.3f}"
     lost = effect(translator, translation, "cross", 1, 2, "zeroed", rows=[row])[row, key]
     assert float(found["Δ log p, value zeroed"].replace("−", "-")) == pytest.approx(float(lost), abs=6e-4)
+
+
+def test_a_click_opens_why_the_token_of_the_cursor_was_written():
+    at = run(model="random", text=TEXT, step="3")
+    button = next(each for each in at.button if each.label == "Why this token?")
+    button.click().run()
+    assert not at.exception
+    assert at.title[0].value == "Is attention an explanation?"
+    assert "at step 3" in words(at)

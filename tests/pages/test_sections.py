@@ -19,7 +19,7 @@ SECTIONS = {
     "pages/cross_attention.py": ("alignment",),
     "pages/search.py": ("sampling",),
     "pages/masks.py": ("batch",),
-    "pages/heads.py": ("relations",),
+    "pages/heads.py": ("relations", "importance"),
     "pages/positions.py": ("trained", "sentence", "results"),
     "pages/what_if.py": ("experiments", "causal", "backup"),
     "pages/explanation.py": ("why", "sources", "drafts"),

@@ -11,6 +11,7 @@ from figures.base.bars import percent
 from figures.base.captions import KIND_NAMES
 from figures.base.quantity import MEASURES, QUANTITIES
 from ui.address import session
+from ui.address.parameters import link
 from ui.address.state import State
 from ui.controls.pickers import control, switch
 from ui.controls.text import plain
@@ -57,6 +58,15 @@ def shaded(opened: Opened, now: State) -> list[Shade]:
 
     found = measures.sources(opened.asked, opened.translation).source.sum(1).tolist()
     return [Shade(share=each, text=f"{percent(each)} from the source (ALTI+)") for each in found]
+
+
+def why(opened: Opened) -> None:
+    """Draws a button that opens why the token of the cursor was written, and not another."""
+    if lacking(opened, "effect") is not None:
+        return
+    told = "Opens the reasons for the token of this step: what spoke for it and not for another candidate"
+    if st.button("Why this token?", type="tertiary", icon=":material/balance:", help=told):
+        st.switch_page("pages/explanation.py", query_params=link(session.current(), view="why"))
 
 
 def prepare(looks: Iterable[Looking]) -> None:

@@ -74,6 +74,7 @@ def show(opened: Opened) -> None:
             measuring.choose(opened, now)
             measuring.shares(opened, now)
             measuring.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
+            measuring.why(opened)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             seen(*_explained(opened))
             take_home(scene)

@@ -22,16 +22,19 @@ class Agreement:
     cells: int
 
 
-def agreement(first: Array, second: Array, seed: int = 1) -> Agreement:
-    """Rank correlation of two measures where both are numbers, and its range if one of them is permuted."""
+def agreement(first: Array, second: Array, seed: int = 1, draws: int = DRAWS) -> Agreement:
+    """Rank correlation of two measures where both are numbers, and its range if one of them is permuted.
+
+    Without draws, the range is not a number.
+    """
     both = np.isfinite(first) & np.isfinite(second)
     left, right = _ranks(first[both]), _ranks(second[both])
     if len(left) < 3 or not left.std() or not right.std():
         return Agreement(float("nan"), float("nan"), float("nan"), len(left))
     left, right = ((ranks - ranks.mean()) / ranks.std() for ranks in (left, right))
     generator = np.random.default_rng(seed)
-    chance = [float(generator.permutation(left) @ right) / len(left) for _ in range(DRAWS)]
-    low, high = np.quantile(chance, [0.025, 0.975])
+    chance = [float(generator.permutation(left) @ right) / len(left) for _ in range(draws)]
+    low, high = np.quantile(chance, [0.025, 0.975]) if chance else (np.nan, np.nan)
     return Agreement(float(left @ right) / len(left), float(low), float(high), len(left))
 
 

@@ -59,6 +59,22 @@ def carried(model: Network, run: Translation, kind: AttentionKind | str, layer: 
     )
 
 
+def carried_together(model: Network, run: Translation, kind: AttentionKind | str, layer: int) -> Array:
+    """(queries, keys) ‖Σ_h α_h x_j W_V W_O‖: the length of what all heads of a layer added from a key.
+
+    Raises:
+        NotCapturedError, UnmeasuredError: As ``carried``.
+    """
+    kind, trace = AttentionKind(kind), recorded(run)
+    rows, attention = output_rows(model, kind, layer)[0], model.attention(kind, layer)
+    assert isinstance(attention, MultiHeadAttention)
+    bias = attention.v_proj.bias.detach().double().cpu().view(attention.n_heads, 1, -1)
+    own = (trace.layer(kind, layer).value.double() - bias) @ rows
+    weights = torch.as_tensor(trace.weights(kind, layer)).double()
+    lengths = [torch.einsum("hk,hkd->kd", each, own).norm(dim=-1) for each in weights.unbind(1)]
+    return _array(torch.stack(lengths))
+
+
 def _array(tensor: torch.Tensor) -> Array:
     found: Array = tensor.float().numpy().astype(np.float32)
     return found

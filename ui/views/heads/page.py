@@ -24,9 +24,9 @@ from ui.server.background.surveys import named, run_of, shipped
 from ui.shell import frame, needs
 from ui.shell.fitting import fit_heads, noticed
 from ui.shell.model_picker import pick_model
-from ui.views.heads import relations, statistics
+from ui.views.heads import importance, relations, statistics
 
-_SECTIONS = {"": "statistics and roles", "relations": "linguistic relations"}
+_SECTIONS = {"": "statistics and roles", "relations": "linguistic relations", "importance": "importance"}
 _TICK = 0.5
 
 
@@ -73,6 +73,8 @@ def _body(model: str, run: Run[Survey]) -> None:
     now = session.current()
     if _section(now) == "relations":
         relations.show(model, _kind(now, catalogue.sizes(model)))
+    elif _section(now) == "importance":
+        importance.show(model, _kind(now, catalogue.sizes(model)), now)
     elif not _asked(run):
         _unasked(model, run, now)
     elif run.wait(session.visitor()):
@@ -123,7 +125,7 @@ def _section(now: State) -> str:
 
 def _kinds(now: State, has: Iterable[str]) -> list[str]:
     """The kinds that a section offers: dependencies lie within one language, so cross-attention has none."""
-    return [kind for kind in has if kind != "cross" or _section(now) == ""]
+    return [kind for kind in has if kind != "cross" or _section(now) != "relations"]
 
 
 def _kind(now: State, has: Iterable[str]) -> str:
