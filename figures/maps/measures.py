@@ -144,7 +144,7 @@ def share_bars(
     return style.figure(style.spec([*bars, marks], layout))
 
 
-def part_bars(names: Sequence[str], values: np.ndarray) -> go.Figure:
+def part_bars(names: Sequence[str], values: np.ndarray, unit: str = "nats") -> go.Figure:
     """Parts of a sum as bars, from the top, with their numbers."""
     values = values.astype(np.float32)
     texts = [labels.number(value, "+.2f") for value in values.tolist()]
@@ -158,15 +158,17 @@ def part_bars(names: Sequence[str], values: np.ndarray) -> go.Figure:
         "cliponaxis": False,
         "textfont": {"size": 10},
         "marker": {"color": [style.POSITIVE if value > 0 else style.NEGATIVE for value in values.tolist()]},
-        "hovertext": [labels.escape(f"{name}: {text} nats") for name, text in zip(names, texts, strict=True)],
+        "hovertext": [
+            labels.escape(f"{name}: {each} {unit}") for name, each in zip(names, texts, strict=True)
+        ],
         "hoverinfo": "text",
     }
     room = 1.25 * max(float(np.abs(values).max(initial=0.0)), 1e-3)
     layout = {
-        "xaxis": {"title": {"text": "nats"}, "range": [-room, room], "zeroline": True},
+        "xaxis": {"title": {"text": unit}, "range": [-room, room], "zeroline": True},
         "yaxis": axis([labels.escape(name) for name in names], "left", 11),
         "height": 24 * len(names) + 56,
-        "margin": {"l": 160, "t": 8, "r": 8, "b": 44},
+        "margin": {"l": 20 + 7 * max(map(len, names), default=20), "t": 8, "r": 8, "b": 44},
         "dragmode": False,
     }
     return style.figure(style.spec([bars], layout))
@@ -214,3 +216,36 @@ def lens_map(
         "dragmode": False,
     }
     return style.figure(style.spec([cells], layout))
+
+
+def curves(
+    places: Sequence[float],  # of all lines
+    series: dict[str, list[float]],  # the values by name; the first line stands out
+    titles: tuple[str, str],  # of the axes
+    hues: Sequence[str] = (),  # colours; by default the first has one, and the others are grey
+) -> go.Figure:
+    """Lines over the same places, from zero."""
+    chosen = [*hues] or [style.HUES["cross"], *[style.NEUTRAL] * (len(series) - 1)]
+    lines = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": name,
+            "x": list(places),
+            "y": values,
+            "line": {"color": hue, "width": 2},
+            "marker": {"size": 5},
+            "hovertemplate": f"{name}: %{{x}} {titles[0]}, %{{y:.2f}}<extra></extra>",
+        }
+        for (name, values), hue in zip(series.items(), chosen, strict=True)
+    ]
+    layout = {
+        "xaxis": {"title": {"text": titles[0]}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": titles[1]}, "rangemode": "tozero"},
+        "height": 280,
+        "margin": {"l": 56, "t": 34, "r": 8, "b": 44},
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "dragmode": False,
+        "hovermode": "closest",
+    }
+    return style.figure(style.spec(lines, layout))

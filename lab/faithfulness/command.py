@@ -37,9 +37,9 @@ def faithfulness(
     """Hides the source tokens that a measure names first, or all others; compares with random weights.
 
     "deleted" is the mean Δ log p of the step's token, in nats, with the first 1, 2, 3 or 5 tokens of the
-    order hidden from the decoder; "kept" with all but those hidden. "effect" is the rank correlation of the measure
-    with the exact effect of each token, mean over sentences; "untrained" that with the same measure of
-    the same tokens in a model with random weights: high says that the picture owes little to learning.
+    order hidden from the decoder; "kept" with all but those hidden. "effect" is the rank correlation of the
+    measure with the exact effect of each token, mean over sentences; "untrained" that with the same measure
+    of the same tokens in a model with random weights: high says that it owes little to what was learned.
     """
     translator, twin = model.translator, untrained_twin(model.translator, seed)
     rows: dict[str, list[list[float]]] = {name: [] for name in MEASURES}

@@ -6,15 +6,17 @@ from functools import partial
 
 import numpy as np
 import pytest
-from app_pages import array, feeds, named_charts, run, words
+from app_pages import array, feeds, named_charts, run, said, words
 
 from transformer import Capture, load_translator
 from transformer.lenses.measures.agreement import agreement
 from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import carried
-from transformer.lenses.measures.effect import effect
+from transformer.lenses.measures.effect import Cut, Effects, effect
+from transformer.model.sites import AttentionKind
 from ui.server import catalogue
+from ui.views.explanation import sentences
 
 PAGE = "pages/explanation.py"
 TEXT = "one two three"
@@ -50,7 +52,7 @@ def test_the_rows_are_weight_what_was_carried_and_effects(traced, kind: str):
             for way in ("hidden", "zeroed", "mean")
         ),
     ]
-    for shown, own in zip(values, expected, strict=True):
+    for shown, own in zip(values[:5], expected, strict=True):
         np.testing.assert_allclose(shown, own, atol=0.0051)
 
 
@@ -112,3 +114,44 @@ def test_the_home_page_shades_tokens_by_their_source_share(traced):
     assert chips[0]["shade"] == pytest.approx(max(found[: chips[0]["last"] + 1]), abs=1e-5)
     assert "from the source (ALTI+)" in chips[0]["title"]
     assert "shade" not in feeds(run(model="random", text=TEXT))["strips"]["target"][0]
+
+
+def test_the_comparison_over_many_sentences_is_shown_as_measured():
+    found = sentences.shipped("en-de")["measures"]
+    at = run(PAGE, model="en-de", text="The cat sleeps.", view="faithful")
+    drawn = named_charts(at)
+    for kind in ("deleted", "kept"):
+        for line in drawn[f"faithful {kind}"]["data"]:
+            expected = [-cell["value"]["value"] for cell in found[line["name"]][kind]]
+            assert array(line["y"]).tolist() == pytest.approx(expected)
+    weights = -found["weights, all heads"]["deleted"][0]["value"]["value"]
+    assert f"**mean weight** costs {weights:.2f} nats" in words(at)
+    assert "python -m lab faithfulness" in said(run(PAGE, model="random", text=TEXT, view="faithful"))
+
+
+def test_a_word_left_out_and_two_keys_together_are_runs_of_their_own(traced):
+    translator, translation = traced
+    made = Effects(translator, translation)
+    at = opened(kind="cross", cross="2.3")
+    notes = named_charts(at)["measures"]["data"][0]["hovertext"]
+    expected = [*(float(made.left_out([key])[1]) for key in range(3)), np.nan]
+    np.testing.assert_allclose([number(note) for note in notes[5]], expected, atol=0.0051)
+    alone = effect(translator, translation, "cross", 1, 2, rows=[1])[1]
+    first, second = np.argsort(-np.abs(alone))[:2].tolist()
+    (together,) = made.of([(Cut(AttentionKind.CROSS, (first, second), "hidden", 1, 2, 1),)])
+    said = words(at).replace("−", "-")
+    assert f"Δ log p is {float(together[1]):+.2f} nats; each alone gives" in said
+    assert f"gives {float(alone[first] + alone[second]):+.2f} in sum" in said
+    assert len(named_charts(opened(kind="decoder"))["measures"]["data"][0]["hovertext"]) == 5
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_the_parts_of_a_score_sum_to_it(traced, kind: str):
+    _, translation = traced
+    key = {"source": "1"} if kind != "decoder" else {}
+    at = opened(view="score", kind=kind, **{kind: "2.3"}, **key, **({} if kind == "cross" else {"key": "1"}))
+    row = 0 if kind == "encoder" else 1
+    score = float(translation.head(kind, 1, 2).scores[row, 0])
+    drawn = named_charts(at)["score parts"]["data"][0]
+    assert array(drawn["x"]).sum() == pytest.approx(score, abs=1e-3)
+    assert f"is {score:.2f}.".replace("-", "−") in words(at)

@@ -22,7 +22,7 @@ SECTIONS = {
     "pages/heads.py": ("relations", "importance"),
     "pages/positions.py": ("trained", "sentence", "results"),
     "pages/what_if.py": ("experiments", "causal", "backup"),
-    "pages/explanation.py": ("why", "sources", "drafts"),
+    "pages/explanation.py": ("why", "score", "sources", "faithful", "drafts"),
     "pages/training.py": (
         *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
     ),

@@ -53,7 +53,7 @@ STATISTICS = (*(each.name for each in measures.STATISTICS), "aer", "aer_read", "
 VIEWS = (
     *("batch", "trained", "alignment", "relations", "importance", "sentence", "results"),
     *("experiments", "causal", "backup"),
-    *("why", "sources", "drafts"),
+    *("why", "score", "sources", "faithful", "drafts"),
     "sampling",
     *("loss", "schedule", "history", "residuals", "adam", "dropout", "birth", "cost", "here"),
     *("surprisal", "lengths", "induction", "agreement", "space", "pretraining"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -18,8 +19,10 @@ from transformer.lenses.measures.drafts import DecoderLens, Draft, decoder_lens,
 from transformer.lenses.measures.effect import WAYS, Cut, Effects, Way, effect
 from transformer.lenses.measures.gradients import Saliency, saliency
 from transformer.lenses.measures.maps import carried_map, effect_in, effect_map, shares
+from transformer.lenses.measures.score_parts import ScoreParts, score_parts
 from transformer.lenses.measures.stream import Tell, silent
 from transformer.model.sites import AttentionKind
+from transformer.text.words import reading_groups
 from transformer.trace.view import Array, HeadMap, Window
 from ui.linked_view import Head
 from ui.server.analyses import retraced
@@ -32,6 +35,14 @@ MOST_CELLS = 160
 """Cells whose effect is measured at once, each by a pass of its own: about two seconds at most."""
 
 
+class Pair(NamedTuple):
+    """Two keys hidden together."""
+
+    keys: tuple[int, int]  # from 0
+    together: float  # Δ log p, in nats
+    apart: float  # the sum of Δ log p of each alone
+
+
 @dataclass(frozen=True, eq=False)
 class Explained:
     """Measures of the cells of one head; not a number in rows that were not measured."""
@@ -40,6 +51,11 @@ class Explained:
     carried: Carried
     effects: dict[Way, Array]  # (queries, keys) Δ log p, by the way of taking the key away; all for some rows
     rows: tuple[int, ...]  # the rows for which the effect of a hidden key was measured
+    # (keys,) Δ log p if the key's word is not in the text; None if the keys are no source tokens
+    left_out: Array | None
+    pair: (
+        Pair | None
+    )  # the two keys of the row that are missed most, together; None if it sees fewer than three
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +150,40 @@ def explained(
         rows = _around(row, *weights.shape)
         found: dict[Way, Array] = {"hidden": effect(model, run, kind, *chosen, "hidden", which, rows, tell)}
         found |= {way: effect(model, run, kind, *chosen, way, which, [row]) for way in WAYS[1:]}
-        return Explained(weights, carried(model.model, run, kind, *chosen), found, rows)
+        made, at = Effects(model, run), step if which is not None else row
+        hidden = found["hidden"][row]
+        return Explained(
+            weights,
+            carried(model.model, run, kind, *chosen),
+            found,
+            rows,
+            None if kind == AttentionKind.DECODER else _left_out(made, run.source_tokens, at),
+            _pair(made, AttentionKind(kind), chosen, row, hidden, at),
+        )
 
     made: Explained = kept("explained").get((asked, id(translation), kind, chosen, row, step), make)
     return made
+
+
+def _left_out(made: Effects, tokens: Sequence[str], step: int) -> Array:
+    """(source,) Δ log p of a step's token without the word of each source token; `</s>` stays."""
+    found = np.full(len(tokens), np.nan, dtype=np.float32)
+    groups = reading_groups(tokens[:-1])
+    for group in groups if len(groups) > 1 else ():
+        found[group.start : group.stop] = float(made.left_out(group.indices)[step])
+    return found
+
+
+def _pair(
+    made: Effects, kind: AttentionKind, chosen: Head, row: int, hidden: Array, step: int
+) -> Pair | None:
+    """The two keys whose effects alone are largest, hidden together."""
+    seen = np.flatnonzero(np.isfinite(hidden))
+    if len(seen) < 3:
+        return None
+    first, second = (int(seen[at]) for at in np.argsort(-np.abs(hidden[seen]), kind="stable")[:2])
+    together = made.of([(Cut(kind, (first, second), "hidden", *chosen, row),)])[0, step]
+    return Pair((first, second), float(together), float(hidden[first] + hidden[second]))
 
 
 def _around(row: int, queries: int, keys: int) -> tuple[int, ...]:
@@ -161,6 +207,19 @@ def reasons(
         )
 
     made: Reasons = kept("explained").get((asked, id(translation), step, against, integrated), make)
+    return made
+
+
+def scored(
+    asked: Asked, translation: Translation, kind: str, chosen: Head, cell: tuple[int, int]
+) -> ScoreParts:
+    """Parts of the score of one cell; raises as ``explained``."""
+
+    def make() -> ScoreParts:
+        run = retraced(asked, translation)
+        return score_parts(translator(asked.model).model, run, (kind, *chosen), *cell)
+
+    made: ScoreParts = kept("explained").get((asked, id(translation), "score", kind, chosen, cell), make)
     return made
 
 

@@ -6,7 +6,7 @@ from ui.address import session
 from ui.server.opened import Opened
 from ui.shell import sections
 from ui.shell.sections import Section
-from ui.views.explanation import drafts, reasons, sources, weights
+from ui.views.explanation import drafts, reasons, scores, sentences, sources, weights
 
 _SECTIONS = {
     "weights": Section(
@@ -21,10 +21,20 @@ _SECTIONS = {
         "the decoder's stream.",
         reasons.show,
     ),
+    "score": Section(
+        "why this score?",
+        "A head looks where q·k is large. Who wrote what it compares?",
+        scores.show,
+    ),
     "sources": Section(
         "source or prefix?",
         "Each token is predicted from the source and from what is written already. How much from which?",
         sources.show,
+    ),
+    "faithful": Section(
+        "over many sentences",
+        "Which measure names the source tokens that the model needs? Tokens are hidden, log p is watched.",
+        sentences.show,
     ),
     "drafts": Section(
         "drafts",

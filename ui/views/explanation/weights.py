@@ -19,7 +19,7 @@ from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.maps import measures
 from ui.maps.looking import cells_of
-from ui.maps.measures import Explained
+from ui.maps.measures import Explained, Pair
 from ui.server.opened import Opened
 
 _WAYS: dict[Way, str] = {
@@ -33,8 +33,9 @@ _SEEING = (
     "measured by running the model again without the key, for this head and this query alone: *hidden* "
     "puts its score to −∞, and the other keys share its weight; *value zeroed* keeps the weight and "
     "adds nothing; *mean value* adds what the visible keys hold on average. Below zero: the token "
-    "became less probable, so the key had helped. Effects of several keys do not add up, and other "
-    "heads may do the same work."
+    "became less probable, so the key had helped. *Word left out* asks another question: the text without "
+    "the word is translated into the same tokens, for all heads and layers, and later tokens move. Effects "
+    "of several keys do not add up, and other heads may do the same work."
 )
 _FORMULA = (
     r"\lVert \alpha_{ij}\, x_j W_V W_O \rVert, \qquad "
@@ -88,6 +89,8 @@ def show(opened: Opened, now: State) -> None:
         inked=True,
         scrolls=_LEAST + 40 * len(columns) if len(columns) > _NARROW else False,
     )
+    if found.pair is not None:
+        st.markdown(_added(found.pair, columns))
     _together(found, kind, head, opened, columns)
     st.markdown(_LITERATURE)
 
@@ -103,7 +106,8 @@ def _query(opened: Opened, kind: str, row: int) -> str:
 
 def _rows(found: Explained, row: int) -> list[Row]:
     measured = [Row(_WAYS[way], found.effects[way][row], True) for way in _WAYS]
-    return [Row("weight", found.weights[row]), Row("carried", found.carried.norms[row]), *measured]
+    out = [] if found.left_out is None else [Row("Δ log p, word left out", found.left_out, True)]
+    return [Row("weight", found.weights[row]), Row("carried", found.carried.norms[row]), *measured, *out]
 
 
 def _sentence(found: Explained, row: int, columns: list[str], token: str) -> str:
@@ -122,6 +126,16 @@ def _sentence(found: Explained, row: int, columns: list[str], token: str) -> str
     if effects[needed] > -0.005:
         return f"{says}. Without any single key, “{plain(token)}” stays as probable as it was."
     return f"{says}. “{plain(token)}” loses most without **{plain(columns[needed])}**: {effect} nats."
+
+
+def _added(pair: Pair, columns: list[str]) -> str:
+    """Whether two effects add up."""
+    first, second = (plain(columns[key]) for key in pair.keys)
+    together, apart = (labels.number(each, "+.2f") for each in (pair.together, pair.apart))
+    return (
+        f"**Effects do not add up.** Without **{first}** and **{second}** together, Δ log p is {together} "
+        f"nats; each alone gives {apart} in sum."
+    )
 
 
 def _table(rows: list[Row], columns: list[str]) -> Table:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
-from figures.base import labels, style
+from figures.base import labels
 from figures.base.captions import KIND_NAMES
+from figures.maps.measures import curves
 from figures.pages.heads import Cell, head_grid
 from lab.heads.measures import STATISTICS
 from transformer.lenses.measures.agreement import agreement
@@ -168,7 +168,7 @@ def _pruning(found: Json) -> None:
         with column:
             panel(
                 name,
-                lambda series=series, title=title: curves(pruning["heads"], series, title),
+                lambda series=series, title=title: curves(pruning["heads"], series, ("heads off", title)),
                 f"{what} · {where}",
                 lambda series=series: [  # type: ignore[misc]
                     ("heads off", *series),
@@ -187,31 +187,3 @@ def _pruned(pruning: Json) -> str:
         f"{pruning['ranked'][half]:.2f} (from {pruning['ranked'][0]:.2f}), and {random:.2f} if they are "
         "chosen by chance. Nothing was trained again."
     )
-
-
-def curves(heads: list[int], series: dict[str, list[float]], title: str) -> go.Figure:
-    """Lines over the number of heads that are off; the first is the ranked order."""
-    first, *_ = series
-    lines = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": name,
-            "x": heads,
-            "y": values,
-            "line": {"color": style.HUES["cross"] if name == first else style.NEUTRAL, "width": 2},
-            "marker": {"size": 5},
-            "hovertemplate": f"{name}: %{{x}} heads off, %{{y:.2f}}<extra></extra>",
-        }
-        for name, values in series.items()
-    ]
-    layout = {
-        "xaxis": {"title": {"text": "heads off"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": title}, "rangemode": "tozero"},
-        "height": 280,
-        "margin": {"l": 56, "t": 34, "r": 8, "b": 44},
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "dragmode": False,
-        "hovermode": "closest",
-    }
-    return style.figure(style.spec(lines, layout))
