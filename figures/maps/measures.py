@@ -22,18 +22,20 @@ _LEAST = {True: 0.1, False: 1e-6}
 """Least end of a scale: changes below it, in nats, stay pale."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """A measure of every column."""
 
     name: str
     values: np.ndarray  # (columns,), not a number where there is none
-    signed: bool = False  # whether it is a change in nats; all such rows share one scale
+    signed: bool = False  # whether it is a change in nats; such rows share one scale
+    alone: bool = False  # whether a change has a scale of its own all the same
 
 
 def measures_map(rows: Sequence[Row], columns: Sequence[str], ink: str = "#1d232c") -> go.Figure:
-    """Measures as rows. The colour is a share of the row's largest number, or of that of all rows in nats."""
-    ends = [_end([each for each in rows if each.signed] if row.signed else [row]) for row in rows]
+    """Measures as rows; the colour is a share of the row's largest number, or of all rows' in nats."""
+    shared = [row for row in rows if row.signed and not row.alone]
+    ends = [_end(shared if row in shared else [row]) for row in rows]
     texts = [[_said(value, row.signed) for value in row.values.tolist()] for row in rows]
     notes = [
         [labels.escape(f"{row.name} · {column}: {text}") for column, text in zip(columns, said, strict=True)]

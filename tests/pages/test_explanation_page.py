@@ -152,6 +152,7 @@ def test_the_parts_of_a_score_sum_to_it(traced, kind: str):
     at = opened(view="score", kind=kind, **{kind: "2.3"}, **key, **({} if kind == "cross" else {"key": "1"}))
     row = 0 if kind == "encoder" else 1
     score = float(translation.head(kind, 1, 2).scores[row, 0])
-    drawn = named_charts(at)["score parts"]["data"][0]
-    assert array(drawn["x"]).sum() == pytest.approx(score, abs=1e-3)
+    for side in ("query", "key"):
+        drawn = named_charts(at)[f"score by {side}"]["data"][0]
+        assert array(drawn["x"]).sum() == pytest.approx(score, abs=1e-3)
     assert f"is {score:.2f}.".replace("-", "−") in words(at)

@@ -53,9 +53,7 @@ class Explained:
     rows: tuple[int, ...]  # the rows for which the effect of a hidden key was measured
     # (keys,) Δ log p if the key's word is not in the text; None if the keys are no source tokens
     left_out: Array | None
-    pair: (
-        Pair | None
-    )  # the two keys of the row that are missed most, together; None if it sees fewer than three
+    pair: Pair | None  # the two keys of largest effect, together; None if the row sees fewer than three
 
 
 @dataclass(frozen=True, eq=False)

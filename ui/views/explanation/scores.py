@@ -9,6 +9,7 @@ from figures.base import captions, labels
 from figures.base.labels import number
 from figures.maps.measures import Row, measures_map, part_bars
 from transformer.lenses.measures.score_parts import ScoreParts
+from transformer.lenses.measures.stream import Writer
 from ui.address import session
 from ui.address.state import State
 from ui.controls import options, pickers
@@ -21,7 +22,7 @@ from ui.maps import measures
 from ui.maps.looking import cells_of
 from ui.server.opened import Opened
 
-_SHOWN, _WRITERS = 14, 16
+_SHOWN, _WRITERS = 12, 16
 _SEEING = (
     "Query and key are linear in the streams that they read, once the σ of every LayerNorm is held fixed; so "
     "the score splits exactly over pairs: what wrote the query's stream, and what wrote the key's. Writers "
@@ -61,18 +62,21 @@ def show(opened: Opened, now: State) -> None:
     names = labels.names(opened.translation.labels(kind).queries)
     where = f"{plain(names[row])} → {plain(labels.names(tokens)[key])}"
     st.markdown(told(found, where))
-    shown, values = _pairs(found)
-    panel(
-        "score parts",
-        lambda: part_bars(shown, values, "score"),
-        f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · the largest parts of the score of "
-        f"{where}, σ of every LayerNorm fixed · {opened.asked.model}",
-        lambda: _table(found),
-        seeing=_SEEING,
-        formula=_FORMULA,
-        audit=found.audit,
-        proof="The parts sum to the score that the model computed.",
-    )
+    head_name = f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · score of {where}"
+    for column, axis, side in zip(st.columns(2, gap="large"), (1, 0), ("query", "key"), strict=True):
+        shown, values = _summed(found, axis)
+        with column:
+            panel(
+                f"score by {side}",
+                lambda shown=shown, values=values: part_bars(shown, values, "score"),
+                f"{head_name}, by what wrote the {side}'s stream; σ of every LayerNorm fixed · "
+                f"{opened.asked.model}",
+                lambda: _table(found),
+                seeing=_SEEING,
+                formula=_FORMULA,
+                audit=found.audit,
+                proof="The parts sum to the score that the model computed.",
+            )
     st.markdown("#### What wrote the query, by what wrote the key")
     rows, columns = _strongest(found)
     panel(
@@ -95,21 +99,27 @@ def told(found: ScoreParts, where: str) -> str:
     )
 
 
-def _pairs(found: ScoreParts) -> tuple[list[str], np.ndarray]:
-    """The largest pairs in their order, the others as one, and the bias of positions."""
-    flat = found.values.ravel()
-    order = np.argsort(-np.abs(flat), kind="stable")
-    shown = sorted(order[:_SHOWN], key=lambda at: -flat[at])
-    places = [divmod(int(at), found.values.shape[1]) for at in shown]
-    names = [f"{found.queries[i]} · {found.keys[j]}" for i, j in places]
-    values = [float(flat[at]) for at in shown]
+def _summed(found: ScoreParts, axis: int) -> tuple[list[str], np.ndarray]:
+    """The score by the writers of one stream: the largest, the others as one, the bias of positions."""
+    writers, parts = (found.queries, found.keys)[1 - axis], found.values.sum(axis)
+    order = np.argsort(-np.abs(parts), kind="stable")
+    shown = sorted(order[:_SHOWN], key=lambda at: -parts[at])
+    names, values = [_short(writers[at]) for at in shown], [float(parts[at]) for at in shown]
     if len(order) > _SHOWN:
         names.append(f"{len(order) - _SHOWN} others")
-        values.append(float(flat[order[_SHOWN:]].sum()))
+        values.append(float(parts[order[_SHOWN:]].sum()))
     if found.bias:
         names.append("bias of positions")
         values.append(found.bias)
     return names, np.array(values)
+
+
+def _short(writer: Writer) -> str:
+    """The name of a writer in a few letters."""
+    name = str(writer)
+    for long, short in (("self-attention", "self"), ("cross-attention", "cross"), ("feed-forward", "ff")):
+        name = name.replace(long, short)
+    return name
 
 
 def _strongest(found: ScoreParts) -> tuple[list[Row], list[str]]:
@@ -118,8 +128,8 @@ def _strongest(found: ScoreParts) -> tuple[list[Row], list[str]]:
     for axis in (1, 0):
         order = np.argsort(-np.abs(found.values).sum(axis), kind="stable")[:_WRITERS]
         sides.append(sorted(int(at) for at in order))
-    rows = [Row(str(found.queries[i]), found.values[i, sides[1]], True) for i in sides[0]]
-    return rows, [str(found.keys[j]) for j in sides[1]]
+    rows = [Row(_short(found.queries[i]), found.values[i, sides[1]], True) for i in sides[0]]
+    return rows, [_short(found.keys[j]) for j in sides[1]]
 
 
 def _table(found: ScoreParts) -> Table:

@@ -80,7 +80,7 @@ def show(opened: Opened, now: State) -> None:
         "measures",
         lambda ink: measures_map(rows, columns, ink),
         f"{where} · Δ log p of “{token}” in nats, each by running again · "
-        f"weight and carried have scales of their own · {opened.asked.model}",
+        f"weight, carried and left out have scales of their own · {opened.asked.model}",
         lambda: _table(rows, columns),
         seeing=_SEEING,
         formula=_FORMULA,
@@ -106,7 +106,7 @@ def _query(opened: Opened, kind: str, row: int) -> str:
 
 def _rows(found: Explained, row: int) -> list[Row]:
     measured = [Row(_WAYS[way], found.effects[way][row], True) for way in _WAYS]
-    out = [] if found.left_out is None else [Row("Δ log p, word left out", found.left_out, True)]
+    out = [] if found.left_out is None else [Row("Δ log p, word left out", found.left_out, True, alone=True)]
     return [Row("weight", found.weights[row]), Row("carried", found.carried.norms[row]), *measured, *out]
 
 
