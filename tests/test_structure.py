@@ -31,7 +31,8 @@ ROOMS = {
     ),
     "lab": (
         *("heads", "relations", "texts", "cost", "twins", "language", "pretraining", "learning"),
-        *("hard_attention", "recurrent", "birth", "backups", "experiments", "models"),
+        *("hard_attention", "recurrent", "birth", "backups", "importance", "faithfulness"),
+        *("experiments", "models"),
     ),
     "figures": ("base", "maps", "paper", "pages"),
     "ui": ("linked_view", "address", "server", "controls", "shell", "maps", "views"),
@@ -44,11 +45,11 @@ MOST_LINES = {
     "transformer/interventions": 2_270,
     "transformer/runs": 2_240,
     "transformer/lenses what_if exports commands": 7_960,
-    "lab": 6_710,
-    "figures": 7_010,
-    "ui/linked_view address server controls shell maps": 8_930,
-    "ui/views": 16_130,
-    "tests": 37_300,
+    "lab": 7_210,
+    "figures": 7_050,
+    "ui/linked_view address server controls shell maps": 9_000,
+    "ui/views": 16_600,
+    "tests": 37_450,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -247,6 +247,7 @@ def curves(
         "height": 280,
         "margin": {"l": 56, "t": 34, "r": 8, "b": 44},
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "showlegend": True,
         "dragmode": False,
         "hovermode": "closest",
     }

@@ -125,7 +125,7 @@ def test_the_comparison_over_many_sentences_is_shown_as_measured():
             expected = [-cell["value"]["value"] for cell in found[line["name"]][kind]]
             assert array(line["y"]).tolist() == pytest.approx(expected)
     weights = -found["weights, all heads"]["deleted"][0]["value"]["value"]
-    assert f"**mean weight** costs {weights:.2f} nats" in words(at)
+    assert f"**mean weight** costs {weights:.2f} nats (" in words(at)
     assert "python -m lab faithfulness" in said(run(PAGE, model="random", text=TEXT, view="faithful"))
 
 

@@ -59,7 +59,8 @@ def show(opened: Opened, now: State) -> None:
             field = "source" if kind == "cross" else "key"
             pickers.choose("explanation.key", "Key", named, key, field, texts=True)
     found = measures.scored(opened.asked, opened.translation, kind, head, (row, key))
-    names = labels.names(opened.translation.labels(kind).queries)
+    named_by = opened.translation.labels(kind)
+    names = labels.names(named_by.predicted or () if kind == "cross" else named_by.queries)
     where = f"{plain(names[row])} → {plain(labels.names(tokens)[key])}"
     st.markdown(told(found, where))
     head_name = f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · score of {where}"

@@ -84,8 +84,9 @@ def told(found: Json) -> str:
 
     weights, best = "weights, all heads", lost("effect")
     others = sorted(("carried", "ALTI+", "gradient × input", "rollout"), key=lost, reverse=True)
-    above = [name for name in others if lost(name) > lost(weights)]
-    said = f"{' and '.join(above)} find more" if above else "none of the others finds more"
+    interval = measures[weights]["deleted"][0]["value"]
+    better = [name for name in others if lost(name) > -interval["low"]]
+    said = f"{' and '.join(better)} surely more" if better else "none surely more"
     looks = [name for name, each in measures.items() if each["untrained"]["value"] > _UNLEARNED]
     same = [name for name in looks if name != "random"]
     control = (
@@ -94,9 +95,10 @@ def told(found: Json) -> str:
         else "No measure looks alike in a model with random weights."
     )
     return (
-        f"Hiding the one token with the largest **mean weight** costs {lost(weights):.2f} nats, a random "
-        f"token {lost('random'):.2f}, the token of largest effect {best:.2f}. Of the measures made to "
-        f"replace weights, {said}: {', '.join(f'{name} {lost(name):.2f}' for name in others)}. {control}"
+        f"Hiding the one token with the largest **mean weight** costs {lost(weights):.2f} nats "
+        f"({-interval['high']:.2f} to {-interval['low']:.2f}), a random token {lost('random'):.2f}, the "
+        f"token of largest effect {best:.2f}. Of the measures made to replace weights, {said}: "
+        f"{', '.join(f'{name} {lost(name):.2f}' for name in others)}. {control}"
     )
 
 
@@ -110,7 +112,7 @@ def table(found: Json) -> str:
     for name, each in found["measures"].items():
         cells = [each[kind][0]["value"] for kind in ("deleted", "kept")]
         numbers = [f"{-cell['value']:.2f} ({-cell['high']:.2f} to {-cell['low']:.2f})" for cell in cells]
-        chance = "–" if name == "random" else labels.number(each["untrained"]["value"], "+.2f")
+        chance = "–" if name == "random" else _signed(each["untrained"]["value"])
         mark = " ⚠" * (name != "random" and each["untrained"]["value"] > _UNLEARNED)
         effect = "–" if name == "effect" else _interval(each["effect"])
         lines.append(f"| {name} | {numbers[0]} | {numbers[1]} | {effect} | {chance}{mark} |")
@@ -118,8 +120,12 @@ def table(found: Json) -> str:
 
 
 def _interval(cell: Json) -> str:
-    value, low, high = (labels.number(cell[name], "+.2f") for name in ("value", "low", "high"))
+    value, low, high = (_signed(cell[name]) for name in ("value", "low", "high"))
     return f"{value} ({low} to {high})"
+
+
+def _signed(value: float) -> str:
+    return "0" if abs(value) < 0.005 else labels.number(value, "+.2f")
 
 
 def _numbers(found: Json, kind: str) -> Table:
