@@ -44,7 +44,7 @@ MOST_LINES = {
     "transformer/text model trace decode storage families training hub": 13_160,
     "transformer/interventions": 2_270,
     "transformer/runs": 2_240,
-    "transformer/lenses what_if exports commands": 7_960,
+    "transformer/lenses what_if exports commands": 7_980,
     "lab": 7_210,
     "figures": 7_050,
     "ui/linked_view address server controls shell maps": 9_000,

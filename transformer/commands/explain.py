@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from transformer.commands.arguments import add_beam, model_command, open_model
+from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import carried
 from transformer.lenses.measures.effect import WAYS, effect
@@ -33,7 +34,7 @@ def add_command(commands: Any) -> None:
         "--measure",
         default="attribution",
         choices=list(_MEASURES),
-        help="attribution: parts of the logit; gradients: integrated, by token; for one head, by key: "
+        help="attribution: parts of the logit; gradients, alti: by token; for one head, by key: "
         "weight, carried, effect (default: %(default)s)",
     )
     parser.add_argument("--kind", default="cross", choices=["decoder", "cross"], help="of the head")
@@ -107,6 +108,15 @@ def _gradients(
     return names, [*map(float, found.source), *map(float, found.prefix)], found.audit
 
 
+def _sources(
+    translator: Translator, run: Translation, step: int, _against: int | None, _arguments: argparse.Namespace
+) -> Found:
+    found = alti(translator.model, run)
+    read = [f"read {readable(each)}" for each in run.decoder_input_tokens[: step + 1]]
+    names = [*map(readable, run.source_tokens), *read]
+    return names, [*map(float, found.source[step]), *map(float, found.prefix[step, : step + 1])], found.audit
+
+
 def _of_head(measure: str) -> Callable[..., Found]:
     def measured(
         translator: Translator,
@@ -132,5 +142,6 @@ def _of_head(measure: str) -> Callable[..., Found]:
 _MEASURES: dict[str, Callable[..., Found]] = {
     "attribution": _attribution,
     "gradients": _gradients,
+    "alti": _sources,
     **{name: _of_head(name) for name in ("weight", "carried", "effect")},
 }

@@ -121,7 +121,7 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
         "first",
     ):
         assert f"{name}: skipped, because " in said
-    assert "Made survey, means, backups of" in said
+    assert "Made survey, means, backups, importance, faithfulness of" in said
     assert "screenshots" in said.splitlines()[-1]
     own = {name for name, own in marks(directory).items() if own}
     assert own == {"survey.json", "means.safetensors", "backups.json"}

@@ -41,7 +41,7 @@ def test_the_parts_of_a_logit_are_those_of_the_measure(model: Path, capsys: pyte
     assert found["step"] == 1
 
 
-@pytest.mark.parametrize("measure", ["attribution", "gradients", "weight", "carried", "effect"])
+@pytest.mark.parametrize("measure", ["attribution", "gradients", "alti", "weight", "carried", "effect"])
 def test_every_measure_is_printed(model: Path, measure: str, capsys: pytest.CaptureFixture[str]):
     command = ["explain", "--model", str(model), TEXT, "--target", written(model), "--against", "two"]
     assert main([*command, "--measure", measure, "--kind", "cross", "--layer", "2", "--head", "1"]) == 0
