@@ -124,7 +124,8 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
     assert "Made survey, means, backups, importance, faithfulness of" in said
     assert "screenshots" in said.splitlines()[-1]
     own = {name for name, own in marks(directory).items() if own}
-    assert own == {"survey.json", "means.safetensors", "backups.json"}
+    measured = {"survey.json", "means.safetensors", "backups.json", "importance.json", "faithfulness.json"}
+    assert own == measured
 
 
 def test_files_of_another_model_are_named(
