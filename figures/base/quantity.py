@@ -16,6 +16,7 @@ class Quantity:
     caption: str  # what the numbers are, in full
     hover: str  # Plotly's text of a cell: `customdata[0]` is the share, `customdata[1]` the measure itself
     words: str  # as `caption`, for merged pieces
+    limit: str  # one sentence on what the numbers do not say
     sums: bool = True  # whether rows sum to 1
 
 
@@ -26,6 +27,7 @@ QUANTITIES = {
         "weights",
         "weight %{customdata[0]:.3f}",
         "weights of words, summed over the pieces of a key, averaged over those of a query",
+        "A weight is a share, not how much it carried, nor how much it mattered.",
     ),
     "carried": Quantity(
         "carried",
@@ -34,6 +36,7 @@ QUANTITIES = {
         "share carried %{customdata[0]:.3f}",
         "what words carried, ‖α x W_V W_O‖ as shares of each row's sum, summed over the pieces of a key, "
         "averaged over those of a query",
+        "What is long need not matter.",
     ),
     "effect": Quantity(
         "effect",
@@ -42,6 +45,7 @@ QUANTITIES = {
         "largest on this map (or of 0.1 nats)",
         "Δ log p %{customdata[1]:+.3f} nats",
         "",
+        "Effects do not add up: another head may do the same work.",
         sums=False,
     ),
     "effect_on_all": Quantity(
@@ -51,6 +55,7 @@ QUANTITIES = {
         "running again, as a share of the largest on this map (or of 0.1 nats)",
         "Σ|Δ log p| %{customdata[1]:.3f} nats",
         "",
+        "Effects do not add up: another head may do the same work.",
         sums=False,
     ),
 }

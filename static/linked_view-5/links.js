@@ -123,7 +123,8 @@ export class LinesCell extends Head(Cell) {
     if (!link) return;
     const { heads } = this.data;
     const head = heads.length > 1 ? `${heads[link.head].name} · ` : "";
-    this.tip.textContent = `${head}${this.nameOf(link.row, link.column)}: ${this.data.quantity} ${link.weight.toFixed(3)}`;
+    const between = this.nameOf(link.row, link.column);
+    this.tip.textContent = `${head}${between}: ${this.data.quantity} ${link.weight.toFixed(3)}`;
   }
 
   update(data) {

@@ -10,7 +10,7 @@ const USUAL = { gap: 18, around: 70, head: 204, least: [180, 216], below: 74 };
 const LARGE = { gap: 26, around: 100, head: 300, least: [280, 320], below: 20 };
 const LARGER = 1.5;
 // The least height of the maps, below which the page scrolls.
-const LEAST = 220;
+const LEAST = 208;
 const NARROW = matchMedia("(max-width: 900px)");
 const TOUCH = matchMedia("(hover: none)");
 

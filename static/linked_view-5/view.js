@@ -289,7 +289,8 @@ class View {
     if (this.focus.data) this.sentence.replaceChildren(...rich(this.focus.sentence()));
     const claim = strips.claim?.step === this.at.step ? strips.claim.text : "";
     const noted = this.stage ? this.focus.noted() : "";
-    for (const text of [noted, claim]) if (text) this.sentence.append(element("span", "lv-claim", text));
+    const limit = this.stage && this.focus.data?.limit;
+    for (const text of [noted, claim, limit]) if (text) this.sentence.append(element("span", "lv-claim", text));
     for (const cell of this.all()) cell.words(strips);
   }
 

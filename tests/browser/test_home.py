@@ -37,8 +37,8 @@ def test_the_page_says_what_it_is_and_names_its_choices(visitor: Visitor) -> Non
     for label in ("Model", "Decoding"):
         named = visitor.page.locator("[data-testid=stWidgetLabel]", has_text=re.compile(f"^{label}$"))
         assert named.is_visible()
-    line = "A weight is a token's share in a head's sum, not how much it carried, nor how much it mattered."
-    assert visitor.page.get_by_text(line).is_visible()
+    line = "A weight is a share, not how much it carried, nor how much it mattered."
+    assert visitor.page.locator(".lv-sentence", has_text=line).is_visible()
 
 
 def test_on_a_phone_nothing_is_wider_than_the_page(newcomer: Callable[..., Visitor]) -> None:

@@ -304,4 +304,4 @@ def test_the_grid_of_heads_can_be_ordered_by_a_fact():
 @pytest.mark.parametrize("page", sorted({*PAGES} - {"pages/heads.py", "pages/open_file.py"}))
 def test_every_page_with_pieces_says_once_what_their_signs_mean(page: str):
     at = run(page, view="sentence" if "positions" in page else "")
-    assert sum(labels.SIGNS in each.value for each in at.caption) == 1
+    assert sum(labels.SIGNS in each.value for each in (*at.caption, *at.markdown)) == 1

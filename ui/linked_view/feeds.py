@@ -72,6 +72,7 @@ def head_feed(
         "alt": captions.summary(view),
         "legend": None if scale is None else weight_legend(kind, scale, quantity(view).share),
         "quantity": quantity(view).share,
+        "limit": quantity(view).limit,
     }
 
 

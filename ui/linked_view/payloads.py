@@ -61,7 +61,7 @@ class CellFeed(TypedDict):
 
 
 class HeadFeed(CellFeed):
-    """One head, however it is drawn; `quantity` says what its numbers from 0 to 1 are."""
+    """One head, however it is drawn; `quantity` names its numbers, `limit` says what they do not say."""
 
     kind: str
     hue: str
@@ -76,6 +76,7 @@ class HeadFeed(CellFeed):
     alt: str
     legend: dict[str, Any] | None
     quantity: str
+    limit: str
 
 
 class Choice(TypedDict):

@@ -47,7 +47,7 @@ def shares(opened: Opened, now: State) -> None:
     """Draws the switch that shades the translation by how much of it comes from the source."""
     if set(opened.kinds) == set(KIND_NAMES) and lacking(opened, "effect") is None:
         taken = control("shares", now.shares, lambda on: session.change(shares=on))
-        st.toggle("Source share", now.shares, help=_SHARES, **taken)
+        st.toggle("Source share of each target token", now.shares, help=_SHARES, **taken)
 
 
 def shaded(opened: Opened, now: State) -> list[Shade]:

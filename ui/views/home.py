@@ -54,7 +54,7 @@ _READING = (
     "A row is a query, a column is a key. The fuller the colour, "
     "the larger the weight, from 0 to 1. Hatched cells are masked. The cursor chooses the decode step: a "
     "ring marks its row, and the lines between the tokens show that row of the large map. Later rows are "
-    "faded."
+    f"faded. {labels.SIGNS}"
 )
 _SEEING = f"Three attention maps of one translation. {_READING}"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
@@ -70,19 +70,13 @@ def show(opened: Opened) -> None:
 
     def below(now: State, looks: Looks) -> None:
         with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
-            display.popover(opened.kinds, now)
+            display.popover(opened.kinds, now, lambda: measuring.shares(opened, now))
             measuring.choose(opened, now)
-            measuring.shares(opened, now)
             measuring.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
             measuring.why(opened)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             seen(*_explained(opened))
             take_home(scene)
-            st.caption(
-                "A weight is a token's share in a head's sum, not how much it carried, nor how much it "
-                f"mattered.  \n{labels.SIGNS}",
-                width="content",
-            )
 
     shown = {*opened.kinds, "controls", "next"}
     scene = Scene(
