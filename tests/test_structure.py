@@ -45,11 +45,11 @@ MOST_LINES = {
     "transformer/interventions": 2_270,
     "transformer/runs": 2_240,
     "transformer/lenses what_if exports commands": 7_980,
-    "lab": 7_210,
+    "lab": 7_230,
     "figures": 7_050,
     "ui/linked_view address server controls shell maps": 9_000,
     "ui/views": 16_600,
-    "tests": 37_450,
+    "tests": 37_500,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
 from lab.faithfulness.measures import CROSS, MEASURES
-from lab.measurement import Json, Pairs, Subject, measurement, one_thread, report
+from lab.measurement import Folder, Json, Pairs, Subject, measurement, one_thread, report
 from transformer import Capture
 from transformer.commands.arguments import shown
 from transformer.lenses.measures.agreement import agreement
 from transformer.lenses.measures.effect import Cut, Effects
 from transformer.lenses.scores.bootstrap import Floats, compare, ratio
 from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.runs.translator import Translator, load_translator
 from transformer.runs.wording import InputError
 from transformer.storage.description import FAITHFULNESS_FILE
 from transformer.text.pairs import read_pairs
@@ -33,22 +34,27 @@ def faithfulness(
     data: Annotated[Pairs, "source<TAB>target lines; sources are read"],
     sentences: Annotated[int, "use the first N pairs of --data"] = 100,
     seed: Annotated[int, "seed of the untrained twin"] = 1,
+    retrained: Annotated[Folder | None, "the same model, trained with another seed"] = None,
 ) -> Json:
     """Hides the source tokens that a measure names first, or all others; compares with random weights.
 
     "deleted" is the mean Δ log p of the step's token, in nats, with the first 1, 2, 3 or 5 tokens of the
     order hidden from the decoder; "kept" with all but those hidden. "effect" is the rank correlation of the
     measure with the exact effect of each token, mean over sentences; "untrained" that with the same measure
-    of the same tokens in a model with random weights: high says that it owes little to what was learned.
+    of the same tokens in a model with random weights: high says that it owes little to what was learned;
+    "retrained" that with another training: low says that it tells of this training, not of the sentence.
     """
-    translator, twin = model.translator, untrained_twin(model.translator, seed)
+    translator = model.translator
+    others = {"untrained": untrained_twin(translator, seed)}
+    if retrained is not None:
+        others["retrained"] = load_translator(retrained)
+        _check_twin(translator, others["retrained"], retrained)
     rows: dict[str, list[list[float]]] = {name: [] for name in MEASURES}
     texts = [pair.source for pair in read_pairs(data)]
     done = 0
     with one_thread():
         for run in _runs(translator, texts, sentences):
-            same = twin.force(run.source_text, run.target_ids, capture=Capture(residual=True))
-            for name, row in _sentence(translator, run, twin, same).items():
+            for name, row in _sentence(translator, run, others.values()).items():
                 rows[name].append(row)
             done += 1
             if done % 20 == 0:
@@ -58,8 +64,13 @@ def faithfulness(
         "data": f"the model's own translations of {done} sentences of {shown(data)}",
         "sentences": done,
         "depths": list(DEPTHS),
-        "measures": _summary(tables),
+        "measures": _summary(tables, tuple(others)),
     }
+
+
+def _check_twin(translator: Translator, other: Translator, directory: Path) -> None:
+    if translator.config != other.config:
+        raise InputError(f"{directory} is not the same model with another seed: its sizes differ.")
 
 
 def _runs(translator: Translator, texts: Sequence[str], most: int) -> Iterator[Translation]:
@@ -78,17 +89,21 @@ def _runs(translator: Translator, texts: Sequence[str], most: int) -> Iterator[T
 
 
 def _sentence(
-    translator: Translator, run: Translation, twin: Translator, same: Translation
+    translator: Translator, run: Translation, others: Iterable[Translator]
 ) -> dict[str, list[float]]:
-    """By measure: Δ log p summed over steps at every depth, deleted and kept; two correlations; steps."""
+    """By measure: Δ log p summed over steps at every depth, deleted and kept; correlations; steps."""
     made = Effects(translator, run)
+    forced = [
+        (other, other.force(run.source_text, run.target_ids, capture=Capture(residual=True)))
+        for other in others
+    ]
     values = {name: measure(translator, run) for name, measure in MEASURES.items()}
     exact = values["effect"]
     found = {}
     for name, of_tokens in values.items():
         own = [*_curve(made, of_tokens, kept=False), *_curve(made, of_tokens, kept=True)]
-        other = MEASURES[name](twin, same)
-        agreed = [agreement(of_tokens, exact, draws=0).value, agreement(of_tokens, other, draws=0).value]
+        again = [MEASURES[name](other, same) for other, same in forced]
+        agreed = [agreement(of_tokens, each, draws=0).value for each in (exact, *again)]
         found[name] = [*own, *(0.0 if each != each else each for each in agreed), len(run.steps)]
     return found
 
@@ -105,7 +120,7 @@ def _curve(made: Effects, values: Array, kept: bool) -> list[float]:
     return [float(each[steps, steps].sum()) for each in changes]
 
 
-def _summary(tables: dict[str, Floats]) -> Json:
+def _summary(tables: dict[str, Floats], others: Sequence[str] = ("untrained",)) -> Json:
     count = len(DEPTHS)
     columns = {
         "deleted": [[at, -1] for at in range(count)],
@@ -119,7 +134,7 @@ def _summary(tables: dict[str, Floats]) -> Json:
         ]
         for name in tables:
             found[name][kind] = [each[name] for each in compared]
-    for kind, at in (("effect", -3), ("untrained", -2)):
+    for at, kind in enumerate(("effect", *others), 2 * count):
         ones = {name: np.stack([table[:, at], np.ones(len(table))], 1) for name, table in tables.items()}
         for name, cell in compare(ones, ratio).items():
             found[name][kind] = cell["value"]

@@ -214,3 +214,22 @@ def test_the_table_opens_with_the_strongest_links(visitor: Visitor) -> None:
     visitor.page.get_by_role("button", name="table").click()
     visitor.page.wait_for_selector("[data-testid=stDataFrame]")
     assert "Strongest links" in visitor.page.inner_text("[data-testid=stPopoverBody]")
+
+
+def test_cells_say_what_they_did_and_one_cell_says_everything(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy"))
+    weights = text_of(visitor, ".lv-sentence")
+    assert "of its weight" in weights
+    assert "A weight is a share" in weights
+    visitor.page.get_by_role("radio", name="effect").click()
+    visitor.until("location.search.includes('measure=effect')")
+    visitor.until("document.querySelector('.lv-sentence').innerText.includes('Effects do not add up')")
+    assert "Δ log p" in text_of(visitor, ".lv-sentence")
+    assert "share of the largest effect" in text_of(visitor, "[data-plot=cross]")
+    visitor.page.get_by_role("button", name="This cell").click()
+    table = visitor.page.locator(".st-key-cell-measures table")
+    table.wait_for()
+    names = [each.inner_text() for each in table.locator("tbody tr td:first-child").all()]
+    assert len(names) >= 5
+    assert "weight" in names
+    whole(visitor)

@@ -86,7 +86,7 @@ def test_differences_are_from_random_and_correlations_are_means():
     assert found["untrained"]["value"] == pytest.approx(0.9)
 
 
-def test_the_command_writes_a_file_beside_the_model(tmp_path, closed_form_models):
+def test_the_command_writes_a_file_beside_the_model(tmp_path, closed_form_models, capsys):
     directory = tmp_path / "model"
     directory.mkdir()
     for path in closed_form_models["copy"].iterdir():
@@ -103,3 +103,10 @@ def test_the_command_writes_a_file_beside_the_model(tmp_path, closed_form_models
     assert set(found["measures"]) == set(MEASURES)
     deleted = {name: each["deleted"][0]["value"]["value"] for name, each in found["measures"].items()}
     assert deleted["weights, last layer"] < deleted["random"]
+    command = ["faithfulness", "--model", str(directory), "--data", str(data), "--sentences", "1"]
+    assert main([*command, "--retrained", str(directory)]) == 0
+    again = read_json(directory / FAITHFULNESS_FILE)["measures"]
+    assert {round(each["retrained"]["value"], 6) for each in again.values()} == {1.0}
+    other = next(path for name, path in closed_form_models.items() if name != "copy")
+    assert main([*command, "--retrained", str(other)]) == 2
+    assert "its sizes differ" in capsys.readouterr().err

@@ -32,7 +32,7 @@ from transformer.trace.view import Array
 
 LIMIT = 1e-3
 """Share of the longest output by which Σ T + biases may miss it."""
-_AT_ONCE = 2**22
+_AT_ONCE = 2**20
 """Numbers of a chunk of rows: memory does not grow with the square of the length."""
 
 

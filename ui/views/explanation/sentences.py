@@ -104,10 +104,11 @@ def told(found: Json) -> str:
 
 def table(found: Json) -> str:
     """One row for each measure, in Markdown."""
+    again = "retrained" in found["measures"]["random"]
     lines = [
         "| order by | lost, first token hidden | lost, all others hidden | rank correlation with effect "
-        "| with random weights |",
-        "|---|---:|---:|---:|---:|",
+        "| with random weights |" + " with a second seed |" * again,
+        "|---|---:|---:|---:|---:|" + "---:|" * again,
     ]
     for name, each in found["measures"].items():
         cells = [each[kind][0]["value"] for kind in ("deleted", "kept")]
@@ -115,7 +116,10 @@ def table(found: Json) -> str:
         chance = "–" if name == "random" else _signed(each["untrained"]["value"])
         mark = " ⚠" * (name != "random" and each["untrained"]["value"] > _UNLEARNED)
         effect = "–" if name == "effect" else _interval(each["effect"])
-        lines.append(f"| {name} | {numbers[0]} | {numbers[1]} | {effect} | {chance}{mark} |")
+        line = f"| {name} | {numbers[0]} | {numbers[1]} | {effect} | {chance}{mark} |"
+        if again:
+            line += " – |" if name == "random" else f" {_signed(each['retrained']['value'])} |"
+        lines.append(line)
     return "\n".join(lines)
 
 
