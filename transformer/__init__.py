@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transformer import interventions
+    from transformer import interventions, lenses
     from transformer.decode.sampling import Sampling
     from transformer.exports.npz import load_trace, save_trace
     from transformer.exports.view import load_view, save_view
@@ -49,6 +49,7 @@ __all__ = [
     "Window",
     "compare_runs",
     "interventions",
+    "lenses",
     "load_language_model",
     "load_trace",
     "load_translator",
@@ -82,11 +83,11 @@ _HOMES = {
     "save_trace": "exports.npz",
     "save_view": "exports.view",
 }
-"""The module of each name of ``__all__``; ``interventions`` is a module itself."""
+"""The module of each name of ``__all__``; ``interventions`` and ``lenses`` are packages."""
 
 
 def __getattr__(name: str) -> object:
-    if name == "interventions":
+    if name in ("interventions", "lenses"):
         return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

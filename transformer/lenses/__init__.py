@@ -1,1 +1,94 @@
-"""Views of one run: inside a head, parts of the model, words, alignment links."""
+"""Views of one run: measures beside the weight, inside a head, parts of the model, words, alignment links.
+
+The measures of docs/measures.md are names of this package:
+
+    from transformer import Capture, lenses, load_translator
+    translator = load_translator("assets/models/en-pt")
+    t = translator.translate("The old house is not for sale.", capture=Capture(residual=True))
+    lenses.effect(translator, t, "cross", layer=5, head=1, rows=[3])
+
+Arguments count from 0. A name is imported when it is first asked for (PEP 562): some rooms need no PyTorch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformer.lenses.measures.agreement import Agreement, agreement
+    from transformer.lenses.measures.alti import Shares, alti
+    from transformer.lenses.measures.attribution import Attribution, attribution
+    from transformer.lenses.measures.carried import Carried, carried, carried_together
+    from transformer.lenses.measures.comparisons import rollout, value_zeroing
+    from transformer.lenses.measures.drafts import DecoderLens, Draft, decoder_lens, drafts
+    from transformer.lenses.measures.effect import Cut, Effects, effect
+    from transformer.lenses.measures.gradients import Saliency, saliency
+    from transformer.lenses.measures.score_parts import ScoreParts, score_parts
+    from transformer.lenses.measures.stream import UnmeasuredError, Writer
+
+__all__ = [
+    "Agreement",
+    "Attribution",
+    "Carried",
+    "Cut",
+    "DecoderLens",
+    "Draft",
+    "Effects",
+    "Saliency",
+    "ScoreParts",
+    "Shares",
+    "UnmeasuredError",
+    "Writer",
+    "agreement",
+    "alti",
+    "attribution",
+    "carried",
+    "carried_together",
+    "decoder_lens",
+    "drafts",
+    "effect",
+    "rollout",
+    "saliency",
+    "score_parts",
+    "value_zeroing",
+]
+
+_HOMES = {
+    "Agreement": "agreement",
+    "Attribution": "attribution",
+    "Carried": "carried",
+    "Cut": "effect",
+    "DecoderLens": "drafts",
+    "Draft": "drafts",
+    "Effects": "effect",
+    "Saliency": "gradients",
+    "ScoreParts": "score_parts",
+    "Shares": "alti",
+    "UnmeasuredError": "stream",
+    "Writer": "stream",
+    "agreement": "agreement",
+    "alti": "alti",
+    "attribution": "attribution",
+    "carried": "carried",
+    "carried_together": "carried",
+    "decoder_lens": "drafts",
+    "drafts": "drafts",
+    "effect": "effect",
+    "rollout": "comparisons",
+    "saliency": "gradients",
+    "score_parts": "score_parts",
+    "value_zeroing": "comparisons",
+}
+"""The module of each name of ``__all__``, in ``measures``."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.measures.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from random_models import random_recurrent
 
 from transformer.__main__ import main
 from transformer.lenses.measures.attribution import attribution
@@ -48,6 +49,20 @@ def test_every_measure_is_printed(model: Path, measure: str, capsys: pytest.Capt
     out = capsys.readouterr().out
     assert f"{measure} of “{written(model)}”" in out
     assert "FAILED" not in out
+
+
+@pytest.mark.parametrize("measure", ["attribution", "gradients", "alti", "carried", "effect"])
+def test_a_recurrent_model_is_refused_in_one_sentence(
+    translator: Translator, tmp_path: Path, measure: str, capsys: pytest.CaptureFixture[str]
+):
+    network = random_recurrent("dot", vocab_size=translator.config.vocab_size)
+    save_checkpoint(tmp_path / "gru", network.config, network.state_dict(), translator.tokenizer)
+    command = ["explain", "--model", str(tmp_path / "gru"), TEXT, "--target", written(tmp_path / "gru")]
+    assert main([*command, "--measure", "weight"]) == 0
+    capsys.readouterr()
+    assert main([*command, "--measure", measure]) != 0
+    (told,) = capsys.readouterr().err.strip().splitlines()
+    assert "needs a Transformer" in told
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,13 @@ class Agreement:
 def agreement(first: Array, second: Array, seed: int = 1, draws: int = DRAWS) -> Agreement:
     """Rank correlation of two measures where both are numbers, and its range if one of them is permuted.
 
-    Without draws, the range is not a number.
+    Spearman's ρ; equal numbers share their mean rank. Without draws, the range is not a number.
+
+    Args:
+        first: Numbers of any shape.
+        second: Numbers of the same shape.
+        seed: Of the permutations.
+        draws: How many permutations.
     """
     both = np.isfinite(first) & np.isfinite(second)
     left, right = _ranks(first[both]), _ranks(second[both])

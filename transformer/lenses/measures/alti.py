@@ -48,9 +48,19 @@ class Shares:
 def alti(model: Network, run: Translation) -> Shares:
     """Shares of the source tokens and of the tokens already written in the stream that predicts each token.
 
+    ALTI+ (Ferrando et al. 2022): no unit; negative shares are cut, feed-forward networks and biases get none.
+
+    Args:
+        model: The model of the run.
+        run: Made with ``capture=Capture(residual=True)``, without changes.
+
+    Returns:
+        (steps, source) and (steps, steps) shares, with the audit of every block.
+
     Raises:
         NotCapturedError: The residual stream was not recorded.
-        UnmeasuredError: The decoder has no self-attention, or something was changed in the run.
+        UnmeasuredError: The decoder has no self-attention, the model is no Transformer, or something was
+            changed in the run.
     """
     recorded(run)
     if set(run.config.sites) != set(AttentionKind):

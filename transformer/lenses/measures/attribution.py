@@ -57,13 +57,20 @@ def attribution(
     token: int,  # id of the token whose logit is split
     against: int | None = None,  # id of the token whose logit is subtracted; None for none
 ) -> Attribution:
-    """Splits the logit of a token at a step.
+    """Splits the logit of a token at a step, or the difference of two, over what wrote the decoder's stream.
+
+    z_A − z_B = Σ_w part_w · (W_A − W_B) + biases, with the σ of every LayerNorm held fixed (Elhage et al.
+    2021). The direct path only: what a later layer makes of a writer counts for the later layer.
+
+    Returns:
+        Parts in nats (writers,), and those of heads by key (layers, heads, keys); they sum to the logit.
 
     Raises:
         NotCapturedError: The residual stream was not recorded.
-        UnmeasuredError: Something was changed in the run.
+        UnmeasuredError: The model is no Transformer, or something was changed in the run.
         IndexError: There is no such step or token.
     """
+    recorded(run)
     direction, total = _asked(model, run, step, token, against)
     values: list[tuple[Writer, float]] = []
     constant = _bias(model, token, against)

@@ -34,7 +34,17 @@ class Carried:
 
 
 def carried(model: Network, run: Translation, kind: AttentionKind | str, layer: int, head: int) -> Carried:
-    """The length of what each key added to each query of a head.
+    """The length of what each key added to each query of a head: ‖α x W_V W_O‖ (Kobayashi et al. 2020).
+
+    Args:
+        model: The model of the run.
+        run: A recorded run without changes.
+        kind: "encoder", "decoder" or "cross".
+        layer: The layer, from 0.
+        head: The head, from 0.
+
+    Returns:
+        (queries, keys) lengths in the unit of the stream, the length of every value, and that of b_V W_O.
 
     Raises:
         NotCapturedError: Attention was not recorded.
@@ -60,7 +70,12 @@ def carried(model: Network, run: Translation, kind: AttentionKind | str, layer: 
 
 
 def carried_together(model: Network, run: Translation, kind: AttentionKind | str, layer: int) -> Array:
-    """(queries, keys) ‖Σ_h α_h x_j W_V W_O‖: the length of what all heads of a layer added from a key.
+    """The length of what all heads of a layer added from a key: ‖Σ_h α_h x_j W_V W_O‖.
+
+    Several heads may cancel each other, so it is not the sum of their lengths (Kobayashi et al. 2020, 2.2).
+
+    Returns:
+        (queries, keys) float32, in the unit of the stream.
 
     Raises:
         NotCapturedError, UnmeasuredError: As ``carried``.

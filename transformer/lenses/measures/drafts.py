@@ -17,7 +17,7 @@ from transformer.decode.search import decode
 from transformer.decode.steps import finish
 from transformer.lenses.inside.logit_lens import logit_lens
 from transformer.lenses.inside.parts import embedding_trace
-from transformer.lenses.measures.stream import Tell, UnmeasuredError, silent
+from transformer.lenses.measures.stream import Tell, silent, transformer_run
 from transformer.model.network import Network
 from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Bystander
@@ -53,13 +53,18 @@ def drafts(
 ) -> tuple[Draft, ...]:
     """Greedy translations from the encoder's stream at its input and after each layer.
 
+    DecoderLens (Langedijk et al. 2023). The decoder was trained to read the last stream alone.
+
+    Returns:
+        A draft for the input and one for each encoder layer; the last is the translation, if that was greedy.
+
     Raises:
         NotCapturedError: The residual stream was not recorded.
         UnmeasuredError: The model is no Transformer.
     """
+    transformer_run(run)
     model = translator.model
-    if not isinstance(model, Transformer):
-        raise UnmeasuredError("This measure needs a Transformer: a recurrent encoder is one layer.")
+    assert isinstance(model, Transformer)
     streams = [embedding_trace(run, "encoder").input]
     streams += [run.stream(end).output for end in model.config.stacks["encoder"].ends()]
     source = torch.tensor(
@@ -93,7 +98,16 @@ class DecoderLens:
 
 
 def decoder_lens(model: Network, run: Translation, translator: Translator) -> DecoderLens:
-    """The logit lens (nostalgebraist 2020) of the whole translation; raises as ``logit_lens``."""
+    """The logit lens (nostalgebraist 2020) of the whole translation.
+
+    Returns:
+        Tokens and probabilities (layers + 1, steps); the last row is the model's own distribution.
+
+    Raises:
+        NotCapturedError: The residual stream was not recorded.
+        UnmeasuredError: The model is no Transformer.
+    """
+    transformer_run(run)
     columns = [logit_lens(model, run, step, 1)[0] for step in range(len(run.steps))]
     rows = list(zip(*columns, strict=True))
     return DecoderLens(

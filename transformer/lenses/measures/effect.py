@@ -76,8 +76,6 @@ def _here(cut: Cut, asked: AttentionInputs) -> bool:
 
 def _of_rows(asked: AttentionInputs, rows: list[int]) -> AttentionInputs:
     """The same attention for some rows of the batch."""
-    if asked.focus is not None:
-        raise UnmeasuredError("This measure needs a Transformer.")
     query, key, value = (each[rows] for each in (asked.query, asked.key, asked.value))
     return AttentionInputs(asked.kind, asked.layer, query, key, value, asked.mask, asked.rule, asked.score)
 
@@ -106,9 +104,8 @@ class Effects:
         Raises:
             UnmeasuredError: The model is no Transformer, or something was changed in the run.
         """
-        if not isinstance(translator.model, Transformer):
-            raise UnmeasuredError("This measure needs a Transformer.")
         recorded(run)
+        assert isinstance(translator.model, Transformer)
         self._model, self._run = translator.model, run
         self._source = [*translator.ids(run.source_text), translator.config.eos_id]
         self._passes = Passes(self._model, self._source, run.target_ids, Cuts, AT_ONCE)
@@ -170,6 +167,9 @@ def effect(
     tell: Tell = silent,  # hears what share is done
 ) -> Array:
     """Δ log p of a token without each cell of a head, by running again for each.
+
+    Δ log p = log p(y | without the cell) − log p(y): below zero, the token needed the key. Effects of several
+    cells do not add up, and other heads may do the same work.
 
     Returns:
         (queries, keys) float32, in nats; not a number where the mask hides, where no key would be left, and

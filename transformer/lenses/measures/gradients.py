@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from transformer.lenses.inside.parts import embedding_trace
-from transformer.lenses.measures.stream import Tell, UnmeasuredError, recorded, silent
+from transformer.lenses.measures.stream import Tell, recorded, silent
 from transformer.model.sites import Side
 from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Bystander, Entered
@@ -62,17 +62,22 @@ def saliency(
     integrated: bool = True,  # integrated gradients; otherwise gradient × input
     tell: Tell = silent,  # hears what share is done
 ) -> Saliency:
-    """Contributions of source and prefix to a logit difference.
+    """Contributions of source and prefix to a logit difference, by gradients of the token embeddings.
+
+    Contrastive if a second token is given (Yin and Neubig 2022); integrated gradients run from embeddings of
+    zeros (Sundararajan et al. 2017).
+
+    Returns:
+        (source,) and (step + 1,) contributions in nats.
 
     Raises:
         NotCapturedError: Attention was not recorded.
         UnmeasuredError: The model is no Transformer, or something was changed in the run.
         IndexError: There is no such step.
     """
-    model = translator.model
-    if not isinstance(model, Transformer):
-        raise UnmeasuredError("This measure needs a Transformer.")
     recorded(run)
+    model = translator.model
+    assert isinstance(model, Transformer)
     if not 0 <= step < len(run.steps):
         raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
     ids = [*translator.ids(run.source_text), translator.config.eos_id]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from transformer.lenses.measures.stream import UnmeasuredError, Writer, parts, recorded
+from transformer.lenses.measures.stream import Writer, parts, recorded
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.network import Network
@@ -43,7 +43,11 @@ def score_parts(
     query: int,  # position of the query, from 0
     key: int,  # position of the key, from 0
 ) -> ScoreParts:
-    """Splits one score.
+    """Splits one score q·k / √d_k over pairs of what wrote the two streams (Elhage et al. 2021, "QK").
+
+    Returns:
+        (queries' writers, keys' writers) parts, without unit; with the bias of positions they sum to the
+        score.
 
     Raises:
         NotCapturedError: The residual stream was not recorded.
@@ -53,10 +57,7 @@ def score_parts(
     kind, layer, head = AttentionKind(which[0]), which[1], which[2]
     score, added = _score(run, (kind, layer, head), query, key)
     attention, site = model.attention(kind, layer), model.config.sites[kind]
-    if not isinstance(attention, MultiHeadAttention):
-        raise UnmeasuredError(
-            "This measure needs a Transformer; a recurrent score is no product of two streams."
-        )
+    assert isinstance(attention, MultiHeadAttention)
     sublayer = site.sublayer(layer)
     asking, asked = parts(model, run, site.query_side, sublayer)
     own = (asking, asked) if site.own_keys else parts(model, run, site.key_side)

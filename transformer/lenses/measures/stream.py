@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from transformer.lenses.inside.parts import embedding_trace
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.config import RecurrentConfig
 from transformer.model.layers import PostNorm
 from transformer.model.network import Network
 from transformer.model.sites import AttentionKind, Side, Sublayer
@@ -36,13 +37,26 @@ class UnmeasuredError(ValueError):
     """A measure is not defined for a run or a model; the message says why in one sentence."""
 
 
+def transformer_run(run: Translation) -> None:
+    """Refuses the run of a recurrent model.
+
+    Raises:
+        UnmeasuredError: The model is no Transformer.
+    """
+    if isinstance(run.config, RecurrentConfig):
+        raise UnmeasuredError(
+            "This measure needs a Transformer: a recurrent model has no sub-layers that write to a stream."
+        )
+
+
 def recorded(run: Translation) -> AttentionTrace:
     """The trace of a run without changes.
 
     Raises:
         NotCapturedError: Attention was not recorded.
-        UnmeasuredError: Something was changed in the run.
+        UnmeasuredError: The model is no Transformer, or something was changed in the run.
     """
+    transformer_run(run)
     if run.attention is None:
         raise NotCapturedError("Attention was not recorded; translate with capture=Capture(residual=True).")
     if run.interventions:
@@ -122,14 +136,9 @@ def final_norm(model: Network, run: Translation, side: Side) -> FixedNorm | None
 
 
 def output_rows(model: Network, kind: AttentionKind, layer: int) -> tuple[Tensor, Tensor]:
-    """W_O by head (heads, d_head, d_model) and b_O (d_model,), float64.
-
-    Raises:
-        UnmeasuredError: The attention has no heads with such matrices.
-    """
+    """W_O by head (heads, d_head, d_model) and b_O (d_model,), float64."""
     attention = model.attention(kind, layer)
-    if not isinstance(attention, MultiHeadAttention):
-        raise UnmeasuredError("This measure needs a Transformer; a recurrent model has no values of heads.")
+    assert isinstance(attention, MultiHeadAttention)
     linear = attention.out_proj
     weight = linear.weight.detach().double().cpu()
     return weight.T.reshape(attention.n_heads, -1, weight.shape[0]), linear.bias.detach().double().cpu()
