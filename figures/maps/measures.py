@@ -29,13 +29,12 @@ class Row:
     name: str
     values: np.ndarray  # (columns,), not a number where there is none
     signed: bool = False  # whether it is a change in nats; such rows share one scale
-    alone: bool = False  # whether a change has a scale of its own all the same
 
 
 def measures_map(rows: Sequence[Row], columns: Sequence[str], ink: str = "#1d232c") -> go.Figure:
     """Measures as rows; the colour is a share of the row's largest number, or of all rows' in nats."""
-    shared = [row for row in rows if row.signed and not row.alone]
-    ends = [_end(shared if row in shared else [row]) for row in rows]
+    shared = [row for row in rows if row.signed]
+    ends = [_end(shared if row.signed else [row]) for row in rows]
     texts = [[_said(value, row.signed) for value in row.values.tolist()] for row in rows]
     notes = [
         [labels.escape(f"{row.name} · {column}: {text}") for column, text in zip(columns, said, strict=True)]

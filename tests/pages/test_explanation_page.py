@@ -12,11 +12,15 @@ from transformer import Capture, load_translator
 from transformer.lenses.measures.agreement import agreement
 from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
-from transformer.lenses.measures.carried import carried
+from transformer.lenses.measures.carried import Carried, carried
 from transformer.lenses.measures.effect import Cut, Effects, effect
+from transformer.lenses.measures.words import word_effect
 from transformer.model.sites import AttentionKind
+from transformer.trace.report import AuditReport
+from ui.maps.measures import Explained
 from ui.server import catalogue
 from ui.views.explanation import sentences
+from ui.views.explanation import weights as weights_view
 
 PAGE = "pages/explanation.py"
 TEXT = "one two three"
@@ -44,16 +48,51 @@ def test_the_rows_are_weight_what_was_carried_and_effects(traced, kind: str):
         for each in notes
     ]
     step = 1 if kind == "encoder" else None
+    found = carried(translator.model, translation, kind, 1, 2)
     expected = [
-        translation.weights(kind, 1, 2)[row],
-        carried(translator.model, translation, kind, 1, 2).norms[row],
+        [*translation.weights(kind, 1, 2)[row], np.nan],
+        [*found.values, found.bias],
+        [*found.norms[row], found.bias],
         *(
-            effect(translator, translation, kind, 1, 2, way, step, [row])[row]
+            [*effect(translator, translation, kind, 1, 2, way, step, [row])[row], np.nan]
             for way in ("hidden", "zeroed", "mean")
         ),
     ]
-    for shown, own in zip(values[:5], expected, strict=True):
+    for shown, own in zip(values, expected, strict=True):
         np.testing.assert_allclose(shown, own, atol=0.0051)
+
+
+def test_a_large_weight_on_a_short_value_is_called_a_sink():
+    weights = np.array([[0.7, 0.2, 0.1]])
+    effects = {way: np.array([[-0.5, -0.1, 0.0]]) for way in ("hidden", "zeroed", "mean")}
+    for short, told in ((0.1, True), (0.9, False)):
+        values = np.array([short, 1.0, 1.1])
+        own = Carried(weights * values, values, 0.2, AuditReport(()))
+        said = weights_view.told(Explained(weights, own, effects, (0,), None), 0, ["a", "b", "c"], "x")
+        assert (f"a sink: its value is {short:.2f} long, the median 1.00" in said) is told
+
+
+@pytest.mark.parametrize("kind", ["encoder", "cross"])
+def test_whole_words_are_taken_away_everywhere_and_layer_by_layer(traced, kind: str):
+    translator, translation = traced
+    made = Effects(translator, translation)
+    out = [*(float(made.left_out([key])[1]) for key in range(3)), np.nan]
+    drawn = named_charts(opened(kind=kind, **{kind: "2.3"}, way="mean"))
+    notes = drawn["words"]["data"][0]["hovertext"]
+    ways = ("hidden", "zeroed", "mean")
+    everywhere = {way: word_effect(translator, translation, kind, way)[1] for way in ways}
+    for shown, own in zip(notes, [*everywhere.values(), out], strict=True):
+        np.testing.assert_allclose([number(note) for note in shown], own, atol=0.0051)
+    layers = range(translation.config.sites[AttentionKind(kind)].n_layers)
+    alone = [word_effect(translator, translation, kind, "mean", layer)[1] for layer in layers]
+    by_layer = drawn["words by layer"]["data"][0]["hovertext"]
+    expected = [*alone, np.sum(alone, 0), everywhere["mean"]]
+    for shown, own in zip(by_layer, expected, strict=True):
+        np.testing.assert_allclose([number(note) for note in shown], own, atol=0.0051)
+
+
+def test_words_of_the_prefix_are_no_source_words():
+    assert "words" not in named_charts(opened(kind="decoder"))
 
 
 def test_ranks_are_compared_with_chance(traced):
@@ -129,20 +168,16 @@ def test_the_comparison_over_many_sentences_is_shown_as_measured():
     assert "python -m lab faithfulness" in said(run(PAGE, model="random", text=TEXT, view="faithful"))
 
 
-def test_a_word_left_out_and_two_keys_together_are_runs_of_their_own(traced):
+def test_two_keys_together_are_a_run_of_their_own(traced):
     translator, translation = traced
     made = Effects(translator, translation)
     at = opened(kind="cross", cross="2.3")
-    notes = named_charts(at)["measures"]["data"][0]["hovertext"]
-    expected = [*(float(made.left_out([key])[1]) for key in range(3)), np.nan]
-    np.testing.assert_allclose([number(note) for note in notes[5]], expected, atol=0.0051)
     alone = effect(translator, translation, "cross", 1, 2, rows=[1])[1]
     first, second = np.argsort(-np.abs(alone))[:2].tolist()
     (together,) = made.of([(Cut(AttentionKind.CROSS, (first, second), "hidden", 1, 2, 1),)])
     said = words(at).replace("−", "-")
     assert f"Δ log p is {float(together[1]):+.2f} nats; each alone gives" in said
     assert f"gives {float(alone[first] + alone[second]):+.2f} in sum" in said
-    assert len(named_charts(opened(kind="decoder"))["measures"]["data"][0]["hovertext"]) == 5
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from transformer.lenses.measures.gradients import Saliency, saliency
     from transformer.lenses.measures.score_parts import ScoreParts, score_parts
     from transformer.lenses.measures.stream import UnmeasuredError, Writer
+    from transformer.lenses.measures.words import source_words, word_effect
 
 __all__ = [
     "Agreement",
@@ -51,7 +52,9 @@ __all__ = [
     "rollout",
     "saliency",
     "score_parts",
+    "source_words",
     "value_zeroing",
+    "word_effect",
 ]
 
 _HOMES = {
@@ -78,7 +81,9 @@ _HOMES = {
     "rollout": "comparisons",
     "saliency": "gradients",
     "score_parts": "score_parts",
+    "source_words": "words",
     "value_zeroing": "comparisons",
+    "word_effect": "words",
 }
 """The module of each name of ``__all__``, in ``measures``."""
 

@@ -154,6 +154,8 @@ class State:
     # the token that a written one is compared with on the page "Is attention an explanation?"
     rival: str | None = own(TEXT)
     integrated: bool = own(YES, False)  # whether that page follows gradients along a line
+    # how a whole word is taken away from one layer on that page
+    way: str = own(one_of("hidden", "zeroed", "mean"), "hidden")
     key: int | None = own(POSITION)  # the key that "Inside a head" shows in self-attention
     # the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a head (from 0)
     what_if: WhatIf | None = own(ARITHMETIC)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,8 +21,8 @@ from transformer.lenses.measures.gradients import Saliency, saliency
 from transformer.lenses.measures.maps import carried_map, effect_in, effect_map, shares
 from transformer.lenses.measures.score_parts import ScoreParts, score_parts
 from transformer.lenses.measures.stream import Tell, silent
+from transformer.lenses.measures.words import source_words, word_effect
 from transformer.model.sites import AttentionKind
-from transformer.text.words import reading_groups
 from transformer.trace.view import Array, HeadMap, Window
 from ui.linked_view import Head
 from ui.server.analyses import retraced
@@ -51,9 +51,17 @@ class Explained:
     carried: Carried
     effects: dict[Way, Array]  # (queries, keys) Δ log p, by the way of taking the key away; all for some rows
     rows: tuple[int, ...]  # the rows for which the effect of a hidden key was measured
-    # (keys,) Δ log p if the key's word is not in the text; None if the keys are no source tokens
-    left_out: Array | None
     pair: Pair | None  # the two keys of largest effect, together; None if the row sees fewer than three
+
+
+@dataclass(frozen=True, eq=False)
+class WholeWords:
+    """Δ log p of a token without each source word; each array (words,), in nats."""
+
+    words: tuple[str, ...]
+    everywhere: dict[Way, Array]  # in every layer and head, by the way of taking the word away
+    left_out: Array  # not in the text; not a number for `</s>`, or if no word would be left
+    layers: Array  # (layers, words) in all heads of one layer, by one way
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +130,7 @@ def of_cell(
         ("weight", f"{head.weights[row, key]:.3f}", "share of the row"),
         ("length of its value, ‖x W_V W_O‖", f"{own.values[key]:.3f}", "length"),
         ("carried, ‖α x W_V W_O‖", f"{own.norms[row, key]:.3f}", "length"),
+        ("‖b_V W_O‖, which every query gets", f"{own.bias:.3f}", "length"),
         ("share carried", f"{shares(own.norms)[row, key]:.3f}", "share of the row"),
     ]
     made = Effects(translator(opened.asked.model), run)
@@ -155,7 +164,6 @@ def explained(
             carried(model.model, run, kind, *chosen),
             found,
             rows,
-            None if kind == AttentionKind.DECODER else _left_out(made, run.source_tokens, at),
             _pair(made, AttentionKind(kind), chosen, row, hidden, at),
         )
 
@@ -163,13 +171,27 @@ def explained(
     return made
 
 
-def _left_out(made: Effects, tokens: Sequence[str], step: int) -> Array:
-    """(source,) Δ log p of a step's token without the word of each source token; `</s>` stays."""
-    found = np.full(len(tokens), np.nan, dtype=np.float32)
-    groups = reading_groups(tokens[:-1])
-    for group in groups if len(groups) > 1 else ():
-        found[group.start : group.stop] = float(made.left_out(group.indices)[step])
-    return found
+def whole_words(
+    asked: Asked, translation: Translation, kind: str, step: int, way: Way, tell: Tell
+) -> WholeWords:
+    """Whole source words taken away; ``way`` is that of the layers; raises as ``explained``."""
+
+    def make() -> WholeWords:
+        model, run = translator(asked.model), retraced(asked, translation)
+        words, made = source_words(run), Effects(model, run)
+        out = np.full(len(words), np.nan, dtype=np.float32)
+        for at, word in enumerate(words[:-1] if len(words) > 2 else ()):
+            out[at] = float(made.left_out(word.indices)[step])
+        layers = range(run.config.sites[AttentionKind(kind)].n_layers)
+        found = []
+        for layer in layers:
+            found.append(word_effect(model, run, kind, way, layer)[step])
+            tell((layer + 1) / len(layers))
+        everywhere = {each: word_effect(model, run, kind, each)[step] for each in WAYS}
+        return WholeWords(tuple(word.text for word in words), everywhere, out, np.stack(found))
+
+    made: WholeWords = kept("explained").get((asked, id(translation), "words", kind, step, way), make)
+    return made
 
 
 def _pair(

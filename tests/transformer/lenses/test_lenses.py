@@ -34,8 +34,9 @@ ASKS: dict[str, Ask] = {
     "saliency": lambda model, run: lenses.saliency(model, run, 0, 5),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
     "value_zeroing": lambda model, run: lenses.value_zeroing(model.model, run, "cross", 0),
+    "word_effect": lambda model, run: lenses.word_effect(model, run),
 }
-"""Every measure of a run; ``agreement`` compares two of them."""
+"""Every measure of a run; ``agreement`` compares two of them, ``source_words`` groups tokens."""
 OTHERS: dict[str, Ask] = {
     "Effects": lenses.Effects,
     "cells": lambda _, run: cells(run, "cross", 0, 0),
@@ -51,7 +52,7 @@ def recurrent(request: pytest.FixtureRequest, translator: Translator) -> tuple[T
 
 
 def test_every_measure_is_asked():
-    assert set(ASKS) == set(FUNCTIONS) - {"agreement"}
+    assert set(ASKS) == set(FUNCTIONS) - {"agreement", "source_words"}
 
 
 @pytest.mark.parametrize("name", [*ASKS, *OTHERS])

@@ -21,6 +21,7 @@ from ui.maps import measures
 from ui.maps.looking import cells_of
 from ui.maps.measures import Explained, Pair
 from ui.server.opened import Opened
+from ui.views.explanation import words
 
 _WAYS: dict[Way, str] = {
     "hidden": "Δ log p, hidden",
@@ -33,9 +34,9 @@ _SEEING = (
     "measured by running the model again without the key, for this head and this query alone: *hidden* "
     "puts its score to −∞, and the other keys share its weight; *value zeroed* keeps the weight and "
     "adds nothing; *mean value* adds what the visible keys hold on average. Below zero: the token "
-    "became less probable, so the key had helped. *Word left out* asks another question: the text without "
-    "the word is translated into the same tokens, for all heads and layers, and later tokens move. Effects "
-    "of several keys do not add up, and other heads may do the same work."
+    "became less probable, so the key had helped. Effects of several keys do not add up, and other heads may "
+    "do the same work. **b_V**, the bias of the values, enters through every key, and weights sum to 1: "
+    "every query gets the whole of it, whatever it looks at; so it has a column of its own."
 )
 _FORMULA = (
     r"\lVert \alpha_{ij}\, x_j W_V W_O \rVert, \qquad "
@@ -73,15 +74,15 @@ def show(opened: Opened, now: State) -> None:
     columns = labels.names(opened.translation.labels(kind).keys)
     about = row if kind != "encoder" else step
     token = captions.quote(opened.translation.target_tokens[about])
-    st.markdown(_sentence(found, row, columns, token))
-    rows = _rows(found, row)
+    st.markdown(told(found, row, columns, token))
+    rows, shown = _rows(found, row), [*columns, _BIAS]
     where = f"{captions.KIND_NAMES[kind]} · {labels.head_phrase(*head)} · {_query(opened, kind, row)}"
     panel(
         "measures",
-        lambda ink: measures_map(rows, columns, ink),
+        lambda ink: measures_map(rows, shown, ink),
         f"{where} · Δ log p of “{token}” in nats, each by running again · "
-        f"weight, carried and left out have scales of their own · {opened.asked.model}",
-        lambda: _table(rows, columns),
+        f"weight, value and carried have scales of their own · {opened.asked.model}",
+        lambda: _table(rows, shown),
         seeing=_SEEING,
         formula=_FORMULA,
         audit=found.carried.audit,
@@ -91,11 +92,17 @@ def show(opened: Opened, now: State) -> None:
     )
     if found.pair is not None:
         st.markdown(_added(found.pair, columns))
+    words.show(opened, now, kind, about)
     _together(found, kind, head, opened, columns)
     st.markdown(_LITERATURE)
 
 
 _NARROW, _LEAST = 8, 160
+_BIAS = "b_V (always)"
+_EQUAL = 0.01
+"""Nats within which two effects add up."""
+_SINK, _SHORT = 0.3, 0.5
+"""A sink has at least this weight on a value shorter than this share of the head's median."""
 
 
 def _query(opened: Opened, kind: str, row: int) -> str:
@@ -105,12 +112,21 @@ def _query(opened: Opened, kind: str, row: int) -> str:
 
 
 def _rows(found: Explained, row: int) -> list[Row]:
-    measured = [Row(_WAYS[way], found.effects[way][row], True) for way in _WAYS]
-    out = [] if found.left_out is None else [Row("Δ log p, word left out", found.left_out, True, alone=True)]
-    return [Row("weight", found.weights[row]), Row("carried", found.carried.norms[row]), *measured, *out]
+    own = found.carried
+    return [
+        Row("weight", _and(found.weights[row])),
+        Row("length of value", _and(own.values, own.bias)),
+        Row("carried", _and(own.norms[row], own.bias)),
+        *(Row(_WAYS[way], _and(found.effects[way][row]), True) for way in _WAYS),
+    ]
 
 
-def _sentence(found: Explained, row: int, columns: list[str], token: str) -> str:
+def _and(values: np.ndarray, bias: float = np.nan) -> np.ndarray:
+    """The numbers of the keys, and that of b_V."""
+    return np.append(values, np.float32(bias))
+
+
+def told(found: Explained, row: int, columns: list[str], token: str) -> str:
     """Where weight, what was carried, and effect are largest."""
 
     def largest(values: np.ndarray) -> int:
@@ -122,6 +138,9 @@ def _sentence(found: Explained, row: int, columns: list[str], token: str) -> str
     first, most, needed = largest(weights), largest(norms), largest(-effects)
     says = f"Its largest weight ({weights[first]:.2f}) lies on **{plain(columns[first])}**"
     says += ", which also carried most" if most == first else f"; **{plain(columns[most])}** carried most"
+    values = found.carried.values
+    if weights[first] >= _SINK and values[first] < _SHORT * np.median(values):
+        says += f" (a sink: its value is {values[first]:.2f} long, the median {np.median(values):.2f})"
     effect = labels.number(float(effects[needed]), "+.2f")
     if effects[needed] > -0.005:
         return f"{says}. Without any single key, “{plain(token)}” stays as probable as it was."
@@ -132,8 +151,10 @@ def _added(pair: Pair, columns: list[str]) -> str:
     """Whether two effects add up."""
     first, second = (plain(columns[key]) for key in pair.keys)
     together, apart = (labels.number(each, "+.2f") for each in (pair.together, pair.apart))
+    same = abs(pair.together - pair.apart) < _EQUAL
+    says = "Effects need not add up, though these two do." if same else "Effects do not add up."
     return (
-        f"**Effects do not add up.** Without **{first}** and **{second}** together, Δ log p is {together} "
+        f"**{says}** Without **{first}** and **{second}** together, Δ log p is {together} "
         f"nats; each alone gives {apart} in sum."
     )
 
