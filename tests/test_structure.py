@@ -44,12 +44,12 @@ MOST_LINES = {
     "transformer/text model trace decode storage families training hub": 13_160,
     "transformer/interventions": 2_270,
     "transformer/runs": 2_240,
-    "transformer/lenses what_if exports commands": 8_130,
+    "transformer/lenses what_if exports commands": 8_200,
     "lab": 7_230,
     "figures": 7_050,
-    "ui/linked_view address server controls shell maps": 9_000,
-    "ui/views": 16_600,
-    "tests": 37_580,
+    "ui/linked_view address server controls shell maps": 9_010,
+    "ui/views": 16_680,
+    "tests": 37_720,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {
