@@ -12,8 +12,7 @@ from dataclasses import dataclass, fields
 from torch import Tensor
 
 from transformer.decode.rules import SearchRules
-from transformer.interventions.base import Intervention, InterventionError, Token
-from transformer.interventions.tokens import Choose, Forbid, Prefix
+from transformer.interventions import Choose, Forbid, Intervention, InterventionError, Prefix, Token
 
 NEVER = -float("inf")
 

@@ -37,105 +37,13 @@ value before the pass (``Change``). ``transformer.runs.prepared`` computes them.
 it and which equation the audit checks.
 """
 
-from transformer.interventions.base import Intervention, InterventionError, Setting, Token
-from transformer.interventions.heads import (
-    Ablate,
-    Scale,
-    SetRow,
-    Temperature,
-    Unscaled,
-    ablate,
-    scale,
-    set_row,
-    temperature,
-    unscaled,
-)
-from transformer.interventions.masks import Hide, Mask, hide, mask
-from transformer.interventions.patching import (
-    Embeddings,
-    EncoderOutput,
-    HeadOutput,
-    OtherRun,
-    Patch,
-    Stream,
-    embeddings,
-    encoder_output,
-    head_output,
-    patch,
-    run,
-    stream,
-)
-from transformer.interventions.stacks import (
-    DropNorm,
-    DropSublayer,
-    NoPositions,
-    drop_norm,
-    drop_sublayer,
-    no_positions,
-)
-from transformer.interventions.tokens import (
-    Choose,
-    DropSource,
-    EditSource,
-    Forbid,
-    Prefix,
-    choose,
-    drop_source,
-    edit_source,
-    forbid,
-    prefix,
-)
-from transformer.interventions.written import from_json, read_text, to_json, write_text
-
-__all__ = [
-    "Ablate",
-    "Choose",
-    "DropNorm",
-    "DropSource",
-    "DropSublayer",
-    "EditSource",
-    "Embeddings",
-    "EncoderOutput",
-    "Forbid",
-    "HeadOutput",
-    "Hide",
-    "Intervention",
-    "InterventionError",
-    "Mask",
-    "NoPositions",
-    "OtherRun",
-    "Patch",
-    "Prefix",
-    "Scale",
-    "SetRow",
-    "Setting",
-    "Stream",
-    "Temperature",
-    "Token",
-    "Unscaled",
-    "ablate",
-    "choose",
-    "drop_norm",
-    "drop_source",
-    "drop_sublayer",
-    "edit_source",
-    "embeddings",
-    "encoder_output",
-    "forbid",
-    "from_json",
-    "head_output",
-    "hide",
-    "mask",
-    "no_positions",
-    "patch",
-    "prefix",
-    "read_text",
-    "run",
-    "scale",
-    "set_row",
-    "stream",
-    "temperature",
-    "to_json",
-    "unscaled",
-    "write_text",
-]
+# isort: off
+# The order of the files is the order in which messages name the sorts of change.
+from transformer.interventions.base import InterventionError, Setting, Token
+from transformer.interventions.tokens import *
+from transformer.interventions.heads import *
+from transformer.interventions.masks import *
+from transformer.interventions.stacks import *
+from transformer.interventions.places import *
+from transformer.interventions.patching import *
+from transformer.interventions.written import Intervention, from_json, read_text, to_json, write_text

@@ -12,19 +12,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from transformer.interventions.applied import masked, patched, put_out, scored, weighed
-from transformer.interventions.base import Intervention
 from transformer.interventions.heads import InAttention, InHeads, Unscaled
 from transformer.interventions.masks import Masking
-from transformer.interventions.patching import (
-    Embeddings,
-    EncoderOutput,
-    HeadOutput,
-    Patch,
-    PatchPlace,
-    Stream,
-)
+from transformer.interventions.patching import Patch
+from transformer.interventions.places import Embeddings, EncoderOutput, HeadOutput, PatchPlace, Stream
 from transformer.interventions.stacks import DropNorm, DropSublayer, NoPositions
+from transformer.interventions.written import Intervention
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import PositionalEncoding
 from transformer.model.sites import AttentionKind, Place, Side, Sublayer
@@ -67,7 +60,7 @@ class LayerChanges(Alteration):
         whole = torch.ones(like.shape[-2:], dtype=torch.bool, device=like.device)
         mask = whole if own is None else own
         for change in self.masks:
-            mask = masked(change, mask, first)
+            mask = change.masked(mask, first)
         return mask
 
     def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
@@ -76,7 +69,7 @@ class LayerChanges(Alteration):
         for head, changes in self.heads.items():
             part = None if bias is None else bias[..., head, :, :]
             for change, _ in changes:
-                made[..., head, :, :] = scored(change, made[..., head, :, :], part, d_head)
+                made[..., head, :, :] = change.scored(made[..., head, :, :], part, d_head)
         return made
 
     def weighed(self, own: Tensor, mask: Tensor | None, first: int) -> Tensor:
@@ -86,7 +79,7 @@ class LayerChanges(Alteration):
             part = made[..., head, :, :]
             visible = torch.ones_like(part, dtype=torch.bool) if mask is None else _of_head(mask, part)
             for change, _ in changes:
-                part = weighed(change, part, visible, first)
+                part = change.weighed(part, visible, first)
             made[..., head, :, :] = part
         return made
 
@@ -95,7 +88,7 @@ class LayerChanges(Alteration):
         made = own.clone()
         for head, changes in self.heads.items():
             for change, material in changes:
-                made[..., head, :, :] = put_out(change, made[..., head, :, :], first, material)
+                made[..., head, :, :] = change.put_out(made[..., head, :, :], first, material)
         return made
 
     @cached_property
@@ -218,7 +211,7 @@ class Changes(HookCarrier):
         for patch, material in self._patches:
             if patch.place == place:
                 assert material is not None
-                own = patched(patch, own, first, material)
+                own = patch.patched(own, first, material)
         return own
 
 

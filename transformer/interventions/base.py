@@ -1,11 +1,9 @@
-"""What every intervention has: a place that is checked first, and one sentence for each mistake."""
+"""The request that every intervention is checked against first, and one sentence for each mistake."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from transformer.model.config import ModelConfig
 from transformer.model.sites import AttentionKind, Side, Site, Sublayer, SublayerName
@@ -86,115 +84,3 @@ class Setting:
                 f"The {sublayer.side} has no layer {sublayer.layer + 1}: it has {stack.n_layers}, "
                 "counted from 1."
             )
-
-
-@dataclass(frozen=True)
-class Intervention:
-    """One change of a run: a value that can be printed, compared, kept as a key and written to a file."""
-
-    name: ClassVar[str]
-    """What JSON and the compact text call it."""
-
-    @property
-    def needs_stream(self) -> bool:
-        """Whether only the residual stream shows what it did."""
-        return False
-
-    def check(self, setting: Setting) -> None:
-        """Raises InterventionError if the model or the request has no such place."""
-
-    def __str__(self) -> str:
-        """What people read: in captions, in the badge; counts from 1."""
-        raise NotImplementedError
-
-
-def whole(value: object, what: str) -> int:
-    """A whole number from 0.
-
-    Raises:
-        InterventionError: It is something else.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise InterventionError(f"{what} is {value!r:.40}; it must be a whole number from 0.")
-    return value
-
-
-def finite(value: object, what: str, low: float = -1e6, high: float = 1e6) -> float:
-    """A number from ``low`` to ``high``.
-
-    Raises:
-        InterventionError: It is something else.
-    """
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not low <= value <= high:  # type: ignore[operator, arg-type]
-        raise InterventionError(f"{what} is {value!r:.40}; it must be a number from {low:g} to {high:g}.")
-    return float(value)  # type: ignore[arg-type]
-
-
-def kind_of(value: object) -> AttentionKind:
-    """A kind of attention.
-
-    Raises:
-        InterventionError: It is something else.
-    """
-    try:
-        return AttentionKind(str(value))
-    except ValueError:
-        raise InterventionError(f"The kind is {value!r:.40}; it must be encoder, decoder or cross.") from None
-
-
-def side_of(value: object) -> Side:
-    """A side.
-
-    Raises:
-        InterventionError: It is something else.
-    """
-    if value not in ("encoder", "decoder"):
-        raise InterventionError(f"The side is {value!r:.40}; it must be encoder or decoder.")
-    return "encoder" if value == "encoder" else "decoder"
-
-
-def sublayer_of(side: object, layer: object, name: object) -> Sublayer:
-    """A sub-layer.
-
-    Raises:
-        InterventionError: It is something else.
-    """
-    for known in PARTS:
-        if name == known:
-            return Sublayer(side_of(side), whole(layer, "The layer"), known)
-    raise InterventionError(f"The sub-layer is {name!r:.40}; it must be one of {', '.join(PARTS)}.")
-
-
-def token_of(value: object) -> Token:
-    """A token by id or by piece.
-
-    Raises:
-        InterventionError: It is something else.
-    """
-    if isinstance(value, str):
-        if 1 <= len(value) <= 200:
-            return value
-        raise InterventionError("A token is a piece such as '▁ist', or its id.")
-    return whole(value, "The token's id")
-
-
-def several(value: object, what: str, most: int = 4096) -> tuple[int, ...]:
-    """One whole number or several, in order and without repetition.
-
-    Raises:
-        InterventionError: It is something else, or nothing.
-    """
-    values = [value] if isinstance(value, int) else value
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InterventionError(f"{what} is {value!r:.40}; it must be a whole number or several.")
-    numbers = tuple(sorted({whole(each, what) for each in values}))
-    if not 1 <= len(numbers) <= most:
-        raise InterventionError(f"{what} must be from 1 to {most:,} numbers.")
-    return numbers
-
-
-def counted(numbers: Iterable[int]) -> str:
-    """Numbers as people read them, from 1: "3 and 5"."""
-    shown = [str(number + 1) for number in numbers]
-    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))

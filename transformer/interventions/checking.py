@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from transformer.interventions.base import Intervention, InterventionError, Setting
+from transformer.interventions.base import InterventionError, Setting
 from transformer.interventions.masks import Mask
 from transformer.interventions.tokens import Choose, DropSource, EditSource, Prefix
-from transformer.interventions.written import MOST_CHANGES
+from transformer.interventions.written import Intervention, few
 from transformer.model.sites import AttentionKind
 
 
@@ -24,9 +24,7 @@ def as_interventions(values: Iterable[Intervention]) -> tuple[Intervention, ...]
             raise InterventionError(
                 f"{each!r:.60} is not an intervention; make one with transformer.interventions."
             )
-    if len(found) > MOST_CHANGES:
-        raise InterventionError(f"A run takes at most {MOST_CHANGES} changes; there are {len(found)}.")
-    return found
+    return few(found)
 
 
 def check(changes: Sequence[Intervention], setting: Setting) -> None:

@@ -1,28 +1,313 @@
-"""Fields of the compact text of interventions: numbers count from 1 and use characters of an address."""
+"""The types of fields that changes and places declare: how each is checked, written and read.
+
+In the compact text, numbers count from 1 and use characters that an address holds unchanged.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
-import transformer.interventions.heads as heads
-import transformer.interventions.masks as masks
-import transformer.interventions.patching as patching
-from transformer.interventions.base import InterventionError, Token
-from transformer.model.sites import Sublayer
+from transformer.interventions.base import PARTS, SITES, InterventionError, Setting, Token
+from transformer.interventions.written import Field, Json
+from transformer.model.sites import AttentionKind, Side, Sublayer
 
+Value = TypeVar("Value")
+Plain = Field[Value, Value]
+"""A field that holds what it is given."""
+Several = int | Iterable[int]
+"""One number, or several."""
 SHORT = {"self": "self_attention", "unit": "recurrence", "cross": "cross_attention", "feed": "feed_forward"}
 LONG = {long: short for short, long in SHORT.items()}
 
 
-def escaped(text: str) -> str:
-    """A field with its separators escaped."""
-    return re.sub("[%~_]", lambda found: f"%{ord(found[0]):02X}", text)
+class Whole(Field[Any, Any]):
+    """A whole number from 0."""
+
+    def __init__(self, what: str, default: Any = ..., none: str | None = None) -> None:
+        super().__init__(default, none)
+        self.what = what
+
+    def made(self, value: Any) -> int:
+        return whole(value, self.what)
+
+    def write(self, value: int) -> str:
+        return count_up(value)
+
+    def read(self, text: str) -> int:
+        return count_down(text)
 
 
-def unescaped(text: str) -> str:
-    """The field that ``escaped`` was given."""
-    return re.sub("%(25|7E|5F)", lambda found: chr(int(found[1], 16)), text)
+class Step(Whole):
+    """A step of the output."""
+
+    def __init__(self, default: Any = ...) -> None:
+        super().__init__("The step", default)
+
+    def check(self, value: int, of: Any, setting: Setting) -> None:
+        check_step(value, setting)
+
+
+class Typed(Whole):
+    """A position of the source as typed."""
+
+    def check(self, value: int, of: Any, setting: Setting) -> None:
+        if value >= setting.typed:
+            raise InterventionError(
+                f"There is no source token {value + 1}: the text has {setting.typed:,}, counted from 1."
+            )
+
+
+class Layer(Whole):
+    """A layer of the attention whose ``kind`` is declared before it."""
+
+    def __init__(self, default: Any = ..., none: str | None = None) -> None:
+        super().__init__("The layer", default, none)
+
+    def check(self, value: int, of: Any, setting: Setting) -> None:
+        setting.site(of.kind, value)
+
+
+class LayerOfHeads(Layer):
+    """A layer that ``Heads`` follow, in the compact text after a dot: ``2.6-8``, or ``2`` for all of them."""
+
+    def take(self, parts: list[str]) -> int:
+        return count_down(parts[0].partition(".")[0])
+
+
+class Heads(Field[Any, Any]):
+    """Heads of the layer before them; None for all."""
+
+    optional = True
+
+    def made(self, value: Any) -> tuple[int, ...]:
+        return several(value, "The head")
+
+    def check(self, value: tuple[int, ...], of: Any, setting: Setting) -> None:
+        check_head(of.kind, value[-1], setting)
+
+    def put(self, value: tuple[int, ...] | None, parts: list[str]) -> None:
+        if value is not None:
+            parts[-1] += "." + write_many(value)
+
+    def take(self, parts: list[str]) -> list[int] | None:
+        _, dot, heads = parts.pop(0).partition(".")
+        return read_many(heads) if dot else None
+
+
+class Head(Whole):
+    """One head of the layer before it."""
+
+    def check(self, value: int, of: Any, setting: Setting) -> None:
+        check_head(of.kind, value, setting)
+
+
+class Rows(Field[Any, Any]):
+    """Queries; None for all."""
+
+    def made(self, value: Any) -> tuple[int, ...]:
+        return several(value, "The row")
+
+    def check(self, value: tuple[int, ...], of: Any, setting: Setting) -> None:
+        check_query(of.kind, value[-1], setting)
+
+    def write(self, value: tuple[int, ...]) -> str:
+        return write_many(value)
+
+    def read(self, text: str) -> list[int]:
+        return read_many(text)
+
+
+class Query(Whole):
+    """One query."""
+
+    def check(self, value: int, of: Any, setting: Setting) -> None:
+        check_query(of.kind, value, setting)
+
+
+class Number(Field[Any, Any]):
+    """A number within limits."""
+
+    def __init__(self, what: str, low: float = -1e6, high: float = 1e6) -> None:
+        super().__init__()
+        self.what, self.low, self.high = what, low, high
+
+    def made(self, value: Any) -> float:
+        return finite(value, self.what, self.low, self.high)
+
+    def write(self, value: float) -> str:
+        return repr(value)
+
+    def read(self, text: str) -> float:
+        return float(text)
+
+
+class TokenField(Field[Any, Any]):
+    """A token by id or by piece; a piece follows a dot if it could be taken for an id."""
+
+    def made(self, value: Any) -> Token:
+        return token_of(value)
+
+    def write(self, value: Token) -> str:
+        return f".{value}" if isinstance(value, str) and re.fullmatch(r"[0-9]+|\..*", value) else str(value)
+
+    def read(self, text: str) -> Token:
+        if re.fullmatch("[0-9]{1,9}", text):
+            return int(text)
+        return text[1:] if text.startswith(".") else text
+
+
+class Kind(Field[Any, Any]):
+    """A kind of attention."""
+
+    def made(self, value: Any) -> AttentionKind:
+        try:
+            return AttentionKind(str(value))
+        except ValueError:
+            raise InterventionError(
+                f"The kind is {value!r:.40}; it must be encoder, decoder or cross."
+            ) from None
+
+    def check(self, value: AttentionKind, of: Any, setting: Setting) -> None:
+        setting.site(value, 0)
+
+
+class SideField(Field[Any, Any]):
+    """A side."""
+
+    def made(self, value: Any) -> Side:
+        return side_of(value)
+
+    def check(self, value: Side, of: Any, setting: Setting) -> None:
+        check_side(value, setting)
+
+
+class SublayerField(Field[Any, Any]):
+    """A sub-layer, in the compact text ``decoder.2.cross``, and always the last field there."""
+
+    def made(self, value: Any) -> Sublayer:
+        return value if isinstance(value, Sublayer) else sublayer_of(**value)
+
+    def check(self, value: Sublayer, of: Any, setting: Setting) -> None:
+        setting.check_sublayer(value)
+
+    def write(self, value: Sublayer) -> str:
+        return f"{value.side}.{count_up(value.layer)}.{LONG[value.name]}"
+
+    def take(self, parts: list[str]) -> Json:
+        side, layer, name = ".".join(parts).split(".")
+        parts.clear()
+        return {"side": side, "layer": count_down(layer), "sublayer": SHORT[name]}
+
+    def to_json(self, value: Sublayer) -> Json:
+        return {"side": value.side, "layer": value.layer, "sublayer": value.name}
+
+
+def check_side(side: Side, setting: Setting) -> None:
+    """Raises InterventionError if the model has no such side."""
+    if side not in setting.config.stacks:
+        raise InterventionError(f"This model has no {side}.")
+
+
+def check_step(step: int, setting: Setting) -> None:
+    """Raises InterventionError if the output has no such step."""
+    if step >= setting.target:
+        what = "has" if setting.forced else "is limited to"
+        raise InterventionError(
+            f"There is no step {step + 1}: the output {what} {setting.target:,} tokens, counted from 1."
+        )
+
+
+def check_head(kind: AttentionKind, head: int, setting: Setting) -> None:
+    """Raises InterventionError if a layer has no such head."""
+    if head >= (count := setting.config.n_heads):
+        raise InterventionError(
+            f"There is no head {head + 1} of {SITES[kind]}: a layer has {count}, counted from 1."
+        )
+
+
+def check_query(kind: AttentionKind, query: int, setting: Setting) -> None:
+    """Raises InterventionError if an attention cannot have such a query."""
+    if query >= (count := setting.lengths(kind)[0]):
+        raise InterventionError(
+            f"There is no query {query + 1} in {SITES[kind]}: there are at most {count:,}, counted from 1."
+        )
+
+
+def whole(value: object, what: str) -> int:
+    """A whole number from 0.
+
+    Raises:
+        InterventionError: It is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise InterventionError(f"{what} is {value!r:.40}; it must be a whole number from 0.")
+    return value
+
+
+def finite(value: object, what: str, low: float, high: float) -> float:
+    """A number from ``low`` to ``high``.
+
+    Raises:
+        InterventionError: It is something else.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or not low <= value <= high:  # type: ignore[operator, arg-type]
+        raise InterventionError(f"{what} is {value!r:.40}; it must be a number from {low:g} to {high:g}.")
+    return float(value)  # type: ignore[arg-type]
+
+
+def side_of(value: object) -> Side:
+    """A side.
+
+    Raises:
+        InterventionError: It is something else.
+    """
+    if value not in ("encoder", "decoder"):
+        raise InterventionError(f"The side is {value!r:.40}; it must be encoder or decoder.")
+    return "encoder" if value == "encoder" else "decoder"
+
+
+def sublayer_of(side: object, layer: object, sublayer: object) -> Sublayer:
+    """A sub-layer.
+
+    Raises:
+        InterventionError: It is something else.
+    """
+    for known in PARTS:
+        if sublayer == known:
+            return Sublayer(side_of(side), whole(layer, "The layer"), known)
+    raise InterventionError(f"The sub-layer is {sublayer!r:.40}; it must be one of {', '.join(PARTS)}.")
+
+
+def token_of(value: object) -> Token:
+    """A token by id or by piece.
+
+    Raises:
+        InterventionError: It is something else.
+    """
+    if isinstance(value, str):
+        if 1 <= len(value) <= 200:
+            return value
+        raise InterventionError("A token is a piece such as '▁ist', or its id.")
+    return whole(value, "The token's id")
+
+
+def several(value: object, what: str, most: int = 4096) -> tuple[int, ...]:
+    """One whole number or several, in order and without repetition.
+
+    Raises:
+        InterventionError: It is something else, or nothing.
+    """
+    values = [value] if isinstance(value, int) else value
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InterventionError(f"{what} is {value!r:.40}; it must be a whole number or several.")
+    numbers = tuple(sorted({whole(each, what) for each in values}))
+    if not 1 <= len(numbers) <= most:
+        raise InterventionError(f"{what} must be from 1 to {most:,} numbers.")
+    return numbers
 
 
 def count_up(number: int) -> str:
@@ -51,94 +336,22 @@ def read_many(text: str) -> list[int]:
     return [count_down(each) for each in text.split("-")]
 
 
-def write_token(token: Token) -> str:
-    """An id as a number; a piece as it is, after a dot if it could be taken for a number."""
-    if isinstance(token, int):
-        return str(token)
-    return f".{token}" if re.fullmatch(r"[0-9]+|\..*", token) else token
+def counted(numbers: Sequence[int]) -> str:
+    """Numbers as people read them, from 1: "s 3 and 5"; the "s" only if there are several."""
+    *before, last = [str(number + 1) for number in numbers]
+    return f"s {', '.join(before)} and {last}" if before else f" {last}"
 
 
-def read_token(text: str) -> Token:
-    """The token that ``write_token`` wrote."""
-    if re.fullmatch("[0-9]{1,9}", text):
-        return int(text)
-    return text[1:] if text.startswith(".") else text
+def in_rows(rows: Sequence[int] | None) -> str:
+    """The rows of a change as people read them."""
+    return "" if rows is None else f" in row{counted(rows)}"
 
 
-def write_heads(value: heads.InHeads) -> list[str]:
-    """Two fields: the kind; and ``2.6-8``, the layer with its heads, or ``2`` for all of its heads."""
-    chosen = "" if value.head is None else "." + write_many(value.head)
-    return [str(value.kind), count_up(value.layer) + chosen]
+def shown(token: Token) -> str:
+    """A token as people read it."""
+    return f"“{token}”" if isinstance(token, str) else f"token {token}"
 
 
-def read_heads(text: str) -> tuple[int, list[int] | None]:
-    """Layer and heads."""
-    layer, dot, chosen = text.partition(".")
-    return count_down(layer), read_many(chosen) if dot else None
-
-
-def write_rows(rows: tuple[int, ...] | None) -> list[str]:
-    """One field, or none for all rows."""
-    return [] if rows is None else [write_many(rows)]
-
-
-def read_rows(rows: tuple[str, ...]) -> list[int] | None:
-    """Rows, or None for all."""
-    return read_many(*rows) if rows else None
-
-
-def write_cells(cells: masks.Cells) -> str:
-    """A region by its name; or cells ``2.3-x.4``, in which x stands for every position."""
-    if isinstance(cells, str):
-        return cells
-    return "-".join(".".join("x" if at is None else count_up(at) for at in cell) for cell in cells) or "none"
-
-
-def read_cells(text: str) -> str | list[masks.Cell]:
-    """The cells that ``write_cells`` wrote."""
-    if text == "none" or text in masks.REGIONS:
-        return [] if text == "none" else text
-    pairs = [cell.split(".") for cell in text.split("-")]
-    return [tuple(None if at == "x" else count_down(at) for at in pair) for pair in pairs]  # type: ignore[misc]
-
-
-def write_sublayer(value: Sublayer) -> str:
-    """``decoder.2.cross``."""
-    return f"{value.side}.{count_up(value.layer)}.{LONG[value.name]}"
-
-
-def read_sublayer(text: str) -> tuple[str, int, str]:
-    """Side, layer and name."""
-    side, layer, name = text.split(".")
-    return side, count_down(layer), SHORT[name]
-
-
-def write_place(place: patching.PatchPlace) -> str:
-    """A place that can be patched: ``stream.decoder.2.cross``, ``head.cross.2.6``."""
-    match place:
-        case patching.Embeddings(side):
-            return f"embeddings.{side}"
-        case patching.Stream(sublayer):
-            return f"stream.{write_sublayer(sublayer)}"
-        case patching.HeadOutput(kind, layer, head):
-            return f"head.{kind}.{count_up(layer)}.{count_up(head)}"
-    return "output"
-
-
-def read_place(text: str) -> patching.PatchPlace:
-    """The place that ``write_place`` wrote.
-
-    Raises:
-        InterventionError: There is no such place.
-    """
-    what, _, rest = text.partition(".")
-    if what == "embeddings":
-        return patching.embeddings(rest)
-    if what == "stream":
-        return patching.stream(*read_sublayer(rest))
-    if what == "head":
-        kind, layer, head = rest.split(".")
-        return patching.head_output(kind, count_down(layer), count_down(head))
-    if text == "output":
-        return patching.encoder_output()
-    raise InterventionError(f"There is no place {text!r:.40} to patch.")
+def named(sublayer: Sublayer) -> str:
+    """A sub-layer as people read it."""
+    return f"{sublayer.side} layer {sublayer.layer + 1}, {PARTS[sublayer.name]}"

@@ -1,23 +1,40 @@
-"""Interventions inside one layer's heads: their scores, their weights, their output."""
+"""Interventions inside one layer's heads: their scores, their weights, their output.
+
+Each says what it makes of a tensor that ends in (queries, keys) or (queries, d_head): a new one, or its own
+input if it does not concern it. ``first`` is the position of the first query, from 0.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from transformer.interventions.base import (
-    SITES,
-    Intervention,
-    InterventionError,
-    Setting,
+from transformer.interventions.base import SITES, InterventionError, Setting
+from transformer.interventions.fields import (
+    Heads,
+    Kind,
+    LayerOfHeads,
+    Number,
+    Plain,
+    Query,
+    Rows,
+    Several,
+    count_down,
+    count_up,
     counted,
     finite,
-    kind_of,
-    several,
+    in_rows,
     whole,
 )
+from transformer.interventions.written import Field, Intervention
 from transformer.model.sites import AttentionKind
+
+if TYPE_CHECKING:  # an address holds changes, and needs no PyTorch
+    from torch import Tensor
+
+__all__ = ["Ablate", "Scale", "SetRow", "Temperature", "Unscaled"]
+__all__ += ["ablate", "scale", "set_row", "temperature", "unscaled"]
 
 By = Literal["zero", "mean", "uniform", "previous", "first"]
 Acts = Literal["scores", "weights", "output"]
@@ -28,7 +45,7 @@ SUM_LIMIT = 1e-6
 """How far given weights may sum above 1."""
 
 
-class InAttention:
+class InAttention(Intervention):
     """A change inside single heads."""
 
     @property
@@ -36,14 +53,32 @@ class InAttention:
         """What it changes."""
         raise NotImplementedError
 
+    def scored(
+        self,
+        own: Tensor,  # the scores (…, queries, keys)
+        bias: Tensor | None,  # the part of them that positions add, undivided by √d_k; None without any
+        d_head: int,  # d_k
+    ) -> Tensor:
+        """One head's scores, as the softmax receives them."""
+        return own
 
-@dataclass(frozen=True)
-class InHeads(Intervention, InAttention):
+    def weighed(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
+        """One head's weights (…, queries, keys); ``visible``, in the same shape, is the mask."""
+        return own
+
+    def put_out(self, own: Tensor, first: int, material: Tensor | None) -> Tensor:
+        """One head's output (…, queries, d_head); ``material`` is what the change puts in."""
+        return own
+
+
+class InHeads(InAttention):
     """A change of one head of a layer, of several, or of all."""
 
-    kind: AttentionKind  # which attention
-    layer: int  # its layer, from 0
-    head: tuple[int, ...] | None  # heads, from 0; None for all of the layer
+    kind: Field[AttentionKind, AttentionKind | str] = Kind()  # "encoder", "decoder" or "cross"
+    layer: Plain[int] = LayerOfHeads()  # its layer, from 0
+    head: Field[tuple[int, ...] | None, Several | None] = (
+        Heads()
+    )  # from 0; several; None for all of the layer
 
     def heads(self, n_heads: int) -> tuple[int, ...]:
         """The heads that it changes."""
@@ -53,40 +88,68 @@ class InHeads(Intervention, InAttention):
         """Whether it changes this head."""
         return (self.kind, self.layer) == (kind, layer) and (self.head is None or head in self.head)
 
-    def check(self, setting: Setting) -> None:
-        setting.site(self.kind, self.layer)
-        n_heads = setting.config.n_heads
-        if self.head is not None and self.head[-1] >= n_heads:
-            raise InterventionError(
-                f"There is no head {self.head[-1] + 1} of {SITES[self.kind]}: a layer has {n_heads}, "
-                "counted from 1."
-            )
-
     @property
     def place(self) -> str:
         """Where it acts, as people read it."""
-        named = "every head" if self.head is None else f"head{'s'[: len(self.head) > 1]} {counted(self.head)}"
+        named = "every head" if self.head is None else f"head{counted(self.head)}"
         return f"{SITES[self.kind]}, layer {self.layer + 1}, {named}"
 
 
-@dataclass(frozen=True)
+class _By(Field[Any, Any]):
+    def made(self, value: Any) -> By:
+        if value not in get_args(By):
+            raise InterventionError(f"A head is ablated by {', '.join(get_args(By))}, not by {value!r:.40}.")
+        made: By = value
+        return made
+
+
 class Ablate(InHeads):
-    """A head without what it computes; ``by`` says what takes its place."""
+    """A head without what it computes; ``by`` says what takes its place.
+
+    "zero" and "mean" answer different questions: without any output, the layers above get a sum that they
+    never met in training; with the mean, they lose only what is special to this sentence.
+    """
 
     name: ClassVar[str] = "ablate"
+    head: Field[tuple[int, ...] | None, Several | None] = Heads(None)
     # "zero": no output. "mean": its mean output over the sample. "uniform": equal weights on all visible
     # keys. "previous": all weight on the key before the query. "first": all weight on the first key. A row
     # whose key is hidden or does not exist keeps its own weights.
-    by: By = "zero"
-    rows: tuple[int, ...] | None = None  # the queries, from 0, that it acts on; None for all
+    by: Field[By, str] = _By("zero")
+    rows: Field[tuple[int, ...] | None, Several | None] = Rows(None)  # queries, from 0; None for all
+
+    def __post_init__(self) -> None:
+        if self.by == "previous" and self.kind is AttentionKind.CROSS:
+            raise InterventionError(
+                "A query of cross-attention has no previous key: its keys belong to another sentence."
+            )
+        if self.by == "previous" and self.rows is not None and self.rows[0] == 0:
+            raise InterventionError("Query 1 has no previous key, so it cannot look there.")
 
     @property
     def acts_on(self) -> Acts:
         return "output" if self.by in OUTPUTS else "weights"
 
-    def check(self, setting: Setting) -> None:
-        super().check(setting)
-        _check_rows(self, self.rows, setting)
+    def weighed(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
+        if self.by in OUTPUTS:
+            return own
+        made = self._pattern(visible, first).to(own.dtype)
+        return made.where((acting(self.rows, own, first) & made.gt(0).any(-1))[..., None], own)
+
+    def _pattern(self, visible: Tensor, first: int) -> Tensor:
+        """(…, queries, keys): the weights of a fixed pattern; a row that has no such key is all zeros."""
+        if self.by == "uniform":
+            return visible / visible.sum(-1, keepdim=True).clamp_min(1)
+        queries, keys = visible.shape[-2:]
+        rows = positions(first, queries, visible)
+        wanted = rows - 1 if self.by == "previous" else rows * 0
+        return (wanted[:, None] == positions(0, keys, visible)) & visible
+
+    def put_out(self, own: Tensor, first: int, material: Tensor | None) -> Tensor:
+        if self.by not in OUTPUTS:
+            return own
+        made = own.new_zeros(own.shape) if material is None else material.to(own).expand_as(own)
+        return made.where(acting(self.rows, own, first)[..., None], own)
 
     def __str__(self) -> str:
         what = {
@@ -96,36 +159,65 @@ class Ablate(InHeads):
             "previous": "looks at the key before the query",
             "first": "looks at the first key",
         }[self.by]
-        return f"{self.place} {what}{_in_rows(self.rows)}"
+        return f"{self.place} {what}{in_rows(self.rows)}"
 
 
-@dataclass(frozen=True)
 class Scale(InHeads):
     """A head whose output is multiplied by a factor."""
 
     name: ClassVar[str] = "scale"
-    factor: float = 1.0  # the factor
-    rows: tuple[int, ...] | None = None  # the queries, from 0, that it acts on; None for all
+    factor: Plain[float] = Number("The factor")
+    rows: Field[tuple[int, ...] | None, Several | None] = Rows(None)  # queries, from 0; None for all
 
     @property
     def acts_on(self) -> Acts:
         return "output"
 
-    def check(self, setting: Setting) -> None:
-        super().check(setting)
-        _check_rows(self, self.rows, setting)
+    def put_out(self, own: Tensor, first: int, material: Tensor | None) -> Tensor:
+        return (own * self.factor).where(acting(self.rows, own, first)[..., None], own)
 
     def __str__(self) -> str:
-        return f"{self.place} times {self.factor:g}{_in_rows(self.rows)}"
+        return f"{self.place} times {self.factor:g}{in_rows(self.rows)}"
 
 
-@dataclass(frozen=True)
+class _Weights(Field[Any, Any]):
+    """Keys with their weights: pairs, a map, or the weights of keys 0, 1, …."""
+
+    def made(self, value: Any) -> tuple[tuple[int, float], ...]:
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise InterventionError("The weights of a row are numbers, or a map from keys to numbers.")
+        each = value.items() if isinstance(value, Mapping) else enumerate(value)
+        pairs = [weight if isinstance(weight, tuple) else (key, weight) for key, weight in each]
+        given = tuple(sorted((whole(key, "The key"), finite(w, "The weight", 0.0, 1.0)) for key, w in pairs))
+        if not 1 <= len(given) <= 4096 or len(dict(given)) != len(given):
+            raise InterventionError("A row is set by 1 to 4,096 weights, one for each key.")
+        if sum(weight for _, weight in given) > 1 + SUM_LIMIT:
+            raise InterventionError("The weights of a row sum to more than 1.")
+        return given
+
+    def put(self, value: tuple[tuple[int, float], ...], parts: list[str]) -> None:
+        parts += [part for key, weight in value for part in (count_up(key), repr(weight))]
+
+    def take(self, parts: list[str]) -> dict[int, float]:
+        pairs = zip(map(count_down, parts[::2]), map(float, parts[1::2]), strict=True)
+        found = self.from_json(list(pairs))
+        parts.clear()
+        return found
+
+    def from_json(self, value: Any) -> dict[int, float]:
+        pairs = dict(value)
+        if len(pairs) != len(value):
+            raise InterventionError("A row is set by one weight for each key.")
+        return pairs
+
+
 class SetRow(InHeads):
     """Given weights in one row of a head; the other visible keys share what is left, as before."""
 
     name: ClassVar[str] = "row"
-    query: int = 0  # the row, from 0
-    given: tuple[tuple[int, float], ...] = ()  # keys, from 0, with their weights
+    query: Plain[int] = Query("The query")  # the row, from 0
+    # keys, from 0, with their weights; or the weights of keys 0, 1, …
+    given: Field[tuple[tuple[int, float], ...], Mapping[int, float] | Sequence[float]] = _Weights()
 
     @property
     def acts_on(self) -> Acts:
@@ -133,7 +225,6 @@ class SetRow(InHeads):
 
     def check(self, setting: Setting) -> None:
         super().check(setting)
-        _check_rows(self, (self.query,), setting)
         keys = setting.lengths(self.kind)[1]
         if self.given[-1][0] >= keys:
             raise InterventionError(
@@ -147,31 +238,63 @@ class SetRow(InHeads):
                     f"Query {self.query + 1} cannot attend to key {key + 1}, which comes after it."
                 )
 
+    def weighed(self, own: Tensor, visible: Tensor, first: int) -> Tensor:
+        if not 0 <= (row := self.query - first) < own.shape[-2]:
+            return own
+        made = own.clone()
+        made[..., row, :] = self._shared(own[..., row, :], visible[..., row, :])
+        return made
+
+    def _shared(self, own: Tensor, visible: Tensor) -> Tensor:
+        """A row (…, keys): what is given, and the rest shared by the other visible keys."""
+        keys = [key for key, _ in self.given]
+        weights = own.double().new_tensor([weight for _, weight in self.given])
+        if bool((weights * ~visible[..., keys]).any()):
+            raise InterventionError(
+                f"Query {self.query + 1} of {SITES[self.kind]} cannot attend to a key that is hidden."
+            )
+        others = visible.clone()
+        others[..., keys] = False
+        left = max(0.0, 1.0 - float(weights.sum()))
+        rest = own.double() * others
+        rest = rest.where(rest.sum(-1, keepdim=True) > 0, others.double())
+        total = rest.sum(-1, keepdim=True)
+        if left > SUM_LIMIT and not bool(total.gt(0).all()):
+            raise InterventionError(
+                f"The weights of query {self.query + 1} sum to {1 - left:g}, "
+                "and no other key can take the rest."
+            )
+        made = rest * (left / total.clamp_min(1e-30))
+        made[..., keys] = weights
+        return made.to(own.dtype)
+
     def __str__(self) -> str:
         given = ", ".join(f"{weight:g} on key {key + 1}" for key, weight in self.given[:4])
         return f"{self.place}, query {self.query + 1}: {given}{' …' * (len(self.given) > 4)}"
 
 
-@dataclass(frozen=True)
 class Temperature(InHeads):
-    """A head whose scores are divided by a number before the softmax."""
+    """A head whose scores are divided by a number before the softmax: below 1 sharper, above 1 flatter."""
 
     name: ClassVar[str] = "temperature"
-    temperature: float = 1.0
+    temperature: Plain[float] = Number("The temperature", 0.001, 1000.0)
 
     @property
     def acts_on(self) -> Acts:
         return "scores"
 
+    def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
+        return own / self.temperature
+
     def __str__(self) -> str:
         return f"{self.place} with temperature {self.temperature:g}"
 
 
-@dataclass(frozen=True)
 class Unscaled(InHeads):
-    """A head without the division by √d_k: its scores are q·k, plus what positions add."""
+    """A head without the division by √d_k (section 3.2.1): its scores are q·k, plus what positions add."""
 
     name: ClassVar[str] = "unscaled"
+    head: Field[tuple[int, ...] | None, Several | None] = Heads(None)
 
     @property
     def acts_on(self) -> Acts:
@@ -182,101 +305,23 @@ class Unscaled(InHeads):
         if setting.config.sites[self.kind].score != "scaled_dot":
             raise InterventionError(f"The scores of this model's {SITES[self.kind]} are not divided by √d_k.")
 
+    def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
+        added = 0.0 if bias is None else bias
+        return (own - added) * math.sqrt(d_head) + added
+
     def __str__(self) -> str:
         return f"{self.place} without ÷ √d_k"
 
 
-def ablate(
-    kind: AttentionKind | str,  # "encoder", "decoder" or "cross"
-    layer: int,  # layer, from 0
-    head: int | Iterable[int] | None = None,  # head, from 0; several; or None for all heads of the layer
-    # what stands in its place, see ``Ablate``. "zero" and "mean" answer different questions: without any
-    # output, the layers above get a sum that they never met in training; with the mean, they lose only what
-    # is special to this sentence
-    by: str = "zero",
-    rows: int | Iterable[int] | None = None,  # queries, from 0; None for all
-) -> Ablate:
-    """Takes away what a head computes.
-
-    Raises:
-        InterventionError: An argument is out of range; "previous" in cross-attention, whose keys are of
-            another sentence, or asked for row 0, which has no key before it.
-    """
-    kind, rows = kind_of(kind), None if rows is None else several(rows, "The row")
-    if by not in get_args(By):
-        raise InterventionError(f"A head is ablated by {', '.join(get_args(By))}, not by {by!r:.40}.")
-    if by == "previous" and kind is AttentionKind.CROSS:
-        raise InterventionError(
-            "A query of cross-attention has no previous key: its keys belong to another sentence."
-        )
-    if by == "previous" and rows is not None and rows[0] == 0:
-        raise InterventionError("Query 1 has no previous key, so it cannot look there.")
-    return Ablate(*_place(kind, layer, head), by, rows)  # type: ignore[arg-type]
+ablate, scale, set_row, temperature, unscaled = Ablate, Scale, SetRow, Temperature, Unscaled
 
 
-def scale(
-    kind: AttentionKind | str,
-    layer: int,
-    head: int | Iterable[int] | None,
-    factor: float,
-    rows: int | Iterable[int] | None = None,
-) -> Scale:
-    """Multiplies the output of heads by a factor; other arguments as ``ablate``."""
-    chosen = None if rows is None else several(rows, "The row")
-    return Scale(*_place(kind, layer, head), finite(factor, "The factor"), chosen)
+def positions(first: int, count: int, like: Tensor) -> Tensor:
+    """(count,) positions from ``first`` on."""
+    return like.new_tensor(range(first, first + count), dtype=int)  # type: ignore[arg-type]
 
 
-def set_row(
-    kind: AttentionKind | str,  # "encoder", "decoder" or "cross"
-    layer: int,  # layer, from 0
-    head: int | Iterable[int] | None,  # head, from 0; several; or None for all heads of the layer
-    query: int,  # the row, from 0
-    # Keys, from 0, with their weights; or the weights of keys 0, 1, …. Keys that are not named share what is
-    # left of 1, in the proportions of the model's own weights.
-    weights: Mapping[int, float] | Sequence[float],
-) -> SetRow:
-    """Gives one row of a head other weights."""
-    pairs = weights.items() if isinstance(weights, Mapping) else enumerate(_sequence(weights))
-    given = tuple(sorted((whole(key, "The key"), finite(w, "The weight", 0.0, 1.0)) for key, w in pairs))
-    if not 1 <= len(given) <= 4096 or len(dict(given)) != len(given):
-        raise InterventionError("A row is set by 1 to 4,096 weights, one for each key.")
-    if sum(weight for _, weight in given) > 1 + SUM_LIMIT:
-        raise InterventionError("The weights of a row sum to more than 1.")
-    return SetRow(*_place(kind, layer, head), whole(query, "The query"), given)
-
-
-def temperature(
-    kind: AttentionKind | str, layer: int, head: int | Iterable[int] | None, value: float
-) -> Temperature:
-    """Divides the scores of heads by a number: below 1 sharper, above 1 flatter."""
-    return Temperature(*_place(kind, layer, head), finite(value, "The temperature", 0.001, 1000.0))
-
-
-def unscaled(kind: AttentionKind | str, layer: int, head: int | Iterable[int] | None = None) -> Unscaled:
-    """Leaves out the division by √d_k (section 3.2.1)."""
-    return Unscaled(*_place(kind, layer, head))
-
-
-def _place(
-    kind: AttentionKind | str, layer: int, head: int | Iterable[int] | None
-) -> tuple[AttentionKind, int, tuple[int, ...] | None]:
-    return kind_of(kind), whole(layer, "The layer"), None if head is None else several(head, "The head")
-
-
-def _sequence(weights: object) -> Iterable[float]:
-    if isinstance(weights, str) or not isinstance(weights, Iterable):
-        raise InterventionError("The weights of a row are numbers, or a map from keys to numbers.")
-    return weights
-
-
-def _check_rows(change: InHeads, rows: tuple[int, ...] | None, setting: Setting) -> None:
-    queries = setting.lengths(change.kind)[0]
-    if rows is not None and rows[-1] >= queries:
-        raise InterventionError(
-            f"There is no query {rows[-1] + 1} in {SITES[change.kind]}: there are at most {queries:,}, "
-            "counted from 1."
-        )
-
-
-def _in_rows(rows: tuple[int, ...] | None) -> str:
-    return "" if rows is None else f" in row{'s'[: len(rows) > 1]} {counted(rows)}"
+def acting(rows: tuple[int, ...] | None, values: Tensor, first: int) -> Tensor:
+    """(queries,) bool: the rows of ``values`` (…, queries, width) that a change acts on."""
+    at = positions(first, values.shape[-2], values)
+    return at >= 0 if rows is None else (at[:, None] == at.new_tensor(rows)).any(-1)

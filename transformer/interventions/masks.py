@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from transformer.interventions.base import (
-    SITES,
-    Intervention,
-    InterventionError,
-    Setting,
-    kind_of,
-    whole,
-)
+from transformer.interventions.base import SITES, InterventionError, Setting
+from transformer.interventions.fields import Kind, Layer, Plain, Whole, count_down, count_up, whole
+from transformer.interventions.heads import positions
+from transformer.interventions.written import Field, Intervention
 from transformer.model.sites import AttentionKind
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Hide", "Mask", "hide", "mask"]
 
 Cell = tuple[int | None, int | None]
 """A query and a key, from 0; None stands for every one."""
@@ -44,68 +44,18 @@ class Masking(Intervention):
         """The cells that it allows, and those that it forbids, which win."""
         raise NotImplementedError
 
-
-@dataclass(frozen=True)
-class Mask(Masking):
-    """Cells of a kind's masks that are allowed, and cells that are forbidden."""
-
-    name: ClassVar[str] = "mask"
-    kind: AttentionKind  # which attention
-    allow: Cells = ()  # cells that may be attended to although the model's mask hides them
-    forbid: Cells = ()  # cells that may not; they win over ``allow``
-    layer: int | None = None  # the layer, from 0; None for every layer
-
-    def check(self, setting: Setting) -> None:
-        setting.site(self.kind, self.layer or 0)
-        lengths = setting.lengths(self.kind)
-        for cells in (self.allow, self.forbid):
-            if isinstance(cells, str) and cells != "all" and not setting.config.sites[self.kind].own_keys:
-                raise InterventionError(
-                    f"Queries and keys of {SITES[self.kind]} belong to two sentences, "
-                    f"so “{cells}” names none of its cells."
-                )
-            for cell in () if isinstance(cells, str) else cells:
-                if any(at is not None and at >= n for at, n in zip(cell, lengths, strict=True)):
-                    raise InterventionError(
-                        f"A masked cell lies outside {SITES[self.kind]}, which has at most "
-                        f"{lengths[0]:,} queries and {lengths[1]:,} keys here."
-                    )
-        if not setting.forced and setting.config.sites[self.kind].causal and self.lifts:
-            raise InterventionError(
-                "While decoding, later tokens do not exist yet; "
-                "lift the causal mask in a forced pass, over a given translation."
-            )
-
-    @property
-    def lifts(self) -> bool:
-        """Whether it allows keys after their query."""
-        if isinstance(self.allow, str):
-            return self.allow in ("all", "future", "next")
-        return any(key is None or key > (query or 0) for query, key in self.allow)
-
-    def allows(self, query: int, key: int) -> bool:
-        """Whether it allows a cell that is hidden without it."""
-        return covers(self.allow, query, key) and not covers(self.forbid, query, key)
-
-    def changes(self, kind: AttentionKind, layer: int) -> bool:
-        return kind is self.kind and self.layer in (None, layer)
-
-    @property
-    def cells(self) -> tuple[Cells, Cells]:
-        return self.allow, self.forbid
-
-    def __str__(self) -> str:
-        where = SITES[self.kind] + ("" if self.layer is None else f", layer {self.layer + 1}")
-        parts = [("allowed", self.allow), ("hidden", self.forbid)]
-        return "; ".join([where, *(f"{what}: {_named(cells)}" for what, cells in parts if cells)])
+    def masked(self, own: Tensor, first: int) -> Tensor:
+        """A mask (…, queries, keys), True = may attend, after the change; ``first`` is the first query."""
+        rows, columns = positions(first, own.shape[-2], own)[:, None], positions(0, own.shape[-1], own)
+        allowed, forbidden = (covers(cells, rows, columns) for cells in self.cells)
+        return (own | allowed) & ~forbidden
 
 
-@dataclass(frozen=True)
 class Hide(Masking):
     """A source token that no cross-attention may attend to."""
 
     name: ClassVar[str] = "hide"
-    source_token: int
+    source_token: Plain[int] = Whole("The source token")  # from 0, as the model reads it
 
     def check(self, setting: Setting) -> None:
         if self.source_token >= setting.source:
@@ -125,51 +75,118 @@ class Hide(Masking):
         return f"source token {self.source_token + 1} is hidden from cross-attention"
 
 
-def mask(
-    kind: AttentionKind | str,  # "encoder", "decoder" or "cross"
-    # cells (query, key), from 0, with None for every one; or the name of a region: "all", "future" (every
-    # later key), "next" (the key after the query), "self", "past"
-    allow: str | Iterable[Cell] = (),
-    forbid: str | Iterable[Cell] = (),  # the same, for cells to hide; a cell of both is hidden
-    layer: int | None = None,  # layer, from 0; None for every layer
-) -> Mask:
-    """Changes who may attend to whom, in every head of a kind, before the softmax.
+class _CellsField(Field[Any, Any]):
+    """A region by its name; or cells, in the compact text ``2.3-x.4``; x stands for every position."""
+
+    def made(self, value: Any) -> Cells:
+        if isinstance(value, str):
+            if value in REGIONS:
+                return value
+            raise InterventionError(f"A region of a map is {', '.join(REGIONS)}, not {value!r:.40}.")
+        if not isinstance(value, Iterable):
+            raise InterventionError("Cells are pairs of a query and a key.")
+        found = []
+        for cell in value:
+            if not isinstance(cell, tuple | list) or len(cell) != 2:
+                raise InterventionError("Cells are pairs of a query and a key.")
+            query, key = (None if at is None else whole(at, "A masked position") for at in cell)
+            found.append((query, key))
+        if len(found) > MOST_CELLS:
+            raise InterventionError(f"A mask is changed by at most {MOST_CELLS:,} cells.")
+        return tuple(found)
+
+    def check(self, value: Cells, of: Mask, setting: Setting) -> None:
+        site, lengths = setting.config.sites[of.kind], setting.lengths(of.kind)
+        if isinstance(value, str) and value != "all" and not site.own_keys:
+            raise InterventionError(
+                f"Queries and keys of {SITES[of.kind]} belong to two sentences, "
+                f"so “{value}” names none of its cells."
+            )
+        for cell in () if isinstance(value, str) else value:
+            if any(at is not None and at >= n for at, n in zip(cell, lengths, strict=True)):
+                raise InterventionError(
+                    f"A masked cell lies outside {SITES[of.kind]}, which has at most "
+                    f"{lengths[0]:,} queries and {lengths[1]:,} keys here."
+                )
+
+    def write(self, value: Cells) -> str:
+        if isinstance(value, str):
+            return value
+        return (
+            "-".join(".".join("x" if at is None else count_up(at) for at in cell) for cell in value) or "none"
+        )
+
+    def read(self, text: str) -> Any:
+        if text == "none" or text in REGIONS:
+            return () if text == "none" else text
+        pairs = [cell.split(".") for cell in text.split("-")]
+        return [tuple(None if at == "x" else count_down(at) for at in pair) for pair in pairs]
+
+
+class Mask(Masking):
+    """Cells of a kind's masks that are allowed, and cells that are forbidden, in every head.
 
     Lifting the causal mask is defined in a forced pass only: while decoding, later keys do not exist.
     """
-    if not (found := (_cells(allow), _cells(forbid))) != ((), ()):
-        raise InterventionError("A mask is changed by cells to allow or to forbid; name some.")
-    return Mask(kind_of(kind), *found, None if layer is None else whole(layer, "The layer"))
+
+    name: ClassVar[str] = "mask"
+    order: ClassVar[tuple[str, ...]] = ("kind", "layer", "allow", "forbid")
+    kind: Field[AttentionKind, AttentionKind | str] = Kind()  # "encoder", "decoder" or "cross"
+    # cells (query, key), from 0, with None for every one, that may be attended to although the model's mask
+    # hides them; or the name of a region: "all", "future" (every later key), "next" (the key after the
+    # query), "self", "past"
+    allow: Field[Cells, str | Iterable[Cell]] = _CellsField(())
+    forbid: Field[Cells, str | Iterable[Cell]] = _CellsField(())  # cells to hide; they win over ``allow``
+    layer: Plain[int | None] = Layer(None, "all")  # from 0; None for every layer
+
+    def __post_init__(self) -> None:
+        if self.cells == ((), ()):
+            raise InterventionError("A mask is changed by cells to allow or to forbid; name some.")
+
+    def check(self, setting: Setting) -> None:
+        setting.site(self.kind, self.layer or 0)
+        super().check(setting)
+        if not setting.forced and setting.config.sites[self.kind].causal and self.lifts:
+            raise InterventionError(
+                "While decoding, later tokens do not exist yet; "
+                "lift the causal mask in a forced pass, over a given translation."
+            )
+
+    @property
+    def lifts(self) -> bool:
+        """Whether it allows keys after their query."""
+        if isinstance(self.allow, str):
+            return self.allow in ("all", "future", "next")
+        return any(key is None or key > (query or 0) for query, key in self.allow)
+
+    def allows(self, query: int, key: int) -> bool:
+        """Whether it allows a cell that is hidden without it."""
+        return bool(covers(self.allow, query, key) and not covers(self.forbid, query, key))
+
+    def changes(self, kind: AttentionKind, layer: int) -> bool:
+        return kind is self.kind and self.layer in (None, layer)
+
+    @property
+    def cells(self) -> tuple[Cells, Cells]:
+        return self.allow, self.forbid
+
+    def __str__(self) -> str:
+        where = SITES[self.kind] + ("" if self.layer is None else f", layer {self.layer + 1}")
+        parts = [("allowed", self.allow), ("hidden", self.forbid)]
+        return "; ".join([where, *(f"{what}: {_named(cells)}" for what, cells in parts if cells)])
 
 
-def hide(source_token: int) -> Hide:
-    """Hides a token of the source, by its position from 0 as the model reads it, from all cross-attention."""
-    return Hide(whole(source_token, "The source token"))
+hide, mask = Hide, Mask
 
 
-def _cells(cells: str | Iterable[Cell]) -> Cells:
+def covers(cells: Cells, query: Any, key: Any) -> Any:
+    """Whether a query and a key, from 0, are among cells; both may be arrays that fit each other."""
     if isinstance(cells, str):
-        if cells in REGIONS:
-            return cells
-        raise InterventionError(f"A region of a map is {', '.join(REGIONS)}, not {cells!r:.40}.")
-    if not isinstance(cells, Iterable):
-        raise InterventionError("Cells are pairs of a query and a key.")
-    found = []
-    for cell in cells:
-        if not isinstance(cell, tuple | list) or len(cell) != 2:
-            raise InterventionError("Cells are pairs of a query and a key.")
-        query, key = (None if at is None else whole(at, "A masked position") for at in cell)
-        found.append((query, key))
-    if len(found) > MOST_CELLS:
-        raise InterventionError(f"A mask is changed by at most {MOST_CELLS:,} cells.")
-    return tuple(found)
-
-
-def covers(cells: Cells, query: int, key: int) -> bool:
-    """Whether a query and a key, from 0, are among cells."""
-    if isinstance(cells, str):
-        return bool(REGIONS[cells](query, key))
-    return any(row in (None, query) and column in (None, key) for row, column in cells)
+        return REGIONS[cells](query, key)
+    found = (query < 0) & (key < 0)
+    for row, column in cells:
+        found = found | (((query == row) | (row is None)) & ((key == column) | (column is None)))
+    return found
 
 
 def _named(cells: Cells) -> str:

@@ -3,140 +3,186 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from transformer.interventions.base import (
-    PARTS,
-    SITES,
-    Intervention,
-    InterventionError,
-    Setting,
-    kind_of,
-    side_of,
-    sublayer_of,
-    whole,
-)
+from transformer.interventions.base import InterventionError, Setting
+from transformer.interventions.fields import Plain, count_down, count_up, whole
 from transformer.interventions.heads import Acts, InAttention
-from transformer.model.sites import AttentionKind, Side, Sublayer
+from transformer.interventions.places import HeadOutput, PatchPlace, PlaceField
+from transformer.interventions.written import (
+    Field,
+    Intervention,
+    Json,
+    Written,
+    from_json,
+    read_text,
+    to_json,
+    write_text,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["OtherRun", "Patch", "patch", "run"]
 
 LONGEST_TEXT = 100_000
 DEEPEST = 3
 """How deep runs may be nested: a patch from a run that has a patch from a run."""
 
 
-@dataclass(frozen=True)
-class Embeddings:
-    """The input of a stack: token embeddings with what positions add to them."""
-
-    side: Side
-
-    def check(self, setting: Setting) -> None:
-        """Raises InterventionError if the model has no such place."""
-        if self.side not in setting.config.stacks:
-            raise InterventionError(f"This model has no {self.side}.")
-
-    def __str__(self) -> str:
-        return f"{self.side} embeddings"
+class _Text(Field[Any, Any]):
+    def made(self, value: Any) -> str:
+        if not isinstance(value, str) or not value or len(value) > LONGEST_TEXT:
+            raise InterventionError("The other run has no text, or one that is too long.")
+        return value
 
 
-@dataclass(frozen=True)
-class Stream:
-    """The residual stream after a sub-layer."""
+class _Ids(Field[Any, Any]):
+    def made(self, value: Any) -> tuple[int, ...]:
+        ids = tuple(whole(each, "A target id") for each in value)
+        if not 1 <= len(ids) <= 4096:
+            raise InterventionError("The other run's output must have from 1 to 4,096 tokens.")
+        return ids
 
-    sublayer: Sublayer
+    def write(self, value: tuple[int, ...]) -> str:
+        return ".".join(map(str, value))
 
-    @property
-    def side(self) -> Side:
-        """The side whose positions it has."""
-        return self.sublayer.side
-
-    def check(self, setting: Setting) -> None:
-        """Raises InterventionError if the model has no such place."""
-        setting.check_sublayer(self.sublayer)
-
-    def __str__(self) -> str:
-        where = f"{self.sublayer.side} layer {self.sublayer.layer + 1}"
-        return f"{where}, stream after {PARTS[self.sublayer.name]}"
+    def read(self, text: str) -> list[int]:
+        return [int(each) for each in text.split(".")]
 
 
-@dataclass(frozen=True)
-class HeadOutput:
-    """The output of one head, before W_O."""
+class _Changes(Field[Any, Any]):
+    def made(self, value: Any) -> tuple[Intervention, ...]:
+        changes = tuple(value)
+        if not all(isinstance(each, Intervention) for each in changes):
+            raise InterventionError("The other run's changes are not interventions.")
+        return changes
 
-    kind: AttentionKind
-    layer: int
-    head: int
+    def write(self, value: tuple[Intervention, ...]) -> str:
+        return write_text(value)
 
-    @property
-    def side(self) -> Side:
-        """The side whose positions it has."""
-        return "encoder" if self.kind is AttentionKind.ENCODER else "decoder"
+    def read(self, text: str) -> tuple[Intervention, ...]:
+        return read_text(text)
 
-    def check(self, setting: Setting) -> None:
-        """Raises InterventionError if the model has no such place."""
-        setting.site(self.kind, self.layer)
-        if self.head >= setting.config.n_heads:
-            raise InterventionError(
-                f"There is no head {self.head + 1} of {SITES[self.kind]}: "
-                f"a layer has {setting.config.n_heads}, counted from 1."
-            )
+    def to_json(self, value: tuple[Intervention, ...]) -> list[Json]:
+        return to_json(value)
 
-    def __str__(self) -> str:
-        return f"{SITES[self.kind]}, output of layer {self.layer + 1}, head {self.head + 1}"
+    def from_json(self, value: Any) -> tuple[Intervention, ...]:
+        return from_json(value)
 
 
-@dataclass(frozen=True)
-class EncoderOutput:
-    """What cross-attention reads: the encoder's last stream, with pre-norm after the last LayerNorm."""
-
-    @property
-    def side(self) -> Side:
-        """The side whose positions it has."""
-        return "encoder"
-
-    def check(self, setting: Setting) -> None:
-        """Raises InterventionError if the model has no such place."""
-        if "encoder" not in setting.config.stacks:
-            raise InterventionError("This model has no encoder.")
-
-    def __str__(self) -> str:
-        return "encoder output"
-
-
-PatchPlace = Embeddings | Stream | HeadOutput | EncoderOutput
-
-
-@dataclass(frozen=True)
-class OtherRun:
+class OtherRun(Written):
     """The run that a patch comes from, as all that is needed to repeat it."""
 
-    text: str  # its source text
-    target: tuple[int, ...] | None = None  # ids of its output; None if only the encoder is needed
-    interventions: tuple[Intervention, ...] = ()  # its own changes
+    text: Plain[str] = _Text()  # its source text
+    # ids of its output; None if only the encoder is needed
+    target: Field[tuple[int, ...] | None, Iterable[int] | None] = _Ids(None, "none")
+    # its own changes
+    interventions: Field[tuple[Intervention, ...], Iterable[Intervention]] = _Changes(())
+
+    def depth(self) -> int:
+        """How deep runs are nested, 1 without a patch."""
+        nested = [each.from_run.depth() for each in self.interventions if isinstance(each, Patch)]
+        return 1 + max(nested, default=0)
 
     def __str__(self) -> str:
         with_changes = f", with {len(self.interventions)} changes" if self.interventions else ""
         return f"“{self.text[:60]}{'…' * (len(self.text) > 60)}”{with_changes}"
 
 
-@dataclass(frozen=True)
-class Patch(Intervention, InAttention):
+class DoneRun(Protocol):
+    """A finished translation, as far as a patch needs it."""
+
+    @property
+    def source_text(self) -> str:
+        """Its source text."""
+
+    @property
+    def target_ids(self) -> tuple[int, ...]:
+        """Ids of its output."""
+
+    @property
+    def interventions(self) -> tuple[Intervention, ...]:
+        """Its own changes."""
+
+
+class _Run(Field[Any, Any]):
+    """A value of ``run``, or a translation."""
+
+    def made(self, value: Any) -> OtherRun:
+        if isinstance(value, OtherRun):
+            return value
+        try:
+            return OtherRun(value.source_text, value.target_ids, value.interventions)
+        except AttributeError:
+            raise InterventionError("A patch comes from a translation, or from a value of run().") from None
+
+    def put(self, value: OtherRun, parts: list[str]) -> None:
+        value.put(parts)
+
+    def take(self, parts: list[str]) -> OtherRun:
+        return OtherRun.take(parts)
+
+    def to_json(self, value: OtherRun) -> Json:
+        return value.to_json()
+
+    def from_json(self, value: Json) -> OtherRun:
+        return OtherRun.from_json(value)
+
+
+class _Pairs(Field[Any, Any]):
+    """Pairs of positions (here, there); a number, or several, that are the same in both; or a map."""
+
+    def made(self, value: Any) -> tuple[tuple[int, int], ...]:
+        if isinstance(value, int):
+            value = [value]
+        if not isinstance(value, Iterable):
+            raise InterventionError("Positions are whole numbers, or a map from positions here to there.")
+        items = value.items() if isinstance(value, Mapping) else value
+        each = [item if isinstance(item, tuple | list) else (item, item) for item in items]
+        if not 1 <= len(each) <= 4096 or any(len(pair) != 2 for pair in each):
+            raise InterventionError("Positions are 1 to 4,096 whole numbers, or a map from here to there.")
+        pairs = sorted((whole(here, "A position"), whole(there, "A position")) for here, there in each)
+        if len(dict(pairs)) != len(pairs):
+            raise InterventionError("A position can be patched from one position only.")
+        return tuple(pairs)
+
+    def write(self, value: tuple[tuple[int, int], ...]) -> str:
+        return "-".join(f"{count_up(here)}.{count_up(there)}" for here, there in value)
+
+    def read(self, text: str) -> list[tuple[int, ...]]:
+        return [tuple(map(count_down, pair.split("."))) for pair in text.split("-")]
+
+
+class Patch(InAttention):
     """What a place held in another run."""
 
     name: ClassVar[str] = "patch"
-    place: PatchPlace  # the place
-    from_run: OtherRun  # the other run
+    order: ClassVar[tuple[str, ...]] = ("place", "positions", "from_run")
+    place: Plain[PatchPlace] = (
+        PlaceField()
+    )  # ``embeddings``, ``stream``, ``head_output`` or ``encoder_output``
+    from_run: Field[OtherRun, OtherRun | DoneRun] = _Run()  # a translation, or a value of ``run``
     # pairs (position here, position there), from 0; None for every position, which both runs must have in the
     # same number
-    positions: tuple[tuple[int, int], ...] | None = None
+    positions: Field[
+        tuple[tuple[int, int], ...] | None,
+        Mapping[int, int] | Sequence[int] | Sequence[tuple[int, int]] | int | None,
+    ] = _Pairs(None, "all")
+
+    def __post_init__(self) -> None:
+        if self.from_run.depth() > DEEPEST:
+            raise InterventionError(f"Runs of patches may be nested at most {DEEPEST} deep.")
+        if self.place.side == "encoder" and not self.from_run.interventions:  # it has not seen the output
+            object.__setattr__(self, "from_run", replace(self.from_run, target=None))
 
     @property
     def needs_stream(self) -> bool:
         return not isinstance(self.place, HeadOutput)
 
     def check(self, setting: Setting) -> None:
-        self.place.check(setting)
+        super().check(setting)
         if self.place.side == "decoder" and self.from_run.target is None:
             raise InterventionError("A patch into the decoder needs the output of the other run; give one.")
         if self.positions is None:
@@ -156,6 +202,17 @@ class Patch(Intervention, InAttention):
     @property
     def acts_on(self) -> Acts:
         return "output"
+
+    def put_out(self, own: Tensor, first: int, material: Tensor | None) -> Tensor:
+        return own if material is None else self.patched(own, first, material)
+
+    def patched(self, own: Tensor, first: int, material: Tensor) -> Tensor:
+        """A place (…, positions, width) with what another run held there; ``first`` is its first position."""
+        to = [here - first for here, _ in self.pairs(len(material))]
+        rows = [row for row, at in enumerate(to) if 0 <= at < own.shape[-2]]
+        made = own.clone()
+        made[..., [to[row] for row in rows], :] = material[rows].to(own)
+        return made
 
     def pairs(self, length: int) -> tuple[tuple[int, int], ...]:
         """Pairs of positions here and there, for another run of ``length`` positions."""
@@ -192,106 +249,4 @@ class Patch(Intervention, InAttention):
         return f"{self.place}{where} from {self.from_run}"
 
 
-class DoneRun(Protocol):
-    """A finished translation, as far as a patch needs it."""
-
-    @property
-    def source_text(self) -> str:
-        """Its source text."""
-
-    @property
-    def target_ids(self) -> tuple[int, ...]:
-        """Ids of its output."""
-
-    @property
-    def interventions(self) -> tuple[Intervention, ...]:
-        """Its own changes."""
-
-
-def patch(
-    place: PatchPlace,  # ``embeddings``, ``stream``, ``head_output`` or ``encoder_output``
-    from_run: OtherRun | DoneRun,  # a translation, or a value of ``run``
-    # a map from positions here to positions there, from 0; positions that are the same in both; or None for
-    # all, if both runs have the same number
-    positions: Mapping[int, int] | Sequence[int] | Sequence[tuple[int, int]] | int | None = None,
-) -> Patch:
-    """Puts what a place held in another run into this one.
-
-    Raises:
-        InterventionError: An argument is of another sort, or runs are nested too deeply.
-    """
-    if not isinstance(place, PatchPlace):
-        raise InterventionError("A patch needs a place: embeddings, stream, head_output or encoder_output.")
-    other = from_run if isinstance(from_run, OtherRun) else _other(from_run)
-    if depth(other) > DEEPEST:
-        raise InterventionError(f"Runs of patches may be nested at most {DEEPEST} deep.")
-    if place.side == "encoder" and not other.interventions:
-        other = replace(other, target=None)  # the encoder has not seen it
-    return Patch(place, other, None if positions is None else _pairs(positions))
-
-
-def run(
-    text: str,  # its source text
-    target: Iterable[int] | None = None,  # ids of its output; not needed for places in the encoder
-    interventions: Iterable[Intervention] = (),  # its own changes
-) -> OtherRun:
-    """The run that a patch comes from."""
-    if not isinstance(text, str) or not text or len(text) > LONGEST_TEXT:
-        raise InterventionError("The other run has no text, or one that is too long.")
-    ids = None if target is None else tuple(whole(each, "A target id") for each in target)
-    if ids is not None and not 1 <= len(ids) <= 4096:
-        raise InterventionError("The other run's output must have from 1 to 4,096 tokens.")
-    own = tuple(interventions)
-    if not all(isinstance(each, Intervention) for each in own):
-        raise InterventionError("The other run's changes are not interventions.")
-    return OtherRun(text, ids, own)
-
-
-def embeddings(side: str) -> Embeddings:
-    """The input of the "encoder" or "decoder" stack."""
-    return Embeddings(side_of(side))
-
-
-def stream(side: str, layer: int, sublayer: str) -> Stream:
-    """The residual stream after a sub-layer; arguments as ``drop_sublayer``."""
-    return Stream(sublayer_of(side, layer, sublayer))
-
-
-def head_output(kind: AttentionKind | str, layer: int, head: int) -> HeadOutput:
-    """The output of one head; layer and head from 0."""
-    return HeadOutput(kind_of(kind), whole(layer, "The layer"), whole(head, "The head"))
-
-
-def encoder_output() -> EncoderOutput:
-    """What cross-attention reads."""
-    return EncoderOutput()
-
-
-def depth(other: OtherRun) -> int:
-    """How deep runs are nested, 1 without a patch."""
-    nested = [depth(each.from_run) for each in other.interventions if isinstance(each, Patch)]
-    return 1 + max(nested, default=0)
-
-
-def _other(done: DoneRun) -> OtherRun:
-    try:
-        return run(done.source_text, done.target_ids, done.interventions)
-    except AttributeError:
-        raise InterventionError("A patch comes from a translation, or from a value of run().") from None
-
-
-def _pairs(
-    positions: Mapping[int, int] | Sequence[int] | Sequence[tuple[int, int]] | int,
-) -> tuple[tuple[int, int], ...]:
-    if isinstance(positions, int):
-        positions = [positions]
-    if not isinstance(positions, Iterable):
-        raise InterventionError("Positions are whole numbers, or a map from positions here to there.")
-    items = positions.items() if isinstance(positions, Mapping) else positions
-    each = [item if isinstance(item, tuple | list) else (item, item) for item in items]
-    if not 1 <= len(each) <= 4096 or any(len(pair) != 2 for pair in each):
-        raise InterventionError("Positions are 1 to 4,096 whole numbers, or a map from here to there.")
-    pairs = sorted((whole(here, "A position"), whole(there, "A position")) for here, there in each)
-    if len(dict(pairs)) != len(pairs):
-        raise InterventionError("A position can be patched from one position only.")
-    return tuple(pairs)
+patch, run = Patch, OtherRun

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from transformer.interventions.base import (
-    PARTS,
-    Intervention,
-    InterventionError,
-    Setting,
+from transformer.interventions.base import InterventionError, Setting
+from transformer.interventions.fields import (
+    Plain,
+    SideField,
+    SublayerField,
+    named,
     side_of,
     sublayer_of,
 )
+from transformer.interventions.written import Intervention
 from transformer.model.sites import Side, Sublayer
+
+__all__ = ["DropNorm", "DropSublayer", "NoPositions", "drop_norm", "drop_sublayer", "no_positions"]
 
 
 class InStack(Intervention):
@@ -24,16 +27,40 @@ class InStack(Intervention):
         return True
 
 
-@dataclass(frozen=True)
+class _NormPlace(SublayerField):
+    """A sub-layer; or a side, for the LayerNorm at the end of its stack."""
+
+    def made(self, value: Any) -> Any:
+        return side_of(value) if isinstance(value, str) else super().made(value)
+
+    def check(self, value: Sublayer | Side, of: Any, setting: Setting) -> None:
+        if isinstance(value, Sublayer):
+            setting.check_sublayer(value)
+        elif value not in setting.config.stacks or not setting.config.stacks[value].passed():
+            raise InterventionError(f"This model has no LayerNorm in the {value}.")
+        elif setting.config.norm != "pre":
+            raise InterventionError(
+                f"The {value} of this model ends without a LayerNorm of its own (post-norm)."
+            )
+
+    def write(self, value: Sublayer | Side) -> str:
+        return value if isinstance(value, str) else super().write(value)
+
+    def take(self, parts: list[str]) -> Any:
+        return super().take(parts) if "." in parts[0] else parts.pop(0)
+
+    def to_json(self, value: Sublayer | Side) -> Any:
+        return value if isinstance(value, str) else super().to_json(value)
+
+
 class NoPositions(InStack):
     """A side without positional encoding: nothing added, nothing rotated, no bias on the scores."""
 
     name: ClassVar[str] = "nopositions"
-    side: Side
+    side: Plain[Side] = SideField()  # "encoder" or "decoder"
 
     def check(self, setting: Setting) -> None:
-        if self.side not in setting.config.stacks:
-            raise InterventionError(f"This model has no {self.side}.")
+        super().check(setting)
         if setting.config.positions == "none":
             raise InterventionError(f"This model has no positions in the {self.side} that could be left out.")
 
@@ -41,36 +68,21 @@ class NoPositions(InStack):
         return f"no positions in the {self.side}"
 
 
-@dataclass(frozen=True)
 class DropSublayer(InStack):
     """A sub-layer that adds nothing to the stream; it is computed, and its update replaced by zero."""
 
     name: ClassVar[str] = "dropsublayer"
-    sublayer: Sublayer
-
-    def check(self, setting: Setting) -> None:
-        setting.check_sublayer(self.sublayer)
+    sublayer: Plain[Sublayer] = SublayerField()
 
     def __str__(self) -> str:
         return f"{named(self.sublayer)} adds nothing"
 
 
-@dataclass(frozen=True)
 class DropNorm(InStack):
     """A LayerNorm that passes its input on: that of a sub-layer, or the one at the end of a stack."""
 
     name: ClassVar[str] = "dropnorm"
-    place: Sublayer | Side
-
-    def check(self, setting: Setting) -> None:
-        if isinstance(self.place, Sublayer):
-            setting.check_sublayer(self.place)
-        elif self.place not in setting.config.stacks or not setting.config.stacks[self.place].passed():
-            raise InterventionError(f"This model has no LayerNorm in the {self.place}.")
-        elif setting.config.norm != "pre":
-            raise InterventionError(
-                f"The {self.place} of this model ends without a LayerNorm of its own (post-norm)."
-            )
+    place: Plain[Sublayer | Side] = _NormPlace()
 
     def __str__(self) -> str:
         if isinstance(self.place, Sublayer):
@@ -78,9 +90,7 @@ class DropNorm(InStack):
         return f"the {self.place} without its last LayerNorm"
 
 
-def no_positions(side: str) -> NoPositions:
-    """Leaves out the positional encoding of the "encoder" or the "decoder"."""
-    return NoPositions(side_of(side))
+no_positions = NoPositions
 
 
 def drop_sublayer(
@@ -100,8 +110,3 @@ def drop_norm(side: str, layer: int | None = None, sublayer: str | None = None) 
     if layer is None and sublayer is None:
         return DropNorm(side_of(side))
     return DropNorm(sublayer_of(side, layer, sublayer))
-
-
-def named(sublayer: Sublayer) -> str:
-    """A sub-layer as people read it."""
-    return f"{sublayer.side} layer {sublayer.layer + 1}, {PARTS[sublayer.name]}"

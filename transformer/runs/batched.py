@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
-from transformer.interventions.patching import PatchPlace
+from transformer.interventions.places import PatchPlace
 from transformer.model.network import EncoderDecoder
 from transformer.model.sites import Place, Side
 from transformer.model.watching.observer import (

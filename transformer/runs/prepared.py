@@ -14,7 +14,6 @@ from transformer.interventions import (
     DropSource,
     EditSource,
     Embeddings,
-    EncoderOutput,
     HeadOutput,
     Intervention,
     InterventionError,
@@ -26,7 +25,7 @@ from transformer.interventions import (
 from transformer.interventions.acting import Change, Changes
 from transformer.interventions.checking import check, edited
 from transformer.interventions.means import HeadMeans
-from transformer.interventions.patching import PatchPlace
+from transformer.interventions.places import PatchPlace
 from transformer.model.config import ModelConfig
 from transformer.model.network import EncoderDecoder
 from transformer.runs.wording import Wording
@@ -141,9 +140,8 @@ def held(trace: AttentionTrace, place: PatchPlace) -> Tensor:
             return trace.residuals[sublayer].output
         case HeadOutput(kind, layer, head):
             return trace.layer(kind, layer).output[head]
-        case EncoderOutput():
-            assert trace.memory is not None
-            return trace.memory.used
+    assert trace.memory is not None
+    return trace.memory.used
 
 
 def unreached(values: Sequence[Intervention], length: int) -> Iterator[Intervention]:

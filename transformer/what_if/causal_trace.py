@@ -20,7 +20,7 @@ from transformer.interventions import (
     HeadOutput,
     Stream,
 )
-from transformer.interventions.patching import PatchPlace
+from transformer.interventions.places import PatchPlace
 from transformer.model.sites import AttentionKind, Side
 from transformer.runs.batched import OneRun, Passes, RowChanges, Swap
 from transformer.runs.prepared import held

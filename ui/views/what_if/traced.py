@@ -13,7 +13,7 @@ from figures.base import labels
 from figures.base.bars import percent
 from figures.pages.causal_trace import TracePanel
 from transformer.interventions import Embeddings, EncoderOutput, HeadOutput, Stream
-from transformer.interventions.patching import PatchPlace
+from transformer.interventions.places import PatchPlace
 from transformer.model.sites import AttentionKind
 from transformer.runs.translation import Translation
 from transformer.text.words import reading_groups

@@ -9,7 +9,7 @@ import streamlit as st
 from figures.base import labels
 from transformer import interventions as do
 from transformer.interventions import InterventionError
-from transformer.interventions.patching import PatchPlace
+from transformer.interventions.places import PatchPlace
 from transformer.runs.translation import Translation
 from transformer.text.vocabulary import clean
 from transformer.what_if.difference import align_tokens
