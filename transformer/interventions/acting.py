@@ -5,22 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer.interventions.heads import InAttention, InHeads, Unscaled
 from transformer.interventions.masks import Masking
 from transformer.interventions.patching import Patch
-from transformer.interventions.places import Embeddings, EncoderOutput, HeadOutput, PatchPlace, Stream
+from transformer.interventions.places import Embeddings, EncoderOutput, PatchPlace, Stream
 from transformer.interventions.stacks import DropNorm, DropSublayer, NoPositions
 from transformer.interventions.written import Intervention
 from transformer.model.config import ModelConfig
 from transformer.model.encodings.positions import PositionalEncoding
-from transformer.model.sites import AttentionKind, Place, Side, Sublayer
+from transformer.model.sites import AttentionKind, Side, Sublayer
 from transformer.model.watching.explicit import Alteration, explicit_attention
 from transformer.model.watching.hooks import Hook, HookCarrier, hooked_attention
 from transformer.model.watching.observer import Attended, AttentionInputs, Entered, Norm, Passed
@@ -37,6 +37,8 @@ class Change:
 
 HeadChange = tuple[InAttention, Tensor | None]
 """A change of one head, and what it puts in."""
+Act = Callable[[InAttention, Tensor, int, Tensor | None], Tensor]
+"""(change, part of one head, head, what the change puts in) → the part after the change."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,54 +56,55 @@ class LayerChanges(Alteration):
         return replace(self, heads={0: self.heads.get(head, ())})
 
     def masked(self, own: Tensor | None, like: Tensor, first: int) -> Tensor | None:
-        """The mask as changed; see ``Alteration``."""
-        if not self.masks:
-            return own
-        whole = torch.ones(like.shape[-2:], dtype=torch.bool, device=like.device)
-        mask = whole if own is None else own
         for change in self.masks:
-            mask = change.masked(mask, first)
-        return mask
+            own = like.new_ones(like.shape[-2:], dtype=torch.bool) if own is None else own
+            own = change.masked(own, first)
+        return own
 
     def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
-        """The scores as changed; see ``Alteration``."""
-        made = own.clone()
-        for head, changes in self.heads.items():
-            part = None if bias is None else bias[..., head, :, :]
-            for change, _ in changes:
-                made[..., head, :, :] = change.scored(made[..., head, :, :], part, d_head)
-        return made
+        def act(change: InAttention, part: Tensor, head: int, _material: Tensor | None) -> Tensor:
+            return change.scored(part, None if bias is None else bias[..., head, :, :], d_head)
+
+        return self._through(own, act)
 
     def weighed(self, own: Tensor, mask: Tensor | None, first: int) -> Tensor:
-        """The weights as changed; see ``Alteration``."""
-        made = own.clone()
-        for head, changes in self.heads.items():
-            part = made[..., head, :, :]
+        def act(change: InAttention, part: Tensor, _head: int, _material: Tensor | None) -> Tensor:
             visible = torch.ones_like(part, dtype=torch.bool) if mask is None else _of_head(mask, part)
-            for change, _ in changes:
-                part = change.weighed(part, visible, first)
-            made[..., head, :, :] = part
-        return made
+            return change.weighed(part, visible, first)
+
+        return self._through(own, act)
 
     def put(self, own: Tensor, first: int) -> Tensor:
         """The outputs of all heads (…, heads, queries, d_head) as changed."""
+
+        def act(change: InAttention, part: Tensor, _head: int, material: Tensor | None) -> Tensor:
+            return change.put_out(part, first, material)
+
+        return self._through(own, act)
+
+    def _through(
+        self, own: Tensor, act: Callable[[InAttention, Tensor, int, Tensor | None], Tensor]
+    ) -> Tensor:
+        """(…, heads, queries, width): each head's part after all of its changes."""
         made = own.clone()
         for head, changes in self.heads.items():
             for change, material in changes:
-                made[..., head, :, :] = change.put_out(made[..., head, :, :], first, material)
+                made[..., head, :, :] = act(change, made[..., head, :, :], head, material)
         return made
 
     @cached_property
     def explicit(self) -> bool:
         """Whether the layer leaves fused attention; changes of outputs alone do not need its weights."""
-        acting = [change.acts_on for changes in self.heads.values() for change, _ in changes]
-        return bool(self.masks) or any(where != "output" for where in acting)
+        return bool(self.masks) or bool(self._acting - {"output"})
 
-    @cached_property
+    @property
     def changes_output(self) -> bool:
         """Whether the output of a head is changed after it was computed."""
-        acting = [change.acts_on for changes in self.heads.values() for change, _ in changes]
-        return "output" in acting
+        return "output" in self._acting
+
+    @cached_property
+    def _acting(self) -> set[str]:
+        return {change.acts_on for changes in self.heads.values() for change, _ in changes}
 
 
 def _of_head(mask: Tensor, like: Tensor) -> Tensor:
@@ -115,12 +118,13 @@ def layer_changes(
     """What changes in one attention sub-layer; None if nothing does."""
     masks, heads = [], dict[int, tuple[HeadChange, ...]]()
     for change in changes:
-        value = change.value
+        value, material = change.value, change.material
         if isinstance(value, Masking) and value.changes(kind, layer):
             masks.append(value)
-        for head, material in _heads(change, (kind, layer), n_heads):
-            assert isinstance(value, InAttention)
-            heads[head] = _with(heads.get(head, ()), (value, material))
+        if isinstance(value, InAttention):
+            for i, head in enumerate(value.heads_of(kind, layer, n_heads)):
+                own = material[i] if isinstance(value, InHeads) and material is not None else material
+                heads[head] = _with(heads.get(head, ()), (value, own))
     return LayerChanges(tuple(masks), heads) if masks or heads else None
 
 
@@ -129,16 +133,6 @@ def _with(changes: tuple[HeadChange, ...], new: HeadChange) -> tuple[HeadChange,
     if not isinstance(new[0], Unscaled):
         return (*changes, new)
     return changes if any(isinstance(each, Unscaled) for each, _ in changes) else (new, *changes)
-
-
-def _heads(change: Change, place: Place, n_heads: int) -> list[tuple[int, Tensor | None]]:
-    """The heads of a sub-layer that a change acts on, each with what it puts in."""
-    value, material = change.value, change.material
-    if isinstance(value, InHeads) and (value.kind, value.layer) == place:
-        heads = value.heads(n_heads)
-        return [(head, None if material is None else material[i]) for i, head in enumerate(heads)]
-    at = value.place if isinstance(value, Patch) else None
-    return [(at.head, material)] if isinstance(at, HeadOutput) and (at.kind, at.layer) == place else []
 
 
 class Changes(HookCarrier):
@@ -193,7 +187,7 @@ class Changes(HookCarrier):
 
     def norm(self, place: Sublayer | Side, own: Norm) -> Norm:
         """A LayerNorm, or what passes its input on."""
-        return _pass_on if place in self._unnormed else own
+        return nn.Identity() if place in self._unnormed else own
 
     def update(self, sublayer: Sublayer, own: Tensor) -> Tensor:
         """What a sub-layer adds: its own update, or zero."""
@@ -210,10 +204,5 @@ class Changes(HookCarrier):
     def _patched(self, place: PatchPlace, own: Tensor, first: int) -> Tensor:
         for patch, material in self._patches:
             if patch.place == place:
-                assert material is not None
-                own = patch.patched(own, first, material)
+                own = patch.put_out(own, first, material)
         return own
-
-
-def _pass_on(x: Tensor) -> Tensor:
-    return x

@@ -28,6 +28,18 @@ class InterventionError(ValueError):
     """A change that cannot be made; the message says why in one sentence, and counts from 1."""
 
 
+def within(
+    at: int,  # a position, from 0
+    count: int,  # how many there are
+    what: str,  # "step": what is counted
+    where: str,  # " of cross-attention": where it is counted
+    there: str,  # "a layer has 8": how many there are, in words
+) -> None:
+    """Raises InterventionError if there is no such position."""
+    if at >= count:
+        raise InterventionError(f"There is no {what} {at + 1}{where}: {there}, counted from 1.")
+
+
 @dataclass(frozen=True)
 class Setting:
     """The request that a change is checked against."""
@@ -67,12 +79,28 @@ class Setting:
         site = self.config.sites.get(kind)
         if site is None:
             raise InterventionError(f"This model has no {SITES[kind]}.")
-        if layer >= site.n_layers:
-            raise InterventionError(
-                f"There is no layer {layer + 1} of {SITES[kind]}: this model has {site.n_layers}, "
-                "counted from 1."
-            )
+        within(layer, site.n_layers, "layer", f" of {SITES[kind]}", f"this model has {site.n_layers}")
         return site
+
+    def check_side(self, side: Side) -> None:
+        """Raises InterventionError if the model has no such side."""
+        if side not in self.config.stacks:
+            raise InterventionError(f"This model has no {side}.")
+
+    def check_step(self, step: int) -> None:
+        """Raises InterventionError if the output has no such step."""
+        what = "has" if self.forced else "is limited to"
+        within(step, self.target, "step", "", f"the output {what} {self.target:,} tokens")
+
+    def check_query(self, kind: AttentionKind, query: int) -> None:
+        """Raises InterventionError if an attention cannot have such a query."""
+        count = self.lengths(kind)[0]
+        within(query, count, "query", f" in {SITES[kind]}", f"there are at most {count:,}")
+
+    def check_head(self, kind: AttentionKind, head: int) -> None:
+        """Raises InterventionError if a layer has no such head."""
+        count = self.config.n_heads
+        within(head, count, "head", f" of {SITES[kind]}", f"a layer has {count}")
 
     def check_sublayer(self, sublayer: Sublayer) -> None:
         """Raises InterventionError if the model has no such sub-layer."""

@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from transformer.interventions.base import PARTS, SITES, InterventionError, Setting, Token
+from transformer.interventions.base import PARTS, InterventionError, Setting, Token, within
 from transformer.interventions.written import Field, Json
 from transformer.model.sites import AttentionKind, Side, Sublayer
 
 Value = TypeVar("Value")
 Plain = Field[Value, Value]
 """A field that holds what it is given."""
-Several = int | Iterable[int]
-"""One number, or several."""
+Some = Field[tuple[int, ...] | None, int | Iterable[int] | None]
+"""A field of one number, several, or None for all."""
 SHORT = {"self": "self_attention", "unit": "recurrence", "cross": "cross_attention", "feed": "feed_forward"}
 LONG = {long: short for short, long in SHORT.items()}
 
@@ -31,40 +31,35 @@ class Whole(Field[Any, Any]):
         self.what = what
 
     def made(self, value: Any) -> int:
-        return whole(value, self.what)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+            raise InterventionError(f"{self.what} is {value!r:.40}; it must be a whole number from 0.")
+        return value
 
     def write(self, value: int) -> str:
-        return count_up(value)
+        return str(value + 1)
 
     def read(self, text: str) -> int:
-        return count_down(text)
+        if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
+            raise InterventionError(f"{text!r:.40} is not a number counted from 1.")
+        return int(text) - 1
 
 
 class Step(Whole):
     """A step of the output."""
 
-    def __init__(self, default: Any = ...) -> None:
-        super().__init__("The step", default)
-
     def check(self, value: int, of: Any, setting: Setting) -> None:
-        check_step(value, setting)
+        setting.check_step(value)
 
 
 class Typed(Whole):
     """A position of the source as typed."""
 
     def check(self, value: int, of: Any, setting: Setting) -> None:
-        if value >= setting.typed:
-            raise InterventionError(
-                f"There is no source token {value + 1}: the text has {setting.typed:,}, counted from 1."
-            )
+        within(value, setting.typed, "source token", "", f"the text has {setting.typed:,}")
 
 
 class Layer(Whole):
     """A layer of the attention whose ``kind`` is declared before it."""
-
-    def __init__(self, default: Any = ..., none: str | None = None) -> None:
-        super().__init__("The layer", default, none)
 
     def check(self, value: int, of: Any, setting: Setting) -> None:
         setting.site(of.kind, value)
@@ -74,57 +69,61 @@ class LayerOfHeads(Layer):
     """A layer that ``Heads`` follow, in the compact text after a dot: ``2.6-8``, or ``2`` for all of them."""
 
     def take(self, parts: list[str]) -> int:
-        return count_down(parts[0].partition(".")[0])
-
-
-class Heads(Field[Any, Any]):
-    """Heads of the layer before them; None for all."""
-
-    optional = True
-
-    def made(self, value: Any) -> tuple[int, ...]:
-        return several(value, "The head")
-
-    def check(self, value: tuple[int, ...], of: Any, setting: Setting) -> None:
-        check_head(of.kind, value[-1], setting)
-
-    def put(self, value: tuple[int, ...] | None, parts: list[str]) -> None:
-        if value is not None:
-            parts[-1] += "." + write_many(value)
-
-    def take(self, parts: list[str]) -> list[int] | None:
-        _, dot, heads = parts.pop(0).partition(".")
-        return read_many(heads) if dot else None
+        return self.read(parts[0].partition(".")[0])
 
 
 class Head(Whole):
     """One head of the layer before it."""
 
     def check(self, value: int, of: Any, setting: Setting) -> None:
-        check_head(of.kind, value, setting)
-
-
-class Rows(Field[Any, Any]):
-    """Queries; None for all."""
-
-    def made(self, value: Any) -> tuple[int, ...]:
-        return several(value, "The row")
-
-    def check(self, value: tuple[int, ...], of: Any, setting: Setting) -> None:
-        check_query(of.kind, value[-1], setting)
-
-    def write(self, value: tuple[int, ...]) -> str:
-        return write_many(value)
-
-    def read(self, text: str) -> list[int]:
-        return read_many(text)
+        setting.check_head(of.kind, value)
 
 
 class Query(Whole):
     """One query."""
 
     def check(self, value: int, of: Any, setting: Setting) -> None:
-        check_query(of.kind, value, setting)
+        setting.check_query(of.kind, value)
+
+
+class Several(Field[Any, Any]):
+    """One whole number or several, in order and without repetition; None for all."""
+
+    def __init__(self, each: Whole, default: Any = ...) -> None:
+        super().__init__(default)
+        self.each, self.optional = each, True
+
+    def made(self, value: Any) -> tuple[int, ...]:
+        values, what = [value] if isinstance(value, int) else value, self.each.what
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise InterventionError(f"{what} is {value!r:.40}; it must be a whole number or several.")
+        numbers = tuple(sorted(set(map(self.each.made, values))))
+        if not 1 <= len(numbers) <= 4096:
+            raise InterventionError(f"{what} must be from 1 to 4,096 numbers.")
+        return numbers
+
+    def check(self, value: tuple[int, ...], of: Any, setting: Setting) -> None:
+        self.each.check(value[-1], of, setting)
+
+    def write(self, value: tuple[int, ...]) -> str:
+        return "-".join(map(self.each.write, value))
+
+    def read(self, text: str) -> list[int]:
+        return [self.each.read(part) for part in text.split("-")]
+
+
+class Heads(Several):
+    """Heads of the layer before them."""
+
+    def __init__(self, default: Any = ...) -> None:
+        super().__init__(Head("The head"), default)
+
+    def put(self, value: tuple[int, ...] | None, parts: list[str]) -> None:
+        parts[-1] += "" if value is None else f".{self.write(value)}"
+
+    def take(self, parts: list[str]) -> list[int] | None:
+        _, dot, heads = parts.pop(0).partition(".")
+        return self.read(heads) if dot else None
 
 
 class Number(Field[Any, Any]):
@@ -135,7 +134,11 @@ class Number(Field[Any, Any]):
         self.what, self.low, self.high = what, low, high
 
     def made(self, value: Any) -> float:
-        return finite(value, self.what, self.low, self.high)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or not self.low <= value <= self.high:
+            limits = f"from {self.low:g} to {self.high:g}"
+            raise InterventionError(f"{self.what} is {value!r:.40}; it must be a number {limits}.")
+        return float(value)
 
     def write(self, value: float) -> str:
         return repr(value)
@@ -148,27 +151,26 @@ class TokenField(Field[Any, Any]):
     """A token by id or by piece; a piece follows a dot if it could be taken for an id."""
 
     def made(self, value: Any) -> Token:
-        return token_of(value)
+        if not isinstance(value, str):
+            return Whole("The token's id").made(value)
+        if not 1 <= len(value) <= 200:
+            raise InterventionError("A token is a piece such as '▁ist', or its id.")
+        return value
 
     def write(self, value: Token) -> str:
         return f".{value}" if isinstance(value, str) and re.fullmatch(r"[0-9]+|\..*", value) else str(value)
 
     def read(self, text: str) -> Token:
-        if re.fullmatch("[0-9]{1,9}", text):
-            return int(text)
-        return text[1:] if text.startswith(".") else text
+        return int(text) if re.fullmatch("[0-9]{1,9}", text) else text.removeprefix(".")
 
 
 class Kind(Field[Any, Any]):
     """A kind of attention."""
 
     def made(self, value: Any) -> AttentionKind:
-        try:
-            return AttentionKind(str(value))
-        except ValueError:
-            raise InterventionError(
-                f"The kind is {value!r:.40}; it must be encoder, decoder or cross."
-            ) from None
+        if str(value) not in list(AttentionKind):
+            raise InterventionError(f"The kind is {value!r:.40}; it must be encoder, decoder or cross.")
+        return AttentionKind(str(value))
 
     def check(self, value: AttentionKind, of: Any, setting: Setting) -> None:
         setting.site(value, 0)
@@ -181,7 +183,7 @@ class SideField(Field[Any, Any]):
         return side_of(value)
 
     def check(self, value: Side, of: Any, setting: Setting) -> None:
-        check_side(value, setting)
+        setting.check_side(value)
 
 
 class SublayerField(Field[Any, Any]):
@@ -194,157 +196,41 @@ class SublayerField(Field[Any, Any]):
         setting.check_sublayer(value)
 
     def write(self, value: Sublayer) -> str:
-        return f"{value.side}.{count_up(value.layer)}.{LONG[value.name]}"
+        return f"{value.side}.{value.layer + 1}.{LONG[value.name]}"
 
     def take(self, parts: list[str]) -> Json:
         side, layer, name = ".".join(parts).split(".")
         parts.clear()
-        return {"side": side, "layer": count_down(layer), "sublayer": SHORT[name]}
+        return {"side": side, "layer": Whole("The layer").read(layer), "sublayer": SHORT[name]}
 
     def to_json(self, value: Sublayer) -> Json:
         return {"side": value.side, "layer": value.layer, "sublayer": value.name}
 
 
-def check_side(side: Side, setting: Setting) -> None:
-    """Raises InterventionError if the model has no such side."""
-    if side not in setting.config.stacks:
-        raise InterventionError(f"This model has no {side}.")
-
-
-def check_step(step: int, setting: Setting) -> None:
-    """Raises InterventionError if the output has no such step."""
-    if step >= setting.target:
-        what = "has" if setting.forced else "is limited to"
-        raise InterventionError(
-            f"There is no step {step + 1}: the output {what} {setting.target:,} tokens, counted from 1."
-        )
-
-
-def check_head(kind: AttentionKind, head: int, setting: Setting) -> None:
-    """Raises InterventionError if a layer has no such head."""
-    if head >= (count := setting.config.n_heads):
-        raise InterventionError(
-            f"There is no head {head + 1} of {SITES[kind]}: a layer has {count}, counted from 1."
-        )
-
-
-def check_query(kind: AttentionKind, query: int, setting: Setting) -> None:
-    """Raises InterventionError if an attention cannot have such a query."""
-    if query >= (count := setting.lengths(kind)[0]):
-        raise InterventionError(
-            f"There is no query {query + 1} in {SITES[kind]}: there are at most {count:,}, counted from 1."
-        )
-
-
-def whole(value: object, what: str) -> int:
-    """A whole number from 0.
-
-    Raises:
-        InterventionError: It is something else.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise InterventionError(f"{what} is {value!r:.40}; it must be a whole number from 0.")
-    return value
-
-
-def finite(value: object, what: str, low: float, high: float) -> float:
-    """A number from ``low`` to ``high``.
-
-    Raises:
-        InterventionError: It is something else.
-    """
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not low <= value <= high:  # type: ignore[operator, arg-type]
-        raise InterventionError(f"{what} is {value!r:.40}; it must be a number from {low:g} to {high:g}.")
-    return float(value)  # type: ignore[arg-type]
-
-
 def side_of(value: object) -> Side:
-    """A side.
-
-    Raises:
-        InterventionError: It is something else.
-    """
+    """A side; InterventionError if it is something else."""
     if value not in ("encoder", "decoder"):
         raise InterventionError(f"The side is {value!r:.40}; it must be encoder or decoder.")
     return "encoder" if value == "encoder" else "decoder"
 
 
 def sublayer_of(side: object, layer: object, sublayer: object) -> Sublayer:
-    """A sub-layer.
-
-    Raises:
-        InterventionError: It is something else.
-    """
+    """A sub-layer; InterventionError if it is something else."""
     for known in PARTS:
         if sublayer == known:
-            return Sublayer(side_of(side), whole(layer, "The layer"), known)
+            return Sublayer(side_of(side), Whole("The layer").made(layer), known)
     raise InterventionError(f"The sub-layer is {sublayer!r:.40}; it must be one of {', '.join(PARTS)}.")
 
 
-def token_of(value: object) -> Token:
-    """A token by id or by piece.
-
-    Raises:
-        InterventionError: It is something else.
-    """
-    if isinstance(value, str):
-        if 1 <= len(value) <= 200:
-            return value
-        raise InterventionError("A token is a piece such as '▁ist', or its id.")
-    return whole(value, "The token's id")
-
-
-def several(value: object, what: str, most: int = 4096) -> tuple[int, ...]:
-    """One whole number or several, in order and without repetition.
-
-    Raises:
-        InterventionError: It is something else, or nothing.
-    """
-    values = [value] if isinstance(value, int) else value
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InterventionError(f"{what} is {value!r:.40}; it must be a whole number or several.")
-    numbers = tuple(sorted({whole(each, what) for each in values}))
-    if not 1 <= len(numbers) <= most:
-        raise InterventionError(f"{what} must be from 1 to {most:,} numbers.")
-    return numbers
-
-
-def count_up(number: int) -> str:
-    """A position from 0 as people count, from 1."""
-    return str(number + 1)
-
-
-def count_down(text: str) -> int:
-    """A position from 0.
-
-    Raises:
-        InterventionError: The text is not a number counted from 1.
-    """
-    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise InterventionError(f"{text!r:.40} is not a number counted from 1.")
-    return int(text) - 1
-
-
-def write_many(numbers: Iterable[int]) -> str:
-    """Positions, separated by hyphens."""
-    return "-".join(map(count_up, numbers))
-
-
-def read_many(text: str) -> list[int]:
-    """Positions that are separated by hyphens."""
-    return [count_down(each) for each in text.split("-")]
-
-
-def counted(numbers: Sequence[int]) -> str:
-    """Numbers as people read them, from 1: "s 3 and 5"; the "s" only if there are several."""
+def counted(what: str, numbers: Sequence[int]) -> str:
+    """Numbers as people read them, from 1: "heads 3 and 5"."""
     *before, last = [str(number + 1) for number in numbers]
-    return f"s {', '.join(before)} and {last}" if before else f" {last}"
+    return f"{what}s {', '.join(before)} and {last}" if before else f"{what} {last}"
 
 
 def in_rows(rows: Sequence[int] | None) -> str:
     """The rows of a change as people read them."""
-    return "" if rows is None else f" in row{counted(rows)}"
+    return "" if rows is None else f" in {counted('row', rows)}"
 
 
 def shown(token: Token) -> str:

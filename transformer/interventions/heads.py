@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from transformer.interventions.base import SITES, InterventionError, Setting
+from transformer.interventions.base import SITES, InterventionError, Setting, within
 from transformer.interventions.fields import (
     Heads,
     Kind,
@@ -18,14 +18,11 @@ from transformer.interventions.fields import (
     Number,
     Plain,
     Query,
-    Rows,
     Several,
-    count_down,
-    count_up,
+    Some,
+    Whole,
     counted,
-    finite,
     in_rows,
-    whole,
 )
 from transformer.interventions.written import Field, Intervention
 from transformer.model.sites import AttentionKind
@@ -53,6 +50,10 @@ class InAttention(Intervention):
         """What it changes."""
         raise NotImplementedError
 
+    def heads_of(self, kind: AttentionKind, layer: int, n_heads: int) -> tuple[int, ...]:
+        """The heads of an attention sub-layer that it changes."""
+        raise NotImplementedError
+
     def scored(
         self,
         own: Tensor,  # the scores (…, queries, keys)
@@ -75,14 +76,15 @@ class InHeads(InAttention):
     """A change of one head of a layer, of several, or of all."""
 
     kind: Field[AttentionKind, AttentionKind | str] = Kind()  # "encoder", "decoder" or "cross"
-    layer: Plain[int] = LayerOfHeads()  # its layer, from 0
-    head: Field[tuple[int, ...] | None, Several | None] = (
-        Heads()
-    )  # from 0; several; None for all of the layer
+    layer: Plain[int] = LayerOfHeads("The layer")  # its layer, from 0
+    head: Some = Heads()  # from 0; several; None for all of the layer
 
     def heads(self, n_heads: int) -> tuple[int, ...]:
         """The heads that it changes."""
         return tuple(range(n_heads)) if self.head is None else self.head
+
+    def heads_of(self, kind: AttentionKind, layer: int, n_heads: int) -> tuple[int, ...]:
+        return self.heads(n_heads) if (self.kind, self.layer) == (kind, layer) else ()
 
     def in_head(self, kind: AttentionKind, layer: int, head: int) -> bool:
         """Whether it changes this head."""
@@ -91,7 +93,7 @@ class InHeads(InAttention):
     @property
     def place(self) -> str:
         """Where it acts, as people read it."""
-        named = "every head" if self.head is None else f"head{counted(self.head)}"
+        named = "every head" if self.head is None else counted("head", self.head)
         return f"{SITES[self.kind]}, layer {self.layer + 1}, {named}"
 
 
@@ -111,12 +113,12 @@ class Ablate(InHeads):
     """
 
     name: ClassVar[str] = "ablate"
-    head: Field[tuple[int, ...] | None, Several | None] = Heads(None)
+    head: Some = Heads(None)
     # "zero": no output. "mean": its mean output over the sample. "uniform": equal weights on all visible
     # keys. "previous": all weight on the key before the query. "first": all weight on the first key. A row
     # whose key is hidden or does not exist keeps its own weights.
     by: Field[By, str] = _By("zero")
-    rows: Field[tuple[int, ...] | None, Several | None] = Rows(None)  # queries, from 0; None for all
+    rows: Some = Several(Query("The row"), None)  # queries, from 0; None for all
 
     def __post_init__(self) -> None:
         if self.by == "previous" and self.kind is AttentionKind.CROSS:
@@ -166,18 +168,18 @@ class Scale(InHeads):
     """A head whose output is multiplied by a factor."""
 
     name: ClassVar[str] = "scale"
+    acts_on: ClassVar[Acts] = "output"
     factor: Plain[float] = Number("The factor")
-    rows: Field[tuple[int, ...] | None, Several | None] = Rows(None)  # queries, from 0; None for all
-
-    @property
-    def acts_on(self) -> Acts:
-        return "output"
+    rows: Some = Several(Query("The row"), None)  # queries, from 0; None for all
 
     def put_out(self, own: Tensor, first: int, material: Tensor | None) -> Tensor:
         return (own * self.factor).where(acting(self.rows, own, first)[..., None], own)
 
     def __str__(self) -> str:
         return f"{self.place} times {self.factor:g}{in_rows(self.rows)}"
+
+
+_KEY, _WEIGHT = Whole("The key"), Number("The weight", 0.0, 1.0)
 
 
 class _Weights(Field[Any, Any]):
@@ -188,7 +190,7 @@ class _Weights(Field[Any, Any]):
             raise InterventionError("The weights of a row are numbers, or a map from keys to numbers.")
         each = value.items() if isinstance(value, Mapping) else enumerate(value)
         pairs = [weight if isinstance(weight, tuple) else (key, weight) for key, weight in each]
-        given = tuple(sorted((whole(key, "The key"), finite(w, "The weight", 0.0, 1.0)) for key, w in pairs))
+        given = tuple(sorted((_KEY.made(key), _WEIGHT.made(weight)) for key, weight in pairs))
         if not 1 <= len(given) <= 4096 or len(dict(given)) != len(given):
             raise InterventionError("A row is set by 1 to 4,096 weights, one for each key.")
         if sum(weight for _, weight in given) > 1 + SUM_LIMIT:
@@ -196,10 +198,10 @@ class _Weights(Field[Any, Any]):
         return given
 
     def put(self, value: tuple[tuple[int, float], ...], parts: list[str]) -> None:
-        parts += [part for key, weight in value for part in (count_up(key), repr(weight))]
+        parts += [part for key, weight in value for part in (_KEY.write(key), _WEIGHT.write(weight))]
 
     def take(self, parts: list[str]) -> dict[int, float]:
-        pairs = zip(map(count_down, parts[::2]), map(float, parts[1::2]), strict=True)
+        pairs = zip(map(_KEY.read, parts[::2]), map(_WEIGHT.read, parts[1::2]), strict=True)
         found = self.from_json(list(pairs))
         parts.clear()
         return found
@@ -215,22 +217,15 @@ class SetRow(InHeads):
     """Given weights in one row of a head; the other visible keys share what is left, as before."""
 
     name: ClassVar[str] = "row"
+    acts_on: ClassVar[Acts] = "weights"
     query: Plain[int] = Query("The query")  # the row, from 0
     # keys, from 0, with their weights; or the weights of keys 0, 1, …
     given: Field[tuple[tuple[int, float], ...], Mapping[int, float] | Sequence[float]] = _Weights()
 
-    @property
-    def acts_on(self) -> Acts:
-        return "weights"
-
     def check(self, setting: Setting) -> None:
         super().check(setting)
         keys = setting.lengths(self.kind)[1]
-        if self.given[-1][0] >= keys:
-            raise InterventionError(
-                f"There is no key {self.given[-1][0] + 1} in {SITES[self.kind]}: there are {keys:,}, "
-                "counted from 1."
-            )
+        within(self.given[-1][0], keys, "key", f" in {SITES[self.kind]}", f"there are {keys:,}")
         for key, weight in self.given:
             later = setting.config.sites[self.kind].causal and key > self.query
             if weight and later and not setting.lifted(self.query, key):
@@ -277,11 +272,8 @@ class Temperature(InHeads):
     """A head whose scores are divided by a number before the softmax: below 1 sharper, above 1 flatter."""
 
     name: ClassVar[str] = "temperature"
+    acts_on: ClassVar[Acts] = "scores"
     temperature: Plain[float] = Number("The temperature", 0.001, 1000.0)
-
-    @property
-    def acts_on(self) -> Acts:
-        return "scores"
 
     def scored(self, own: Tensor, bias: Tensor | None, d_head: int) -> Tensor:
         return own / self.temperature
@@ -294,11 +286,8 @@ class Unscaled(InHeads):
     """A head without the division by √d_k (section 3.2.1): its scores are q·k, plus what positions add."""
 
     name: ClassVar[str] = "unscaled"
-    head: Field[tuple[int, ...] | None, Several | None] = Heads(None)
-
-    @property
-    def acts_on(self) -> Acts:
-        return "scores"
+    acts_on: ClassVar[Acts] = "scores"
+    head: Some = Heads(None)
 
     def check(self, setting: Setting) -> None:
         super().check(setting)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from transformer.interventions.base import SITES, InterventionError, Setting
-from transformer.interventions.fields import Kind, Layer, Plain, Whole, count_down, count_up, whole
+from transformer.interventions.base import SITES, InterventionError, Setting, within
+from transformer.interventions.fields import Kind, Layer, Plain, Whole
 from transformer.interventions.heads import positions
 from transformer.interventions.written import Field, Intervention
 from transformer.model.sites import AttentionKind
@@ -58,11 +58,8 @@ class Hide(Masking):
     source_token: Plain[int] = Whole("The source token")  # from 0, as the model reads it
 
     def check(self, setting: Setting) -> None:
-        if self.source_token >= setting.source:
-            raise InterventionError(
-                f"There is no source token {self.source_token + 1}: the model reads {setting.source:,}, "
-                "counted from 1."
-            )
+        there = f"the model reads {setting.source:,}"
+        within(self.source_token, setting.source, "source token", "", there)
 
     def changes(self, kind: AttentionKind, layer: int) -> bool:
         return kind is AttentionKind.CROSS
@@ -73,6 +70,9 @@ class Hide(Masking):
 
     def __str__(self) -> str:
         return f"source token {self.source_token + 1} is hidden from cross-attention"
+
+
+_POSITION = Whole("A masked position")
 
 
 class _CellsField(Field[Any, Any]):
@@ -89,7 +89,7 @@ class _CellsField(Field[Any, Any]):
         for cell in value:
             if not isinstance(cell, tuple | list) or len(cell) != 2:
                 raise InterventionError("Cells are pairs of a query and a key.")
-            query, key = (None if at is None else whole(at, "A masked position") for at in cell)
+            query, key = (None if at is None else _POSITION.made(at) for at in cell)
             found.append((query, key))
         if len(found) > MOST_CELLS:
             raise InterventionError(f"A mask is changed by at most {MOST_CELLS:,} cells.")
@@ -113,14 +113,15 @@ class _CellsField(Field[Any, Any]):
         if isinstance(value, str):
             return value
         return (
-            "-".join(".".join("x" if at is None else count_up(at) for at in cell) for cell in value) or "none"
+            "-".join(".".join("x" if at is None else _POSITION.write(at) for at in cell) for cell in value)
+            or "none"
         )
 
     def read(self, text: str) -> Any:
         if text == "none" or text in REGIONS:
             return () if text == "none" else text
         pairs = [cell.split(".") for cell in text.split("-")]
-        return [tuple(None if at == "x" else count_down(at) for at in pair) for pair in pairs]
+        return [tuple(None if at == "x" else _POSITION.read(at) for at in pair) for pair in pairs]
 
 
 class Mask(Masking):
@@ -137,7 +138,7 @@ class Mask(Masking):
     # query), "self", "past"
     allow: Field[Cells, str | Iterable[Cell]] = _CellsField(())
     forbid: Field[Cells, str | Iterable[Cell]] = _CellsField(())  # cells to hide; they win over ``allow``
-    layer: Plain[int | None] = Layer(None, "all")  # from 0; None for every layer
+    layer: Plain[int | None] = Layer("The layer", None, "all")  # from 0; None for every layer
 
     def __post_init__(self) -> None:
         if self.cells == ((), ()):

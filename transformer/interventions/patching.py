@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from transformer.interventions.base import InterventionError, Setting
-from transformer.interventions.fields import Plain, count_down, count_up, whole
+from transformer.interventions.base import InterventionError, Setting, within
+from transformer.interventions.fields import Plain, Whole
 from transformer.interventions.heads import Acts, InAttention
 from transformer.interventions.places import HeadOutput, PatchPlace, PlaceField
 from transformer.interventions.written import (
@@ -20,6 +20,7 @@ from transformer.interventions.written import (
     to_json,
     write_text,
 )
+from transformer.model.sites import AttentionKind
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,7 +41,7 @@ class _Text(Field[Any, Any]):
 
 class _Ids(Field[Any, Any]):
     def made(self, value: Any) -> tuple[int, ...]:
-        ids = tuple(whole(each, "A target id") for each in value)
+        ids = tuple(map(Whole("A target id").made, value))
         if not 1 <= len(ids) <= 4096:
             raise InterventionError("The other run's output must have from 1 to 4,096 tokens.")
         return ids
@@ -91,22 +92,6 @@ class OtherRun(Written):
         return f"“{self.text[:60]}{'…' * (len(self.text) > 60)}”{with_changes}"
 
 
-class DoneRun(Protocol):
-    """A finished translation, as far as a patch needs it."""
-
-    @property
-    def source_text(self) -> str:
-        """Its source text."""
-
-    @property
-    def target_ids(self) -> tuple[int, ...]:
-        """Ids of its output."""
-
-    @property
-    def interventions(self) -> tuple[Intervention, ...]:
-        """Its own changes."""
-
-
 class _Run(Field[Any, Any]):
     """A value of ``run``, or a translation."""
 
@@ -131,6 +116,9 @@ class _Run(Field[Any, Any]):
         return OtherRun.from_json(value)
 
 
+_POSITION = Whole("A position")
+
+
 class _Pairs(Field[Any, Any]):
     """Pairs of positions (here, there); a number, or several, that are the same in both; or a map."""
 
@@ -143,27 +131,28 @@ class _Pairs(Field[Any, Any]):
         each = [item if isinstance(item, tuple | list) else (item, item) for item in items]
         if not 1 <= len(each) <= 4096 or any(len(pair) != 2 for pair in each):
             raise InterventionError("Positions are 1 to 4,096 whole numbers, or a map from here to there.")
-        pairs = sorted((whole(here, "A position"), whole(there, "A position")) for here, there in each)
+        pairs = sorted((_POSITION.made(here), _POSITION.made(there)) for here, there in each)
         if len(dict(pairs)) != len(pairs):
             raise InterventionError("A position can be patched from one position only.")
         return tuple(pairs)
 
     def write(self, value: tuple[tuple[int, int], ...]) -> str:
-        return "-".join(f"{count_up(here)}.{count_up(there)}" for here, there in value)
+        return "-".join(f"{here + 1}.{there + 1}" for here, there in value)
 
     def read(self, text: str) -> list[tuple[int, ...]]:
-        return [tuple(map(count_down, pair.split("."))) for pair in text.split("-")]
+        return [tuple(map(_POSITION.read, pair.split("."))) for pair in text.split("-")]
 
 
 class Patch(InAttention):
     """What a place held in another run."""
 
     name: ClassVar[str] = "patch"
+    acts_on: ClassVar[Acts] = "output"
     order: ClassVar[tuple[str, ...]] = ("place", "positions", "from_run")
     place: Plain[PatchPlace] = (
         PlaceField()
     )  # ``embeddings``, ``stream``, ``head_output`` or ``encoder_output``
-    from_run: Field[OtherRun, OtherRun | DoneRun] = _Run()  # a translation, or a value of ``run``
+    from_run: Field[OtherRun, Any] = _Run()  # a translation, or a value of ``run``
     # pairs (position here, position there), from 0; None for every position, which both runs must have in the
     # same number
     positions: Field[
@@ -193,21 +182,15 @@ class Patch(InAttention):
                 )
             return
         last, most = max(here for here, _ in self.positions), setting.length(self.place.side)
-        if last >= most:
-            raise InterventionError(
-                f"There is no position {last + 1} in the {self.place.side}: there are at most {most:,}, "
-                "counted from 1."
-            )
+        within(last, most, "position", f" in the {self.place.side}", f"there are at most {most:,}")
 
-    @property
-    def acts_on(self) -> Acts:
-        return "output"
+    def heads_of(self, kind: AttentionKind, layer: int, n_heads: int) -> tuple[int, ...]:
+        at = self.place
+        return (at.head,) if isinstance(at, HeadOutput) and (at.kind, at.layer) == (kind, layer) else ()
 
     def put_out(self, own: Tensor, first: int, material: Tensor | None) -> Tensor:
-        return own if material is None else self.patched(own, first, material)
-
-    def patched(self, own: Tensor, first: int, material: Tensor) -> Tensor:
         """A place (…, positions, width) with what another run held there; ``first`` is its first position."""
+        assert material is not None
         to = [here - first for here, _ in self.pairs(len(material))]
         rows = [row for row, at in enumerate(to) if 0 <= at < own.shape[-2]]
         made = own.clone()

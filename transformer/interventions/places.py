@@ -12,7 +12,6 @@ from transformer.interventions.fields import (
     Plain,
     SideField,
     SublayerField,
-    check_side,
     sublayer_of,
 )
 from transformer.interventions.written import Field, Json, Written
@@ -84,7 +83,7 @@ class HeadOutput(PatchPlace):
     name: ClassVar[str] = "head"
     at: ClassVar[str] = "head"
     kind: Field[AttentionKind, AttentionKind | str] = Kind()  # which attention
-    layer: Plain[int] = Layer()  # from 0
+    layer: Plain[int] = Layer("The layer")  # from 0
     head: Plain[int] = Head("The head")  # from 0
 
     @property
@@ -106,7 +105,7 @@ class EncoderOutput(PatchPlace):
         return "encoder"
 
     def check(self, setting: Setting) -> None:
-        check_side(self.side, setting)
+        setting.check_side(self.side)
 
     def __str__(self) -> str:
         return "encoder output"

@@ -22,9 +22,7 @@ __all__ = ["DropNorm", "DropSublayer", "NoPositions", "drop_norm", "drop_sublaye
 class InStack(Intervention):
     """A change that only the residual stream shows."""
 
-    @property
-    def needs_stream(self) -> bool:
-        return True
+    needs_stream: ClassVar[bool] = True
 
 
 class _NormPlace(SublayerField):

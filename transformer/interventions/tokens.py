@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from transformer.interventions.base import InterventionError, Setting, Token
-from transformer.interventions.fields import Plain, Step, TokenField, Typed, check_step, shown, token_of
+from transformer.interventions.fields import Plain, Step, TokenField, Typed, shown
 from transformer.interventions.written import Field, Intervention
 
 __all__ = ["Choose", "DropSource", "EditSource", "Forbid", "Prefix"]
@@ -18,13 +18,13 @@ __all__ += ["choose", "drop_source", "edit_source", "forbid", "prefix"]
 
 class _Tokens(Field[Any, Any]):
     def made(self, value: Any) -> tuple[Token, ...]:
-        tokens = () if isinstance(value, str | int) else tuple(map(token_of, value))
+        tokens = () if isinstance(value, str | int) else tuple(map(TokenField().made, value))
         if not 1 <= len(tokens) <= 4096:
             raise InterventionError("A prefix is a list of 1 to 4,096 tokens.")
         return tokens
 
     def check(self, value: tuple[Token, ...], of: Any, setting: Setting) -> None:
-        check_step(len(value) - 1, setting)
+        setting.check_step(len(value) - 1)
 
     def put(self, value: tuple[Token, ...], parts: list[str]) -> None:
         parts += map(TokenField().write, value)
@@ -42,7 +42,7 @@ class Choose(Intervention):
     """
 
     name: ClassVar[str] = "choose"
-    step: Plain[int] = Step()  # the step, from 0
+    step: Plain[int] = Step("The step")  # the step, from 0
     token: Plain[Token] = TokenField()  # a piece such as "▁ist", or its id
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Forbid(Intervention):
 
     name: ClassVar[str] = "forbid"
     token: Plain[Token] = TokenField()
-    step: Plain[int | None] = Step(None)  # the step, from 0; None for every step
+    step: Plain[int | None] = Step("The step", None)  # the step, from 0; None for every step
 
     def __str__(self) -> str:
         where = "" if self.step is None else f" at step {self.step + 1}"
