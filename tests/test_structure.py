@@ -48,7 +48,7 @@ MOST_LINES = {
     "lab": 7_230,
     "figures": 7_050,
     "ui/linked_view address server controls shell maps": 9_010,
-    "ui/views": 16_680,
+    "ui/views": 16_668,
     "tests": 37_720,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""

@@ -97,7 +97,7 @@ class InHeads(InAttention):
         return f"{SITES[self.kind]}, layer {self.layer + 1}, {named}"
 
 
-class _By(Field[Any, Any]):
+class ByField(Field[Any, Any]):
     def made(self, value: Any) -> By:
         if value not in get_args(By):
             raise InterventionError(f"A head is ablated by {', '.join(get_args(By))}, not by {value!r:.40}.")
@@ -117,7 +117,7 @@ class Ablate(InHeads):
     # "zero": no output. "mean": its mean output over the sample. "uniform": equal weights on all visible
     # keys. "previous": all weight on the key before the query. "first": all weight on the first key. A row
     # whose key is hidden or does not exist keeps its own weights.
-    by: Field[By, str] = _By("zero")
+    by: Field[By, str] = ByField("zero")
     rows: Some = Several(Query("The row"), None)  # queries, from 0; None for all
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ class InStack(Intervention):
     needs_stream: ClassVar[bool] = True
 
 
-class _NormPlace(SublayerField):
+class NormPlace(SublayerField):
     """A sub-layer; or a side, for the LayerNorm at the end of its stack."""
 
     def made(self, value: Any) -> Any:
@@ -80,7 +80,7 @@ class DropNorm(InStack):
     """A LayerNorm that passes its input on: that of a sub-layer, or the one at the end of a stack."""
 
     name: ClassVar[str] = "dropnorm"
-    place: Plain[Sublayer | Side] = _NormPlace()
+    place: Plain[Sublayer | Side] = NormPlace()
 
     def __str__(self) -> str:
         if isinstance(self.place, Sublayer):

@@ -17,13 +17,13 @@ from ui.server import runs
 from ui.server.opened import Opened
 from ui.shell import changed
 from ui.views.what_if import changes
-from ui.views.what_if.sorts import arithmetic, attention, fields, heads, patching, tokens
+from ui.views.what_if.sorts import attention, fields, heads, patching, tokens
 
 _GROUPS = {
     "Tokens": tokens.SORTS,
-    "Heads": heads.SORTS,
+    "Heads": heads.HEADS,
     "Attention": attention.SORTS,
-    "Arithmetic": arithmetic.SORTS,
+    "Arithmetic": heads.ARITHMETIC,
     "Another sentence": patching.SORTS,
 }
 _MOST = 64

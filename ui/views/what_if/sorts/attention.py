@@ -18,8 +18,7 @@ from ui.views.what_if.sorts.fields import EVERY, Sort
 
 def _row(opened: Opened) -> do.Intervention:
     run = opened.traced().translation
-    kind = fields.kind(opened)
-    layer, head = fields.head(opened, kind)
+    kind, layer, head = fields.asked(do.HeadOutput, opened).values()
     rows, columns = fields.names(run, kind)
     at = fields.cell(kind) or (0, 0)
     query = fields.one("Row of", range(len(rows)), _counted(rows), first=min(at[0], len(rows) - 1))

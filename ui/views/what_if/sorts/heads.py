@@ -1,49 +1,34 @@
-"""Changes of what heads give."""
+"""Changes of what heads give, and of the arithmetic of heads and layers."""
 
 from __future__ import annotations
 
-import streamlit as st
-
 from transformer import interventions as do
-from ui.server.opened import Opened
-from ui.views.what_if.sorts import fields
-from ui.views.what_if.sorts.fields import Sort
+from ui.views.what_if.sorts.fields import Sort, form
 
-_BY = {
-    "zero": "zero",
-    "mean": "its mean output",
-    "uniform": "equal weights",
-    "previous": "the previous token",
-    "first": "the first token",
-}
-
-
-def _switch_off(opened: Opened) -> do.Intervention:
-    kind = fields.kind(opened)
-    return do.ablate(kind, *fields.heads(opened, kind), _by(opened, kind))
-
-
-def _by(opened: Opened, kind: str) -> str:
-    ways = dict(_BY)
-    if fields.translator(opened).means is None:
-        del ways["mean"]
-    if kind == "cross":
-        del ways["previous"]
-    with st.container(width=180):
-        return str(st.selectbox("What it gives instead", list(ways), format_func=ways.__getitem__))
-
-
-def _scale(opened: Opened) -> do.Intervention:
-    kind = fields.kind(opened)
-    return do.scale(kind, *fields.heads(opened, kind), fields.number("Output times", 2.0, -100.0, 100.0, 0.5))
-
-
-SORTS = (
+HEADS = (
     Sort(
         "switch off a head",
         "Zero removes the head's output. The mean keeps what the head gives for any sentence and removes "
         "what it says about this one.",
-        _switch_off,
+        form(do.ablate),
     ),
-    Sort("scale a head", "The head's output is multiplied: 0 switches it off, −1 reverses it.", _scale),
+    Sort(
+        "scale a head", "The head's output is multiplied: 0 switches it off, −1 reverses it.", form(do.scale)
+    ),
+)
+ARITHMETIC = (
+    Sort(
+        "temperature of a head",
+        "The scores are divided by this number before the softmax: below 1 the weights get sharper, above 1 "
+        "flatter.",
+        form(do.temperature),
+    ),
+    Sort("no ÷ √d_k in a head", "The scores stay q·k, so the weights get sharper.", form(do.unscaled)),
+    Sort(
+        "leave out the positions of a side",
+        "Only masks then tell this side the order of its tokens.",
+        form(do.no_positions),
+    ),
+    Sort("leave out a sub-layer", "The sub-layer adds nothing to the stream.", form(do.DropSublayer)),
+    Sort("leave out a LayerNorm", "The LayerNorm passes its input on as it is.", form(do.DropNorm)),
 )

@@ -9,7 +9,7 @@ import streamlit as st
 from figures.base import labels
 from transformer import interventions as do
 from transformer.interventions import InterventionError
-from transformer.interventions.places import PatchPlace
+from transformer.interventions.places import PLACES, PatchPlace
 from transformer.runs.translation import Translation
 from transformer.text.vocabulary import clean
 from transformer.what_if.difference import align_tokens
@@ -43,24 +43,12 @@ def _patch(opened: Opened) -> do.Intervention | None:
         ).strip()
     with st.container(width=240):
         name = str(st.selectbox("Put in", list(_PLACES), format_func=_PLACES.__getitem__))
-    place = _place(opened, name)
+    place = (make := PLACES[name])(**fields.asked(make, opened))
     if not typed:
         return None
     text = addressed(opened.asked.model, typed, session.current().language)
     other = runs.translate(replace(opened.asked, text=text, target=None, changes=()), runs.Untold())
     return do.patch(place, other, _positions(opened.translation, other, place))
-
-
-def _place(opened: Opened, name: str) -> PatchPlace:
-    if name == "output":
-        return do.encoder_output()
-    if name == "head":
-        kind = fields.kind(opened)
-        return do.head_output(kind, *fields.head(opened, kind))
-    side = fields.side()
-    if name == "embeddings":
-        return do.embeddings(side)
-    return do.stream(side, fields.layer_of(fields.layers_of_side(opened, side)), fields.part(opened, side))
 
 
 def _positions(here: Translation, there: Translation, place: PatchPlace) -> list[tuple[int, int]]:

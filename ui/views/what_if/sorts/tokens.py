@@ -12,13 +12,8 @@ from ui.views.what_if.sorts import fields
 from ui.views.what_if.sorts.fields import EVERY, Sort
 
 
-def _typed(opened: Opened) -> tuple[str, ...]:
-    """The source tokens as typed, without the end."""
-    return fields.unchanged(opened).source_tokens[:-1]
-
-
 def _edit(opened: Opened) -> do.Intervention | None:
-    typed = _typed(opened)
+    typed = fields.typed(opened)
     at = fields.one("Source token", range(len(typed)), labels.names(typed))
     with st.container(width=180):
         word = st.text_input("Becomes", placeholder="another word", max_chars=60).strip()
@@ -35,11 +30,6 @@ def _piece(opened: Opened, word: str, before: str) -> str:
             continue
         return way
     raise InterventionError(f"This model has no single token for “{word}”; take a more common word.")
-
-
-def _drop(opened: Opened) -> do.Intervention:
-    typed = _typed(opened)
-    return do.drop_source(fields.one("Source token", range(len(typed)), labels.names(typed)))
 
 
 def _choose(opened: Opened) -> do.Intervention:
@@ -62,7 +52,7 @@ def _forbid(opened: Opened) -> do.Intervention:
 
 SORTS = (
     Sort("another source token", "The encoder reads another token at this place.", _edit),
-    Sort("leave out a source token", "The encoder never reads this token.", _drop),
+    Sort("leave out a source token", "The encoder never reads this token.", fields.form(do.drop_source)),
     Sort(
         "choose the token of a step",
         "The model writes this token at this step and goes on from there.",
