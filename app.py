@@ -7,8 +7,8 @@ from ui.shell import changed, doubt, frame, sentence
 from ui.shell.model_picker import pick_model
 from ui.views import home
 
-now = frame.open_page("Translate")
-home.headline()
+now = frame.open_page("app")
+frame.heading("app", now)
 model = pick_model(now)
 if model is not None:
     sentence.sentence_box(now)

@@ -6,9 +6,9 @@ from ui.shell.changed import of_tokens
 from ui.shell.page import open_sentence_page, with_model
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Anatomy"):
+with for_pytorch("anatomy"):
     from ui.views.anatomy import page
 
-opened = open_sentence_page("Anatomy", changes=of_tokens, kinds=("encoder", "cross"))
+opened = open_sentence_page("anatomy", changes=of_tokens, kinds=("encoder", "cross"))
 if opened is not None:
     with_model(opened, page.show)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ui.shell.page import open_sentence_page
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Compare"):
+with for_pytorch("compare"):
     from ui.views.compare import page
 
-opened = open_sentence_page("Compare")
+opened = open_sentence_page("compare")
 if opened is not None:
     page.show(opened)

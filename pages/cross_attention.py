@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ui.address import session
-from ui.controls import pickers
+from ui.shell import sections
 from ui.shell.page import open_sentence_page
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Cross-attention"):
+with for_pytorch("cross_attention"):
     from ui.views.attention import alignment, page
 
 PAGE = page.KindPage(
@@ -30,10 +30,8 @@ PAGE = page.KindPage(
     "start; in a batch, padding is masked.",
 )
 
-_VARIANTS = {"attention": "attention", "alignment": "word alignment"}
-
 opened = open_sentence_page(
-    "Cross-attention", lambda now: pickers.variants(_VARIANTS, now.view), kinds=("cross",)
+    "cross_attention", lambda now: sections.switch("cross_attention", now), kinds=("cross",)
 )
 if opened is not None and session.current().view == "alignment":
     alignment.show(opened)

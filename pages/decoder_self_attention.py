@@ -5,9 +5,9 @@ from __future__ import annotations
 from ui.shell.page import open_sentence_page
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Masked decoder self-attention"):
+with for_pytorch("decoder_self_attention"):
     from ui.views.attention import decoder
 
-opened = open_sentence_page("Masked decoder self-attention", decoder.controls)
+opened = open_sentence_page("decoder_self_attention", decoder.controls)
 if opened is not None:
     decoder.show(opened)

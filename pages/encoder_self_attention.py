@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ui.address import session
-from ui.controls import pickers
+from ui.shell import sections
 from ui.shell.page import open_sentence_page
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Encoder self-attention"):
+with for_pytorch("encoder_self_attention"):
     from ui.views.attention import page
     from ui.views.masks import padded
 
@@ -23,10 +23,8 @@ PAGE = page.KindPage(
     "grid shows all heads: rows are layers, columns are heads.",
 )
 
-_VARIANTS = {"alone": "this sentence", "batch": "put it in a batch"}
-
 opened = open_sentence_page(
-    "Encoder self-attention", lambda now: pickers.variants(_VARIANTS, now.view), kinds=("encoder",)
+    "encoder_self_attention", lambda now: sections.switch("encoder_self_attention", now), kinds=("encoder",)
 )
 if opened is not None and session.current().view == "batch":
     padded.show(opened)

@@ -6,9 +6,9 @@ from ui.shell.changed import none
 from ui.shell.page import open_sentence_page, with_model
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Is attention an explanation?"):
+with for_pytorch("explanation"):
     from ui.views.explanation import page
 
-opened = open_sentence_page("Is attention an explanation?", changes=none, kinds=("encoder", "cross"))
+opened = open_sentence_page("explanation", changes=none, kinds=("encoder", "cross"))
 if opened is not None:
     with_model(opened, page.show)

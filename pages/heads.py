@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Heads over sentences"):
+with for_pytorch("heads"):
     from ui.views.heads import page
 
 page.show()

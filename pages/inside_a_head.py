@@ -5,9 +5,9 @@ from __future__ import annotations
 from ui.shell.page import open_sentence_page, with_model
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Inside a head"):
+with for_pytorch("inside_a_head"):
     from ui.views.inside import page
 
-opened = open_sentence_page("Inside a head", page.controls, changes=page.holds, kinds=("encoder", "cross"))
+opened = open_sentence_page("inside_a_head", page.controls, changes=page.holds, kinds=("encoder", "cross"))
 if opened is not None:
     with_model(opened, page.show)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Open a file"):
+with for_pytorch("open_file"):
     from ui.views import open_file
 
 open_file.show()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Positions"):
+with for_pytorch("positions"):
     from ui.views.positions import page
 
 page.show()

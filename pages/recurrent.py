@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Recurrent"):
+with for_pytorch("recurrent"):
     from ui.views.recurrent import page
 
 page.show()

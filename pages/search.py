@@ -5,9 +5,9 @@ from __future__ import annotations
 from ui.shell.page import open_sentence_page, with_model
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Search"):
+with for_pytorch("search"):
     from ui.views.search import page
 
-opened = open_sentence_page("Search", way=None)
+opened = open_sentence_page("search", way=None)
 if opened is not None:
     with_model(opened, page.show)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from ui.address import session
 from ui.shell.page import open_sentence_page, with_model
 from ui.shell.sentence import own_translation
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("Training"):
+with for_pytorch("training"):
     from ui.views.training import page
 
-opened = open_sentence_page("Training", lambda now: own_translation(now.target), changes=page.untouched)
+session.forward("here", "pages/train_here.py")
+opened = open_sentence_page("training", lambda now: own_translation(now.target), changes=page.untouched)
 if opened is not None:
     with_model(opened, page.show)

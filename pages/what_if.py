@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ui.shell.waiting import for_pytorch
 
-with for_pytorch("What if"):
+with for_pytorch("what_if"):
     from ui.views.what_if import page
 
 page.show()

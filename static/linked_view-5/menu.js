@@ -2,7 +2,7 @@
 // state", and Streamlit's click handler uses that query. This script gives each link its full address, for new tabs
 // and copies, and makes sure that a click adds one entry to the history.
 
-const LINKS = ".st-key-menu a";
+const LINKS = ":is(.st-key-menu, .st-key-beside, .st-key-next) a";
 const TOUCHES = ["pointerover", "pointerdown", "focusin", "contextmenu"];
 
 let own = []; // parameters that one page alone reads
@@ -19,6 +19,12 @@ export function carried(search, left) {
 
 // The sort of models that a page shows.
 export const sortOf = (path, known) => known[path.split("/").pop()] ?? "";
+
+// What a link itself says of the other page, such as its section: parameters that one page alone reads.
+function named(given) {
+  const asked = [...new URLSearchParams(given)].filter(([name]) => own.includes(name));
+  return new URLSearchParams(asked).toString();
+}
 
 // The parameters that a link to another page leaves out.
 function leftOut(link) {
@@ -37,8 +43,9 @@ function passing() {
 function touched(event) {
   const link = event.target.closest?.(LINKS);
   if (!link) return null;
-  const kept = carried(location.search, leftOut(link));
-  link.setAttribute("href", link.getAttribute("href").split("?")[0] + (kept && `?${kept}`));
+  const [path, given] = link.getAttribute("href").split("?");
+  const kept = [carried(location.search, leftOut(link)), named(given)].filter(Boolean).join("&");
+  link.setAttribute("href", path + (kept && `?${kept}`));
   return link;
 }
 

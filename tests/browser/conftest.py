@@ -30,6 +30,7 @@ from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Tokenizer
 from ui.server.workshop.limits import NICE, SWITCH
+from ui.shell import doors
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -120,6 +121,13 @@ class Visitor:
         """The parameters of the address."""
         script = "Object.fromEntries(new URLSearchParams(location.search))"
         return self.page.evaluate(script)  # type: ignore[attr-defined, no-any-return]
+
+    def link(self, page: str) -> Any:
+        """A link to a page, in the menu or beside the heading."""
+        if page == doors.HOME:
+            return self.page.locator(".st-key-menu a").filter(has_text="Translate")  # type: ignore[attr-defined]
+        links = f":is(.st-key-menu, .st-key-beside) a[href^='{page}']"
+        return self.page.locator(links).first  # type: ignore[attr-defined]
 
     def hover_text(self, plot: str, row: int, column: int) -> str:
         """What a map says of a cell under the pointer."""

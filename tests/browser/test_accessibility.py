@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from ui.shell import menu
+from ui.shell import doors
 
 from .conftest import PATIENCE, Visitor, case_link
 
@@ -25,7 +25,7 @@ CHROME = [[".stAppHeader"], [".stSidebarHeader"]]
 UNJUDGED = [[".main-svg"]]
 """Charts of plotly.js: axe-core reaches no verdict on the contrast of SVG."""
 VIEWS = (
-    *((page.path, {}) for page in menu.PAGES),
+    *((doors.script(name), {}) for name in doors.PAGES),
     ("pages/encoder_self_attention.py", {"view": "batch"}),
     ("pages/decoder_self_attention.py", {"show": "strongest"}),
     ("pages/cross_attention.py", {"show": "lines"}),

@@ -298,13 +298,13 @@ def test_back_and_forward_restore_each_state(visitor: Visitor) -> None:
 
 def test_the_menu_keeps_the_state_on_every_page(visitor: Visitor) -> None:
     visitor.open(**case_link("copy", step="2", decoder="1.2"))
-    for label in ("Encoder self-attention", "Decoder self-attention", "Cross-attention", "Translate"):
-        visitor.page.get_by_test_id("stSidebar").get_by_role("link", name=label).click()
-        visitor.until(f"document.title.toLowerCase().includes('{label.lower()}')")
+    for page in ("cross_attention", "encoder_self_attention", "decoder_self_attention", "cross_attention"):
+        visitor.link(page).click()
+        visitor.until(f"location.pathname === '/{page}' && !location.search.includes('keep=')")
         visitor.ready()
         assert visitor.params() | {"step": "2", "decoder": "1.2", "model": "copy"} == visitor.params()
     visitor.page.go_back()
-    visitor.until("document.title.startsWith('Cross')")
+    visitor.until("document.title.startsWith('Masked')")
     visitor.ready()
     assert visitor.count() == "step 2 of 5"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui.shell import menu
+from ui.shell import doors
 
 from .conftest import Visitor, case_link
 
@@ -114,4 +114,4 @@ def test_the_page_fits_a_phone(visitor: Visitor) -> None:
 
 
 def test_the_page_is_in_the_menu() -> None:
-    assert [page.sort for page in menu.PAGES if page.label == "Language model"] == ["language"]
+    assert {name for name, page in doors.PAGES.items() if page.sort == "language"} == {"language_model"}

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from ui.shell import menu
+from ui.shell import doors
 
 from .conftest import Visitor, case_link
 
-CLICKS = ("Cross-attention", "Masks", "Open a file", "Inside a head", "Translate")
+CLICKS = ("cross_attention", "masks", "open_file", "inside_a_head", doors.HOME)
 MOST_BYTES = 3_000
 LONG = " ".join(["one two three four five six eight nine ten"] * 7)
 SMALL = {"width": 1280, "height": 720}
 
 
-def entry(visitor: Visitor, label: str) -> object:
-    """A link of the menu."""
-    return visitor.page.locator(".st-key-menu a").filter(has_text=label)
-
-
-def arrived(visitor: Visitor, label: str) -> str:
+def arrived(visitor: Visitor, page: str) -> str:
     """The address of a page, once the page stands in it with its title."""
-    page = next(page for page in menu.PAGES if page.label == label)
-    name = Path(page.path).stem.removesuffix("app")
+    name = page.removesuffix("app")
     visitor.until(
         "([name, title]) => location.pathname === `/${name}` && !location.search.includes('keep=')"
         " && document.title.startsWith(title)",
-        [name, label],
+        [name, doors.heading(doors.at(page, None))[0]],
     )
     return str(visitor.page.evaluate("location.pathname + location.search"))
 
@@ -38,25 +30,25 @@ def test_five_clicks_and_five_backs_pass_every_page_once(visitor: Visitor) -> No
     visitor.page.focus(".lv")
     visitor.page.keyboard.press("ArrowRight")
     visitor.until("location.search.includes('step=3')")
-    passed = [arrived(visitor, "Translate")]
-    for label in CLICKS:
-        entry(visitor, label).click()
-        passed.append(arrived(visitor, label))
+    passed = [arrived(visitor, doors.HOME)]
+    for page in CLICKS:
+        visitor.link(page).click()
+        passed.append(arrived(visitor, page))
         visitor.has(step="3")
-    for label, address in zip((*reversed(CLICKS[:-1]), "Translate"), reversed(passed[:-1]), strict=True):
+    for page, address in zip((*reversed(CLICKS[:-1]), doors.HOME), reversed(passed[:-1]), strict=True):
         visitor.page.go_back()
-        assert arrived(visitor, label) == address
+        assert arrived(visitor, page) == address
     visitor.ready()
     assert visitor.count().startswith("step 3 ")
 
 
 def test_the_first_click_of_a_visitor_without_an_address_is_one_step_back(visitor: Visitor) -> None:
     visitor.open()
-    entry(visitor, "Cross-attention").click()
-    arrived(visitor, "Cross-attention")
+    visitor.link("cross_attention").click()
+    arrived(visitor, "cross_attention")
     visitor.ready()
     visitor.page.go_back()
-    assert arrived(visitor, "Translate") == "/"
+    assert arrived(visitor, doors.HOME) == "/"
 
 
 @pytest.mark.parametrize("options", [{"button": "middle"}, {"modifiers": ["Control"]}])
@@ -64,7 +56,7 @@ def test_a_link_opens_the_place_in_a_new_tab(visitor: Visitor, options: dict[str
     visitor.open("decoder_self_attention", **case_link("copy", step="2", view="trained"))
     before = visitor.page.url
     with visitor.page.context.expect_page() as opened:
-        entry(visitor, "Cross-attention").click(**options)
+        visitor.link("cross_attention").click(**options)
     tab = Visitor(opened.value, visitor.base)
     tab.ready()
     assert tab.count().startswith("step 2 ")
@@ -75,10 +67,10 @@ def test_a_link_opens_the_place_in_a_new_tab(visitor: Visitor, options: dict[str
 
 def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(visitor: Visitor) -> None:
     visitor.open("cross_attention", **case_link("copy", step="2"))
-    for label in ("Open a file", "Masks"):
-        entry(visitor, label).click()
-        arrived(visitor, label)
-        link = entry(visitor, "Encoder self-attention")
+    for page in ("open_file", "cross_attention"):
+        visitor.link(page).click()
+        arrived(visitor, page)
+        link = visitor.link("encoder_self_attention")
         link.hover()
         assert link.get_attribute("href").startswith("encoder_self_attention?")
         assert "step=2" in link.get_attribute("href")
@@ -87,7 +79,7 @@ def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(vi
 def test_the_menu_fits_a_small_screen(visitor: Visitor) -> None:
     visitor.page.set_viewport_size(SMALL)
     visitor.open(**case_link("copy"))
-    box = entry(visitor, menu.PAGES[-1].label).bounding_box()
+    box = visitor.link("open_file").bounding_box()
     room_for_four_more = 4 * box["height"]
     assert box["y"] + box["height"] + room_for_four_more < SMALL["height"]
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
-from app_pages import charts, feeds, run, said, words
+from app_pages import PAGES, charts, feeds, run, said, words
 from closed_form import CASES
 from damaged import FILES, TEXTS
 from streamlit.testing.v1 import AppTest
@@ -20,7 +20,6 @@ from transformer.exports.view import Selection
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from ui.maps.take_home import trace_file, view_file
-from ui.shell import menu
 
 PAGE = "pages/open_file.py"
 HOSTILE = "<script>alert(1)</script> </s> <b>one</b> \u202etwo\u202c $x$ [a](javascript:alert(1)) #000001"
@@ -74,7 +73,7 @@ def test_the_views_of_an_imported_run_work_without_its_model(
     assert "Imported file" in said(at)
 
 
-@pytest.mark.parametrize("page", [page.path for page in menu.PAGES])
+@pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("view", [None, "batch"])
 def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_the_model(
     translation: Translation,

@@ -15,7 +15,8 @@ from streamlit.testing.v1 import AppTest
 from transformer.runs.translator import Translator
 from transformer.storage.directory import save_checkpoint
 from transformer.text.vocabulary import Vocabulary
-from ui.shell import menu
+from ui.address.parameters import KEEP
+from ui.shell import doors
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKED = (
@@ -27,7 +28,7 @@ LINKED = (
     "pages/anatomy.py",
 )
 """Pages with a linked view."""
-PAGES = tuple(page.path for page in menu.PAGES)
+PAGES = tuple(doors.script(name) for name in doors.PAGES)
 SENTENCE = CASES["copy"].sentence
 HOSTILE = "<script>alert(1)</script> #000001 </b> {x} %{z} **one** \u202eabc two"
 HEADS = {
@@ -70,11 +71,11 @@ def run(page: str = "app.py", **params: str | list[str]) -> AppTest:
 
 
 def click_menu(at: AppTest, page: str) -> AppTest:
-    """Opens a page as its entry in the menu does: with the query that the server sent with the link."""
-    script = Path(page).stem
-    entry = next(each.proto for each in at.get("page_link") if each.proto.page == script.removeprefix("app"))
+    """Opens a page as a link to it does: with the query that the server sent with the link."""
+    script = Path(page).stem.removeprefix("app")
+    sent = [each.proto.query_string for each in at.get("page_link") if each.proto.page == script]
     at.query_params.clear()
-    at.query_params.update(parse_qsl(entry.query_string))
+    at.query_params.update(parse_qsl(sent[0]) if sent else KEEP)
     return at.switch_page(page).run()
 
 

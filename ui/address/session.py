@@ -15,7 +15,7 @@ from uuid import uuid4
 import streamlit as st
 
 from ui.address.parameters import KEEP, as_params, carried, parse
-from ui.address.state import PLACE, TEXTS, State, elsewhere
+from ui.address.state import KINDS, PLACE, TEXTS, State, elsewhere
 from ui.linked_view.events import Cursor, Head, Limits, picked_candidate, picked_head, presented, reduce
 
 RUN: dict[str, Any] = {"step": None, "source": None, "pairs": frozenset(), "gold": None, "node": None}
@@ -46,8 +46,9 @@ def adopt(
 ) -> None:
     """Reads the address unless this session wrote it last; it differs after a link, the menu, or Back.
 
-    A link of the menu (`KEEP`) keeps this session's state; a session that has none reads the address. On a
-    page of models of another sort, the menu opens the place where the visitor left that sort.
+    A link of the menu (`KEEP`) keeps this session's state but for what the link names; a session that has
+    none reads the address. On a page of models of another sort, the menu opens the place where the visitor
+    left that sort.
     """
     params, place = _address(), _place(sort)
     unwritten = st.session_state.pop("unwritten", False)
@@ -55,11 +56,12 @@ def adopt(
         if unwritten:
             _write(current())
         return
+    state, unreadable = parse(params)
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
     if by_menu and "state" in st.session_state:
-        _write(replace(elsewhere(current()), **place or {}))
+        named = {name: getattr(state, name) for name in KINDS if name in params}
+        _write(replace(elsewhere(current()), **{**(place or {}), **named}))
         return
-    state, unreadable = parse(params)
     if sort == TRANSLATE and state.text is not None and state.model is None:
         state = replace(state, model=FORMER)
     before = current()
@@ -74,6 +76,15 @@ def adopt(
         notice(
             f"These parts of the address could not be read, so the nearest valid values are used: {names}."
         )
+
+
+def forward(
+    view: str,  # a section that has become a page
+    script: str,  # that page
+) -> None:
+    """Opens a page with the same address if an old address asks for the section that it was."""
+    if st.query_params.get("view") == view:
+        st.switch_page(script, query_params=st.query_params.to_dict())
 
 
 def _place(sort: str) -> dict[str, Any] | None:

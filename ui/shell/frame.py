@@ -12,6 +12,7 @@ from ui.address.parameters import carried
 from ui.address.state import State
 from ui.controls.text import plain
 from ui.server import stores
+from ui.shell import doors, menu
 
 _ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.png"
 _STYLE = """
@@ -26,10 +27,9 @@ _STYLE = """
 .stSidebar .stVerticalBlock { gap: .35rem; }
 .stSidebar .st-key-menu { gap: .16rem; }
 .st-key-menu [data-testid="stCaptionContainer"] { padding-top: .25rem; font-size: .8rem; }
-.stElementContainer:has(> .st-key-menu-addresses), .st-key-menu-addresses { display: none; }
 .st-key-under-home [data-testid="stCaptionContainer"] p { line-height: 1.35; }
 .st-key-feeders { display: none; }
-.stMainBlockContainer > .stVerticalBlock > :has(> .st-key-signs) { order: 1; }
+.stMainBlockContainer > .stVerticalBlock > :has(> .st-key-end) { order: 1; }
 .stMainBlockContainer hr { margin: .3rem 0; }
 [class*="st-key-frame-"] { overflow-x: auto; }
 .st-key-anatomy-paper, .st-key-recurrent-terms, .st-key-recurrent-table { overflow-x: auto; }
@@ -41,11 +41,10 @@ _STYLE = """
 .stMainBlockContainer h5 { padding: .9rem 0 .35rem; }
 .stMainBlockContainer h4 { padding: 1.2rem 0 .5rem; }
 .stElementContainer:has(> .stHtml > style:only-child) { display: none; }
-.stSidebar a[href^="encoder_self"] span[data-testid="stIconMaterial"] { color: #0072B2; }
-.stSidebar a[href^="decoder_self"] span[data-testid="stIconMaterial"] { color: #009E73; }
-.stSidebar a[href^="cross_"] span[data-testid="stIconMaterial"] { color: #D55E00; }
+.st-key-beside a[href^="encoder_self"] span[data-testid="stIconMaterial"] { color: #0072B2; }
+.st-key-beside a[href^="decoder_self"] span[data-testid="stIconMaterial"] { color: #009E73; }
+.st-key-beside a[href^="cross_"] span[data-testid="stIconMaterial"] { color: #D55E00; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-lm-note) { flex: 1 1 min(100%, 26rem) !important; }
-.st-key-lm-title h1 { padding-top: .3rem; }
 .stMainBlockContainer h1 { font-size: 1.35rem; line-height: 1.3; padding: 0 0 .5rem; }
 .st-key-examples { row-gap: .1rem; }
 :is(.st-key-doubt, [class*="st-key-change"]) { row-gap: 0; }
@@ -91,34 +90,58 @@ _STYLE = """
 .headline p { margin: 0; opacity: .72; }
 @media (max-width: 640px) {
   .stMainBlockContainer { padding: 1.6rem .9rem 2rem; }
-  .st-key-lm-title { flex-direction: column; align-items: stretch !important; row-gap: .3rem; }
-  .st-key-lm-title > *, .st-key-lm-title [data-testid="stHorizontalBlock"] > * { flex: none !important; }
+  .headline p, .stMainBlockContainer:has(.lv-home) .st-key-next { display: none; }
 }
 </style>
 """
 
 
 def open_page(
-    title: str,  # the title of the page
-    sort: str = session.TRANSLATE,  # the sort of models that the page shows; each sort has a place of its own
+    page: str,  # the name of the page, as `doors` has it
 ) -> State:
     """The first line of every page: reads the address and sets up the page."""
     stores.begin()
-    session.adopt(sort)
+    session.adopt(doors.PAGES[page].sort)
+    now = session.current()
     st.set_page_config(
-        page_title=f"{title} · Attention explorer",
+        page_title=f"{doors.heading(doors.at(page, now.view))[0]} · {doors.PAGES[doors.HOME].title}",
         page_icon=str(_ICON),
         layout="wide",
         initial_sidebar_state=240,
     )
     st.html(_STYLE)
-    return session.current()
+    return now
 
 
-def explain_signs() -> None:
-    """Says at the end of the page, wherever it is called, what the signs in pieces mean."""
-    with st.container(key="signs"):
-        st.caption(labels.SIGNS)
+def heading(page: str, now: State) -> None:
+    """Draws the heading, what the page is for, and links to the pages that are looked at with it."""
+    title, told = doors.heading(doors.at(page, now.view))
+    with st.container(horizontal=True, vertical_alignment="center", key="heading"):
+        st.html(f'<div class="headline"><h1>{title}</h1><p>{told}</p></div>', width="stretch")
+        with st.container(horizontal=True, width="content", gap="xxsmall", key="beside"):
+            for other in doors.beside(page):
+                menu.link(other, icon=doors.PAGES[other].icon, width="content")
+        if page == doors.HOME:  # its pictures fill the window, so that nothing below them is seen
+            following(page)
+
+
+def end(
+    page: str,  # as in `open_page`
+    now: State,
+    signs: bool = False,  # whether the page shows pieces, whose signs are then explained
+) -> None:
+    """Draws the end of the page, wherever it is called: what to look at next, and what the signs mean."""
+    with st.container(key="end"):
+        following(doors.at(page, now.view))
+        if signs:
+            st.caption(labels.SIGNS)
+
+
+def following(name: str) -> None:
+    """Draws the one link that a reader would want after a place."""
+    after = doors.after(name)
+    with st.container(key="next", width="content"):
+        menu.link(after, f"Next: {doors.title(after)}", ":material/arrow_forward:", "content")
 
 
 def show_notices(

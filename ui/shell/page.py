@@ -16,7 +16,7 @@ from ui.shell.model_picker import pick_model
 
 
 def open_sentence_page(
-    title: str,  # heading of the page, and title of the window
+    page: str,  # the name of the page, as `doors` has it
     # draws the controls between the sentence box and the picture; gets the state
     controls: Callable[[State], None] | None = None,
     changes: changed.Holds = changed.every,  # which changes hold on the page
@@ -30,8 +30,8 @@ def open_sentence_page(
     Returns:
         The sentence, ready to be shown; None if something was refused, and the page has said why.
     """
-    now = frame.open_page(title)
-    st.title(title)
+    now = frame.open_page(page)
+    frame.heading(page, now)
     model = pick_model(now)
     opened = None
     if model is not None:
@@ -45,7 +45,7 @@ def open_sentence_page(
     tell(now, opened, changes)
     if opened is not None:
         doubt.tell(opened)
-        frame.explain_signs()
+    frame.end(page, now, signs=opened is not None)
     return opened
 
 

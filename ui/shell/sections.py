@@ -1,48 +1,49 @@
-"""Sections of a page: each is a name, a sentence and a function."""
+"""Sections of a page: their names and sentences stand in `doors`, and a page draws each by a function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ui.address.state import State
 from ui.controls import pickers
 from ui.controls.part import refusals
+from ui.shell import doors
 
-
-@dataclass(frozen=True)
-class Section:
-    """One section of a page."""
-
-    name: str  # its name in the switch
-    told: str  # what it shows, in a sentence
-    show: Callable[..., None]  # draws it
-
-    def draw(self, *given: Any) -> None:
-        """Draws the section; what it refuses is said there, in a sentence."""
-        with refusals():
-            self.show(*given)
-
-
-S = TypeVar("S", bound=Section)
+T = TypeVar("T")
+Fresh = Callable[[str], Mapping[str, Any]]
+"""Other values of the state with which a section begins, by the value of `view`."""
 
 
 def chosen(
-    sections: Mapping[str, S],  # by the value of `view` in the address; the first one opens first
+    sections: Mapping[str, T],  # by the value of `view` in the address; the first one opens first
     now: State,
-) -> S:
+) -> T:
     """The section that an address names."""
     return sections.get(now.view or "", next(iter(sections.values())))
 
 
 def switch(
-    sections: Mapping[str, S],  # as in `chosen`
+    page: str,  # the name of the page, as `doors` has it
     now: State,
-    # other values of the state with which a section begins, by the value of `view`
-    fresh: Callable[[str], Mapping[str, Any]] = lambda view: {},
-) -> S:
-    """Draws the switch between the sections; returns the section that an address names."""
-    told = {view: each.told for view, each in sections.items()}
-    pickers.variants({view: each.name for view, each in sections.items()}, now.view, told, fresh)
-    return chosen(sections, now)
+    fresh: Fresh = lambda view: {},
+    told: dict[str, str] | None = None,  # the sentences, if they depend on what is shown
+) -> None:
+    """Draws the switch between the sections; a section with a door of its own stands alone."""
+    offered = doors.switched(page)
+    if doors.at(page, now.view) in doors.RESEARCH or len(offered) < 2:
+        return
+    said = {view: each.told for view, each in offered.items()}
+    pickers.variants({view: each.name for view, each in offered.items()}, now.view, told or said, fresh)
+
+
+def draw(
+    page: str,  # as in `switch`
+    sections: Mapping[str, Callable[..., None]],  # as in `chosen`
+    now: State,
+    *given: Any,  # what a section gets
+) -> None:
+    """Draws the switch and the section that an address names; what that refuses is said in a sentence."""
+    switch(page, now)
+    with refusals():
+        chosen(sections, now)(*given)

@@ -39,12 +39,11 @@ def while_loading() -> Iterator[None]:
 
 @contextmanager
 def for_pytorch(
-    title: str,  # the title of the page
-    sort: str = session.TRANSLATE,  # the sort of models that the page shows
+    page: str,  # the name of the page, as `doors` has it
 ) -> Iterator[None]:
     """Waits before the imports of a page that needs PyTorch, and then runs the page again from its start."""
     if not catalogue.loading().done:
-        frame.open_page(title, sort)
+        frame.heading(page, frame.open_page(page))
         with while_loading():
             catalogue.loading().wait()
         session.rerun()

@@ -28,7 +28,6 @@ LAYOUT = Layout(
     plots=("cross", "encoder", "decoder", "next"),
     focus="cross",
 )
-_PURPOSE = "Watch a Transformer translate your sentence token by token, and see what it reads at every step."
 _LARGEST = 760
 """Px of a map at which every label fits; the browser draws each map as large as the window allows."""
 _TOUR = (
@@ -58,11 +57,6 @@ _READING = (
 )
 _SEEING = f"Three attention maps of one translation. {_READING}"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
-
-
-def headline() -> None:
-    """Says what this is: the app's name and one line."""
-    st.html(f'<div class="headline"><h1>Attention explorer</h1><p>{_PURPOSE}</p></div>')
 
 
 def show(opened: Opened) -> None:

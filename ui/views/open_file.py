@@ -39,8 +39,9 @@ _INTRODUCTION = (
 
 def show() -> None:
     """Draws the page."""
-    now = frame.open_page("Open a file")
-    st.title("Open a file")
+    now = frame.open_page("open_file")
+    frame.heading("open_file", now)
+    frame.end("open_file", now)
     if catalogue.available() or imported.traces():
         pick_model(now)
     else:

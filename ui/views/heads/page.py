@@ -26,14 +26,14 @@ from ui.shell.fitting import fit_heads, noticed
 from ui.shell.model_picker import pick_model
 from ui.views.heads import importance, relations, statistics
 
-_SECTIONS = {"": "statistics and roles", "relations": "linguistic relations", "importance": "importance"}
 _TICK = 0.5
 
 
 def show() -> None:
     """Draws the page."""
-    now = frame.open_page("Heads over sentences")
-    st.title("Heads over sentences")
+    now = frame.open_page("heads")
+    frame.heading("heads", now)
+    frame.end("heads", now)
     model = pick_model(now)
     now = session.current()
     own, run = session.own_sentences(), None
@@ -120,7 +120,7 @@ def _unasked(model: str, run: Run[Survey], now: State) -> None:
 
 
 def _section(now: State) -> str:
-    return now.view if now.view in _SECTIONS else ""
+    return now.view if now.view in ("relations", "importance") else ""
 
 
 def _kinds(now: State, has: Iterable[str]) -> list[str]:
@@ -139,14 +139,6 @@ def _controls(model: str, now: State) -> None:
     kinds, kind = _kinds(now, has), _kind(now, has)
     with st.container(horizontal=True, vertical_alignment="center"):
         pickers.kind_picker(kind, kinds)
-        pickers.switch(
-            "heads.section",
-            "Section",
-            _SECTIONS,
-            section,
-            lambda name: session.change(view=name or None),
-            width="content",
-        )
         if section == "":
             _own_file(model)
 

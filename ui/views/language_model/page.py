@@ -13,6 +13,7 @@ from transformer.text.vocabulary import clean
 from ui.address import session
 from ui.address.kinds import SAMPLE
 from ui.address.state import State
+from ui.controls.part import refusals
 from ui.controls.pickers import choose, control, examples
 from ui.controls.text import plain
 from ui.server import catalogue, runs
@@ -20,13 +21,11 @@ from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.shell import changed, frame, menu, sentence, waiting
 from ui.shell.fitting import fit_heads, fit_model, fit_position, noticed
-from ui.shell.sections import Section, chosen, switch
+from ui.shell.sections import chosen, switch
 from ui.views.language_model import generation, lengths, surprisal
 from ui.views.language_model.study import agreement, cost, induction, pretraining, space
 
-TITLE = "Language model"
-SORT = "language"
-"""The sort of models of this page."""
+PAGE = "language_model"
 _MISSING = (
     "There is no language model here. Train one with `python -m transformer train-lm --text FILE --output "
     "models/language/NAME`."
@@ -34,9 +33,10 @@ _MISSING = (
 
 
 @dataclass(frozen=True)
-class Reading(Section):
-    """A section whose text the model reads or continues; it is drawn for what was opened and its run."""
+class Reading:
+    """A section whose text the model reads or continues."""
 
+    show: Callable[[Opened, Generation], None]  # draws it for what was opened and its run
     examples: Mapping[str, str]  # texts to start from by their topics; the first one opens
     whole: bool  # whether the model reads a whole text and writes nothing
     first: Callable[[Generation], int]  # the step (from 0) at which a run opens
@@ -56,16 +56,15 @@ class Reading(Section):
 
 
 @dataclass(frozen=True)
-class Study(Section):
-    """A section about what the model has learned; it opens no text, and is drawn for a model and a state."""
+class Study:
+    """A section about what the model has learned; it opens no text."""
 
+    show: Callable[[str, State], None]  # draws it for a model and a state
     examples: Mapping[str, str] = field(default_factory=dict)  # texts that are not the visitor's own
 
 
 SECTIONS: dict[str, Reading | Study] = {
     "generation": Reading(
-        "generation",
-        "The model continues your text, one token at a time.",
         generation.show,
         generation.EXAMPLES,
         whole=False,
@@ -73,16 +72,12 @@ SECTIONS: dict[str, Reading | Study] = {
         note=generation.told,
     ),
     "surprisal": Reading(
-        "surprisal",
-        "The model reads your text: how many bits does each token cost, given those before it?",
         surprisal.show,
         surprisal.EXAMPLES,
         whole=True,
         first=surprisal.first,
     ),
     "lengths": Reading(
-        "same length in and out",
-        "Every position predicts its next token from what came before.",
         lengths.show,
         lengths.EXAMPLES,
         whole=True,
@@ -90,29 +85,19 @@ SECTIONS: dict[str, Reading | Study] = {
         note=lengths.told,
     ),
     "induction": Study(
-        "induction",
-        "Heads that find what followed the same token before, and what the model loses without them.",
         induction.show,
     ),
     "agreement": Study(
-        "agreement",
-        "Which of two sentences is more probable: the one in which subject and verb agree?",
         agreement.show,
         agreement.FIRSTS,
     ),
     "space": Study(
-        "words in space",
-        "Words that share contexts move together while the model learns.",
         space.show,
     ),
     "pretraining": Study(
-        "pretraining",
-        "A translator whose encoder read English text before it saw any sentence pairs.",
         pretraining.show,
     ),
     "cost": Study(
-        "cost",
-        "What attention costs as texts get longer, and what writing costs compared with reading.",
         cost.show,
     ),
 }
@@ -121,22 +106,21 @@ SECTIONS: dict[str, Reading | Study] = {
 
 def show() -> None:
     """Draws the page."""
-    now = frame.open_page(TITLE, SORT)
+    now = frame.open_page(PAGE)
     section = chosen(SECTIONS, now)
+    frame.heading(PAGE, now)
     model = _pick(now)
-    with st.container(horizontal=True, key="lm-title"):
-        st.title(TITLE, width="content")
-        if model is not None:
-            _switch(section, now)
     if model is None:
         frame.show_notices(session.current())
         st.info(_MISSING, icon=":material/info:")
         return
-    frame.explain_signs()
+    _switch(section, now)
+    frame.end(PAGE, now, signs=True)
     if isinstance(section, Study):
         now = session.resolve(model=model)
         frame.show_notices(now)
-        section.draw(model, now)
+        with refusals():
+            section.show(model, now)
         return
     text = section.text(now)
     place = _box(section, text, now)
@@ -150,7 +134,8 @@ def show() -> None:
     opened = None if run is None else Opened(section.asked(now, model, text), run, None)
     changed.tell(now, opened)
     if run is not None and opened is not None:
-        section.draw(opened, run)
+        with refusals():
+            section.show(opened, run)
 
 
 def _pick(now: State) -> str | None:
@@ -182,7 +167,7 @@ def _switch(section: Reading | Study, now: State) -> None:
     """
     own = now.prompt is not None and now.prompt not in section.examples.values()
     switch(
-        SECTIONS,
+        PAGE,
         now,
         lambda name: {
             **session.RUN,

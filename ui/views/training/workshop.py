@@ -8,10 +8,8 @@ import streamlit as st
 
 from transformer.training.toys.tasks import LENGTHS, TOYS
 from ui.address import session
-from ui.address.state import State
-from ui.controls.part import part
+from ui.controls.part import part, refusals
 from ui.controls.text import plain
-from ui.server.opened import Opened
 from ui.server.workshop.limits import Limits, closed
 from ui.server.workshop.plan import (
     BOUNDS,
@@ -29,14 +27,26 @@ from ui.server.workshop.plan import (
 )
 from ui.server.workshop.run import Run
 from ui.server.workshop.workshop import workshop
+from ui.shell import frame
+from ui.shell.model_picker import pick_model
 from ui.views.training import live
 
 _TICK = 1.0
 """Seconds between two looks at a run."""
 
 
-def show(_opened: Opened, _now: State) -> None:
-    """Draws the section."""
+def show() -> None:
+    """Draws the page."""
+    now = frame.open_page("train_here")
+    frame.heading("train_here", now)
+    pick_model(now)
+    frame.show_notices(now)
+    frame.end("train_here", now)
+    with refusals():
+        _run_or_form()
+
+
+def _run_or_form() -> None:
     run = workshop().run
     if run is None or run.told:
         part(_ended)(run)

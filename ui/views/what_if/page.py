@@ -21,14 +21,14 @@ from transformer.what_if.random_heads import RandomHeads, random_heads
 from transformer.what_if.two_runs import RunDifference, SharedStep
 from ui.address import session
 from ui.address.state import State
-from ui.controls import export, pickers
+from ui.controls import export
 from ui.controls.panel import panel, seen
 from ui.controls.part import refusals
 from ui.controls.text import plain
 from ui.server import catalogue, runs
 from ui.server.opened import Opened
 from ui.server.stores import kept
-from ui.shell import frame
+from ui.shell import frame, sections
 from ui.shell.changed import of_tokens
 from ui.shell.model_picker import pick_model
 from ui.shell.page import open_sentence_page, with_model
@@ -250,7 +250,6 @@ def _caption(found: RandomHeads, beside: int, model: str) -> str:
     )
 
 
-TITLE = "What if"
 Switch = Callable[[State], None]
 """Draws the switch between the sections."""
 
@@ -262,17 +261,17 @@ def show() -> None:
 
 
 def _switch(now: State) -> None:
-    pickers.variants(_NAMES, now.view)
+    sections.switch("what_if", now)
 
 
 def _own_changes(switch: Switch) -> None:
-    opened = open_sentence_page(TITLE, switch, tell=changes.tell)
+    opened = open_sentence_page("what_if", switch, tell=changes.tell)
     if opened is not None:
         with_model(opened, _results)
 
 
 def _causal_trace(switch: Switch) -> None:
-    opened = open_sentence_page(TITLE, switch, changes=of_tokens, kinds=catalogue.KINDS)
+    opened = open_sentence_page("what_if", switch, changes=of_tokens, kinds=catalogue.KINDS)
     if opened is not None:
         with_model(opened, causal.show)
 
@@ -286,10 +285,11 @@ def _backup_heads(switch: Switch) -> None:
 
 def _without_sentence(switch: Switch) -> str | None:
     """Draws the top of a section that needs no sentence; the model, or None if there is none."""
-    now = frame.open_page(TITLE)
-    st.title(TITLE)
+    now = frame.open_page("what_if")
+    frame.heading("what_if", now)
     model = pick_model(now)
     switch(now)
+    frame.end("what_if", now)
     frame.show_notices(session.current())
     if model is None or catalogue.has_model(model):
         return model
@@ -301,16 +301,8 @@ def _ready_experiments(switch: Switch) -> None:
     model = _without_sentence(switch)
     if model is not None:
         experiments.show(model)
-        frame.explain_signs()
 
 
-_NAMES = {
-    "changes": "Your changes",
-    "experiments": "Ready experiments",
-    "causal": "Causal trace",
-    "backup": "Backup heads",
-}
-"""Names of the sections by the value of `view` in the address; the first is the one without a value."""
 _SECTIONS: dict[str, Callable[[Switch], None]] = {
     "experiments": _ready_experiments,
     "causal": _causal_trace,

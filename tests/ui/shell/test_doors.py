@@ -1,0 +1,68 @@
+"""Doors: every page and section has a name, a door and a place to go on to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ui.address.state import VIEWS
+from ui.shell import doors
+from ui.views.glossary import FILE
+
+ROOT = Path(__file__).resolve().parents[3]
+PLACES = tuple(doors.places())
+BEHIND = [name for door in doors.DOORS for entry in door.entries for name in entry]
+
+
+def test_every_script_is_a_page_and_every_page_stands_behind_one_door():
+    scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")} | {"app.py"}
+    assert {doors.script(name) for name in doors.PAGES} == scripts
+    assert sorted(name for name in BEHIND if "/" not in name) == sorted(doors.PAGES)
+    assert {name for name in BEHIND if "/" in name} == set(doors.RESEARCH)
+
+
+def test_every_view_of_an_address_is_a_section():
+    views = {view for page in doors.PAGES.values() for view in list(page.sections)[1:]}
+    assert set(VIEWS) - views == {"here", "trained"}
+    assert not views - set(VIEWS)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_every_place_leads_on_to_another(name: str):
+    after = doors.after(name)
+    assert after in PLACES
+    assert after != name
+    assert after.partition("/")[2] in ("", *doors.PAGES[after.partition("/")[0]].sections)
+
+
+def test_who_follows_the_links_from_home_sees_every_page():
+    seen, name = [], doors.HOME
+    while name.partition("/")[0] not in seen or name.partition("/")[0] == seen[-1]:
+        seen.append(name.partition("/")[0])
+        page, _, view = name.partition("/")
+        name = doors.after(doors.at(page, view))
+    assert set(seen) == set(doors.PAGES)
+
+
+def test_a_section_with_a_door_of_its_own_gives_the_page_its_heading():
+    assert doors.heading("training/adam") == ("Adam", doors.place("training/adam").told)
+    assert doors.heading("training/loss") == ("Training", doors.PAGES["training"].told)
+    assert "adam" not in doors.switched("training")
+    assert next(iter(doors.switched("training"))) == "shown"
+
+
+def test_every_page_says_what_it_is_for_in_a_line():
+    assert all(page.told.endswith((".", "?")) and len(page.told) <= 110 for page in doors.PAGES.values())
+
+
+def test_every_word_of_the_glossary_has_two_sentences_and_a_place():
+    entries = json.loads(FILE.read_text(encoding="utf-8"))
+    for word, entry in entries.items():
+        assert entry["written"], word
+        assert 1 <= entry["told"].count(". ") + 1 <= 3, word
+        assert entry["told"].endswith("."), word
+        assert entry["see"] in PLACES, word
+    written = [each.lower() for entry in entries.values() for each in entry["written"]]
+    assert len(written) == len(set(written))

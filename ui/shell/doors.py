@@ -1,0 +1,462 @@
+"""The doors of the app: every page and section by name, what it shows in a line, and what to look at next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ui.address import session
+
+
+@dataclass(frozen=True)
+class Place:
+    """A page, or a section of one."""
+
+    name: str  # in the menu, in a switch and in links
+    told: str  # what it shows, in a line
+    # the place that a reader would want after it; for a section, that after its page if empty
+    next: str = ""
+
+
+@dataclass(frozen=True)
+class Page(Place):
+    """A page and its sections."""
+
+    icon: str = ""  # in the menu
+    title: str = ""  # the heading; the name if empty
+    sort: str = session.TRANSLATE  # the sort of models that it shows; each sort has a place of its own
+    # by the value of `view` in the address, which the first one leaves out
+    sections: dict[str, Place] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Door:
+    """A group of the menu."""
+
+    name: str  # its heading
+    told: str  # what is behind it, in a line
+    # its places (`training`, `training/adam`); what is looked at together is one entry, named like its first
+    # page unless `TOGETHER` says otherwise, whose pages link to one another
+    entries: tuple[tuple[str, ...], ...]
+    folded: bool = False  # whether a click opens it
+
+
+HOME = "app"
+PAGES: dict[str, Page] = {
+    "glossary": Page(
+        "Glossary",
+        "The words of this field, in two sentences each, and where to see what they mean.",
+        HOME,
+        ":material/menu_book:",
+    ),
+    HOME: Page(
+        "Translate",
+        "Watch a Transformer translate your sentence token by token, and see what it reads at every step.",
+        "cross_attention",
+        ":material/translate:",
+        "Attention explorer",
+    ),
+    "encoder_self_attention": Page(
+        "Encoder",
+        "Every source token reads every source token, once, before the first step.",
+        "decoder_self_attention",
+        ":material/input:",
+        "Encoder self-attention",
+        sections={
+            "alone": Place("this sentence", ""),
+            "batch": Place("put it in a batch", ""),
+        },
+    ),
+    "decoder_self_attention": Page(
+        "Decoder",
+        "Every target token reads itself and the tokens before it; the mask hides those to come.",
+        "masks",
+        ":material/output:",
+        "Masked decoder self-attention",
+    ),
+    "cross_attention": Page(
+        "Cross-attention",
+        "Every target token reads the source through the encoder's output.",
+        "encoder_self_attention",
+        ":material/compare_arrows:",
+        sections={
+            "attention": Place("attention", ""),
+            "alignment": Place("word alignment", ""),
+        },
+    ),
+    "heads": Page(
+        "Over many sentences",
+        "What each head does over hundreds of sentences: its role, its examples, its statistics.",
+        "inside_a_head",
+        ":material/library_books:",
+        "Heads over sentences",
+        sections={
+            "statistics": Place("statistics and roles", ""),
+            "relations": Place(
+                "linguistic relations",
+                "Which heads link a word to the word that it depends on, better than a fixed distance does.",
+                "heads/importance",
+            ),
+            "importance": Place(
+                "importance",
+                "What the model loses without each head, over many sentences.",
+                "what_if/backup",
+            ),
+        },
+    ),
+    "masks": Page(
+        "Masks",
+        "The keys that a query may not see, why they get −∞, and what would leak otherwise.",
+        "heads",
+        ":material/grid_off:",
+        sections={
+            "alone": Place("your sentence alone", ""),
+            "batch": Place("in a batch", ""),
+        },
+    ),
+    "inside_a_head": Page(
+        "Inside a head",
+        "One query of one head, step by step, with the model's own numbers.",
+        "anatomy",
+        ":material/function:",
+    ),
+    "anatomy": Page(
+        "The whole model",
+        "The running model as a diagram: what each part does to the token at the cursor.",
+        "search",
+        ":material/account_tree:",
+        "Anatomy",
+    ),
+    "search": Page(
+        "Beam search",
+        "The translations that the model considered, as a tree, and why it chose this one.",
+        "what_if",
+        ":material/alt_route:",
+        sections={
+            "beam": Place(
+                "beam search",
+                "Beam search keeps several unfinished translations at once. The tree shows the best 2 × beam "
+                "continuations of each step.",
+            ),
+            "sampling": Place(
+                "sampling",
+                "Sampling draws each token at random, by its probability after temperature, top-k and top-p. "
+                "Several draws form a tree.",
+            ),
+        },
+    ),
+    "what_if": Page(
+        "What if",
+        "Change one thing in the running model, translate again, and see what it did.",
+        "compare",
+        ":material/science:",
+        sections={
+            "changes": Place("Your changes", ""),
+            "experiments": Place("Ready experiments", ""),
+            "causal": Place("Causal trace", ""),
+            "backup": Place(
+                "Backup heads",
+                "Pairs of heads of which one does the other's work when that one is off.",
+                "heads/relations",
+            ),
+        },
+    ),
+    "compare": Page(
+        "Compare",
+        "Two maps side by side, and the difference between them.",
+        "explanation",
+        ":material/difference:",
+    ),
+    "explanation": Page(
+        "Explanation",
+        "A weight, what it carried, and what it did are three numbers.",
+        "training",
+        ":material/balance:",
+        "Is attention an explanation?",
+        sections={
+            "weights": Place(
+                "weight and effect",
+                "A weight says how a head mixes values. What the mixture carried, and what became of it, are "
+                "other questions with other answers.",
+            ),
+            "why": Place(
+                "why this token?",
+                "The model prefers one token to another by a difference of logits. It splits exactly over "
+                "what wrote the decoder's stream.",
+            ),
+            "score": Place("why this score?", "A head looks where q·k is large. Who wrote what it compares?"),
+            "sources": Place(
+                "source or prefix?",
+                "Each token is predicted from the source and from what is written already. How much from "
+                "which?",
+            ),
+            "faithful": Place(
+                "over many sentences",
+                "Which measure names the source tokens that the model needs? Tokens are hidden, log p is "
+                "watched.",
+            ),
+            "drafts": Place(
+                "drafts",
+                "What the decoder would write if the encoder, or the decoder itself, had fewer layers.",
+            ),
+        },
+    ),
+    "train_here": Page(
+        "Train here",
+        "A small model learns a small task on this server, while you watch.",
+        "positions",
+        ":material/exercise:",
+    ),
+    "training": Page(
+        "Training",
+        "What a model is shown, what its loss asks for, and how its own training went.",
+        "train_here",
+        ":material/model_training:",
+        sections={
+            "shown": Place(
+                "what it is shown",
+                "Training shows the model the whole target at once; every position learns in the same pass.",
+            ),
+            "loss": Place(
+                "loss",
+                "Label smoothing asks for a little less than certainty: what that does at one position.",
+            ),
+            "schedule": Place(
+                "schedule",
+                "The learning rate rises while training warms up, then falls. Here is how, step by step.",
+            ),
+            "history": Place(
+                "how it went",
+                "What this model's own training measured, from its first step to its last.",
+            ),
+            "dropout": Place(
+                "dropout",
+                "Your sentence with dropout on, as in training: the maps of a head, and what flickers.",
+            ),
+            "birth": Place(
+                "birth of a head",
+                "Heads are not built in: training makes them. Move the slider and watch your sentence.",
+            ),
+            "residuals": Place(
+                "Residuals and norms",
+                "The gradient of every layer, with residual connections and LayerNorm and without.",
+                "training/cost",
+            ),
+            "adam": Place(
+                "Adam",
+                "How the optimiser turns one weight's gradients into steps.",
+                "training/residuals",
+            ),
+            "cost": Place(
+                "Cost of a layer",
+                "What a layer of each kind costs: Table 1 of the paper, beside time and memory measured.",
+                "language_model/cost",
+            ),
+        },
+    ),
+    "positions": Page(
+        "Positions",
+        "How a model that reads all tokens at once knows their order.",
+        "recurrent",
+        ":material/straighten:",
+        sections={
+            "tables": Place("what it is", ""),
+            "sentence": Place("on your sentence", ""),
+            "results": Place(
+                "How much positions help",
+                "Seven encodings, measured on models trained with each one.",
+                "positions",
+            ),
+        },
+    ),
+    "recurrent": Page(
+        "Recurrent",
+        "The same sentence through a recurrent network with attention and through a Transformer.",
+        "language_model",
+        ":material/replay:",
+        sections={
+            "maps": Place("two alignments", ""),
+            "long": Place(
+                "long sentences",
+                "How each model does on short and long sentences; a recurrent decoder keeps its output in "
+                "one state.",
+            ),
+            "path": Place("path length", "How many steps lie between two tokens of your sentence."),
+            "unit": Place(
+                "a unit for self-attention",
+                "Firefox's translator has a small recurrent unit where the paper has masked self-attention: "
+                "what changes?",
+            ),
+            "speed": Place(
+                "Speed of both",
+                "Training reads a whole target at once; translation writes it token by token. Timed on one "
+                "core.",
+                "recurrent/hard",
+            ),
+            "hard": Place(
+                "Hard attention",
+                "Hard attention looks at one place only and learns by trial and error. What does its noise "
+                "cost?",
+                "training/adam",
+            ),
+        },
+    ),
+    "language_model": Page(
+        "Language model",
+        "A causal Transformer without an encoder continues your text.",
+        "open_file",
+        ":material/notes:",
+        sort="language",
+        sections={
+            "generation": Place("generation", "The model continues your text, one token at a time."),
+            "surprisal": Place(
+                "surprisal",
+                "The model reads your text: how many bits does each token cost, given those before it?",
+            ),
+            "lengths": Place(
+                "every position predicts",
+                "Every position predicts its next token from what came before.",
+            ),
+            "induction": Place(
+                "induction",
+                "Heads that find what followed the same token before, and what the model loses without them.",
+            ),
+            "agreement": Place(
+                "agreement",
+                "Which of two sentences is more probable: the one in which subject and verb agree?",
+            ),
+            "space": Place(
+                "words in space", "Words that share contexts move together while the model learns."
+            ),
+            "pretraining": Place(
+                "Pretraining",
+                "A translator whose encoder read English text before it saw any sentence pairs.",
+                "positions/results",
+            ),
+            "cost": Place(
+                "Cost of length",
+                "What attention costs as texts get longer, and what writing costs compared with reading.",
+                "language_model/pretraining",
+            ),
+        },
+    ),
+    "open_file": Page(
+        "Open a file",
+        "Runs that you saved under “Export”, shown again and checked, with or without their model.",
+        "glossary",
+        ":material/folder_open:",
+    ),
+}
+"""Every page by the name of its script."""
+
+RESEARCH = (
+    *("heads/importance", "what_if/backup", "heads/relations", "positions/results"),
+    *("training/adam", "training/residuals", "training/cost", "language_model/cost"),
+    *("language_model/pretraining", "recurrent/speed", "recurrent/hard"),
+)
+"""Sections of their own door: the switches of their pages leave them out."""
+TOGETHER = {
+    "cross_attention": ("Heads", ":material/grid_view:"),
+    "inside_a_head": ("Inside", ":material/function:"),
+}
+"""Names and icons of entries with several pages, by their first one."""
+DOORS = (
+    Door(
+        "Learn",
+        "from a map to its meaning",
+        (("glossary",),),
+    ),
+    Door(
+        "Explore",
+        "one sentence, every head",
+        (
+            (HOME,),
+            ("cross_attention", "encoder_self_attention", "decoder_self_attention", "heads"),
+            ("masks",),
+            ("inside_a_head", "anatomy"),
+            ("search",),
+            ("what_if", "compare"),
+            ("explanation",),
+        ),
+    ),
+    Door(
+        "Models",
+        "train, and tell apart",
+        (("train_here",), ("training",), ("positions",), ("recurrent",), ("language_model",), ("open_file",)),
+    ),
+    Door("Research", "over many sentences", (RESEARCH,), folded=True),
+)
+"""The menu from its top."""
+
+
+def script(name: str) -> str:
+    """The script of a page, or of a section's page."""
+    page = name.partition("/")[0]
+    return "app.py" if page == HOME else f"pages/{page}.py"
+
+
+def page_of(path: str | Path) -> str:
+    """The name of the page that a script opens."""
+    return Path(path).stem
+
+
+def place(name: str) -> Place:
+    """A page, or a section of one: `training`, `training/adam`."""
+    page, _, view = name.partition("/")
+    return PAGES[page].sections[view] if view else PAGES[page]
+
+
+def at(
+    page: str,  # as in `PAGES`
+    view: str | None,  # the value of `view` in the address
+) -> str:
+    """The name of the section that an address shows; of the page if it has none."""
+    sections = PAGES[page].sections
+    if not sections:
+        return page
+    return f"{page}/{view if view in sections else next(iter(sections))}"
+
+
+def title(name: str) -> str:
+    """A place as a link calls it: `Training: loss`."""
+    page, _, view = name.partition("/")
+    return PAGES[page].name + f": {place(name).name}" * bool(view and name not in RESEARCH)
+
+
+def heading(name: str) -> tuple[str, str]:
+    """Heading and line of purpose of a place: those of the page, or of a section with a door of its own."""
+    page, found = PAGES[name.partition("/")[0]], place(name)
+    if name in RESEARCH:
+        return found.name, found.told
+    return page.title or page.name, page.told
+
+
+def switched(page: str) -> dict[str, Place]:
+    """The sections that the switch of a page offers."""
+    return {view: each for view, each in PAGES[page].sections.items() if f"{page}/{view}" not in RESEARCH}
+
+
+def after(name: str) -> str:
+    """The place that a reader would want after another one: the next section, then the next page."""
+    page, _, view = name.partition("/")
+    if name not in RESEARCH and view:
+        views = list(switched(page))
+        following = views[views.index(view) + 1 :]
+        if following:
+            return f"{page}/{following[0]}"
+    return place(name).next or PAGES[page].next
+
+
+def beside(page: str) -> tuple[str, ...]:
+    """The pages that are looked at together with a page, itself among them; empty if there is no other."""
+    entries = (entry for door in DOORS for entry in door.entries if entry is not RESEARCH)
+    found = next((entry for entry in entries if page in entry), ())
+    return found if len(found) > 1 else ()
+
+
+def places() -> Iterator[str]:
+    """The names of all pages and sections."""
+    for name, page in PAGES.items():
+        yield name
+        yield from (f"{name}/{view}" for view in page.sections)

@@ -1,0 +1,40 @@
+"""The page Glossary: the words that a student of the paper may not know."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from ui.shell import doors, frame
+from ui.shell.model_picker import pick_model
+
+FILE = Path(__file__).resolve().parents[2] / "static" / "page-1" / "glossary.json"
+"""Read by the browser too, which underlines the first use of each word (`words.js` beside it)."""
+
+
+def show() -> None:
+    """Draws the page."""
+    now = frame.open_page("glossary")
+    frame.heading("glossary", now)
+    frame.end("glossary", now)
+    pick_model(now)
+    st.caption("On every page, dots underline the first use of each word; a click says what it means.")
+    entries = json.loads(FILE.read_text(encoding="utf-8"))
+    listed = "".join(_entry(word, **each) for word, each in entries.items())
+    st.html(f'<dl class="glossary-page">{listed}</dl>')
+
+
+def _entry(word: str, told: str, see: str, written: list[str]) -> str:
+    """A word in HTML."""
+    page, _, view = see.partition("/")
+    path = "./" if page == doors.HOME else page
+    query = f"?view={view}" * bool(view)
+    also = [each for each in written if each.lower() != word.lower()]
+    forms = f"<br><small>{escape(', '.join(also))}</small>" * bool(also)
+    return (
+        f"<dt>{escape(word)}{forms}</dt><dd>{escape(told)} "
+        f'<a data-see="{see}" href="{path}{query}">{escape(doors.title(see))}</a></dd>'
+    )
