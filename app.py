@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ui.address import session
 from ui.shell import changed, doubt, frame, sentence
-from ui.shell.model_picker import pick_model
+from ui.shell.models.model_picker import pick_model
 from ui.views import home
 
 now = frame.open_page("app")

@@ -49,7 +49,7 @@ MOST_LINES = {
     "figures": 7_050,
     "ui/linked_view address server controls shell maps": 9_010,
     "ui/views": 16_668,
-    "tests": 37_720,
+    "tests": 38_100,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

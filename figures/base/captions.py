@@ -65,10 +65,11 @@ def _opening(view: HeadLike, row: int) -> list[str]:
 def sentence(
     view: HeadLike,  # the head
     row: int,  # the row of its window, from 0
+    role: str = "",  # what the head does over many sentences, if that is known
 ) -> list[str]:
     """One sentence about a row, with numbers, as alternating plain and emphasised parts."""
     weights = view.weights[row]
-    name = labels.head_phrase(view.layer, view.head)
+    name = labels.head_phrase(view.layer, view.head) + f" ({role})" * bool(role)
     opening = _opening(view, row)
     if not view.mask[row].any():
         return [*opening, f", {name} may attend to nothing: every key is masked."]
@@ -76,7 +77,7 @@ def sentence(
     on = quote(view.key_tokens[best])
     other = _MEASURED.get(getattr(view, "measure", "weight"))
     if other is not None:
-        return other(view, row, opening, on)
+        return other(view, row, opening, name, on)
     aside = float(hidden(view)[row])
     outside = 1 - float(weights.sum()) - aside
     left = "lies outside this window" if not getattr(view, "reach", 0) else "is taken by the Gaussian"
@@ -86,13 +87,12 @@ def sentence(
     return [*opening, f", {name} puts {percent(float(weights[best]))} of its weight on ", on, rest]
 
 
-def _carried(view: HeadLike, row: int, opening: list[str], on: str) -> list[str]:
-    share, name = percent(float(view.weights[row].max())), labels.head_phrase(view.layer, view.head)
+def _carried(view: HeadLike, row: int, opening: list[str], name: str, on: str) -> list[str]:
+    share = percent(float(view.weights[row].max()))
     return [*opening, f", {name} carries most from ", on, f": {share} of the summed lengths."]
 
 
-def _effect(view: HeadLike, row: int, opening: list[str], on: str) -> list[str]:
-    name = labels.head_phrase(view.layer, view.head)
+def _effect(view: HeadLike, row: int, opening: list[str], name: str, on: str) -> list[str]:
     measured: np.ndarray = view.measured[row]  # type: ignore[attr-defined]
     change = float(measured[int(np.argmax(view.weights[row]))])
     if abs(change) < NO_EFFECT:
@@ -107,16 +107,16 @@ def _effect(view: HeadLike, row: int, opening: list[str], on: str) -> list[str]:
 
 NO_EFFECT = 0.005
 """Changes of log p below this, in nats, are called none."""
-_MEASURED: dict[str, Callable[[HeadLike, int, list[str], str], list[str]]] = {
+_MEASURED: dict[str, Callable[[HeadLike, int, list[str], str, str], list[str]]] = {
     "carried": _carried,
     "effect": _effect,
     "effect_on_all": _effect,
 }
 
 
-def sentences(view: HeadLike) -> list[list[str]]:
+def sentences(view: HeadLike, role: str = "") -> list[list[str]]:
     """`sentence` for every row of the window."""
-    return [sentence(view, row) for row in range(len(view.query_tokens))]
+    return [sentence(view, row, role) for row in range(len(view.query_tokens))]
 
 
 def notes(view: HeadLike) -> dict[int, str]:

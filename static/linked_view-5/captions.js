@@ -62,19 +62,21 @@ export class Brief {
   }
 
   heads({ kind, choice }) {
-    const { label, size, head } = choice;
-    if (this.size !== `${size}`) this.choice = this.select(kind, label, size);
+    const { label, size, head, roles } = choice;
+    if (this.size !== `${size}`) this.choice = this.select(kind, label, size, roles);
     this.size = `${size}`;
     this.choice.value = head.join(".");
     return this.choice;
   }
 
-  select(kind, label, [layers, heads]) {
+  select(kind, label, [layers, heads], roles) {
     const choice = element("select", "lv-head", undefined, { "aria-label": label, title: label });
     for (let layer = 0; layer < layers; layer++) {
       const group = element("optgroup", "", undefined, { label: `layer ${layer + 1}` });
       for (let head = 0; head < heads; head++) {
-        group.append(element("option", "", `L${layer + 1} H${head + 1}`, { value: `${layer}.${head}` }));
+        const role = roles[layer]?.[head];
+        const name = `L${layer + 1} H${head + 1}${role ? ` · ${role}` : ""}`;
+        group.append(element("option", "", name, { value: `${layer}.${head}` }));
       }
       choice.append(group);
     }

@@ -18,7 +18,7 @@ from transformer.text.vocabulary import Tokenizer
 LARGEST = float(torch.finfo(torch.float16).max)
 NAME = "largest"
 ELSEWHERE = {"pages/positions.py", "pages/open_file.py", "pages/heads.py"}
-ELSEWHERE |= {"pages/language_model.py", "pages/recurrent.py"}
+ELSEWHERE |= {"pages/language_model.py", "pages/recurrent.py", "pages/train_here.py", "pages/glossary.py"}
 """Pages that open without a translation, or with models of another sort."""
 VIEWS = (
     *((page, {}) for page in PAGES),

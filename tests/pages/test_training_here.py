@@ -21,7 +21,7 @@ from ui.server.workshop.plan import OWN, Plan
 from ui.server.workshop.run import PLAN_FILE, RUN, Asked
 from ui.server.workshop.workshop import FOLDER, Workshop, workshop
 
-PAGE = "pages/training.py"
+PAGE = "pages/train_here.py"
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def shop(own_models: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop
     assert workshop().run is None or workshop().run.wait(60)
 
 
-opened = partial(run, PAGE, model="random", text="one two three", view="here")
+opened = partial(run, PAGE, model="random", text="one two three")
 
 
 def button(at: AppTest, label: str):

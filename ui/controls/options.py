@@ -21,14 +21,13 @@ _LINE_ROOM = 24
 def heads(
     size: Head,  # number of layers and of heads
     first: Head,  # the head that opens first
+    roles: Sequence[Sequence[str]] = (),  # of every head, by layer; empty where none is known
 ) -> dict[Head, str]:
-    """The heads of a kind."""
+    """The heads of a kind, each with what it does over many sentences."""
     options = [(layer, head) for layer in range(size[0]) for head in range(size[1])]
-    return {
-        (layer, head): f"layer {labels.count(layer)}, head {labels.count(head)}"
-        + " (opens first)" * ((layer, head) == first)
-        for layer, head in options
-    }
+    role = {(i, j): name for i, layer in enumerate(roles) for j, name in enumerate(layer)}
+    told = {each: (labels.head_name(*each), role.get(each), "default" * (each == first)) for each in options}
+    return {each: " · ".join(filter(None, parts)) for each, parts in told.items()}
 
 
 def rows(

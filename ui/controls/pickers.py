@@ -14,7 +14,7 @@ from ui.address.state import KINDS
 from ui.controls import options
 from ui.controls.text import plain
 from ui.linked_view import Head
-from ui.server import catalogue, runs
+from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
 
 Take = Callable[[Any], object] | str | None
@@ -120,7 +120,8 @@ def head_picker(
 ) -> None:
     """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws the head."""
     take = take or (lambda head: session.change(**{kind: head}))
-    found = options.heads(catalogue.sizes(model)[kind], runs.default_head(model, kind))
+    roles = measured.roles(model).get(kind, [])
+    found = options.heads(catalogue.sizes(model)[kind], runs.default_head(model, kind), roles)
     label = f"Head of {KIND_NAMES[kind].lower()}"
     choose(f"head.{kind}", label, found, chosen, lambda head: take(tuple(head)), texts=True)
 

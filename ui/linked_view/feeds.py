@@ -99,12 +99,14 @@ def map_feed(
     scale: str = "linear",
     whole: tuple[int, int] | None = None,
     sums: bool = False,  # whether to write the sum of each row at its end
+    role: str = "",  # what the head does over many sentences, if that is known
 ) -> MapFeed:
     """One attention map with all texts about it; further arguments as in `head_feed`."""
     figure = heatmap_spec(view, largest, scale, sums)
     names = figure["layout"].pop("meta")
     return {
         **head_feed("map", trace, view, scale, whole),
+        "sentences": captions.sentences(view, role),
         "figure": to_json(figure),
         "hover": {side: list(map(labels.escape, each)) for side, each in names.items()} | {"masked": MASKED},
         "fade": view.kind != "encoder",
@@ -118,6 +120,7 @@ def choice(
     head: tuple[int, int],  # the head on the screen, from 0
     size: tuple[int, int],  # number of layers and of heads
     first: tuple[int, int],  # the head that opens first
+    roles: Sequence[Sequence[str]] = (),  # of every head, by layer; empty where none is known
 ) -> Choice:
     """A choice of heads over a map."""
     opens = "This head" if head == first else labels.head_phrase(*first).capitalize()
@@ -126,7 +129,8 @@ def choice(
         "label": f"Head of {captions.KIND_NAMES[kind].lower()}",
         "size": size,
         "head": head,
-        "first": f"{opens} opens first with this model.",
+        "roles": roles,
+        "first": f"{opens} is this model's default.",
     }
 
 

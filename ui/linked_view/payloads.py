@@ -86,6 +86,7 @@ class Choice(TypedDict):
     label: str
     size: tuple[int, int]
     head: tuple[int, int]
+    roles: Sequence[Sequence[str]]
     first: str
 
 

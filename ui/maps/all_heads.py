@@ -18,7 +18,7 @@ from ui.controls import options
 from ui.controls.pickers import choose
 from ui.linked_view import Head, TilesFeed
 from ui.maps.looking import Looking
-from ui.server import analyses, catalogue
+from ui.server import analyses, catalogue, measured
 from ui.server.opened import Opened
 
 _LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {"aer": "alignment error"}
@@ -103,7 +103,8 @@ def note(look: Looking, now: State, chosen: Head) -> str:
     found = analyses.statistics(opened.asked, opened.translation, kind)[layer][head]
     masses = [each for each in ORDERS if each.endswith("_mass") and each in found]
     told += sorted(masses, key=lambda each: -found[each])[:1]
-    lines = []
+    role = measured.roles(opened.asked.model).get(kind, [])
+    lines = [f"role: {role[layer][head]}"] if role and role[layer][head] else []
     for statistic in dict.fromkeys(told):
         grid = values(opened, kind, statistic)
         if grid is not None and grid[layer][head] == grid[layer][head]:

@@ -22,7 +22,7 @@ from ui.controls.part import part
 from ui.linked_view import Feed, Layout, Limits, MapFeed, Shade, StripsFeed
 from ui.maps import going_on, measuring
 from ui.maps.looking import Looking, Looks, looks_of
-from ui.server import catalogue, runs
+from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
 
 _KEY = "explorer"
@@ -140,16 +140,23 @@ def _drawn(scene: Scene) -> list[object]:
 
 def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
     """The feed of a map; if the layout draws no map of this kind, the feed holds the head as recorded."""
-    drawn = look.kind in layout.plots
+    drawn, model = look.kind in layout.plots, scene.opened.asked.model
+    roles = measured.roles(model).get(look.kind, [])
+    layer, head = look.head
     view = look.read() if drawn else read_view(look.as_recorded(), Reading())
     payload = linked_view.map_feed(
-        scene.opened.trace, view, scene.largest, look.scale, look.lengths, sums=layout.style == "page"
+        scene.opened.trace,
+        view,
+        scene.largest,
+        look.scale,
+        look.lengths,
+        layout.style == "page",
+        roles[layer][head] if roles else "",
     )
     payload["fade"] = scene.fade and look.kind != "encoder"
     if layout.style == "home":
-        model = scene.opened.asked.model
         size, first = catalogue.sizes(model)[look.kind], runs.default_head(model, look.kind)
-        choice = linked_view.choice(look.kind, look.head, size, first)
+        choice = linked_view.choice(look.kind, look.head, size, first, roles)
         if look.kind == "cross":
             choice["first"] = f"{choice['first']} {catalogue.guided(model)}".rstrip()
         payload["choice"] = choice

@@ -7,8 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
+from lab.heads.roles import MIXED, assign
 from transformer.exports.maps import MappedRun, load_maps
-from transformer.storage.description import model_digests
+from transformer.model.sites import AttentionKind
+from transformer.storage.description import SURVEY_FILE, model_digests
 from transformer.storage.files import read_json
 from ui.server import catalogue
 from ui.server.stores import kept
@@ -45,6 +49,29 @@ def beside(model: str, read: Callable[[Path], T]) -> T:
     """
     handle = catalogue.find(model)
     found: T = kept("measured").get((read, handle.key), lambda: read(handle.path))
+    return found
+
+
+def roles(model: str) -> dict[str, list[list[str]]]:
+    """What every head does over many sentences, by kind, layer and head; an empty text for a mixed head.
+
+    Returns:
+        An empty dictionary if the model has no survey of its heads.
+    """
+    with suppress(OSError, ValueError, KeyError):
+        return beside(model, _roles)
+    return {}
+
+
+def _roles(directory: Path) -> dict[str, list[list[str]]]:
+    survey, found = read_json(directory / SURVEY_FILE), {}
+    if survey["digests"] != model_digests(directory):
+        return {}
+    for kind, grid in survey["heads"].items():
+        cells = [[each["statistics"] for each in layer] for layer in grid]
+        means = {name: np.array([[each[name] for each in layer] for layer in cells]) for name in cells[0][0]}
+        names = assign(means, AttentionKind(kind)).tolist()
+        found[kind] = [["" if name == MIXED else name for name in layer] for layer in names]
     return found
 
 

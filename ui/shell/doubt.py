@@ -13,7 +13,7 @@ from ui.controls.text import plain
 from ui.server import catalogue, runs
 from ui.server.hub_models import desk, is_allowed, is_offline
 from ui.server.opened import Opened
-from ui.shell.model_picker import take_model
+from ui.shell.models.model_picker import take_model
 
 _FAMILY = "Helsinki-NLP/opus-mt"
 _OFFERED = "A larger model, trained on texts of many kinds"

@@ -11,8 +11,9 @@ from ui.address.state import State
 from ui.controls.part import refusals
 from ui.server import catalogue
 from ui.server.opened import Opened
-from ui.shell import changed, doubt, frame, needs, sentence
-from ui.shell.model_picker import pick_model
+from ui.shell import changed, doubt, frame, sentence
+from ui.shell.models import needs
+from ui.shell.models.model_picker import pick_model
 
 
 def open_sentence_page(

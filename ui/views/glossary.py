@@ -8,8 +8,9 @@ from pathlib import Path
 
 import streamlit as st
 
+from ui.address import session
 from ui.shell import doors, frame
-from ui.shell.model_picker import pick_model
+from ui.shell.models.model_picker import pick_model
 
 FILE = Path(__file__).resolve().parents[2] / "static" / "page-1" / "glossary.json"
 """Read by the browser too, which underlines the first use of each word (`words.js` beside it)."""
@@ -21,6 +22,7 @@ def show() -> None:
     frame.heading("glossary", now)
     frame.end("glossary", now)
     pick_model(now)
+    frame.show_notices(session.current())
     st.caption("On every page, dots underline the first use of each word; a click says what it means.")
     entries = json.loads(FILE.read_text(encoding="utf-8"))
     listed = "".join(_entry(word, **each) for word, each in entries.items())

@@ -23,7 +23,7 @@ from ui.controls.text import plain
 from ui.server import catalogue, imported
 from ui.server.imported import Imported
 from ui.shell import frame, menu
-from ui.shell.model_picker import pick_model
+from ui.shell.models.model_picker import pick_model
 
 MOST_MEGABYTES = 100
 _GIVEN = (

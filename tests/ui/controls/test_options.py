@@ -42,7 +42,12 @@ def test_no_two_options_have_the_same_text(name: str):
 def test_the_head_that_opens_first_is_marked_and_no_other():
     found = options.heads((2, 3), (1, 0))
     assert list(found) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
-    assert [head for head, text in found.items() if "opens first" in text] == [(1, 0)]
+    assert [head for head, text in found.items() if "default" in text] == [(1, 0)]
+
+
+def test_a_head_is_named_with_what_it_does_over_many_sentences():
+    found = options.heads((1, 3), (0, 1), [["", "alignment", "sink"]])
+    assert list(found.values()) == ["L1 H1", "L1 H2 · alignment · default", "L1 H3 · sink"]
     assert found[0, 2] == "layer 1, head 3"
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ui.shell.needs import PAGES, sentence
+from ui.shell.models.needs import PAGES, sentence
 
 
 def test_a_sentence_names_what_is_missing_what_is_there_and_what_to_do():

@@ -9,7 +9,8 @@ from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
 from ui.server.opened import Opened
-from ui.shell import needs, sentence
+from ui.shell import sentence
+from ui.shell.models import needs
 from ui.views.attention import memory, page
 
 _NO_TOKEN = "∅ (no token, but a vector of zeros)"

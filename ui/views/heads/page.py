@@ -21,9 +21,10 @@ from ui.controls.text import plain
 from ui.server import catalogue
 from ui.server.background.run import Run
 from ui.server.background.surveys import named, run_of, shipped
-from ui.shell import frame, needs
+from ui.shell import frame
 from ui.shell.fitting import fit_heads, noticed
-from ui.shell.model_picker import pick_model
+from ui.shell.models import needs
+from ui.shell.models.model_picker import pick_model
 from ui.views.heads import importance, relations, statistics
 
 _TICK = 0.5

@@ -23,7 +23,7 @@ from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import analyses
 from ui.server.opened import Opened
 from ui.shell.changed import of_tokens, said
-from ui.shell.needs import has
+from ui.shell.models.needs import has
 from ui.views.inside import formulas, frames, layer, vectors, weights, what_if
 from ui.views.inside.contents import WHAT_IF, contents
 from ui.views.inside.look import Look, Part

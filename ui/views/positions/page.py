@@ -5,7 +5,7 @@ from __future__ import annotations
 from ui.address import session
 from ui.shell import frame, sections
 from ui.shell.changed import of_tokens
-from ui.shell.model_picker import pick_model
+from ui.shell.models.model_picker import pick_model
 from ui.shell.page import open_sentence_page
 from ui.views.positions import results, sentence, tables
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ui.address import session
 from ui.shell import frame, sections
-from ui.shell.model_picker import pick_model
+from ui.shell.models.model_picker import pick_model
 from ui.shell.sentence import sentence_box
 from ui.views.recurrent import hard, long, maps, path, speed, unit
 

@@ -21,7 +21,7 @@ from ui.controls.panel import panel
 from ui.controls.text import word
 from ui.server import analyses, measured
 from ui.server.opened import Opened
-from ui.shell import needs
+from ui.shell.models import needs
 from ui.views.training import cost
 from ui.views.training.loss import share
 

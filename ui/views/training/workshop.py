@@ -28,7 +28,7 @@ from ui.server.workshop.plan import (
 from ui.server.workshop.run import Run
 from ui.server.workshop.workshop import workshop
 from ui.shell import frame
-from ui.shell.model_picker import pick_model
+from ui.shell.models.model_picker import pick_model
 from ui.views.training import live
 
 _TICK = 1.0

@@ -30,7 +30,7 @@ from ui.server.opened import Opened
 from ui.server.stores import kept
 from ui.shell import frame, sections
 from ui.shell.changed import of_tokens
-from ui.shell.model_picker import pick_model
+from ui.shell.models.model_picker import pick_model
 from ui.shell.page import open_sentence_page, with_model
 from ui.views.what_if import adding, backup, causal, changes, experiments, maps
 

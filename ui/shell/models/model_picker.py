@@ -15,8 +15,9 @@ from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, imported, runs
 from ui.server.hub_models import desk
-from ui.shell import hub_picker, menu, waiting
+from ui.shell import menu, waiting
 from ui.shell.fitting import fit_model
+from ui.shell.models import hub_picker
 
 LARGE = 100_000_000
 """From this many bytes on, the list says how much memory a model needs."""
