@@ -265,7 +265,7 @@ def test_provenance_and_the_head_that_opens_first_are_behind_the_badge(visitor: 
     told = details.inner_text()
     assert "Cross-attention · layer 1 · head 1 · step" in told
     assert "Largest row-sum error" in told
-    assert "is this model.s default" in told
+    assert "is this model's default" in told
     visitor.page.keyboard.press("Escape")
     assert details.is_hidden()
 
