@@ -272,11 +272,13 @@ def on_linked_view(
     sizes: Mapping[str, Head],  # number of layers and heads by kind
     # the state's values for continuing with a token (by its id) at a step (from 0)
     go_on: Callable[[int, int], Mapping[str, Any]],
+    # the state's values after a head (kind, layer and head) was switched off, or on again
+    switch: Callable[[str, Head], Mapping[str, Any]],
 ) -> bool:
     """Callback of a linked view: moves the cursor as the event says, or takes the head or token chosen there.
 
     Returns:
-        Whether the visitor chose a token to continue with.
+        Whether the model has to run again, for another token or without a head.
     """
     event = st.session_state.get(view_key(view), {}).get("at")
     before = cursor()
@@ -287,8 +289,12 @@ def on_linked_view(
     candidate = picked_candidate(event, limits)
     asked = picked_head(event, limits, sizes) | presented(event)
     moved = {"step": after.step, "source": after.source, **asked}
-    change(**moved if candidate is None else {**moved, **go_on(*candidate)})
-    return candidate is not None
+    if candidate is not None:
+        moved |= go_on(*candidate)
+    for kind, head in (switched := picked_head(event, limits, sizes, "off")).items():
+        moved |= switch(kind, head)
+    change(**moved)
+    return candidate is not None or bool(switched)
 
 
 def tried() -> set[Any]:

@@ -72,14 +72,15 @@ def presented(event: object) -> dict[str, bool]:
 
 
 def picked_head(
-    event: object,  # what the browser sent; `head` is `[kind, layer, head]`, from 0
+    event: object,  # what the browser sent; `head` and `off` are `[kind, layer, head]`, from 0
     limits: Limits,  # the translation on the screen
     sizes: Mapping[str, Head],  # number of layers and heads by kind
+    what: str = "head",  # `head`: a head to be shown; `off`: one to be switched off, or on again
 ) -> dict[str, Head]:
-    """The head that a click on an overview opens, by kind; empty if the event picks none."""
+    """The head that the visitor chose, by kind; empty if the event chooses none."""
     if not isinstance(event, Mapping) or event.get("trace") != limits.trace:
         return {}
-    head = event.get("head")
+    head = event.get(what)
     if not isinstance(head, list) or len(head) != 3 or head[0] not in sizes:
         return {}
     layers, heads = sizes[head[0]]

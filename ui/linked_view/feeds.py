@@ -109,6 +109,8 @@ def map_feed(
         "sentences": captions.sentences(view, role),
         "figure": to_json(figure),
         "hover": {side: list(map(labels.escape, each)) for side, each in names.items()} | {"masked": MASKED},
+        "head": (view.layer, view.head),
+        "acts": [],
         "fade": view.kind != "encoder",
         "largest": largest,
         "choice": None,

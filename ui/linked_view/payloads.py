@@ -98,6 +98,8 @@ class MapFeed(HeadFeed):
 
     figure: str
     hover: dict[str, Any]
+    head: tuple[int, int]  # layer and head, from 0
+    acts: list[str]  # what can be done with the head: `inside`, `off`
     fade: bool
     largest: int
     choice: Choice | None

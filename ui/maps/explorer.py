@@ -24,6 +24,7 @@ from ui.maps import going_on, measuring
 from ui.maps.looking import Looking, Looks, looks_of
 from ui.server import catalogue, measured, runs
 from ui.server.opened import Opened
+from ui.shell import changed
 
 _KEY = "explorer"
 
@@ -125,7 +126,7 @@ def _moved(scene: Scene, layout: Layout) -> None:
     before, opened = _drawn(scene), scene.opened
     sizes = catalogue.sizes(opened.asked.model)
     take = partial(scene.go_on, opened)
-    if session.on_linked_view(layout.view, scene.limits, sizes, take):
+    if session.on_linked_view(layout.view, scene.limits, sizes, take, changed.switched):
         session.rerun()
     if _drawn(scene) != before:
         st.rerun(_KEY)
@@ -153,6 +154,7 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
         layout.style == "page",
         roles[layer][head] if roles else "",
     )
+    payload["acts"] = _acts(scene) if drawn else []
     payload["fade"] = scene.fade and look.kind != "encoder"
     if layout.style == "home":
         size, first = catalogue.sizes(model)[look.kind], runs.default_head(model, look.kind)
@@ -161,6 +163,14 @@ def _map(scene: Scene, layout: Layout, look: Looking) -> MapFeed:
             choice["first"] = f"{choice['first']} {catalogue.guided(model)}".rstrip()
         payload["choice"] = choice
     return payload
+
+
+def _acts(scene: Scene) -> list[str]:
+    """What a click on a map's title does with its head: `inside` opens it, `off` switches it off or on."""
+    model = scene.opened.asked.model
+    if not catalogue.has_model(model):
+        return []
+    return ["off"] if model.startswith(f"{catalogue.LANGUAGE}/") else ["inside", "off"]
 
 
 def _strips(scene: Scene, looks: Looks) -> StripsFeed:

@@ -18,12 +18,14 @@ from transformer.interventions import (
     Hide,
     Intervention,
     Prefix,
+    ablate,
 )
 from transformer.runs.translation import Translation
 from ui.address import session
 from ui.address.change_list import Listed, listed, parted
 from ui.address.state import State
 from ui.controls.text import plain
+from ui.linked_view import Head
 from ui.server import runs
 from ui.server.opened import Opened
 
@@ -70,8 +72,13 @@ def take(
     **more: Any,  # other values of the state
 ) -> None:
     """Takes another list of changes; the cursor stays."""
+    session.change(**{**_taken(items), **more})
+
+
+def _taken(items: Iterable[Listed]) -> dict[str, Any]:
+    """The state's values with another list of changes."""
     now = session.current()
-    session.change(**{**session.RUN, "step": now.step, "source": now.source, **parted(items), **more})
+    return {**session.RUN, "step": now.step, "source": now.source, **parted(items)}
 
 
 def add(change: Intervention, **more: Any) -> None:
@@ -81,6 +88,13 @@ def add(change: Intervention, **more: Any) -> None:
         take([Listed(each, on or each == change) for each, on in items], **more)
     else:
         take([*items, Listed(change, True)], **more)
+
+
+def switched(kind: str, head: Head) -> dict[str, Any]:
+    """The state's values after a head was switched off, or on again if it was off."""
+    change, items = ablate(kind, *head), all_of(session.current())
+    rest = [each for each in items if each.change != change]
+    return _taken(rest if Listed(change, True) in items else [*rest, Listed(change, True)])
 
 
 def remove(change: Intervention) -> None:

@@ -28,7 +28,7 @@ _STYLE = """
 .stSidebar .st-key-menu { gap: .16rem; }
 .st-key-menu [data-testid="stCaptionContainer"] { padding-top: .25rem; font-size: .8rem; }
 .st-key-under-home [data-testid="stCaptionContainer"] p { line-height: 1.35; }
-.st-key-feeders { display: none; }
+.st-key-feeders, .st-key-inside-links { display: none; }
 .stMainBlockContainer > .stVerticalBlock > :has(> .st-key-end) { order: 1; }
 .stMainBlockContainer hr { margin: .3rem 0; }
 [class*="st-key-frame-"] { overflow-x: auto; }

@@ -16,6 +16,7 @@ import streamlit as st
 from ui.address import session
 from ui.address.parameters import KEEP
 from ui.address.state import PAGE_OWN, PLACE
+from ui.server.catalogue import KINDS
 from ui.shell import doors
 
 _SCRIPTS = """
@@ -56,6 +57,10 @@ def draw() -> None:
             for entry in door.entries:
                 name, icon = doors.TOGETHER.get(entry[0], ("", doors.PAGES[entry[0]].icon))
                 link(entry[0], name, icon)
+        with st.container(key="inside-links"):  # clicked by the maps (`acts.js`)
+            for kind in KINDS:
+                query = {**KEEP, "kind": kind}
+                st.page_link(doors.script("inside_a_head"), label=f"Inside: {kind}", query_params=query)
         sorts = {
             Path(doors.script(name)).stem: page.sort
             for name, page in doors.PAGES.items()

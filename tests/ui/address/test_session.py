@@ -16,7 +16,13 @@ def script(trace: str, more: dict[str, object]) -> None:
     event = {"trace": trace, "step": 2, "source": None, "seq": 1, **more}
     st.session_state[session.view_key("home")] = {"at": event}
     limits = Limits("here", steps=5, sources=4)
-    chose = session.on_linked_view("home", limits, {}, lambda step, token: {"decode": f"beam-{step + token}"})
+    chose = session.on_linked_view(
+        "home",
+        limits,
+        {"cross": (2, 4)},
+        lambda step, token: {"decode": f"beam-{step + token}"},
+        lambda kind, head: {"cross": head, "decode": "beam-2"},
+    )
     st.text(f"{chose} {session.current().step} {session.current().decode} {session.cursor().ack}")
 
 
@@ -41,6 +47,16 @@ def test_an_event_of_another_translation_is_heard_and_changes_nothing(more: dict
 
 def test_a_chosen_candidate_changes_what_goes_on_with_it():
     assert after("here", candidate=[1, 3])[0] == "True 2 beam-4 1"
+
+
+@pytest.mark.parametrize("off", [None, ["cross", 1], ["encoder", 0, 0], ["cross", "1", 2], 3])
+def test_what_names_no_head_switches_none_off(off: object):
+    assert after("here", off=off)[0] == "False 2 greedy 1"
+
+
+def test_a_head_that_is_switched_off_makes_the_model_run_again():
+    assert after("here", off=["cross", 1, 9])[0] == "True 2 beam-2 1"
+    assert after("there", off=["cross", 1, 2])[0] == "False None greedy 1"
 
 
 def _page_that_runs_again() -> None:

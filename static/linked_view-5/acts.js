@@ -1,0 +1,27 @@
+// What a map offers to do with its head: look inside it, switch it off, or on again.
+
+import { element } from "./dom.js";
+
+const LINKS = ".st-key-inside-links a";
+const ACTS = {
+  inside: ["ƒ", "Look inside this head: its numbers, step by step"],
+  off: ["⏻", "Switch this head off, or on again, and translate anew"],
+};
+
+// The buttons of a map, as its feed names them.
+export function acts(view, { kind, head, acts: offered = [] }) {
+  return offered.map((name) => {
+    const [sign, told] = ACTS[name];
+    const look = { type: "button", title: told, "aria-label": told, "data-act": name };
+    const button = element("button", "lv-act", sign, look);
+    button.addEventListener("click", () => view.guard(() => DOES[name](view, kind, head)));
+    return button;
+  });
+}
+
+const DOES = {
+  inside: (_view, kind) => document.querySelectorAll(LINKS).forEach((link) => leads(link, kind) && link.click()),
+  off: (view, kind, head) => view.tell({ off: [kind, ...head] }),
+};
+
+const leads = (link, kind) => link.textContent.trim().endsWith(`: ${kind}`);
