@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ui.address import session
+from ui.server import examples
 from ui.shell.page import open_sentence_page, with_model
 from ui.shell.sentence import own_translation
 from ui.shell.waiting import for_pytorch
@@ -11,6 +12,8 @@ with for_pytorch("training"):
     from ui.views.training import page
 
 session.forward("here", "pages/train_here.py")
-opened = open_sentence_page("training", lambda now: own_translation(now.target), changes=page.untouched)
+opened = open_sentence_page(
+    "training", lambda now: own_translation(now.target), changes=page.untouched, target=examples.reference
+)
 if opened is not None:
     with_model(opened, page.show)

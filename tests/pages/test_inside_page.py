@@ -20,7 +20,7 @@ BADGE = "what if, not the model's computation"
 @pytest.mark.parametrize("model", ["random", "copy"])
 def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, model: str, kind: str):
     text, row = CASES["copy"].sentence, 2
-    at = run(PAGE, model=model, kind=kind, step="3", source="3", **{kind: "1.2"})
+    at = run(PAGE, section="all", model=model, kind=kind, step="3", source="3", **{kind: "1.2"})
     true, shown = independent(load_translator(app_models / model), text, kind, (0, 1), row), charts(at)
     equal(strip(shown["read"], "x"), true["x"])
     equal(strip(shown["vectors"], "q"), true["q"])
@@ -47,7 +47,9 @@ def test_the_numbers_on_the_page_are_computed_independently(app_models: Path, mo
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_known_key_is_the_one_that_is_opened(name: str, kind: str):
     case, row = CASES[name], 2
-    at = run(PAGE, model=name, text=case.sentence, kind=kind, step="3", source="3", **{kind: "1.2"})
+    at = run(
+        PAGE, section="all", model=name, text=case.sentence, kind=kind, step="3", source="3", **{kind: "1.2"}
+    )
     key = case.keys(kind, 1)[row]
     weights = line(charts(at)["scores"], "softmax")
     assert int(np.nanargmax(weights)) == key
@@ -58,7 +60,7 @@ def test_the_known_key_is_the_one_that_is_opened(name: str, kind: str):
 
 
 def test_the_products_under_the_pointer_sum_to_the_score():
-    shown = charts(run(PAGE, model="random", kind="encoder", source="2"))
+    shown = charts(run(PAGE, section="all", model="random", kind="encoder", source="2"))
     products = array(shown["keys"]["data"][0]["customdata"])[..., 1]
     equal(products.sum(1), line(shown["scores"], "q·k"))
     shares = array(shown["values"]["data"][0]["customdata"])[..., 1]
@@ -81,8 +83,10 @@ def test_the_products_under_the_pointer_sum_to_the_score():
     ],
 )
 def test_other_arithmetic_keeps_the_true_row_and_carries_its_badge(what_if: str):
-    true = line(charts(run(PAGE, model="random", kind="decoder", step="5"))["scores"], "softmax")
-    at = run(PAGE, model="random", kind="decoder", step="5", what_if=what_if)
+    true = line(
+        charts(run(PAGE, section="all", model="random", kind="decoder", step="5"))["scores"], "softmax"
+    )
+    at = run(PAGE, section="all", model="random", kind="decoder", step="5", what_if=what_if)
     shown = charts(at)["scores"]
     np.testing.assert_array_equal(line(shown, "softmax"), true)
     other = line(shown, "what if: weight")
@@ -94,14 +98,23 @@ def test_other_arithmetic_keeps_the_true_row_and_carries_its_badge(what_if: str)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_projections_the_output_is_a_mixture_of_the_inputs(app_models: Path, kind: str):
-    at = run(PAGE, model="random", kind=kind, step="3", source="3", what_if="inputs", **{kind: "1.2"})
+    at = run(
+        PAGE,
+        section="all",
+        model="random",
+        kind=kind,
+        step="3",
+        source="3",
+        what_if="inputs",
+        **{kind: "1.2"},
+    )
     true = independent(load_translator(app_models / "random"), CASES["copy"].sentence, kind, (0, 1), 2)
     equal(strip(charts(at)["other sum"], "y, what if"), true["y"])
     equal(strip(charts(at)["sum"], "head, all keys"), true["b"])
 
 
 def test_a_predicted_window_shows_its_centre_and_what_its_weights_sum_to():
-    at = run(PAGE, model="random", kind="encoder", source="2", what_if="local-predicted-2")
+    at = run(PAGE, section="all", model="random", kind="encoder", source="2", what_if="local-predicted-2")
     other = line(charts(at)["scores"], "what if: weight")
     assert 0 < np.nansum(other) < 1
     assert f"The weights sum to {np.nansum(other):.2f}." in told(at)
@@ -111,25 +124,25 @@ def test_a_predicted_window_shows_its_centre_and_what_its_weights_sum_to():
 
 
 def test_local_attention_that_reaches_no_key_says_so():
-    at = run(PAGE, model="random", text="one", step="9", what_if="local-0")
+    at = run(PAGE, section="all", model="random", text="one", step="9", what_if="local-0")
     assert "No key is that near, so every weight is 0" in told(at)
 
 
 def test_without_a_switch_nothing_is_called_what_if():
-    at = run(PAGE, model="random")
+    at = run(PAGE, section="all", model="random")
     assert BADGE not in told(at)
     assert "saturation" not in charts(at)
 
 
 def test_no_scale_shows_how_the_softmax_saturates():
-    at = run(PAGE, model="random", what_if="no-scale")
+    at = run(PAGE, section="all", model="random", what_if="no-scale")
     largest, gradient = (array(each["y"]) for each in charts(at)["saturation"]["data"])
     assert largest[-1] > largest[0]
     assert 0 <= gradient.min() <= gradient.max() <= 0.71
 
 
 def test_a_switch_and_a_key_go_into_the_address_and_stay_off_other_pages():
-    at = run(PAGE, model="random", kind="encoder", source="2")
+    at = run(PAGE, section="all", model="random", kind="encoder", source="2")
     next(each for each in at.selectbox if each.label == "Other arithmetic").select("local").run()
     next(each for each in at.selectbox if each.label == "Number").select(3.0).run()
     next(each for each in at.selectbox if each.label == "Key").select(4).run()
@@ -140,7 +153,7 @@ def test_a_switch_and_a_key_go_into_the_address_and_stay_off_other_pages():
 
 
 def test_in_cross_attention_the_key_is_the_source_token_of_the_cursor():
-    at = run(PAGE, model="random", step="2")
+    at = run(PAGE, section="all", model="random", step="2")
     next(each for each in at.selectbox if each.label == "Key").select(3).run()
     assert at.query_params["source"] == "4"
     assert view(at)["source"] == 3
@@ -158,13 +171,13 @@ def test_in_cross_attention_the_key_is_the_source_token_of_the_cursor():
     ids=str,
 )
 def test_what_cannot_be_read_in_the_address_is_named(params: dict[str, str]):
-    at = run(PAGE, **params)
+    at = run(PAGE, **{"section": "all"} | params)
     assert next(iter(params)).replace("_", "\\_") in said(at) or next(iter(params)) in said(at)
 
 
 @pytest.mark.parametrize("what_if", ["temperature-0", "temperature-1e9", "local--4", "pair-99", "pair"])
 def test_numbers_out_of_range_become_the_nearest(what_if: str):
-    at = run(PAGE, model="random", what_if=what_if, key="999", kind="decoder", step="4")
+    at = run(PAGE, section="all", model="random", what_if=what_if, key="999", kind="decoder", step="4")
     keys = len(array(charts(at)["keys"]["data"][0]["z"]))
     assert f"This row has {keys} keys; key {keys} is shown." in said(at)
     assert ("This layer has 4 heads; head 4 is taken." in said(at)) == (what_if == "pair-99")
@@ -172,7 +185,7 @@ def test_numbers_out_of_range_become_the_nearest(what_if: str):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_hostile_tokens_stay_text(kind: str):
-    at = run(PAGE, model="random", text=HOSTILE, kind=kind, what_if="pair")
+    at = run(PAGE, section="all", model="random", text=HOSTILE, kind=kind, what_if="pair")
     drawn = json.dumps({name: [chart["data"], chart["layout"]] for name, chart in charts(at).items()})
     assert "<script" not in drawn
     assert "#000001" not in drawn
@@ -183,7 +196,7 @@ def test_hostile_tokens_stay_text(kind: str):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_long_text_shows_at_most_64_keys(kind: str):
     text = " ".join(["one two three four five six eight nine ten"] * 12)
-    at = run(PAGE, model="random", text=text, kind=kind, step="90", source="80")
+    at = run(PAGE, section="all", model="random", text=text, kind=kind, step="90", source="80")
     shown = charts(at)
     assert len(array(shown["keys"]["data"][0]["z"])) == 64
     assert sum(len(json.dumps(chart)) for chart in shown.values()) < 400_000

@@ -43,7 +43,7 @@ def twins(own_models: Path, translator: Translator) -> None:
 @pytest.mark.parametrize("rule", ADDED)
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
 def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers(rule: str, kind: str):
-    at = run(PAGE, model=rule, kind=kind, step="3", source="3")
+    at = run(PAGE, section="all", model=rule, kind=kind, step="3", source="3")
     assert f"B_{{ij}} = {ADDED[rule]}" in formulas(at)
     assert "+ B_i" in formulas(at)
     assert "+ B" in formulas(at)
@@ -58,7 +58,7 @@ def test_what_an_encoding_adds_is_in_the_formula_and_in_the_numbers(rule: str, k
 
 @pytest.mark.usefixtures("twins")
 def test_cross_attention_of_a_relative_encoding_adds_nothing():
-    at = run(PAGE, model="alibi", kind="cross", step="3")
+    at = run(PAGE, section="all", model="alibi", kind="cross", step="3")
     assert "B_" not in formulas(at)
     assert "M_" not in formulas(at)
     assert "Positions add nothing inside cross-attention" in told(at)
@@ -66,7 +66,7 @@ def test_cross_attention_of_a_relative_encoding_adds_nothing():
 
 @pytest.mark.usefixtures("twins")
 def test_a_rotation_is_written_and_the_turned_vectors_give_the_product():
-    at = run(PAGE, model="rotary", kind="encoder", source="3", key="5")
+    at = run(PAGE, section="all", model="rotary", kind="encoder", source="3", key="5")
     assert r"\tilde q_i = q_i R_i" in formulas(at)
     vectors = charts(at)["vectors"]
     names = [each["name"] for each in vectors["data"]]
@@ -78,8 +78,8 @@ def test_a_rotation_is_written_and_the_turned_vectors_give_the_product():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_notation_changes_the_symbols_and_none_of_the_numbers(kind: str):
-    paper = run(PAGE, model="random", kind=kind, step="3", source="3")
-    lecture = run(PAGE, model="random", kind=kind, step="3", source="3", notation="lecture")
+    paper = run(PAGE, section="all", model="random", kind=kind, step="3", source="3")
+    lecture = run(PAGE, section="all", model="random", kind=kind, step="3", source="3", notation="lecture")
     assert "head = " not in formulas(lecture).replace(r"\mathrm{head} = \mathrm{softmax}", "")
     assert r"\hat\alpha" in formulas(lecture)
     assert r"\alpha" not in formulas(paper)
@@ -92,7 +92,7 @@ def test_the_notation_changes_the_symbols_and_none_of_the_numbers(kind: str):
 
 
 def test_the_switch_of_the_notation_goes_into_the_address():
-    at = run(PAGE, model="random")
+    at = run(PAGE, section="all", model="random")
     assert "notation" not in at.query_params
     next(each for each in at.selectbox if each.label == "Notation").select("lecture").run()
     assert at.query_params["notation"] == "lecture"
@@ -100,14 +100,14 @@ def test_the_switch_of_the_notation_goes_into_the_address():
 
 
 def test_every_section_of_the_list_is_on_the_page():
-    at = run(PAGE, model="random", what_if="hard")
+    at = run(PAGE, section="all", model="random", what_if="hard")
     assert keys(at) == {*SECTIONS, WHAT_IF}
     headings = re.findall(r"##### (\d+) · (.*)", "\n".join(each.value for each in at.markdown))
     assert headings == [(str(i), each.title) for i, each in enumerate(SECTIONS.values(), start=1)]
 
 
 def test_every_figure_says_what_its_colours_mean():
-    at = run(PAGE, model="random", what_if="no-scale")
+    at = run(PAGE, section="all", model="random", what_if="no-scale")
     without = {each["name"] for each in pictures(at) if not each["legends"]}
     assert without == {"drawing", "saturation"}
     for each in pictures(at):
@@ -117,7 +117,7 @@ def test_every_figure_says_what_its_colours_mean():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_reason_for_the_root_is_measured_on_this_head(kind: str):
-    at = run(PAGE, model="copy", kind=kind, step="2", source="2")
+    at = run(PAGE, section="all", model="copy", kind=kind, step="2", source="2")
     text = str(slots(at)["weights.divide"]["text"])
     found = re.search(r"over its ([\d,]+) pairs.*the variance ([\d.]+), and ([\d.]+) after", text)
     products, divided = float(found.group(2)), float(found.group(3))
@@ -127,7 +127,7 @@ def test_the_reason_for_the_root_is_measured_on_this_head(kind: str):
 
 @pytest.mark.parametrize("model", ["random", "copy"])
 def test_the_reader_of_the_sum_is_the_one_of_the_model_s_norm(model: str):
-    at = run(PAGE, model=model)
+    at = run(PAGE, section="all", model=model)
     pre = "pre-norm" in pictures(at)[0]["caption"]
     assert ("reads LayerNorm(sum)" in told(at)) == pre
     assert (r"\mathrm{stream}' = \mathrm{LayerNorm}(\mathrm{sum})" in formulas(at)) != pre

@@ -75,6 +75,13 @@ PARTS = (
 """Parts of the model on the page Anatomy."""
 
 
+STEPS = (
+    *("input", "projections", "path", "products", "weights", "sum"),
+    *("matrix", "heads", "stream", "block", "all"),
+)
+"""The steps of the page Inside a head."""
+
+
 def _declared(
     several: bool,  # whether several pages read the value
     kind: Kind,  # its kind
@@ -157,6 +164,7 @@ class State:
     # how a whole word is taken away from one layer on that page
     way: str = own(one_of("hidden", "zeroed", "mean"), "hidden")
     key: int | None = own(POSITION)  # the key that "Inside a head" shows in self-attention
+    section: str | None = own(one_of(*STEPS))  # the step that "Inside a head" shows, or `all` of them
     # the alternative arithmetic on "Inside a head", and its number: a temperature, a radius, a head (from 0)
     what_if: WhatIf | None = own(ARITHMETIC)
     # whose symbols "Inside a head" writes: `paper`, `lecture`

@@ -50,6 +50,7 @@ class Example:
     other: str  # the sentence with one other word, of as many tokens
     claim: Claim  # what the example shows
     gloss: Mapping[str, str]  # English words by target word
+    reference: str | None = None  # a translation by people, other than the model's
 
 
 def examples(model: str | None = None) -> tuple[Example, ...]:
@@ -73,7 +74,14 @@ def _file(model: str) -> Path | None:
 @cache
 def _read(path: Path, changed: int) -> tuple[Example, ...]:
     return tuple(
-        Example(each["label"], each["text"], each["other"], Claim(**each["claim"]), each["gloss"])
+        Example(
+            each["label"],
+            each["text"],
+            each["other"],
+            Claim(**each["claim"]),
+            each["gloss"],
+            each.get("reference"),
+        )
         for each in read_json(path)["examples"]
     )
 
@@ -105,6 +113,12 @@ def offered(model: str | None) -> Mapping[str, str]:
 def text_on(model: str | None, text: str | None) -> str:
     """The visitor's text, or the one that opens first for a model."""
     return next(iter(offered(model).values())) if text is None else text
+
+
+def reference(model: str, text: str | None) -> str | None:
+    """What people wrote for an example, as training would show it; None for any other text."""
+    example = example_of(model, text_on(model, text))
+    return None if example is None else example.reference
 
 
 def example_of(model: str | None, text: str) -> Example | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import streamlit as st
 
@@ -23,6 +24,8 @@ def open_sentence_page(
     changes: changed.Holds = changed.every,  # which changes hold on the page
     tell: changed.Tell = changed.tell,  # draws what is said about changes
     kinds: Sequence[str] = (),  # the kinds of attention without which the page has nothing to show
+    # the target that a model is given if the visitor gives none, by model and text; None if it writes its own
+    target: Callable[[str, str | None], str | None] = lambda model, text: None,
     # draws the choice of the way of decoding; None if the page decides it
     way: Callable[[State], None] | None = sentence.decoding,
 ) -> Opened | None:
@@ -40,7 +43,9 @@ def open_sentence_page(
         if controls is not None:
             controls(now)
         if not needs.tell_lack(model, kinds):
-            opened = sentence.open_sentence(model, changed.held(now, changes))
+            asked = changed.held(now, changes)
+            given = asked.target or target(model, asked.text)
+            opened = sentence.open_sentence(model, replace(asked, target=given))
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)

@@ -20,7 +20,8 @@ from ui.controls.export import Picture
 from ui.controls.panel import chart, panel, says
 from ui.controls.part import part
 from ui.controls.text import plain
-from ui.server import catalogue, imported
+from ui.maps.take_home import trace_file
+from ui.server import catalogue, examples, imported, runs
 from ui.server.imported import Imported
 from ui.shell import frame, menu
 from ui.shell.models.model_picker import pick_model
@@ -49,11 +50,22 @@ def show() -> None:
             menu.draw()
     st.markdown(_INTRODUCTION)
     _upload()
+    if not session.imported() and catalogue.available():
+        st.button("Open a sample", icon=":material/draft:", on_click=_open_sample)
     now = session.current()
     frame.show_notices(now)
     for name in reversed(list(session.imported())):
         with st.container(border=True):
             _opened(imported.find(name))
+
+
+def _open_sample() -> None:
+    """Opens the first example of a model as it would be if somebody had saved it."""
+    session.keep()
+    name = catalogue.DEFAULT if catalogue.exists(catalogue.DEFAULT) else next(iter(catalogue.available()))
+    asked = runs.request(State(), name, examples.text_on(name, None))
+    file = trace_file(runs.translate(asked, runs.Untold()), catalogue.model(name).model)
+    imported.open_file("sample.npz", file)
 
 
 @part

@@ -78,7 +78,7 @@ def show(opened: Opened) -> None:
 
 
 def _controls(opened: Opened, now: State, kind: str, row: int) -> None:
-    against, head = now.against or sides.USUAL, getattr(now, kind)
+    against, head = now.against or sides.usual(opened), getattr(now, kind)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, opened.kinds, against=None if against[0] == "head" else against)
         with st.container(width=220):
@@ -111,7 +111,7 @@ def _mode(opened: Opened, kind: str, head: Head, against: Against, offered: list
 
 
 def _take(against: Against, **more: None) -> None:
-    session.change(against=None if against == sides.USUAL else against, **more)
+    session.change(against=against, **more)
 
 
 def _first(opened: Opened, kind: str, own: Head, mode: str) -> Against:
@@ -150,7 +150,7 @@ def _detail(opened: Opened, kind: str, against: Against, other: str | None) -> N
             **pickers.control("against.seed", value, lambda seed: _take((mode, int(seed)))),
         )
     elif mode in {"forced", "sentence"}:
-        usual = sides.other_text(opened) if mode == "forced" else sides.OTHER_SENTENCE
+        usual = sides.other_text(opened) if mode == "forced" else sides.other_sentence(opened)
         text = other or usual
         st.text_input(
             "The other text",

@@ -20,8 +20,8 @@ from ui.shell import fitting
 OTHER_SENTENCE = "The man who wrote the letter is my brother."
 AS_IT_IS = "as it is"
 """Name of the run without changes."""
-USUAL: Against = ("uniform", None)
-"""The comparison that opens first: uniform attention, the control that uses no model."""
+UNIFORM: Against = ("uniform", None)
+"""Uniform attention, the control that uses no model."""
 _TRIED = ("beam-4", "greedy", *(f"sample-{seed}" for seed in range(1, 6)))
 """Ways of decoding, in the order in which they are tried until one writes something else."""
 
@@ -86,13 +86,18 @@ class Compared:
         return str(captions.badge(audit)["text"])
 
 
+def usual(opened: Opened) -> Against:
+    """The comparison that opens first: an example with its other sentence, another text with the control."""
+    return UNIFORM if opened.example is None else ("sentence", None)
+
+
 def sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
     """The selection, and the side that a state compares it with.
 
     Raises:
         ValueError: the other side cannot be made; the message says why.
     """
-    name, detail = now.against or USUAL
+    name, detail = now.against or usual(opened)
     own = Compared("", opened.translation, kind, getattr(now, kind))
     phrase = labels.head_phrase(*own.head)
     if name == "uniform":
@@ -105,6 +110,11 @@ def sides(opened: Opened, now: State, kind: str) -> tuple[Compared, Compared]:
         named = f"untrained twin, seed {detail}"
         return replace(own, name=f"{opened.asked.model}, trained"), replace(own, name=named, translation=twin)
     return _other_run(opened, own, now.other, name, detail)
+
+
+def other_sentence(opened: Opened) -> str:
+    """Another sentence to start from: for an example, the one that differs from it in a word."""
+    return OTHER_SENTENCE if opened.example is None else opened.example.other
 
 
 def other_decoding(opened: Opened) -> str:
@@ -147,7 +157,7 @@ def _other_run(
         asked = replace(asked, changes=())
         names = "changed", AS_IT_IS
     else:
-        asked = replace(asked, text=clean(text or OTHER_SENTENCE), target=None)
+        asked = replace(asked, text=clean(text or other_sentence(opened)), target=None)
         names = "your sentence", "the other sentence"
     run = runs.translate(asked, runs.Untold())
     head = _fitted(asked.model, own.kind, own.head)
@@ -159,7 +169,7 @@ def notes(opened: Opened, now: State, other: Compared) -> list[str]:
     told = (
         [] if other.translation is opened.translation else [f"B: {each}" for each in other.translation.notes]
     )
-    mode, detail = now.against or USUAL
+    mode, detail = now.against or usual(opened)
     if other.kind == "encoder" and mode in {"decode", "forced"}:
         told.append("The encoder reads the source alone, and A and B have the same one: nothing can differ.")
     elif mode in {"decode", "forced"} and other.translation.text == opened.translation.text:

@@ -35,8 +35,29 @@ SECTIONS = {
     "block": Section("The layer as a chain", "the layer"),
 }
 """The numbered sections by the name that their keys carry, in order."""
+CHANGED = ("weights", "sum")
+"""The sections whose arithmetic the switches change."""
 WHAT_IF = "what-if"
 """The switches stand between the products and the weights, without a number."""
+
+
+ALL = "all"
+"""In place of a section: all of them on one page."""
+FIRST = "products"
+"""Opens first: everything before it prepares the products, everything after it uses them."""
+
+
+def steps() -> dict[str, str]:
+    """The names of the steps in the switch, by section."""
+    numbered = {name: f"{labels.count(i)} {each.short}" for i, (name, each) in enumerate(SECTIONS.items())}
+    return {**numbered, ALL: "all"}
+
+
+def following(chosen: str) -> str | None:
+    """The section after one; None after the last."""
+    names = [*SECTIONS]
+    place = names.index(chosen) + 1
+    return names[place] if place < len(names) else None
 
 
 def contents() -> None:

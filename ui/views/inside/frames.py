@@ -39,37 +39,46 @@ _NO_ROOT = (
 )
 
 
-def before(look: Look, parts: Parts) -> None:
-    """The sections before the switches."""
-    symbols, sizes = look.symbols, look.sizes[:2]
-    pre = look.view.norm == "pre"
-    reads = r"\mathrm{LayerNorm}(\mathrm{stream})" if pre else r"\mathrm{stream}"
-    with _section("input", parts, rf"{symbols.x} = {reads}", more=_outside if look.kind == "cross" else None):
+def draw(name: str, look: Look, parts: Parts) -> None:
+    """Draws one of `SECTIONS`."""
+    _DRAWN[name](look, parts)
+
+
+def _input(look: Look, parts: Parts) -> None:
+    reads = r"\mathrm{LayerNorm}(\mathrm{stream})" if look.view.norm == "pre" else r"\mathrm{stream}"
+    more = _outside if look.kind == "cross" else None
+    with _section("input", parts, rf"{look.symbols.x} = {reads}", more=more):
         slot("input.figures")
-    with _section("projections", parts, *_projected(look, sizes)):
+
+
+def _projections(look: Look, parts: Parts) -> None:
+    with _section("projections", parts, *_projected(look, look.sizes[:2])):
         slot("projections.matrices")
         slot("projections.figures")
-    with _section("path", parts, _summed(look)):
-        slot("path.figures")
+
+
+def _products(look: Look, parts: Parts) -> None:
+    symbols = look.symbols
     entry = "k^j_i" if symbols.columns else "k_{j,i}"
     with _section("products", parts, rf"q \cdot {symbols.indexed('k')} = \sum_i q_i\, {entry}"):
         slot("products.figures")
 
 
-def after(look: Look, parts: Parts) -> None:
-    """The sections after the switches."""
-    _weights(look, parts)
-    with _section("sum", parts, _summed(look)):
-        slot("sum.figures")
-    _matrix(look, parts)
+def _heads(look: Look, parts: Parts) -> None:
     with _section("heads", parts, *formulas.joined(look.symbols), more=lambda: _seven(look)):
         slot("heads.joined")
         slot("heads.matrices")
         slot("heads.figures")
+
+
+def _stream(look: Look, parts: Parts) -> None:
     reads = "stream" if look.view.norm == "post" else "read"
     total = r"\mathrm{sum} = \mathrm{stream} + \mathrm{update}"
     with _section("stream", parts, total, rf"\mathrm{{{reads}}}' = \mathrm{{LayerNorm}}(\mathrm{{sum}})"):
         slot("stream.figures")
+
+
+def _block(look: Look, parts: Parts) -> None:
     config = look.opened.translation.config
     sublayers = config.stacks[look.site.query_side].sublayers
     names = points(len(sublayers))
@@ -77,6 +86,14 @@ def after(look: Look, parts: Parts) -> None:
     chain = formulas.chain(names, (queries, config.d_model))
     with _section("block", parts, chain, formulas.steps(names, sublayers, config.norm)):
         slot("block.figures")
+
+
+def _values(name: str) -> Callable[[Look, Parts], None]:
+    def drawn(look: Look, parts: Parts) -> None:
+        with _section(name, parts, _summed(look)):
+            slot(f"{name}.figures")
+
+    return drawn
 
 
 @contextmanager
@@ -177,3 +194,18 @@ def _matrix(look: Look, parts: Parts) -> None:
 def _seven(look: Look) -> None:
     with _explained("Two heads are seven matrices"):
         asides.seven_matrices(look.sizes[0], look.sizes[2])
+
+
+_DRAWN: dict[str, Callable[[Look, Parts], None]] = {
+    "input": _input,
+    "projections": _projections,
+    "path": _values("path"),
+    "products": _products,
+    "weights": _weights,
+    "sum": _values("sum"),
+    "matrix": _matrix,
+    "heads": _heads,
+    "stream": _stream,
+    "block": _block,
+}
+"""What draws each section."""

@@ -5,6 +5,8 @@ The linked view's fragment runs at every step. It feeds the slots of the section
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import streamlit as st
 
@@ -25,7 +27,7 @@ from ui.server.opened import Opened
 from ui.shell.changed import of_tokens, said
 from ui.shell.models.needs import has
 from ui.views.inside import formulas, frames, layer, vectors, weights, what_if
-from ui.views.inside.contents import WHAT_IF, contents
+from ui.views.inside.contents import ALL, CHANGED, FIRST, SECTIONS, WHAT_IF, contents, following, steps
 from ui.views.inside.look import Look, Part
 from ui.views.inside.notation import NAMES, notation
 
@@ -56,7 +58,14 @@ def controls(state: State) -> None:
             lambda each: session.change(kind=None if each == USUAL else each),
             width="content",
         )
-        st.caption(_ANALOGY, width="stretch")
+        pickers.switch(
+            "section",
+            "Step",
+            steps(),
+            state.section or FIRST,
+            lambda each: session.change(section=None if each == FIRST else each),
+            width="content",
+        )
 
 
 def _kind(now: State) -> str:
@@ -106,7 +115,7 @@ def _frames(opened: Opened, now: State, kind: str) -> None:
     with letters:
         pickers.choose("notation", "Notation", NAMES, now.notation)
     with explanation:
-        seen(_SEEING, formulas.overview(look))
+        seen(f"{_SEEING}\n\n{_ANALOGY}", formulas.overview(look))
 
     def beside(now: State, looks: Looks) -> None:
         _follow(looks[kind], now)
@@ -116,10 +125,28 @@ def _frames(opened: Opened, now: State, kind: str) -> None:
         look = _look(looks_of(opened, now)[kind], now)
         return look, parts_of(look, now)
 
-    explorer(Scene(layout, opened, (kind,), no_more, _nothing, above=_contents, beside=beside))
-    frames.before(look, parts)
-    what_if.controls(look, now.what_if)
-    frames.after(look, parts)
+    above = _contents if _chosen(now) == ALL else _nothing
+    explorer(Scene(layout, opened, (kind,), no_more, _nothing, above=above, beside=beside))
+    for name in _sections(now):
+        if name == CHANGED[0] or (name in CHANGED and _chosen(now) != ALL):
+            what_if.controls(look, now.what_if)
+        frames.draw(name, look, parts)
+    after = None if _chosen(now) == ALL else following(_chosen(now))
+    if after is not None:
+        label, key = f"Next step: {SECTIONS[after].title.lower()}", "inside.next"
+        st.button(label, key=key, icon=":material/arrow_forward:", on_click=_open, args=(after,))
+
+
+def _open(name: str) -> None:
+    session.change(section=name)
+
+
+def _chosen(now: State) -> str:
+    return now.section or FIRST
+
+
+def _sections(now: State) -> tuple[str, ...]:
+    return tuple(SECTIONS) if _chosen(now) == ALL else (_chosen(now),)
 
 
 def _contents(_now: State, _looks: Looks) -> None:
@@ -149,22 +176,23 @@ def _key(at: Looking, inside: InsideHead, asked: int | None) -> int:
 
 
 def parts_of(look: Look, now: State) -> dict[str, Part]:
-    """Contents of every section, by its name."""
+    """Contents of the sections on the screen, by name."""
     other = what_if.outcome(look, now.what_if)
     told = what_if.told(look, now.what_if, other)
-    return {
-        "input": vectors.read(look),
-        "projections": vectors.projections(look),
-        "path": vectors.path(look),
-        "products": vectors.products(look),
-        **({} if told is None else {WHAT_IF: told}),
-        "weights": weights.scores(look, other),
-        "sum": weights.weighted_sum(look, other),
-        "matrix": layer.matrix_form(look),
-        "heads": layer.all_heads(look),
-        "stream": layer.stream(look),
-        "block": layer.layer(look),
+    made: dict[str, Callable[[], Part]] = {
+        "input": lambda: vectors.read(look),
+        "projections": lambda: vectors.projections(look),
+        "path": lambda: vectors.path(look),
+        "products": lambda: vectors.products(look),
+        "weights": lambda: weights.scores(look, other),
+        "sum": lambda: weights.weighted_sum(look, other),
+        "matrix": lambda: layer.matrix_form(look),
+        "heads": lambda: layer.all_heads(look),
+        "stream": lambda: layer.stream(look),
+        "block": lambda: layer.layer(look),
     }
+    shown = {name: made[name]() for name in _sections(now)}
+    return shown if told is None or not {*shown} & {*CHANGED} else {**shown, WHAT_IF: told}
 
 
 def _follow(at: Looking, now: State) -> None:

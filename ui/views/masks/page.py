@@ -36,11 +36,7 @@ _SIZE = 340
 _SMALL = 262
 _CELLS = 40
 """The largest number of rows and columns of a map here: the page holds up to nine maps."""
-_WAYS = {
-    "": "−∞ (the model's way)",
-    "zero": "0 before the softmax",
-    "after": "0 after the softmax",
-}
+_WAYS = {"zero": "0 before the softmax", "after": "0 after the softmax"}
 _WHY = {
     "": "Why −∞? e^−∞ is exactly 0, so a masked key takes no weight. The other keys share a weight of 1.",
     "zero": "Why not 0? e^0 is 1, so a masked key counts like any other key with a score of 0 "
@@ -137,7 +133,7 @@ class Subject:
 def show(opened: Opened) -> None:
     """Draws the page."""
     now = session.current()
-    batched, way = now.view == "batch", now.mask or ""
+    batched, way = now.view == "batch", now.mask or next(iter(_WAYS))
     subject = _batch(opened, now) if batched else _alone(opened, now)
     usual = "encoder" if batched or "decoder" not in opened.kinds else "decoder"
     kind = now.kind if now.kind in opened.kinds else usual
@@ -167,9 +163,8 @@ def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
         with st.container(width=220):
             pickers.head_picker(kind, subject.heads[kind], opened.asked.model)
         with st.container(width=205):
-            pickers.choose(
-                "mask", "How the mask acts", _WAYS, way, lambda name: session.change(mask=name or None)
-            )
+            named = {name: f"what if: {told}" for name, told in _WAYS.items()}
+            pickers.choose("mask", "Another way of masking", named, way)
         if subject.cursor:
             with st.container(width=205):
                 pickers.row_picker(opened, kind, subject.places[kind][0])
@@ -182,7 +177,7 @@ def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
 def _maps(subject: Subject, kind: str, way: str) -> None:
     view = subject.head(kind)
     scores, mask, weights = subject.whole(kind)
-    st.markdown(_found(leak(weights, mask), weights.size) + (f" {_WHY['']}" if not way else ""))
+    st.markdown(f"{_found(leak(weights, mask), weights.size)} {_WHY['']}")
     with st.container(horizontal=True, gap="small"):
         _picture(
             "scores",
@@ -201,8 +196,7 @@ def _maps(subject: Subject, kind: str, way: str) -> None:
             subject,
             "weights, colour from 0 to 1",
         )
-    if way:
-        _what_if(subject, view, Masking(way), (scores, mask))
+    _what_if(subject, view, Masking(way), (scores, mask))
 
 
 def _found(found: Leak, cells: int) -> str:

@@ -56,11 +56,16 @@ def show(opened: Opened, now: State) -> None:
     _controls(name, list(runs), now)
     given = opened.asked.model if now.target is None else None
     seen = Seen(name, frames, given)
-    if now.play:
+    if _plays(now):
         part(play, run_every=_TICK)(seen)
     else:
         part(show_snapshot)(seen)
     appearing.show(births.born(name), name)
+
+
+def _plays(now: State) -> bool:
+    """Whether the snapshots follow one another; they do when the page opens, from the first one on."""
+    return now.play or now.snapshot is None
 
 
 def _through(name: str, text: str, target: str, count: int) -> tuple[Frame, ...]:
@@ -95,7 +100,12 @@ def _controls(name: str, runs: list[str], now: State) -> None:
                 names = {each: each for each in runs}
                 pickers.choose("run", "Training run", names, name, _take_run, texts=True)
         pickers.kind_picker(now.kind or "cross", born=None)
-        st.toggle("Play", now.play, **pickers.control("birth.play", now.play, "play"))
+        playing = _plays(now)
+        st.toggle("Play", playing, **pickers.control("birth.play", playing, _take_play))
+
+
+def _take_play(play: bool) -> None:
+    session.change(play=play, snapshot=session.current().snapshot or 0)
 
 
 def _take_run(name: str) -> None:
@@ -120,7 +130,7 @@ def play(seen: Seen) -> None:
     """Draws the snapshot after that of the state."""
     chosen = (place(seen.steps, session.current().snapshot) + 1) % len(seen.frames)
     if chosen == len(seen.frames) - 1:
-        session.rerun(snapshot=None, play=False)
+        session.rerun(snapshot=seen.steps[-1], play=False)
     session.resolve(snapshot=seen.steps[chosen])
     show_snapshot(seen)
 
@@ -130,7 +140,7 @@ def show_snapshot(seen: Seen) -> None:
     now = session.current()
     chosen = place(seen.steps, now.snapshot)
     frame, kind = seen.frames[chosen], now.kind or "cross"
-    _slider(seen, chosen, now.play)
+    _slider(seen, chosen, _plays(now))
     st.markdown(snapshot(seen.frames, chosen, seen.given))
     size, first = catalogue.sizes(seen.run)[kind], runs.default_head(seen.run, kind)
     head, _ = fit_head(kind, now.born, size, first)
@@ -168,7 +178,7 @@ def _slider(seen: Seen, chosen: int, playing: bool) -> None:
 
 
 def _take(seen: Seen, step: int) -> None:
-    session.change(snapshot=None if step == seen.steps[-1] else step)
+    session.change(snapshot=step)
 
 
 def _map(view: HeadView) -> None:
@@ -182,7 +192,7 @@ def _map(view: HeadView) -> None:
         audit=view.audit,
         width="content",
         scrolls=True,
-        saved=not session.current().play,
+        saved=not _plays(session.current()),
     )
 
 
@@ -218,7 +228,7 @@ def _losses(seen: Seen, chosen: int) -> None:
         f"Loss of the given translation in nats per token, by training step · {seen.run}",
         lambda: table(seen),
         take=choose,
-        saved=not session.current().play,
+        saved=not _plays(session.current()),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from transformer.training.toys.tasks import LENGTHS, TOYS
+from transformer.training.toys.tasks import LENGTH, LENGTHS, TOYS, toy_data
 from ui.address import session
 from ui.controls.part import part, refusals
 from ui.controls.text import plain
@@ -31,6 +31,13 @@ from ui.shell import frame
 from ui.shell.models.model_picker import pick_model
 from ui.views.training import live
 
+_SHOWN = 3
+"""Pairs of a task that the form shows."""
+_SEEN = (
+    "While it learns, this page draws the loss and the share of exact matches on pairs that it never saw, and "
+    "the cross-attention of every head on one of them: whether it learned to copy or to reverse shows as a "
+    "diagonal."
+)
 _TICK = 1.0
 """Seconds between two looks at a run."""
 
@@ -106,6 +113,11 @@ def show_form(
     )
     file = _upload() if task == OWN else None
     sizes = _sizes(task, usual)
+    if task in TOYS:
+        pairs = toy_data(task, sizes.get("length", LENGTH)).valid[:_SHOWN]
+        rows = [f"| {plain(each.source)} | {plain(each.target)} |" for each in pairs]
+        st.markdown("\n".join(["| it reads | it has to write |", "| :--- | :--- |", *rows]))
+    st.caption(_SEEN)
     if st.button(
         "Train", type="primary", icon=":material/model_training:", key="here.train", on_click=session.keep
     ):

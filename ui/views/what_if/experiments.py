@@ -46,6 +46,16 @@ def show(model: str) -> None:
                     _card(labels.count(place), shown[place], found[shown[place].name], known)
 
 
+def suggest(model: str) -> None:
+    """Draws the first experiment that changes a translation, for a visitor who has changed nothing yet."""
+    known, found = answered(model)
+    for number, each in enumerate(each for each in EXPERIMENTS if each.name in found):
+        if any(answer.changed not in (None, answer.base) for answer in found[each.name]):
+            with st.container(border=True):
+                _card(labels.count(number), each, found[each.name], known)
+            return
+
+
 def answered(model: str) -> tuple[str, Answers]:
     """The model whose answers are shown, and these: those of the model, else those of the first one."""
     for name in dict.fromkeys((model, catalogue.DEFAULT)):

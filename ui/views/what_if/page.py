@@ -53,6 +53,7 @@ def _results(opened: Opened) -> None:
     if not opened.asked.changes:
         st.markdown(f":gray[as it is:] {plain(base.text)}")
         st.caption("With each change the model translates again, and this page shows what the change did.")
+        experiments.suggest(opened.asked.model)
         return
     free = _compared(opened, base, opened.traced().translation)
     asked = experiments.question(session.current())
