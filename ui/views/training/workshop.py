@@ -34,9 +34,9 @@ from ui.views.training import live
 _SHOWN = 3
 """Pairs of a task that the form shows."""
 _SEEN = (
-    "While it learns, this page draws the loss and the share of exact matches on pairs that it never saw, and "
-    "the cross-attention of every head on one of them: whether it learned to copy or to reverse shows as a "
-    "diagonal."
+    "While it learns, this page draws the loss and the share of exact matches on pairs that it never saw, "
+    "and the cross-attention of every head on one of them: copying shows as a diagonal, reversing as the "
+    "other one."
 )
 _TICK = 1.0
 """Seconds between two looks at a run."""
