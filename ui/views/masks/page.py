@@ -25,13 +25,15 @@ from ui.controls import export, formula, options, pickers
 from ui.controls.panel import chart, panel, seen
 from ui.controls.part import part
 from ui.controls.text import plain
-from ui.linked_view import Head, window_around
-from ui.maps.looking import cells_of
+from ui.linked_view import Head, Layout, window_around
+from ui.maps.explorer import Scene, explorer, no_more
+from ui.maps.looking import Looks, cells_of
 from ui.server import analyses, catalogue
 from ui.server.opened import Opened
 from ui.views.masks.padded import LONGER
 
 WHAT_IF = "what if, not the model's computation"
+_STRIPS = {"encoder": ("source",), "decoder": ("target",), "cross": ("source", "target")}
 _SIZE = 340
 _SMALL = 262
 _CELLS = 40
@@ -129,17 +131,44 @@ class Subject:
         return named.get(kind, self.of.target_tokens)
 
 
-@part
 def show(opened: Opened) -> None:
-    """Draws the page."""
+    """Draws the page: a sentence alone has the cursor, a batch is translated anew and has none."""
     now = session.current()
-    batched, way = now.view == "batch", now.mask or next(iter(_WAYS))
-    subject = _batch(opened, now) if batched else _alone(opened, now)
+    batched = now.view == "batch"
     usual = "encoder" if batched or "decoder" not in opened.kinds else "decoder"
     kind = now.kind if now.kind in opened.kinds else usual
-    _controls(opened, subject, kind, way)
-    _maps(subject, kind, way)
+    if batched:
+        _padded(opened, kind)
+        return
+    cursor = "source" if kind == "encoder" else "step"
+    layout = Layout(f"masks-{kind}", "page", _STRIPS[kind], (), kind, cursor)
+
+    def above(now: State, _looks: Looks) -> None:
+        _controls(opened, _alone(opened, now), kind)
+
+    def beside(now: State, _looks: Looks) -> None:
+        subject = _alone(opened, now)
+        _maps(subject, kind, _way(now))
+        _objects(subject, opened.kinds)
+
+    explorer(Scene(layout, opened, (kind,), no_more, _nothing, above=above, beside=beside))
+
+
+@part
+def _padded(opened: Opened, kind: str) -> None:
+    now = session.current()
+    subject = _batch(opened, now)
+    _controls(opened, subject, kind)
+    _maps(subject, kind, _way(now))
     _objects(subject, opened.kinds)
+
+
+def _nothing(_now: State, _looks: Looks) -> None:
+    pass
+
+
+def _way(now: State) -> str:
+    return now.mask or next(iter(_WAYS))
 
 
 def _batch(opened: Opened, now: State) -> Subject:
@@ -157,17 +186,14 @@ def _heads(now: State) -> dict[str, Head]:
     return {kind: getattr(now, kind) for kind in catalogue.KINDS}
 
 
-def _controls(opened: Opened, subject: Subject, kind: str, way: str) -> None:
+def _controls(opened: Opened, subject: Subject, kind: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pickers.kind_picker(kind, opened.kinds)
         with st.container(width=220):
             pickers.head_picker(kind, subject.heads[kind], opened.asked.model)
         with st.container(width=205):
             named = {name: f"what if: {told}" for name, told in _WAYS.items()}
-            pickers.choose("mask", "Another way of masking", named, way)
-        if subject.cursor:
-            with st.container(width=205):
-                pickers.row_picker(opened, kind, subject.places[kind][0])
+            pickers.choose("mask", "Another way of masking", named, _way(session.current()))
         positions = subject.of.config.positions
         told = f"{_SEEING} {formula.explained(kind, positions)}"
         written = formula.attention(kind, positions, masked=True)
