@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ui.address import session
 from ui.shell import changed, doubt, frame, sentence
+from ui.shell.lesson import strip
 from ui.shell.models.model_picker import pick_model
 from ui.views import home
 
@@ -20,3 +21,4 @@ if model is not None:
     if opened is not None:
         doubt.tell(opened)
         home.show(opened)
+        strip.ask(opened)

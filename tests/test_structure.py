@@ -44,12 +44,12 @@ MOST_LINES = {
     "transformer/text model trace decode storage families training hub": 13_160,
     "transformer/interventions": 2_065,
     "transformer/runs": 2_240,
-    "transformer/lenses what_if exports commands": 8_200,
+    "transformer/lenses what_if exports commands": 8_710,
     "lab": 7_230,
     "figures": 7_050,
-    "ui/linked_view address server controls shell maps": 9_010,
-    "ui/views": 16_668,
-    "tests": 38_100,
+    "ui/linked_view address server controls shell maps": 10_260,
+    "ui/views": 16_860,
+    "tests": 38_540,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

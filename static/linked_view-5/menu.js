@@ -1,13 +1,16 @@
 // The addresses of the menu. The server sends every link with the same query, which means "keep this session's
 // state", and Streamlit's click handler uses that query. This script gives each link its full address, for new tabs
-// and copies, and makes sure that a click adds one entry to the history.
+// and copies, and makes sure that a click adds one entry to the history. A link of a lesson names in addition what
+// its step shows, and keeps only the sentence and the cursor.
 
 const LINKS = ":is(.st-key-menu, .st-key-beside, .st-key-next) a";
+const STEPS = '[class*="st-key-lesson"] a[data-testid="stPageLink-NavLink"]';
 const TOUCHES = ["pointerover", "pointerdown", "focusin", "contextmenu"];
 
 let own = []; // parameters that one page alone reads
 let query = {}; // what the server sent with every link
 let place = []; // parameters that belong to models of one sort
+let steady = []; // parameters that a lesson keeps
 let sorts = {}; // the sort of models by page, for pages that show another sort than most
 
 // The parameters that another page keeps.
@@ -39,12 +42,40 @@ function passing() {
   return names.length > 0 && names.every((name) => now.get(name) === query[name]);
 }
 
-// The link of the menu under an event, with its full address; null for everything else.
+// What a lesson's link shows, with what it keeps.
+export function stepped(search, given, kept) {
+  const now = new URLSearchParams(search);
+  const shown = new URLSearchParams([...now].filter(([name]) => kept.includes(name)));
+  for (const [name, value] of new URLSearchParams(given)) shown.set(name, value);
+  return shown.toString();
+}
+
+// The query that the server sent with a link of a lesson, which its full address replaces in the page.
+function sent(link) {
+  const [, search = ""] = link.getAttribute("href").split("?");
+  const asked = new URLSearchParams(search);
+  if (Object.keys(query).some((name) => asked.has(name))) link.dataset.sent = carried(search, Object.keys(query));
+  return link.dataset.sent ?? "";
+}
+
+// The query of a link that opens a step of a lesson, and of every other link.
+function step(link) {
+  const left = leftOut(link);
+  const stays = steady.filter((name) => !left.includes(name));
+  return stepped(location.search, sent(link), stays);
+}
+
+function other(link) {
+  const [, given] = link.getAttribute("href").split("?");
+  return [carried(location.search, leftOut(link)), named(given)].filter(Boolean).join("&");
+}
+
+// The link of the menu or of a lesson under an event, with its full address; null for everything else.
 function touched(event) {
-  const link = event.target.closest?.(LINKS);
+  const link = event.target.closest?.(`${LINKS}, ${STEPS}`);
   if (!link) return null;
-  const [path, given] = link.getAttribute("href").split("?");
-  const kept = [carried(location.search, leftOut(link)), named(given)].filter(Boolean).join("&");
+  const path = link.getAttribute("href").split("?")[0];
+  const kept = link.matches(STEPS) ? step(link) : other(link);
   link.setAttribute("href", path + (kept && `?${kept}`));
   return link;
 }
@@ -77,5 +108,5 @@ document.addEventListener("click", clicked, true);
 replacePassing();
 
 export function keep({ data }) {
-  ({ own, query, place, sorts } = data);
+  ({ own, query, place, sorts, steady } = data);
 }

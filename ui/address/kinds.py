@@ -265,6 +265,18 @@ def _read_more(value: str) -> tuple[Head, ...]:
     return tuple(dict.fromkeys(map(_read_head, value.split("_"))))[:3]
 
 
+_LESSON = re.compile(r"([a-z0-9][a-z0-9-]{0,39})\.(\d{1,3})")
+
+
+def _read_lesson(value: str) -> tuple[str, int]:
+    """The name of a lesson and its step."""
+    if not (found := _LESSON.fullmatch(value)):
+        raise _UnreadableError
+    return found[1], _read_position(found[2])
+
+
+LESSON = Kind(_read_lesson, lambda at: f"{at[0]}.{at[1] + 1}")
+
 HEADS = Kind(_read_more, lambda heads: "_".join(map(_write_head, heads)))
 
 

@@ -37,6 +37,8 @@ def _address() -> dict[str, list[str]]:
 
 FORMER = "en-de"
 """Opened first until addresses named their model: it is meant by an address with a text and no model."""
+CARRIED = ("text", "language", "model", "step", "source", "encoder", "decoder", "cross")
+"""Values that a lesson keeps from step to step; all others are as a step's view gives them."""
 TRANSLATE = "translate"
 """The sort of models that most pages show."""
 
@@ -48,7 +50,7 @@ def adopt(
 
     A link of the menu (`KEEP`) keeps this session's state but for what the link names; a session that has
     none reads the address. On a page of models of another sort, the menu opens the place where the visitor
-    left that sort.
+    left that sort. A link of a lesson keeps less, see `_at_step`.
     """
     params, place = _address(), _place(sort)
     unwritten = st.session_state.pop("unwritten", False)
@@ -60,7 +62,10 @@ def adopt(
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
     if by_menu and "state" in st.session_state:
         named = {name: getattr(state, name) for name in KINDS if name in params}
-        _write(replace(elsewhere(current()), **{**(place or {}), **named}))
+        if "lesson" in named:
+            _write(_at_step(named, place or {}))
+        else:
+            _write(replace(elsewhere(current()), **{**(place or {}), **named}))
         return
     if sort == TRANSLATE and state.text is not None and state.model is None:
         state = replace(state, model=FORMER)
@@ -76,6 +81,16 @@ def adopt(
         notice(
             f"These parts of the address could not be read, so the nearest valid values are used: {names}."
         )
+
+
+def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
+    """The state with which a step of a lesson opens: what it names, and the visitor's sentence and cursor."""
+    kept = {name: {**vars(current()), **place}[name] for name in CARRIED}
+    if named.get("model", kept["model"]) != kept["model"]:
+        kept |= {name: None for name in PLACE if name in CARRIED}
+    elif named.get("text", kept["text"]) != kept["text"]:
+        kept |= {"step": None, "source": None}
+    return State(**{**kept, **named})
 
 
 def forward(
@@ -193,6 +208,17 @@ def own_sentences() -> tuple[str, tuple[Any, ...]] | None:
 def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
     """Keeps the visitor's file of sentences for this visit; no lines bring back the bundled sample."""
     st.session_state["own_sentences"] = (name, lines) if lines else None
+
+
+def lesson_notes() -> dict[str, dict[int, Any]]:
+    """What this visitor has done, by lesson and step (from 0): None if read, else the question's outcome."""
+    notes: dict[str, dict[int, Any]] = st.session_state.setdefault("lesson_notes", {})
+    return notes
+
+
+def keep_lesson_notes(notes: dict[str, dict[int, Any]]) -> None:
+    """Keeps what a file of progress says in place of this visit's."""
+    st.session_state["lesson_notes"] = notes
 
 
 def control(

@@ -24,6 +24,7 @@ from ui.address.kinds import (
     LANGUAGE,
     LARGEST_SEED,
     LAYERS,
+    LESSON,
     LINKS,
     OWN,
     PAIRS,
@@ -130,6 +131,7 @@ class State:
     measure: str = shared(one_of(*MEASURES), "weight")
     # whether target tokens are shaded by how much of them comes from the source
     shares: bool = shared(YES, False)
+    lesson: tuple[str, int] | None = shared(LESSON)  # the lesson that is open, and its step
     # which lines are drawn: `mass-70`, the links that carry 70 % of each row; `weight-10`, those of at least
     # 0.10
     links: str = shared(LINKS, "mass-70")

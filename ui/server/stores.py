@@ -139,6 +139,7 @@ _KEPT: dict[str, tuple[int, Callable[[Any], int] | None]] = {
     "causal": (32, None),
     "explained": (64, None),
     "measured maps": (256, None),
+    "questions": (256, None),
     "compared": (16, lambda found: held(found.base) + held(found.changed)),
 }
 """Number of values to keep of each sort, and how to measure their size."""

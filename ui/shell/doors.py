@@ -42,8 +42,14 @@ class Door:
     folded: bool = False  # whether a click opens it
 
 
-HOME = "app"
+HOME, LESSONS = "app", "lessons"
 PAGES: dict[str, Page] = {
+    LESSONS: Page(
+        "Lessons",
+        "A path from a first map to what a head does, and how you know.",
+        "glossary",
+        ":material/school:",
+    ),
     "glossary": Page(
         "Glossary",
         "The words of this field, in two sentences each, and where to see what they mean.",
@@ -344,7 +350,7 @@ PAGES: dict[str, Page] = {
     "open_file": Page(
         "Open a file",
         "Runs that you saved under “Export”, shown again and checked, with or without their model.",
-        "glossary",
+        LESSONS,
         ":material/folder_open:",
     ),
 }
@@ -365,7 +371,7 @@ DOORS = (
     Door(
         "Learn",
         "from a map to its meaning",
-        (("glossary",),),
+        ((LESSONS,), ("glossary",)),
     ),
     Door(
         "Explore",

@@ -13,6 +13,7 @@ from ui.address.state import State
 from ui.controls.text import plain
 from ui.server import stores
 from ui.shell import doors, menu
+from ui.shell.lesson import strip
 
 _ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.png"
 _STYLE = """
@@ -110,7 +111,9 @@ def open_page(
         initial_sidebar_state=240,
     )
     st.html(_STYLE)
-    return now
+    if page != doors.LESSONS:
+        strip.draw(now, page)
+    return session.current()
 
 
 def heading(page: str, now: State) -> None:
@@ -138,7 +141,9 @@ def end(
 
 
 def following(name: str) -> None:
-    """Draws the one link that a reader would want after a place."""
+    """Draws the one link that a reader would want after a place; an open lesson has its own."""
+    if session.current().lesson is not None:
+        return
     after = doors.after(name)
     with st.container(key="next", width="content"):
         menu.link(after, f"Next: {doors.title(after)}", ":material/arrow_forward:", "content")

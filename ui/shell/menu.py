@@ -66,5 +66,5 @@ def draw() -> None:
             for name, page in doors.PAGES.items()
             if page.sort != session.TRANSLATE
         }
-        told = {"query": KEEP, "own": PAGE_OWN, "place": PLACE, "sorts": sorts}
+        told = {"query": KEEP, "own": PAGE_OWN, "place": PLACE, "sorts": sorts, "steady": session.CARRIED}
         _addresses(key="menu-addresses", data=[told])

@@ -13,6 +13,7 @@ from ui.controls.part import refusals
 from ui.server import catalogue
 from ui.server.opened import Opened
 from ui.shell import changed, doubt, frame, sentence
+from ui.shell.lesson import strip
 from ui.shell.models import needs
 from ui.shell.models.model_picker import pick_model
 
@@ -51,6 +52,7 @@ def open_sentence_page(
     tell(now, opened, changes)
     if opened is not None:
         doubt.tell(opened)
+        strip.ask(opened)
     frame.end(page, now, signs=opened is not None)
     return opened
 

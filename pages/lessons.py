@@ -1,0 +1,7 @@
+"""Lessons: a path from a first map to what a head does, and how one knows."""
+
+from __future__ import annotations
+
+from ui.views.lessons import page
+
+page.show()

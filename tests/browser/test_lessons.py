@@ -1,0 +1,92 @@
+"""A lesson in Chromium: walked step by step, answered right and wrong, and left by the browser's Back."""
+
+from __future__ import annotations
+
+import re
+
+from ui.server.lessons.files import find
+
+from .conftest import Visitor, case_link
+
+LESSON = find("map")
+assert LESSON is not None
+HEIGHT = 900
+
+
+def arrived(visitor: Visitor, step: int) -> None:
+    """Waits until a step of the lesson is drawn, and its address is written."""
+    visitor.has(lesson=f"map.{step}")
+    assert LESSON is not None
+    page = LESSON.steps[step - 1].page.removesuffix(".py").removeprefix("pages/").removesuffix("app")
+    visitor.until(
+        "([step, page]) => document.querySelector('.st-key-lesson')?.innerText.includes(`step ${step} of`)"
+        " && location.pathname === `/${page}` && !location.search.includes('keep=')",
+        [step, page],
+    )
+    visitor.ready()
+
+
+def click(visitor: Visitor, label: str) -> None:
+    visitor.page.locator(".st-key-lesson-head a", has_text=re.compile(f"{label}$")).click()
+
+
+def test_a_lesson_is_walked_answered_and_gone_back_through(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="1", lesson="map.1"))
+    visitor.page.focus(".lv")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("location.search.includes('step=2')")
+    click(visitor, "Next")
+    arrived(visitor, 2)
+    assert visitor.count().startswith("step 2 ")
+    options = visitor.page.locator(".st-key-lesson-options button")
+    options.first.wait_for()
+    right = 0
+    for i in range(options.count()):
+        options.nth(i).click()
+        visitor.until(
+            "i => document.querySelectorAll('.st-key-lesson-options button')[i].dataset.testid"
+            ".includes('primary')",
+            i,
+        )
+        text = visitor.page.inner_text(".st-key-lesson-question")
+        assert "Measured:" in text
+        right += "Right." in text
+        assert ("Right." in text) != ("You chose" in text)
+    assert right == 1
+    click(visitor, "Next")
+    arrived(visitor, 3)
+    click(visitor, "Next")
+    arrived(visitor, 4)
+    visitor.page.go_back()
+    arrived(visitor, 3)
+    visitor.page.go_back()
+    arrived(visitor, 2)
+    visitor.page.go_back()
+    arrived(visitor, 1)
+    assert visitor.count().startswith("step 2 ")
+
+
+def test_the_maps_begin_in_the_window_under_every_step_of_the_home_page(visitor: Visitor) -> None:
+    for step in (1, 7):
+        visitor.open(**case_link("copy", lesson=f"map.{step}"))
+        arrived(visitor, step)
+        top = visitor.page.locator(".lv-map, [data-plot]").first.bounding_box()["y"]
+        assert top < HEIGHT - 200
+
+
+def test_on_a_phone_the_strip_takes_a_few_lines(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.open(**case_link("copy", lesson="map.2"))
+    visitor.has(lesson="map.2")
+    assert visitor.page.locator(".st-key-lesson").bounding_box()["height"] <= 200
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_link_of_a_lesson_holds_the_place_in_a_new_tab(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="2", scale="sqrt", lesson="masks.2"))
+    link = visitor.page.locator(".st-key-lesson-next a")
+    link.hover()
+    href = link.get_attribute("href")
+    assert href.startswith("masks?")
+    assert {"step=2", "mask=zero", "lesson=masks.3", "model=copy"} <= set(href.split("?")[1].split("&"))
+    assert "scale" not in href

@@ -1,0 +1,193 @@
+"""Lessons as files: what is read, what is refused and where, and progress that a student keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ui.__main__ import main
+from ui.server.lessons import files, progress
+from ui.server.lessons.files import BUNDLED, LessonError, every, find, lines, read
+
+STEP = {"text": "Look.", "view": "cross_attention?step=2"}
+LESSON = {"title": "Mine", "minutes": 5, "purpose": "You can look.", "needs": ["cross"], "steps": [STEP]}
+
+
+def write(path: Path, given: Any) -> Path:
+    path.write_text(given if isinstance(given, str) else json.dumps(given, indent=1))
+    return path
+
+
+def test_ten_lessons_are_bundled_and_six_of_them_take_an_hour():
+    lessons, wrong = every()
+    assert not wrong
+    assert len(lessons) == 10
+    hour = [each for each in lessons.values() if each.first_hour]
+    assert len(hour) == 6
+    assert sum(each.minutes for each in hour) == 60
+    for lesson in lessons.values():
+        assert 5 <= lesson.minutes <= 15
+        assert 5 <= len(lesson.steps) <= 9
+        assert any(step.question for step in lesson.steps)
+        assert not any("!" in step.text for step in lesson.steps)
+
+
+def test_the_lessons_ask_for_all_eight_quantities():
+    asked = {step.question.quantity for each in every()[0].values() for step in each.steps if step.question}
+    assert len(asked) == 8
+
+
+def test_a_lesson_is_read(tmp_path: Path):
+    asked = {**STEP, "question": {"quantity": "difference", "changes": ["head"]}}
+    lesson = read(write(tmp_path / "03-mine.json", {**LESSON, "steps": [STEP, asked]}))
+    assert (lesson.name, lesson.title, lesson.minutes, lesson.first_hour) == ("mine", "Mine", 5, False)
+    assert lesson.steps[0].page == "pages/cross_attention.py"
+    assert lesson.steps[0].params == {"step": "2"}
+    assert lesson.steps[1].question is not None
+    assert lesson.steps[1].question.changes == ("head",)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"title": ""}, "title"),
+        ({"title": "a" * 81}, "title"),
+        ({"minutes": 0}, "minutes"),
+        ({"minutes": True}, "minutes"),
+        ({"needs": ["memory"]}, "needs"),
+        ({"first_hour": "yes"}, "first_hour"),
+        ({"steps": []}, "steps"),
+        ({"steps": [STEP] * 31}, "steps"),
+        ({"author": "me"}, "'author' is unknown"),
+    ],
+)
+def test_what_is_no_lesson_is_refused(tmp_path: Path, change: dict, says: str):
+    with pytest.raises(LessonError, match=says):
+        read(write(tmp_path / "mine.json", {**LESSON, **change}))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"text": "word " * 81}, "81 words"),
+        ({"text": 3}, "text"),
+        ({"view": "secrets"}, "there is no page 'secrets'"),
+        ({"view": "../app"}, "there is no page"),
+        ({"view": "https://example.org/masks"}, "there is no page"),
+        ({"view": "masks?mask=paper"}, "mask=paper"),
+        ({"view": "masks?colour=red"}, "colour=red"),
+        ({"view": "masks?lesson=masks.1"}, "lesson=masks.1"),
+        ({"question": {"quantity": "beauty"}}, "beauty"),
+        ({"question": {"kind": "cross"}}, "quantity"),
+        ({"question": {"quantity": "masked", "answer": 1}}, "'answer' is unknown"),
+        ({"question": "masked"}, "quantity"),
+    ],
+)
+def test_what_is_wrong_in_a_step_is_named_with_its_line(tmp_path: Path, change: dict, says: str):
+    path = write(tmp_path / "mine.json", {**LESSON, "steps": [STEP, {**STEP, **change}]})
+    with pytest.raises(LessonError, match=says) as caught:
+        read(path)
+    text = path.read_text().splitlines()
+    second = [i for i, line in enumerate(text, 1) if '"text"' in line][1]
+    assert all(line >= second - 1 for line, _ in caught.value.found)
+
+
+@pytest.mark.parametrize("content", ["{", "[" * 5_000, "[]", '{"steps": 3}', " " * 100_001, "\ud800"])
+def test_hostile_files_are_refused_in_a_sentence(tmp_path: Path, content: str):
+    path = tmp_path / "mine.json"
+    path.write_bytes(content.encode("utf-8", "surrogatepass"))
+    with pytest.raises(LessonError):
+        read(path)
+
+
+def test_a_name_that_no_address_can_hold_is_refused(tmp_path: Path):
+    with pytest.raises(LessonError, match="called by"):
+        read(write(tmp_path / "My lesson.json", LESSON))
+
+
+def test_lines_are_those_of_the_values():
+    text = '{\n "a": [\n  1,\n  {"b": "x, \\"y\\": {"}\n ],\n "c": 2\n}'
+    found = lines(text)
+    assert found["a",] == 2
+    assert found["a", 0] == 3
+    assert found["a", 1, "b"] == 4
+    assert found["c",] == 6
+
+
+def test_a_folder_of_one_s_own_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(files.FOLDER, str(tmp_path))
+    write(tmp_path / "mine.json", LESSON)
+    write(tmp_path / "bad.json", "{")
+    write(tmp_path / "map.json", LESSON)
+    lessons, wrong = every()
+    assert lessons["mine"].title == "Mine"
+    assert lessons["map"].title != "Mine"
+    assert len(wrong) == 2
+    assert find("mine") is not None
+    assert find("none") is None
+
+
+def test_the_command_names_lines_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    bad = write(tmp_path / "bad.json", {**LESSON, "steps": [{**STEP, "view": "nowhere?step=x"}]})
+    assert main(["lesson", "check", str(bad)]) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 2
+    assert all(line.startswith(f"{bad}:") for line in printed)
+
+
+def test_the_command_finds_nothing_wrong_in_the_bundled_ones(capsys: pytest.CaptureFixture[str]):
+    assert main(["lesson", "check", *map(str, sorted(BUNDLED.glob("*.json")))]) == 0
+    assert capsys.readouterr().out == "10 lessons: nothing is wrong.\n"
+
+
+def test_the_command_finds_a_question_without_a_margin(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    # The one token of this sentence and its end share the first row of the decoder: there is only one key.
+    step = {
+        "text": "Look.",
+        "view": "?text=Yes&step=1",
+        "question": {"quantity": "visible", "kind": "decoder"},
+    }
+    close = {"text": "Look.", "view": "?step=1", "question": {"quantity": "largest-key", "kind": "decoder"}}
+    path = write(tmp_path / "mine.json", {**LESSON, "steps": [step, close]})
+    assert main(["lesson", "check", str(path)]) == 1
+    printed = capsys.readouterr().out
+    assert "cannot be asked" in printed
+    assert printed.count("\n") == 1
+
+
+NOTE = {"sentence": "A", "model": "m", "asked": "Q?", "chose": "x", "right": False, "reason": "Because."}
+
+
+def test_progress_is_read_as_it_was_written():
+    notes = {"map": {0: None, 1: NOTE}, "masks": {4: None}}
+    text = progress.written(notes)
+    assert progress.read(text.encode()) == notes
+    assert '"step": 1' in text
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "{",
+        "[]",
+        '{"lessons": 3}',
+        '{"lessons": {"a b": []}}',
+        '{"lessons": {"map": [{"step": 0}]}}',
+        '{"lessons": {"map": [{"step": true}]}}',
+        '{"lessons": {"map": [{"step": 1, "x": 2}]}}',
+        '{"lessons": {"map": [{"step": 1, "right": true}]}}',
+        json.dumps({"lessons": {"map": [{"step": 1, **NOTE, "right": "yes"}]}}),
+        json.dumps({"lessons": {"map": [{"step": 1, **NOTE, "reason": "x" * 2_001}]}}),
+        json.dumps({"lessons": {"map": [{"step": 1}] * 31}}),
+        json.dumps({"lessons": {f"l{i}": [] for i in range(201)}}),
+        "[" * 100_000,
+        " " * 1_000_001,
+    ],
+)
+def test_other_files_hold_no_progress(given: str):
+    with pytest.raises(progress.ProgressError, match=r"\.$"):
+        progress.read(given.encode())

@@ -1,0 +1,1 @@
+"""Questions about a run whose answers are measured in it, never stored."""

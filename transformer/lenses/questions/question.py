@@ -1,0 +1,118 @@
+"""A question about a run, where it is asked, and the answer as measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from transformer.model.sites import AttentionKind
+
+ROUNDING = 0.01
+"""Numbers are shown with two decimals."""
+QUANTITIES = (
+    *("largest-key", "head-effect", "candidate", "masked", "visible", "difference", "role", "entropy"),
+)
+"""What can be asked."""
+KINDS = tuple(map(str, AttentionKind))
+KEYS = ("next", "previous", "same", "first")
+ROLES = ("previous", "next", "same", "first", "end", "aligner")
+AMONG = ("rows", "heads", "scale")
+CHANGES = (
+    *("head", "uniform", "layer", "unscaled", "forward"),
+    *("encoder-positions", "decoder-positions", "source"),
+)
+MOST = 4
+"""Most options, ranks and changes of a question."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question as a lesson writes it; it names no token and no number."""
+
+    quantity: str  # one of `QUANTITIES`
+    kind: str = "cross"  # the attention that it is about
+    key: str = "next"  # of masked: the key, seen from the row: next, previous, same, first
+    rank: int = 1  # of candidate: 1 asks for the most probable token, 2 for the next one, …
+    role: str = "previous"  # of role: where the head looks, one of `ROLES`
+    among: str = "rows"  # of entropy: what is compared, rows, heads or scale
+    changes: tuple[str, ...] = ()  # of difference: one of `CHANGES`, or several of which one costs most
+
+    def problem(self) -> str | None:
+        """What is wrong with the question, in a sentence; None if nothing is."""
+        if not isinstance(self.changes, tuple) or len(self.changes) > MOST:
+            return f"changes must be a list of at most {MOST}."
+        given = {
+            "quantity": ([self.quantity], QUANTITIES),
+            "kind": ([self.kind], KINDS),
+            "key": ([self.key], KEYS),
+            "role": ([self.role], ROLES),
+            "among": ([self.among], AMONG),
+            "changes": (self.changes, CHANGES),
+        }
+        for name, (values, known) in given.items():
+            for value in values:
+                if value not in known:
+                    return f"{name} is {value!r:.60}; it must be one of {', '.join(known)}."
+        if self.rank not in range(1, MOST + 1):
+            return f"rank is {self.rank!r:.20}; it must be from 1 to {MOST}."
+        if self.quantity == "difference" and not self.changes:
+            return "changes must name at least one change."
+        return None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a question is asked; everything counts from 0."""
+
+    step: int  # the decode step
+    source: int  # the source token
+    heads: Mapping[str, tuple[int, int]]  # layer and head by kind of attention
+
+    def row(self, kind: AttentionKind) -> int:
+        """The query of a kind that the cursor marks."""
+        return self.source if kind is AttentionKind.ENCODER else self.step
+
+
+@dataclass(frozen=True)
+class Option:
+    """A possible answer."""
+
+    name: str  # what it is called
+    value: float  # what was measured of it
+    shown: str  # that number as people read it, with its unit; empty for a rule
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A question with its answer."""
+
+    asks: str  # the question in one sentence
+    options: tuple[Option, ...]  # in an order that tells nothing
+    best: int  # the right one
+    exact: bool = False  # whether the answer is a count or a rule, and no two options can come close
+    why: str = ""  # the reason of an exact answer, with its numbers
+
+    @property
+    def margin(self) -> float:
+        """Distance of the best value to the nearest other one; infinite for an exact answer."""
+        if self.exact:
+            return float("inf")
+        best = self.options[self.best].value
+        others = (each.value for i, each in enumerate(self.options) if i != self.best)
+        return min((abs(best - each) for each in others), default=0.0)
+
+    @property
+    def asked(self) -> bool:
+        """Whether the best exceeds the second by twice what rounding hides."""
+        return self.margin >= 2 * ROUNDING
+
+    def reason(self, choice: int) -> str:
+        """Why a choice is right or wrong, in the numbers of this run."""
+        if self.exact:
+            return self.why
+        best, chosen = self.options[self.best], self.options[choice]
+        if choice != self.best:
+            return f"You chose {chosen.name}: {chosen.shown}. The answer is {best.name}: {best.shown}."
+        others = (each for i, each in enumerate(self.options) if i != choice)
+        second = min(others, key=lambda each: abs(each.value - best.value))
+        return f"{best.name}: {best.shown}. The nearest other one is {second.name}: {second.shown}."

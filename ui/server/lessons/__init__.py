@@ -1,0 +1,1 @@
+"""Lessons: their files, their questions, and what a student has done."""

@@ -1,0 +1,70 @@
+"""What a student has done, as a file that the student keeps; nothing is stored here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ui.address.kinds import LESSON
+from ui.server.lessons.files import MOST_FILES, MOST_STEPS
+
+MOST_BYTES = 1_000_000
+_MOST_LETTERS = 2_000
+FIELDS = ("sentence", "model", "asked", "chose", "right", "reason")
+"""What is noted of a question; `right` says whether the choice was."""
+
+Notes = dict[str, dict[int, dict[str, Any] | None]]
+"""By lesson and step (from 0): None for a step without an answer."""
+
+
+class ProgressError(ValueError):
+    """A file holds no progress."""
+
+
+def written(notes: Mapping[str, Mapping[int, Any]]) -> str:
+    """The file; steps count from 1 in it."""
+    steps = {
+        name: [{"step": step + 1, **(note or {})} for step, note in sorted(steps.items())]
+        for name, steps in notes.items()
+    }
+    return json.dumps({"attention explorer": "progress", "lessons": steps}, ensure_ascii=False, indent=1)
+
+
+def read(content: bytes) -> Notes:
+    """Reads the file.
+
+    Raises:
+        ProgressError: It is none; the message says so in one sentence.
+    """
+    if len(content) > MOST_BYTES:
+        raise ProgressError(f"The file is larger than {MOST_BYTES:,} bytes, so it holds no progress.")
+    try:
+        lessons = json.loads(content)["lessons"]
+        if len(lessons) > 2 * MOST_FILES:
+            raise ValueError
+        return {LESSON.read(f"{name}.1")[0]: _steps(steps) for name, steps in lessons.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ProgressError("This file holds no progress that was saved on this page.") from error
+
+
+def _steps(steps: list[dict[str, Any]]) -> dict[int, dict[str, Any] | None]:
+    if len(steps) > MOST_STEPS:
+        raise ValueError
+    return {_place(step["step"]): _note(step) for step in steps}
+
+
+def _place(step: object) -> int:
+    if isinstance(step, bool) or not isinstance(step, int) or not 1 <= step <= MOST_STEPS:
+        raise ValueError
+    return step - 1
+
+
+def _note(step: dict[str, Any]) -> dict[str, Any] | None:
+    note = {name: step[name] for name in FIELDS if name in step}
+    if set(step) - {"step", *FIELDS} or len(note) not in (0, len(FIELDS)):
+        raise ValueError
+    for name, value in note.items():
+        if not isinstance(value, bool if name == "right" else str) or len(str(value)) > _MOST_LETTERS:
+            raise ValueError
+    return note or None

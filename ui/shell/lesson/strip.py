@@ -1,0 +1,191 @@
+"""The strip of a lesson: its step in words, its question, and the ways on, back and out.
+
+The lesson drives the app itself: every step is an address, and its links keep the visitor's sentence, model
+and cursor (`ui/address/session.py`).
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from figures.base import labels
+from transformer.lenses.questions.question import Measured, Place, Question
+from ui.address import session
+from ui.address.parameters import KEEP, parse
+from ui.address.state import KINDS, State
+from ui.controls.part import part
+from ui.controls.text import plain
+from ui.server import catalogue
+from ui.server.lessons import asking
+from ui.server.lessons.files import Lesson, Step, find
+from ui.server.opened import Opened
+from ui.shell import doors, menu
+from ui.shell.models import needs
+
+_STYLE = """
+<style>
+.st-key-lesson { border-inline-start: 4px solid currentColor; }
+.st-key-lesson, .st-key-lesson-head {
+  background: color-mix(in srgb, currentColor 6%, var(--st-background-color, Canvas));
+}
+.st-key-lesson { gap: .35rem; padding: .35rem .8rem .5rem 1rem; margin-bottom: .4rem; border-radius: .3rem; }
+.st-key-lesson [data-testid="stMarkdownContainer"] { margin-bottom: 0; }
+.st-key-lesson p { max-width: 68rem; margin-bottom: 0; line-height: 1.45; }
+.st-key-lesson-head, .st-key-lesson-options { row-gap: .2rem; column-gap: .4rem; }
+.st-key-lesson :is(a, button) { min-height: 0; padding-block: .12rem; }
+.st-key-lesson-next a { background: rgb(128 128 128 / .28); }
+.st-key-lesson-head > :first-child { flex: 1 1 auto; }
+@media (max-width: 640px) {
+  .st-key-lesson { max-height: 12rem; overflow-y: auto; font-size: .9rem; }
+  .st-key-lesson p { font-size: .9rem; }
+  .st-key-lesson-head { position: sticky; top: -.35rem; z-index: 1; }
+}
+</style>
+"""
+_place: ContextVar[DeltaGenerator | None] = ContextVar("lesson_question", default=None)
+
+
+def link(
+    lesson: Lesson,
+    step: int,  # from 0
+    label: str,
+    icon: str | None = None,
+) -> None:
+    """Draws a link that opens a step."""
+    view = lesson.steps[step]
+    at = {"lesson": KINDS["lesson"].write((lesson.name, step))}
+    st.page_link(view.page, label=plain(label), icon=icon, query_params={**KEEP, **view.params, **at})
+
+
+def draw(
+    now: State,
+    page: str,  # as in `doors.PAGES`
+) -> None:
+    """Draws the strip at the top of a page if a lesson is open, with a place for its question."""
+    _place.set(None)
+    lesson, at = _open(now)
+    if lesson is None:
+        if now.lesson is not None:
+            session.resolve(lesson=None)
+            session.notice("The lesson that the address names is not here.")
+        return
+    step = lesson.steps[at]
+    session.lesson_notes().setdefault(lesson.name, {}).setdefault(at, None)
+    st.html(_STYLE)
+    with st.container(key="lesson"):
+        _head(lesson, at, _moved(step, now, page))
+        st.markdown(step.text.replace("![", "!\\["))
+        lacking = [kind for kind in lesson.needs if not needs.has(now.model, kind)]
+        if lacking and now.model is not None:
+            st.caption(plain(needs.sentence(now.model, lacking, list(catalogue.sizes(now.model)))))
+        elif step.question is not None:
+            _place.set(st.container(key="lesson-question"))
+
+
+def _open(now: State) -> tuple[Lesson | None, int]:
+    """The lesson that a state names, and its step."""
+    name, at = now.lesson or ("", 0)
+    lesson = find(name) if name else None
+    return lesson, 0 if lesson is None else min(at, len(lesson.steps) - 1)
+
+
+def _moved(step: Step, now: State, page: str) -> bool:
+    """Whether something other than the step's own view is shown."""
+    asked, _ = parse({name: [value] for name, value in step.params.items()})
+    shown = all(getattr(asked, name) == getattr(now, name) for name in step.params)
+    return not shown or doors.page_of(step.page) != page
+
+
+def _head(lesson: Lesson, at: int, moved: bool) -> None:
+    last = len(lesson.steps) - 1
+    with st.container(horizontal=True, vertical_alignment="center", key="lesson-head"):
+        st.markdown(
+            f"**Lesson · {plain(lesson.title)}** · step {labels.count(at)} of {last + 1}", width="content"
+        )
+        if at:
+            link(lesson, at - 1, "Back", ":material/arrow_back:")
+        if moved:
+            link(lesson, at, "This step’s view", ":material/visibility:")
+        if at < last:
+            with st.container(width="content", key="lesson-next"):
+                link(lesson, at + 1, "Next", ":material/arrow_forward:")
+        else:
+            menu.link(doors.LESSONS, "All lessons", doors.PAGES[doors.LESSONS].icon, "content")
+        st.button(
+            "Leave the lesson",
+            key="lesson.leave",
+            type="tertiary",
+            icon=":material/close:",
+            on_click=_leave,
+        )
+
+
+def _leave() -> None:
+    session.change(lesson=None)
+
+
+def ask(opened: Opened) -> None:
+    """Asks the step's question about the sentence that is shown, at the cursor of this run of the page."""
+    now, place = session.current(), _place.get()
+    lesson, at = _open(now)
+    question = None if lesson is None else lesson.steps[at].question
+    if place is not None and lesson is not None and question is not None:
+        with place:
+            _question(opened, question, asking.place(opened.translation, now), (lesson.name, at))
+
+
+@part
+def _question(opened: Opened, question: Question, at: Place, step: tuple[str, int]) -> None:
+    """Draws a question, and after a choice its answer."""
+    try:
+        found = asking.answer(opened, question, at)
+    except ValueError as error:
+        st.markdown(f"*Nothing is asked here.* {plain(str(error))}")
+        return
+    noted = session.lesson_notes().get(step[0], {}).get(step[1])
+    if not found.asked:
+        first = found.options[found.best]
+        st.markdown(
+            f"*{plain(found.asks)}* Here the first two are too close to ask: the nearest one to "
+            f"{plain(first.name)} is {found.margin:.2f} away. {_numbers(found)}"
+        )
+        return
+    chosen = None
+    if noted is not None and noted["asked"] == found.asks and noted["sentence"] == opened.asked.text:
+        chosen = next((i for i, each in enumerate(found.options) if each.name == noted["chose"]), None)
+    st.markdown(f"*{plain(found.asks)}*")
+    if chosen is not None:
+        right = chosen == found.best
+        mark = ":material/check: **Right.**" if right else ":material/close: **Not so.**"
+        st.markdown(f"{mark} {plain(found.reason(chosen))} {_numbers(found)}")
+    with st.container(horizontal=True, key="lesson-options"):
+        for i, option in enumerate(found.options):
+            st.button(
+                plain(option.name),
+                key=f"lesson.option.{i}",
+                type="primary" if i == chosen else "secondary",
+                on_click=_choose,
+                args=(opened, found, i, step),
+            )
+
+
+def _numbers(found: Measured) -> str:
+    """All that was measured."""
+    shown = (f"{plain(each.name)} {plain(each.shown)}" for each in found.options if each.shown)
+    text = " · ".join(shown)
+    return f":gray[Measured: {text}]" if text else ""
+
+
+def _choose(opened: Opened, found: Measured, choice: int, step: tuple[str, int]) -> None:
+    session.keep()
+    session.lesson_notes().setdefault(step[0], {})[step[1]] = {
+        "sentence": opened.asked.text,
+        "model": opened.asked.model,
+        "asked": found.asks,
+        "chose": found.options[choice].name,
+        "right": choice == found.best,
+        "reason": found.reason(choice),
+    }

@@ -1,0 +1,127 @@
+"""The page Lessons: the path, what is done, and progress that the student keeps as a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from figures.base import labels
+from ui.address import session
+from ui.controls import pickers
+from ui.controls.text import plain
+from ui.server.lessons import progress
+from ui.server.lessons.files import Lesson, every
+from ui.shell import doors, frame
+from ui.shell.lesson.strip import link
+from ui.shell.models.model_picker import pick_model
+
+_PURPOSE = (
+    "Every lesson runs in the app itself, on your sentence and your model; the answers to its questions are "
+    "measured there. The lessons of the first hour end where you can say what a head does, and how you know."
+)
+_HOUR = "first hour"
+_KEPT = "Nothing is stored here. To go on another day, save your progress as a file, and open it again."
+_STYLE = """
+<style>
+[class*="st-key-lesson-row-"] { border-top: 1px solid rgb(128 128 128 / .25); padding-top: .45rem; }
+[class*="st-key-lesson-row-"] .stVerticalBlock { gap: 0; }
+[class*="st-key-lesson-row-"] a { margin: 0; padding-inline-start: 0; }
+[class*="st-key-lesson-row-"] a p { font-size: 1.02rem; font-weight: 600; }
+.st-key-lesson-go a { background: rgb(128 128 128 / .2); padding-inline: 1rem; }
+</style>
+"""
+
+
+def show() -> None:
+    """Draws the page."""
+    now = frame.open_page(doors.LESSONS)
+    st.html(_STYLE)
+    frame.heading(doors.LESSONS, now)
+    frame.end(doors.LESSONS, now)
+    st.markdown(_PURPOSE)
+    pick_model(now)
+    frame.show_notices(session.current())
+    lessons, wrong = every()
+    _go_on(lessons, now.lesson)
+    for number, lesson in enumerate(lessons.values(), start=1):
+        _row(number, lesson)
+    for text in wrong:
+        st.warning(plain(text), icon=":material/warning:")
+    _keep()
+
+
+def _done(lesson: Lesson) -> int:
+    """Steps that this visitor has seen."""
+    return sum(step < len(lesson.steps) for step in session.lesson_notes().get(lesson.name, {}))
+
+
+def _go_on(lessons: dict[str, Lesson], at: tuple[str, int] | None) -> None:
+    """Draws the link to where the visitor is, or to the first lesson that is not finished."""
+    open_lesson = lessons.get(at[0]) if at is not None else None
+    if open_lesson is not None and at is not None:
+        step = min(at[1], len(open_lesson.steps) - 1)
+        where = f"Continue: {open_lesson.title}, step {labels.count(step)} of {len(open_lesson.steps)}"
+        _button(open_lesson, step, where)
+        return
+    unfinished = (each for each in lessons.values() if _done(each) < len(each.steps))
+    following = next(unfinished, None)
+    if following is not None:
+        begins = "Continue with" if session.lesson_notes() else "Begin:"
+        _button(following, 0, f"{begins} {following.title}")
+
+
+def _button(lesson: Lesson, step: int, label: str) -> None:
+    with st.container(width="content", key="lesson-go"):
+        link(lesson, step, label, ":material/play_arrow:")
+
+
+def _row(number: int, lesson: Lesson) -> None:
+    done, steps = _done(lesson), len(lesson.steps)
+    with st.container(horizontal=True, vertical_alignment="center", key=f"lesson-row-{lesson.name}"):
+        with st.container():
+            link(lesson, 0, f"{number}. {lesson.title}")
+            st.caption(plain(lesson.purpose))
+        hour = f" · {_HOUR}" * lesson.first_hour
+        st.caption(f"{lesson.minutes} min{hour} · {_state(lesson, done, steps)}", width=300)
+
+
+def _state(lesson: Lesson, done: int, steps: int) -> str:
+    """How far the visitor has come in a lesson."""
+    if not done:
+        return f"{steps} steps"
+    notes = [note for note in session.lesson_notes()[lesson.name].values() if note is not None]
+    right = f" · {sum(note['right'] for note in notes)} of {len(notes)} answers right" * bool(notes)
+    return f":material/check: done{right}" if done >= steps else f"{done} of {steps} steps seen{right}"
+
+
+def _take(file: Any) -> None:
+    if file is None:
+        return
+    try:
+        session.keep_lesson_notes(progress.read(file.getvalue()))
+    except progress.ProgressError as error:
+        session.notice(str(error))
+
+
+def _keep() -> None:
+    """Draws the ways to save progress and to open it again."""
+    st.markdown("##### Keep your progress")
+    st.caption(_KEPT)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.download_button(
+            "Save progress",
+            progress.written(session.lesson_notes()),
+            "attention-lessons.json",
+            "application/json",
+            icon=":material/download:",
+            disabled=not session.lesson_notes(),
+            on_click="ignore",
+        )
+        st.file_uploader(
+            "Open saved progress (JSON)",
+            type=["json"],
+            max_upload_size=1,
+            width=420,
+            **pickers.control("progress", None, _take),
+        )
