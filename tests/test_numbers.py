@@ -178,6 +178,139 @@ def language() -> Iterator[str]:
         yield f"| {cell['pairs']:,} | {' | '.join(both)} |"
 
 
+ORDERS = {
+    "exact effect": "effect",
+    "ALTI+": "ALTI+",
+    "mean weight of all heads": "weights, all heads",
+    "carried": "carried",
+    "mean weight of the last layer": "weights, last layer",
+    "rollout": "rollout",
+    "one random head": "one random head",
+    "gradient × input": "gradient × input",
+    "chance": "random",
+}
+"""Measures as docs/measures.md calls them, and as `faithfulness.json` does."""
+
+
+def near(value: float, form: str = ".2f") -> str:
+    """A number as the tables of docs/measures.md give it."""
+    return str(round(value)) if value == round(value) or abs(value) < 0.005 else number(value, form)
+
+
+def unsigned_zero(value: float) -> str:
+    return number(value, ".2f") if abs(value) >= 0.005 else "0.00"
+
+
+def faithful(model: str, name: str) -> Any:
+    return read(f"{model}/faithfulness.json")["measures"][name]
+
+
+def measures() -> Iterator[str]:
+    """What docs/measures.md says of the measures, and of heads switched off."""
+    models = "en-de", "en-pt"
+    for said, name in ORDERS.items():
+        cells = [
+            f"{-faithful(model, name)['deleted'][0]['value']['value']:.2f}, "
+            f"{near(faithful(model, name)['effect']['value'])}"
+            for model in models
+        ]
+        drawn = [unsigned_zero(faithful(model, name)["untrained"]["value"]) for model in models]
+        yield f"| {said} | {' | '.join(cells)} | {'' if name == 'random' else ', '.join(drawn) + ' '}|"
+    order = "weights, all heads", "carried", "ALTI+", "rollout", "effect", "gradient × input"
+    again = [
+        [faithful(f"positions/{twin}", name)["retrained"]["value"] for name in order]
+        for twin in ("sinusoidal", "postnorm")
+    ]
+    a, b, c, d, e, f = (f"{value:.2f}" for value in again[0])
+    yield f"by weights ({a}), what was carried ({b}), ALTI+ ({c}) and rollout ({d}), but by exact effect"
+    yield f"only at {e}, and gradient × input {f}; `postnorm` " + ", ".join(f"{v:.2f}" for v in again[1][:-1])
+    yield f"and {again[1][-1]:.2f}. With random weights"
+    yield from switched_off()
+    yield from weight_and_effect()
+
+
+def switched_off() -> Iterator[str]:
+    """The sentences of docs/measures.md about heads switched off together."""
+    for model in ("en-pt", "en-de"):
+        whole = read(f"{model}/importance.json")
+        found, bleu = whole["pruning"], whole["pruning"]["bleu"]
+        heads, ranked, drawn = found["heads"], found["ranked"], found["random"]
+        low, high = (end(each[1] for each in drawn) for end in (min, max))
+        if model == "en-pt":
+            yield f"of `en-pt`'s {heads[-1]}, without {heads[3]} the loss is {ranked[3]:.3f} nats a token"
+            yield f"({ranked[0]:.3f} with all), and BLEU over {found['translations']} sentences is"
+            yield f"is {bleu['ranked'][3]} as before; without {heads[5]}, {ranked[5]:.3f} and"
+            yield f"and {bleu['ranked'][5]}."
+            assert bleu["ranked"][0] == bleu["ranked"][3]
+            yield f"In three random orders, the loss without {heads[1]} is {low:.3f} to {high:.3f}"
+            yield f"{bleu['random'][1]} without {heads[1]}, {bleu['random'][2]} without {heads[2]}."
+            assert len(drawn) == 3
+        else:
+            yield f"Of `en-de`'s {heads[-1]}, without {heads[1]} the loss is {ranked[1]:.3f}"
+            yield f"({ranked[0]:.3f} with all) and BLEU over {found['translations']} sentences"
+            yield f"falls from {bleu['ranked'][0]} to {bleu['ranked'][1]};"
+            yield f"without {heads[2]}, {ranked[2]:.3f} and {bleu['ranked'][2]};"
+            yield f"without {heads[1]}, {low:.3f} to {high:.3f} (BLEU {bleu['random'][1]} in the first)"
+
+
+def weight_and_effect() -> Iterator[str]:
+    """The paragraph of docs/measures.md about one head's weights and the effects of its keys."""
+    kinds = "encoder", "decoder", "cross"
+    own, other = (read(f"{model}/weight_effect.json")["kinds"] for model in ("en-de", "en-pt"))
+
+    def cells(found: Any, what: str, column: str, names: tuple[str, ...] = kinds) -> list[str]:
+        return [number(found[kind][what][column]["value"], ".2f") for kind in names]
+
+    sizes = [cells(found, "size", "weight") for found in (own, other)]
+    a, b, c = sizes[0]
+    yield f"with {a}, {b} and {c} in the encoder, the decoder and cross-attention of `en-de`"
+    yield f"({sizes[1][0]}, {sizes[1][1]} and {sizes[1][2]} in `en-pt`)"
+    for column, form in (
+        ("weight", "rank them with {} and {} in decoder and cross-attention ({} and {} in `en-pt`)"),
+        ("other head", "the weights of another head, {} and {} ({} and {})"),
+    ):
+        yield form.format(*(v for found in (own, other) for v in cells(found, "loss", column, kinds[1:])))
+    costs = [
+        f"{own['cross']['replaced'][way]['value']:.3f} nats ({other['cross']['replaced'][way]['value']:.3f})"
+        for way in ("uniform", "permuted", "nothing")
+    ]
+    yield f"uniform weights costs a token {costs[0]}, with its own in another order"
+    yield f"{costs[1].replace(' nats', '')}, and one that adds nothing {costs[2].replace(' nats', '')}"
+    shares = [
+        [
+            percent(found["encoder"]["share"][what]["content"]["value"])
+            for what in ("keys", "weight", "effect")
+        ]
+        for found in (own, other)
+    ]
+    yield "Content words, {} % of the keys, get {} % of the encoder's weight and {} %".format(*shares[0])
+    yield "(in `en-pt` {} % of the keys, {} % and {} %".format(*shares[1])
+
+
+def recurrent_unit() -> Iterator[str]:
+    """What the text on the models says of the recurrent unit beside self-attention."""
+    found = read("recurrent/ssru.json")
+    own, beside = (found["scores"][name] for name in ("ssru", "self_attention"))
+    values = {f"{each['bleu']['value']['value']:.1f}" for each in (own, beside)}
+    assert len(values) == 1
+    gap = [own["bleu"]["difference"][end] for end in ("value", "low", "high")]
+    yield (
+        f"{values.pop()} BLEU both on the {found['sentences']:,} sentences for choices (difference "
+        f"{gap[0]:.1f}, {number(gap[1], '+.1f')} to {number(gap[2], '+.1f')})"
+    )
+    loss = [number(own["loss"]["difference"][end], ".2f") for end in ("value", "low", "high")]
+    yield f"loss {loss[0]} nats a token with the unit ({loss[1]} to {loss[2]})"
+    (gold,) = found["alignments"].values()
+    errors = [
+        min(gold[row][name]["error"]["value"]["value"] for row in ("predicted", "read"))
+        for name in ("ssru", "self_attention")
+    ]
+    yield f"{percent(errors[0], '.1f')} % with the unit and {percent(errors[1], '.1f')} % without it"
+    yield f"{percent(found['agreement']['ssru']['common']['value']['value'])} % of the weight"
+    times = found["speed"]["writing"]["ssru"]["ratio"]
+    yield f"a token takes {min(times):.2f} to {max(times):.2f} of the time"
+
+
 def twin_card(folder: str, name: str) -> Iterator[str]:
     """The row of scores on a twin's card."""
     cell = read(f"{folder}/results.json")["scores"][name]
@@ -196,6 +329,8 @@ STATEMENTS: dict[str, tuple[Path, Callable[[], Iterator[str]]]] = {
     "positional twins": (DOCS / "positions.md", twins),
     "recurrent twins": (ABOUT, recurrent),
     "pretraining": (ABOUT, pretraining),
+    "recurrent unit": (ABOUT, recurrent_unit),
+    "measures": (DOCS / "measures.md", measures),
     "language model": (MODELS / "language" / "lm-en" / "README.md", language),
 } | {
     f"{folder}/{name}": (card(folder, name), partial(twin_card, folder, name))

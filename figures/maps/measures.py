@@ -251,3 +251,46 @@ def curves(
         "hovermode": "closest",
     }
     return style.figure(style.spec(lines, layout))
+
+
+def by_layer(
+    series: dict[str, Sequence[tuple[float, float, float]]],  # by name: value, low and high of every layer
+    title: str,  # of the values
+    hues: Sequence[str],  # one for each series
+) -> go.Figure:
+    """Values with their intervals by layer, side by side; the names count layers from 1."""
+    marks = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": name,
+            "x": [labels.count(i) + 0.12 * (at - (len(series) - 1) / 2) for i in range(len(cells))],
+            "y": [value for value, _, _ in cells],
+            "error_y": {
+                "type": "data",
+                "symmetric": False,
+                "array": [high - value for value, _, high in cells],
+                "arrayminus": [value - low for value, low, _ in cells],
+                "thickness": 1.5,
+                "width": 3,
+            },
+            "marker": {"size": 8, "color": hue},
+            "hovertext": [
+                f"{name}, layer {labels.count(i)}: {value:.2f} ({low:.2f} to {high:.2f})"
+                for i, (value, low, high) in enumerate(cells)
+            ],
+            "hoverinfo": "text",
+        }
+        for at, ((name, cells), hue) in enumerate(zip(series.items(), hues, strict=True))
+    ]
+    layout = {
+        "xaxis": {"title": {"text": "layer"}, "dtick": 1, "zeroline": False},
+        "yaxis": {"title": {"text": title}, "range": [-0.25, 1.02], "zeroline": True},
+        "height": 300,
+        "margin": {"l": 56, "t": 34, "r": 8, "b": 44},
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "showlegend": True,
+        "dragmode": False,
+        "hovermode": "closest",
+    }
+    return style.figure(style.spec(marks, layout))

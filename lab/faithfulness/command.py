@@ -53,7 +53,7 @@ def faithfulness(
     texts = [pair.source for pair in read_pairs(data)]
     done = 0
     with one_thread():
-        for run in _runs(translator, texts, sentences):
+        for run in runs_of(translator, texts, sentences):
             for name, row in _sentence(translator, run, others.values()).items():
                 rows[name].append(row)
             done += 1
@@ -73,7 +73,7 @@ def _check_twin(translator: Translator, other: Translator, directory: Path) -> N
         raise InputError(f"{directory} is not the same model with another seed: its sizes differ.")
 
 
-def _runs(translator: Translator, texts: Sequence[str], most: int) -> Iterator[Translation]:
+def runs_of(translator: Translator, texts: Sequence[str], most: int) -> Iterator[Translation]:
     """Translations of sentences with more tokens than are ever hidden."""
     found = 0
     for text in texts:

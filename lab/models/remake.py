@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lab.experiments.command import backups, experiments
 from lab.faithfulness.command import faithfulness
+from lab.faithfulness.weights import weight_effect
 from lab.heads.command import heads, means, survey
 from lab.importance.command import importance
 from lab.learning.history import Log, history
@@ -35,6 +36,7 @@ COMMANDS = (
     backups,
     importance,
     faithfulness,
+    weight_effect,
     experiments,
     probes,
     familiarity,
@@ -90,6 +92,7 @@ def parts(directory: Path, corpora: Path, sample: Path, log: Path) -> list[Part]
         Part(backups, ["--data", pairs], [pairs]),
         Part(importance, ["--data", pairs], [pairs]),
         Part(faithfulness, ["--data", pairs], [pairs]),
+        Part(weight_effect, ["--data", pairs], [pairs]),
         Part(experiments, [], [directory / HEADS_FILE]),
         Part(probes, trees, [*probed, train]),
         *([Part(familiarity, doubted, [*fit, *test, data.judged])] if fit else []),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from app_pages import array, feeds, named_charts, run, said, words
 
-from transformer import Capture, load_translator
+from figures.base.bars import percent
+from transformer import Capture, interventions, load_translator
 from transformer.lenses.measures.agreement import agreement
 from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
@@ -68,7 +69,7 @@ def test_a_large_weight_on_a_short_value_is_called_a_sink():
     for short, told in ((0.1, True), (0.9, False)):
         values = np.array([short, 1.0, 1.1])
         own = Carried(weights * values, values, 0.2, AuditReport(()))
-        said = weights_view.told(Explained(weights, own, effects, (0,), None), 0, ["a", "b", "c"], "x")
+        said = weights_view.told(Explained(weights, own, effects, (0,), None, None), 0, ["a", "b", "c"], "x")
         assert (f"a sink: its value is {short:.2f} long, the median 1.00" in said) is told
 
 
@@ -89,6 +90,24 @@ def test_whole_words_are_taken_away_everywhere_and_layer_by_layer(traced, kind: 
     expected = [*alone, np.sum(alone, 0), everywhere["mean"]]
     for shown, own in zip(by_layer, expected, strict=True):
         np.testing.assert_allclose([number(note) for note in shown], own, atol=0.0051)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_other_weights_are_runs_with_that_row_set(traced, kind: str):
+    translator, translation = traced
+    at = opened(kind=kind, **{kind: "2.3"}, source="2")
+    bars = named_charts(at)["other weights"]["data"][0]
+    values, row = array(bars["x"]), 1
+    weights = [
+        translation.mask(kind, 1, 2)[row] / translation.mask(kind, 1, 2)[row].sum(),
+        *(translation.weights(kind, 1, head)[row] for head in (0, 1, 3)),
+    ]
+    for value, other in zip(values[[0, 3, 4, 5]], weights, strict=True):
+        change = interventions.set_row(kind, 1, 2, row, dict(enumerate(map(float, other))))
+        changed = translator.force(TEXT, translation.target_ids, interventions=[change])
+        assert value == pytest.approx(changed.log_probs[1] - translation.log_probs[1], abs=1e-3)
+    assert values[2] <= values[1]
+    assert "of the weights of the layer's other heads" in words(at)
 
 
 def test_words_of_the_prefix_are_no_source_words():
@@ -152,7 +171,17 @@ def test_the_home_page_shades_tokens_by_their_source_share(traced):
     chips = feeds(run(model="random", text=TEXT, shares="yes"))["strips"]["target"]
     assert chips[0]["shade"] == pytest.approx(max(found[: chips[0]["last"] + 1]), abs=1e-5)
     assert "from the source (ALTI+)" in chips[0]["title"]
+    for chip in chips:
+        number = percent(float(max(found[chip["first"] : chip["last"] + 1])))
+        assert chip["gloss"] == {"text": number, "origin": "source (ALTI+)"}
     assert "shade" not in feeds(run(model="random", text=TEXT))["strips"]["target"][0]
+
+
+def test_the_source_share_is_one_click_away_from_the_translation():
+    at = run(model="random", text=TEXT)
+    next(each for each in at.toggle if each.label == "Source share").set_value(True).run()
+    assert "shade" in feeds(at)["strips"]["target"][0]
+    assert at.query_params["shares"] in ("yes", ["yes"])
 
 
 def test_the_comparison_over_many_sentences_is_shown_as_measured():

@@ -11,10 +11,15 @@ from streamlit.testing.v1 import AppTest
 
 from figures.base.bars import percent
 from lab.language.inducing import random_pieces
+from lab.language.induction import followers
+from transformer import Capture
+from transformer.lenses.circuits.matrices import Through, copying, matching
+from transformer.lenses.circuits.path import Place, patched
+from transformer.lenses.circuits.reading import reading
 from transformer.storage.description import LANGUAGE_FILE
 from transformer.storage.marks import measured
 from ui.server import catalogue
-from ui.server.language import live
+from ui.server.language import circuits, live
 from ui.views.language_model.study import agreement, cost, induction, space
 
 PAGE = "pages/language_model.py"
@@ -83,6 +88,45 @@ def test_the_framed_cells_are_right_after_the_same_token_s_earlier_place():
     assert found.again.sum() == live.LENGTH == len(rows)
     sequence = random_pieces(catalogue.writer(MODEL).generator, live.LENGTH, 1, 1)
     assert tuple(sequence.ids[0, 1:].tolist()) == found.run.target_ids[:-1]
+
+
+def test_what_the_reader_reads_of_the_source_is_measured_on_the_run(study: dict[str, Any]):
+    found = study["circuit"]
+    reader, source = (tuple(found[name]) for name in ("reader", "source"))
+    generator = catalogue.writer(MODEL).generator
+    sequences = random_pieces(generator, 25, circuits.COUNT, 4)
+    parts, weights, losses = [], [], []
+    for ids in sequences.ids:
+        text = generator.pieces((*ids[1:].tolist(), generator.config.eos_id))
+        traced = generator.force(text, capture=Capture(residual=True))
+        right = (followers(ids) > 0) & sequences.again[:, None]
+        read = reading(generator.model, traced, "decoder", *reader)
+        parts.append(read.advantage(right, traced.mask("decoder", *reader)))
+        cut = patched(generator.model, traced, Place(*source), Place(*reader))
+        weights.append([traced.weights("decoder", *reader)[right].mean(), cut.weights[right].mean()])
+        losses.append([-np.mean(traced.log_probs[26:50]), -cut.log_probs[26:50].mean()])
+    at = opened("induction", seed="3")
+    told = words(at).replace("−", "-")
+    writers = [str(writer) for writer in read.writers]
+    wrote = float(np.mean(parts, 0)[writers.index(f"self-attention L{source[0] + 1} H{source[1] + 1}")])
+    assert f"**{wrote:+.2f}**" in told
+    whole, without = np.mean(weights, 0)
+    before, after = np.mean(losses, 0)
+    assert f"| nothing | {whole:.3f} | {before:.2f} |" in told
+    assert f"| the path into its keys | {without:.3f} | {after:.2f} |" in told
+    assert wrote > 1
+    assert without < whole / 2
+
+
+def test_every_head_has_the_scores_of_its_matrices(study: dict[str, Any]):
+    model, found = catalogue.writer(MODEL).generator.model, study["circuit"]
+    layer, head = found["reader"]
+    told = words(opened("induction"))
+    made = circuits.matrices(MODEL, 25, tuple(found["source"]))
+    np.testing.assert_allclose(made.copying, copying(model))
+    np.testing.assert_allclose(made.through, matching(model, 25, through=Through(*found["source"])))
+    assert made.through[layer, head] > made.matching[layer, head]
+    assert "**Copies**" in told
 
 
 def test_accuracies_are_drawn_with_the_intervals_of_the_file(study: dict[str, Any]):

@@ -16,6 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from transformer.lenses.circuits.matrices import copying, matching
+    from transformer.lenses.circuits.path import patched
+    from transformer.lenses.circuits.reading import Reading, reading
     from transformer.lenses.measures.agreement import Agreement, agreement
     from transformer.lenses.measures.alti import Shares, alti
     from transformer.lenses.measures.attribution import Attribution, attribution
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from transformer.lenses.measures.drafts import DecoderLens, Draft, decoder_lens, drafts
     from transformer.lenses.measures.effect import Cut, Effects, effect
     from transformer.lenses.measures.gradients import Saliency, saliency
+    from transformer.lenses.measures.rewired import rewired
     from transformer.lenses.measures.score_parts import ScoreParts, score_parts
     from transformer.lenses.measures.stream import UnmeasuredError, Writer
     from transformer.lenses.measures.words import source_words, word_effect
@@ -36,6 +40,7 @@ __all__ = [
     "DecoderLens",
     "Draft",
     "Effects",
+    "Reading",
     "Saliency",
     "ScoreParts",
     "Shares",
@@ -46,9 +51,14 @@ __all__ = [
     "attribution",
     "carried",
     "carried_together",
+    "copying",
     "decoder_lens",
     "drafts",
     "effect",
+    "matching",
+    "patched",
+    "reading",
+    "rewired",
     "rollout",
     "saliency",
     "score_parts",
@@ -57,41 +67,31 @@ __all__ = [
     "word_effect",
 ]
 
-_HOMES = {
-    "Agreement": "agreement",
-    "Attribution": "attribution",
-    "Carried": "carried",
-    "Cut": "effect",
-    "DecoderLens": "drafts",
-    "Draft": "drafts",
-    "Effects": "effect",
-    "Saliency": "gradients",
-    "ScoreParts": "score_parts",
-    "Shares": "alti",
-    "UnmeasuredError": "stream",
-    "Writer": "stream",
-    "agreement": "agreement",
-    "alti": "alti",
-    "attribution": "attribution",
-    "carried": "carried",
-    "carried_together": "carried",
-    "decoder_lens": "drafts",
-    "drafts": "drafts",
-    "effect": "effect",
-    "rollout": "comparisons",
-    "saliency": "gradients",
-    "score_parts": "score_parts",
-    "source_words": "words",
-    "value_zeroing": "comparisons",
-    "word_effect": "words",
+_MODULES = {
+    "circuits.matrices": ("copying", "matching"),
+    "circuits.path": ("patched",),
+    "circuits.reading": ("Reading", "reading"),
+    "measures.agreement": ("Agreement", "agreement"),
+    "measures.alti": ("Shares", "alti"),
+    "measures.attribution": ("Attribution", "attribution"),
+    "measures.carried": ("Carried", "carried", "carried_together"),
+    "measures.comparisons": ("rollout", "value_zeroing"),
+    "measures.drafts": ("DecoderLens", "Draft", "decoder_lens", "drafts"),
+    "measures.effect": ("Cut", "Effects", "effect"),
+    "measures.gradients": ("Saliency", "saliency"),
+    "measures.rewired": ("rewired",),
+    "measures.score_parts": ("ScoreParts", "score_parts"),
+    "measures.stream": ("UnmeasuredError", "Writer"),
+    "measures.words": ("source_words", "word_effect"),
 }
-"""The module of each name of ``__all__``, in ``measures``."""
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+"""The module of each name of ``__all__``."""
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.measures.{_HOMES[name]}"), name)
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     return value
 
 

@@ -35,7 +35,7 @@ class Swap(NamedTuple):
     """A vector that stands in the place of the model's own."""
 
     place: PatchPlace  # where
-    vector: Tensor  # (width,) what stands there
+    vector: Tensor  # (width,) what stands there; without a position also (length, width)
     position: int | None = None  # the position that it stands at, from 0; None for all
 
     @property

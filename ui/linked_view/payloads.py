@@ -24,10 +24,11 @@ EXAMPLE = "example"
 
 
 class Shade(TypedDict):
-    """Darkness of a token of the target, from 0 to 1, and its reason."""
+    """Darkness of a token of the target, from 0 to 1, its reason, and a number to write under the token."""
 
     share: float
     text: str
+    number: NotRequired[Gloss]
 
 
 class StripsFeed(TypedDict):

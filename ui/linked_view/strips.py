@@ -45,18 +45,17 @@ def shaded(
     shown: Sequence[dict[str, Any]],  # the chips
     shades: Sequence[Shade],  # one for each token; none leaves the chips as they are
 ) -> list[dict[str, Any]]:
-    """Chips with the shade of their darkest token."""
+    """Chips with the shade of their darkest token, and its number in the place of a gloss."""
     if not shades:
         return list(shown)
-    found = [shades[chip["first"] : chip["last"] + 1] for chip in shown]
-    return [
-        {
-            **chip,
-            "shade": max(each["share"] for each in own),
-            "title": " + ".join(each["text"] for each in own),
-        }
-        for chip, own in zip(shown, found, strict=True)
-    ]
+    found = []
+    for chip in shown:
+        own = shades[chip["first"] : chip["last"] + 1]
+        darkest = max(own, key=lambda each: each["share"])
+        title = " + ".join(each["text"] for each in own)
+        gloss = darkest.get("number", chip["gloss"])
+        found.append({**chip, "gloss": gloss, "shade": darkest["share"], "title": title})
+    return found
 
 
 def strips_feed(

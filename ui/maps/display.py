@@ -42,7 +42,6 @@ def shows(now: str) -> None:
 def popover(
     kinds: Iterable[str],  # the kinds of maps that these settings change
     now: State,  # the state that the visitor asked for
-    more: Callable[[], None] = lambda: None,  # draws what a page offers besides
 ) -> None:
     """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is on."""
     on = ["words"] * now.words + [f"no {name}" for name in now.hide]
@@ -59,7 +58,6 @@ def popover(
             {n: str(n) for n in KINDS["window"].choices},
             now.window,
         )
-        more()
 
 
 def _hider(name: str) -> Callable[[bool], object]:

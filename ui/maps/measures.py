@@ -19,10 +19,12 @@ from transformer.lenses.measures.drafts import DecoderLens, Draft, decoder_lens,
 from transformer.lenses.measures.effect import WAYS, Cut, Effects, Way, effect
 from transformer.lenses.measures.gradients import Saliency, saliency
 from transformer.lenses.measures.maps import carried_map, effect_in, effect_map, shares
+from transformer.lenses.measures.rewired import permuted, rewired, uniform
 from transformer.lenses.measures.score_parts import ScoreParts, score_parts
 from transformer.lenses.measures.stream import Tell, silent
 from transformer.lenses.measures.words import source_words, word_effect
 from transformer.model.sites import AttentionKind
+from transformer.runs.translator import Translator
 from transformer.trace.view import Array, HeadMap, Window
 from ui.linked_view import Head
 from ui.server.analyses import retraced
@@ -31,6 +33,8 @@ from ui.server.opened import Opened
 from ui.server.runs import Asked
 from ui.server.stores import kept
 
+PERMUTED = 20
+"""Orders of a row's weights that are tried."""
 MOST_CELLS = 160
 """Cells whose effect is measured at once, each by a pass of its own: about two seconds at most."""
 
@@ -44,6 +48,16 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class OtherWeights:
+    """Δ log p of a token, in nats, with other weights in the place of a row's own."""
+
+    uniform: float
+    permuted: Array  # (draws,) the row's own weights in another order
+    heads: Array  # (heads,) the weights of each head of the layer; 0 for the head itself
+    maps: Array  # (heads, queries, keys) their weights
+
+
+@dataclass(frozen=True, eq=False)
 class Explained:
     """Measures of the cells of one head; not a number in rows that were not measured."""
 
@@ -52,6 +66,7 @@ class Explained:
     effects: dict[Way, Array]  # (queries, keys) Δ log p, by the way of taking the key away; all for some rows
     rows: tuple[int, ...]  # the rows for which the effect of a hidden key was measured
     pair: Pair | None  # the two keys of largest effect, together; None if the row sees fewer than three
+    others: OtherWeights
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +180,7 @@ def explained(
             found,
             rows,
             _pair(made, AttentionKind(kind), chosen, row, hidden, at),
+            _others(model, run, kind, chosen, row, at),
         )
 
     made: Explained = kept("explained").get((asked, id(translation), kind, chosen, row, step), make)
@@ -204,6 +220,18 @@ def _pair(
     first, second = (int(seen[at]) for at in np.argsort(-np.abs(hidden[seen]), kind="stable")[:2])
     together = made.of([(Cut(kind, (first, second), "hidden", *chosen, row),)])[0, step]
     return Pair((first, second), float(together), float(hidden[first] + hidden[second]))
+
+
+def _others(
+    model: Translator, run: Translation, kind: str, chosen: Head, row: int, step: int
+) -> OtherWeights:
+    """The control: whether it must be these weights."""
+    weights, mask, random = run.weights(kind, *chosen), run.mask(kind, *chosen), np.random.default_rng(1)
+    heads = np.stack([run.weights(kind, chosen[0], head) for head in range(run.config.n_heads)])
+    drawn = [permuted(weights, mask, random) for _ in range(PERMUTED)]
+    maps = np.stack([uniform(mask), *drawn, *heads])
+    found = rewired(model, run, kind, *chosen, maps, row)[:, step]
+    return OtherWeights(float(found[0]), found[1 : PERMUTED + 1], found[PERMUTED + 1 :], heads)
 
 
 def _around(row: int, queries: int, keys: int) -> tuple[int, ...]:

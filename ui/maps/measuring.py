@@ -15,7 +15,7 @@ from ui.address.parameters import link
 from ui.address.state import State
 from ui.controls.pickers import control, switch
 from ui.controls.text import plain
-from ui.linked_view import Shade
+from ui.linked_view import Gloss, Shade
 from ui.maps.looking import Looking, lacking
 from ui.server.opened import Opened
 from ui.shell import waiting
@@ -25,10 +25,11 @@ _HELP = (
     "as a share of its row. **Effect**: the change of log p when this head does not see the key for this "
     "query, by running the model again for every cell. None of the three follows from another."
 )
+_SOURCE = "source (ALTI+)"
 _SHARES = (
-    "Shades each target token by the share of its prediction that comes from the source; the rest comes from "
-    "what is written already (ALTI+, Ferrando et al. 2022). It follows the values through all layers, but "
-    "not the feed-forward networks. Numbers: hover, or *Explanation*."
+    "Shades each target token by the share of its prediction that comes from the source, and writes it "
+    "below; the rest comes from what is written already (ALTI+, Ferrando et al. 2022). It follows the values "
+    "through all layers, but not the feed-forward networks. More: *Explanation*, *source or prefix?*"
 )
 
 
@@ -47,7 +48,7 @@ def shares(opened: Opened, now: State) -> None:
     """Draws the switch that shades the translation by how much of it comes from the source."""
     if set(opened.kinds) == set(KIND_NAMES) and lacking(opened, "effect") is None:
         taken = control("shares", now.shares, lambda on: session.change(shares=on))
-        st.toggle("Source share of each target token", now.shares, help=_SHARES, **taken)
+        st.toggle("Source share", now.shares, help=_SHARES, width="content", **taken)
 
 
 def shaded(opened: Opened, now: State) -> list[Shade]:
@@ -57,7 +58,10 @@ def shaded(opened: Opened, now: State) -> list[Shade]:
     from ui.maps import measures  # PyTorch comes with it
 
     found = measures.sources(opened.asked, opened.translation).source.sum(1).tolist()
-    return [Shade(share=each, text=f"{percent(each)} from the source (ALTI+)") for each in found]
+    return [
+        Shade(share=share, text=f"{said} from the {_SOURCE}", number=Gloss(text=said, origin=_SOURCE))
+        for share, said in zip(found, map(percent, found), strict=True)
+    ]
 
 
 def why(opened: Opened) -> None:

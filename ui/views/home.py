@@ -64,8 +64,9 @@ def show(opened: Opened) -> None:
 
     def below(now: State, looks: Looks) -> None:
         with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
-            display.popover(opened.kinds, now, lambda: measuring.shares(opened, now))
+            display.popover(opened.kinds, now)
             measuring.choose(opened, now)
+            measuring.shares(opened, now)
             measuring.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
             measuring.why(opened)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])

@@ -121,10 +121,17 @@ def test_parts_without_their_data_are_skipped_with_the_file_that_is_missing(
         "first",
     ):
         assert f"{name}: skipped, because " in said
-    assert "Made survey, means, backups, importance, faithfulness of" in said
+    assert "Made survey, means, backups, importance, faithfulness, weight-effect of" in said
     assert "screenshots" in said.splitlines()[-1]
     own = {name for name, own in marks(directory).items() if own}
-    measured = {"survey.json", "means.safetensors", "backups.json", "importance.json", "faithfulness.json"}
+    measured = {
+        "survey.json",
+        "means.safetensors",
+        "backups.json",
+        "importance.json",
+        "faithfulness.json",
+        "weight_effect.json",
+    }
     assert own == measured
 
 

@@ -30,6 +30,8 @@ ASKS: dict[str, Ask] = {
     "decoder_lens": lambda model, run: lenses.decoder_lens(model.model, run, model),
     "drafts": lambda model, run: lenses.drafts(model, run),
     "effect": lambda model, run: lenses.effect(model, run, "cross", 0, 0),
+    "reading": lambda model, run: lenses.reading(model.model, run, "cross", 0, 0),
+    "rewired": lambda model, run: lenses.rewired(model, run, "cross", 0, 0, run.weights("cross", 0, 0)[None]),
     "rollout": lambda model, run: lenses.rollout(run),
     "saliency": lambda model, run: lenses.saliency(model, run, 0, 5),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
@@ -37,6 +39,8 @@ ASKS: dict[str, Ask] = {
     "word_effect": lambda model, run: lenses.word_effect(model, run),
 }
 """Every measure of a run; ``agreement`` compares two of them, ``source_words`` groups tokens."""
+CIRCUITS = {"copying", "matching", "patched"}
+"""Of masked self-attention with pre-norm alone."""
 OTHERS: dict[str, Ask] = {
     "Effects": lenses.Effects,
     "cells": lambda _, run: cells(run, "cross", 0, 0),
@@ -52,7 +56,7 @@ def recurrent(request: pytest.FixtureRequest, translator: Translator) -> tuple[T
 
 
 def test_every_measure_is_asked():
-    assert set(ASKS) == set(FUNCTIONS) - {"agreement", "source_words"}
+    assert set(ASKS) == set(FUNCTIONS) - {"agreement", "source_words", *CIRCUITS}
 
 
 @pytest.mark.parametrize("name", [*ASKS, *OTHERS])
@@ -61,6 +65,13 @@ def test_a_recurrent_model_is_refused_in_one_sentence(name: str, recurrent: tupl
         (ASKS | OTHERS)[name](*recurrent)
     assert str(caught.value).startswith("This measure needs a Transformer")
     assert str(caught.value).count(".") == 1
+
+
+def test_matrices_of_heads_need_masked_self_attention(recurrent: tuple[Translator, Translation]):
+    model, _ = recurrent
+    for ask in (lambda: lenses.copying(model.model), lambda: lenses.matching(model.model, 1)):
+        with pytest.raises(lenses.UnmeasuredError, match="masked self-attention, which this model lacks"):
+            ask()
 
 
 @pytest.mark.parametrize("name", lenses.__all__)

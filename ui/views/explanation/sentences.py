@@ -17,6 +17,7 @@ from ui.controls.export import Table
 from ui.controls.panel import how, panel
 from ui.server import measured
 from ui.server.opened import Opened
+from ui.views.explanation import kinds
 
 Json = dict[str, Any]
 _SEEING = (
@@ -43,6 +44,12 @@ def _faithfulness(directory: Path) -> Json:
 
 def show(opened: Opened, _now: State) -> None:
     """Draws the section."""
+    _measures(opened)
+    kinds.show(opened)
+
+
+def _measures(opened: Opened) -> None:
+    """Which measures name the source tokens that the model needs."""
     found = shipped(opened.asked.model)
     if not found:
         st.info(

@@ -6,9 +6,11 @@ import numpy as np
 import streamlit as st
 
 from figures.base import captions, labels, style
-from figures.maps.measures import Row, effect_dots, measures_map
+from figures.base.labels import number
+from figures.maps.measures import Row, effect_dots, measures_map, part_bars
 from transformer.lenses.measures.agreement import Agreement, agreement
 from transformer.lenses.measures.effect import Way
+from transformer.lenses.measures.rewired import uniform
 from ui.address import session
 from ui.address.state import State
 from ui.controls import pickers
@@ -42,6 +44,13 @@ _FORMULA = (
     r"\lVert \alpha_{ij}\, x_j W_V W_O \rVert, \qquad "
     r"\Delta \log p = \log p(y_t \mid \text{without } j) - \log p(y_t)"
 )
+_OTHERS = (
+    "The head's values stay, and this query mixes them by other weights: *uniform*, the same on every key "
+    "that it sees; *permuted*, its own in another order; those of the other heads of the layer. After Jain "
+    "& Wallace (2019) and Wiegreffe & Pinter (2019). If the token stays as probable, it did not need these "
+    "weights: other heads, the residual and the feed-forward networks are still there."
+)
+_NEEDLESS = "**No other weights change it**: this token does not rest on where this row looks."
 _LITERATURE = (
     "**What was found elsewhere.** Jain & Wallace (2019), on recurrent classifiers with one attention: "
     "weights correlate weakly with gradients, and other weights often give the same prediction. "
@@ -92,6 +101,7 @@ def show(opened: Opened, now: State) -> None:
     )
     if found.pair is not None:
         st.markdown(_added(found.pair, columns))
+    _other_weights(found, kind, head, row, where, token, opened)
     words.show(opened, now, kind, about)
     _together(found, kind, head, opened, columns)
     st.markdown(_LITERATURE)
@@ -141,7 +151,7 @@ def told(found: Explained, row: int, columns: list[str], token: str) -> str:
     values = found.carried.values
     if weights[first] >= _SINK and values[first] < _SHORT * np.median(values):
         says += f" (a sink: its value is {values[first]:.2f} long, the median {np.median(values):.2f})"
-    effect = labels.number(float(effects[needed]), "+.2f")
+    effect = number(float(effects[needed]), "+.2f")
     if effects[needed] > -0.005:
         return f"{says}. Without any single key, “{plain(token)}” stays as probable as it was."
     return f"{says}. “{plain(token)}” loses most without **{plain(columns[needed])}**: {effect} nats."
@@ -150,12 +160,41 @@ def told(found: Explained, row: int, columns: list[str], token: str) -> str:
 def _added(pair: Pair, columns: list[str]) -> str:
     """Whether two effects add up."""
     first, second = (plain(columns[key]) for key in pair.keys)
-    together, apart = (labels.number(each, "+.2f") for each in (pair.together, pair.apart))
+    together, apart = (number(each, "+.2f") for each in (pair.together, pair.apart))
     same = abs(pair.together - pair.apart) < _EQUAL
     says = "Effects need not add up, though these two do." if same else "Effects do not add up."
     return (
         f"**{says}** Without **{first}** and **{second}** together, Δ log p is {together} "
         f"nats; each alone gives {apart} in sum."
+    )
+
+
+def _other_weights(
+    found: Explained, kind: str, head: Head, row: int, where: str, token: str, opened: Opened
+) -> None:
+    """The control: the same values, mixed by other weights."""
+    others, own = found.others, head[1]
+    names = ["uniform", f"permuted, mean of {len(others.permuted)}", "permuted, worst"]
+    values = [others.uniform, float(others.permuted.mean()), float(others.permuted.min())]
+    for at, value in enumerate(others.heads.tolist()):
+        if at != own:
+            names.append(f"those of head {labels.count(at)}")
+            values.append(value)
+    st.markdown("#### The same values, mixed by other weights")
+    said = ", ".join(
+        f"{name} {number(value, '+.2f')}" for name, value in zip(names, values[:3], strict=False)
+    )
+    st.markdown(
+        f"Δ log p of “{plain(token)}” with other weights in this row: {said}. "
+        + (_NEEDLESS if max(map(abs, values)) < _EQUAL else "")
+    )
+    panel(
+        "other weights",
+        lambda: part_bars(names, np.array(values)),
+        f"{where} · Δ log p of “{token}” in nats with other weights for this query, each by running again · "
+        f"{opened.asked.model}",
+        lambda: [["weights", "Δ log p"], *zip(names, values, strict=True)],
+        seeing=_OTHERS,
     )
 
 
@@ -173,10 +212,16 @@ def _together(found: Explained, kind: str, head: Head, opened: Opened, columns: 
     notes = [f"{names[i]} → {columns[j]}: weight {found.weights[i, j]:.2f}" for i, j in places]
     of_weight = agreement(weights[seen], -effects[seen])
     of_carried = agreement(found.carried.norms[rows][seen], -effects[seen])
+    of_even = agreement(uniform(seen)[seen], -effects[seen])
+    of_heads = [
+        agreement(each[rows][seen], -effects[seen], draws=0).value
+        for at, each in enumerate(found.others.maps)
+        if at != head[1]
+    ]
     st.markdown("#### Weight against effect, over the cells of this head")
     st.markdown(
         f"Rank correlation of the weight with the loss of log p: {_said(of_weight)}; of what was carried: "
-        f"{_said(of_carried)}."
+        f"{_said(of_carried)}; of uniform weights: {_said(of_even)}{_range(of_heads)}."
     )
     part_of = f"rows {rows[0] + 1} to {rows[-1] + 1}" if len(rows) < len(found.weights) else "all rows"
     panel(
@@ -191,8 +236,16 @@ def _together(found: Explained, kind: str, head: Head, opened: Opened, columns: 
     )
 
 
+def _range(values: list[float]) -> str:
+    known = [value for value in values if value == value]
+    if not known:
+        return ""
+    low, high = (number(end, "+.2f") for end in (min(known), max(known)))
+    return f"; of the weights of the layer's other heads: {low} to {high}"
+
+
 def _said(found: Agreement) -> str:
     if found.value != found.value:
         return "too few different numbers"
-    value, low, high = (labels.number(each, "+.2f") for each in (found.value, found.low, found.high))
+    value, low, high = (number(each, "+.2f") for each in (found.value, found.low, found.high))
     return f"**{value}** (with permuted cells {low} to {high})"

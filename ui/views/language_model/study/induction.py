@@ -20,6 +20,7 @@ from ui.controls.panel import panel
 from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server.language import live
+from ui.views.language_model.study import circuit as in_parts
 from ui.views.language_model.study.shipped_part import Json, known, measured
 
 KIND = "decoder"
@@ -68,6 +69,9 @@ def show(model: str, now: State) -> None:
     if circuit is not None:
         st.markdown(composed(circuit, found["scores"]))
         st.caption(plain(measured(model, circuit)))
+        if circuit["source"] is not None:
+            source, reader = (tuple(circuit[name]) for name in ("source", "reader"))
+            in_parts.show(model, (now.seed or 0) + 1, source, reader)
 
 
 def _head(found: Json, asked: Head) -> Head:
