@@ -44,12 +44,12 @@ MOST_LINES = {
     "transformer/text model trace decode storage families training hub": 13_160,
     "transformer/interventions": 2_065,
     "transformer/runs": 2_240,
-    "transformer/lenses what_if exports commands": 8_710,
-    "lab": 7_230,
-    "figures": 7_050,
-    "ui/linked_view address server controls shell maps": 10_260,
-    "ui/views": 16_860,
-    "tests": 38_540,
+    "transformer/lenses what_if exports commands": 9_210,
+    "lab": 7_450,
+    "figures": 7_090,
+    "ui/linked_view address server controls shell maps": 10_410,
+    "ui/views": 17_270,
+    "tests": 39_190,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {
