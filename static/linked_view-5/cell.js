@@ -33,7 +33,8 @@ export class Cell {
 
   // The largest width and height that the picture may have, in px; the height is null if the page is as long as it is.
   room() {
-    return this.view.stage?.rooms[this.name] ?? [this.root.clientWidth, null];
+    const { presenting, stage } = this.view;
+    return presenting.room ?? stage?.rooms[this.name] ?? [this.root.clientWidth, null];
   }
 
   describe(text) {

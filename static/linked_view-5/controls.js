@@ -20,7 +20,7 @@ export class Controls {
     const present = this.button("Present", PRESENT, () => view.keys.obey("present"));
     const keys = this.button("?", "Keys", () => view.keys.obey("keys"));
     for (const button of [this.playButton, this.tourButton, present]) button.classList.add("lv-text");
-    present.hidden = !view.stage;
+    this.presentButton = present;
     present.classList.add("lv-to-present");
     keys.classList.add("lv-to-keys");
     const back = this.button("◀", "One back", () => view.moveCursor(view.cursor() - 1));
@@ -34,8 +34,16 @@ export class Controls {
     return node;
   }
 
+  // The way into presenting, and the way out of it.
+  presents(on) {
+    this.presentButton.textContent = on ? "✕ Leave" : "Present";
+    this.presentButton.title = on ? "Leave presenting (Esc)" : PRESENT;
+    this.presentButton.setAttribute("aria-label", this.presentButton.title);
+  }
+
   // Shows the cursor's position, from 0, and the number of positions.
   follow(position, length) {
+    this.presentButton.hidden = !this.view.presents;
     this.slider.max = length - 1;
     this.slider.value = position;
     this.count.textContent = countName(this.view.spec.cursor, position, length);

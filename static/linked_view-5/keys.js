@@ -34,7 +34,7 @@ export class Keys {
     this.root = element("div", "lv-keys", undefined, look);
     const close = element("button", "lv-button", "Close", { type: "button" });
     close.addEventListener("click", () => view.guard(() => this.toggle()));
-    this.root.append(element("div", "lv-keys-title", "Keys"), list(Boolean(view.stage)), close);
+    this.root.append(element("div", "lv-keys-title", "Keys"), list(view.presents), close);
     this.pressed = (event) => view.guard(() => this.outside(event));
     document.addEventListener("keydown", this.pressed);
   }

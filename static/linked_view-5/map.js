@@ -57,7 +57,13 @@ export class MapCell extends Head(PlotCell) {
     const room = height ? [width, height] : [side, side];
     const widest = { rows: this.widest("yaxis"), columns: this.widest("xaxis") };
     const [rows, columns, right] = [names.rows.length, names.columns.length, this.right];
-    return fitted({ rows, columns, widest, room, right, ...(this.view.stage?.look(this.name) ?? usual()) });
+    return fitted({ rows, columns, widest, room, right, ...this.look });
+  }
+
+  // The fonts and cells that the map may have.
+  get look() {
+    const { presenting, stage } = this.view;
+    return presenting.on ? usual(14, presenting.factor) : (stage?.look(this.name) ?? usual());
   }
 
   // How large the map would be in a room; null as long as there is no map.
@@ -83,7 +89,7 @@ export class MapCell extends Head(PlotCell) {
   // The axis titles, each in the room beside its axis; a title longer than the map starts before the map.
   titles({ margin, cell }, { names }) {
     const room = [margin.l + cell * names.columns.length, margin.t + cell * names.rows.length];
-    const factor = this.view.stage?.factor ?? 1;
+    const { factor } = this.view.presenting;
     return this.named.map((annotation, i) => {
       if (i > 1) return annotation;
       const size = TITLE_FONT * factor;

@@ -36,7 +36,7 @@ export class RaceCell extends Cell {
       this.list.append(...this.lanes.map((lane) => lane.root));
       this.body.replaceChildren(this.list);
     }
-    const factor = this.view.stage?.factor ?? 1;
+    const factor = this.view.presenting.factor;
     this.list.style.height = height ? `${Math.min(height, LANE * factor * this.lanes.length)}px` : "";
     this.update();
   }

@@ -5,10 +5,8 @@ import { place } from "./dom.js";
 import { FONTS, spread } from "./fit.js";
 
 // Px: between cells; titles and colours over and under a picture; width of the longest title with its controls; least
-// width and height of the bars with everything around them; what lies under the view. In large type, all are larger.
-const USUAL = { gap: 18, around: 70, head: 204, least: [180, 216], below: 74 };
-const LARGE = { gap: 26, around: 100, head: 300, least: [280, 320], below: 20 };
-const LARGER = 1.5;
+// width and height of the bars with everything around them; what lies under the view.
+const SIZES = { gap: 18, around: 70, head: 204, least: [180, 216], below: 74 };
 // The least height of the maps, below which the page scrolls.
 const LEAST = 208;
 const NARROW = matchMedia("(max-width: 900px)");
@@ -43,22 +41,18 @@ export class Stage {
     removeEventListener("resize", this.resized);
   }
 
-  // How much larger than usual everything is written.
-  get factor() {
-    return this.view.presenting.on ? LARGER : 1;
-  }
-
   // The cells of a small map are no larger than those of the large one.
   look(name) {
     const large = name === this.view.spec.focus;
-    const found = look(large ? 14 : 12, this.factor);
+    const found = look(large ? 14 : 12);
     if (NARROW.matches) return found;
     return { ...found, smallest: 1, largest: large ? found.largest : this.cell ?? found.largest };
   }
 
   // Gives every cell its room, before any of them is drawn.
   arrange() {
-    const { grid, cells, spec } = this.view;
+    const { grid, cells, spec, presenting } = this.view;
+    if (presenting.on) return;
     const width = grid.clientWidth;
     grid.classList.toggle("lv-wide", !NARROW.matches);
     if (NARROW.matches) this.rooms = everywhere(cells, [width, 1.25 * width]);
@@ -66,7 +60,7 @@ export class Stage {
   }
 
   spread(width, cells, focus) {
-    const { gap, around, head, least, below } = this.factor > 1 ? LARGE : USUAL;
+    const { gap, around, head, least, below } = SIZES;
     const height = this.height(below);
     const room = [width * 0.52, height - around];
     const { size, cell } = cells[focus].measured?.(room) ?? { size: room, cell: null };
@@ -81,7 +75,7 @@ export class Stage {
   // From the top of the grid to the bottom of the window, as if nothing were scrolled.
   height(below) {
     const { root, grid } = this.view;
-    const frame = this.factor > 1 ? root : root.closest(".stMain");
+    const frame = root.closest(".stMain");
     const top = grid.getBoundingClientRect().top + (frame?.scrollTop ?? 0);
     return Math.max(innerHeight - top - below, LEAST);
   }

@@ -170,10 +170,16 @@ class View {
     const look = { tabindex: "0", role: "group", "data-view": this.name, "aria-label": LABEL };
     const root = element("div", `lv lv-${data.layout}`, undefined, look);
     const { top, controls, tour, sentence, grid, problem, live, keys } = this;
+    top.append(this.presenting.choice);
     root.append(top, controls.root, tour.root, sentence, grid, problem, live, keys.root);
     root.addEventListener("keydown", (event) => this.guard(() => keys.press(event)));
     this.focused.watch(root);
     return root;
+  }
+
+  // Whether there is a picture that could fill the window.
+  get presents() {
+    return this.all().length > 0;
   }
 
   all() {
@@ -220,7 +226,8 @@ class View {
   drawPlots(lib) {
     if (!this.root) return;
     this.stage?.arrange();
-    const drawn = this.all().map((cell) => cell.refresh(lib));
+    this.presenting.arrange();
+    const drawn = this.all().map((cell) => !this.presenting.shows(cell) || cell.refresh(lib));
     this.update();
     if (!drawn.every(Boolean) || !this.current("strips")) return;
     this.afterPaint("ready", "true");
@@ -354,7 +361,7 @@ class View {
     this.seq += 1;
     const { seq, trace, lastPick } = this;
     if (choice) this.asked = { choice, seq };
-    const shown = { ...(this.stage && { present: this.presenting.on }), ...this.asked?.choice };
+    const shown = { ...(this.presents && { present: this.presenting.on }), ...this.asked?.choice };
     this.send("at", { ...this.at, seq, trace, pick: lastPick || null, ...shown });
   }
 

@@ -108,7 +108,7 @@ def explorer(scene: Scene) -> None:
 def _view(scene: Scene, layout: Layout) -> None:
     key, loading = session.view_key(layout.view), catalogue.loading()
     now = session.current()
-    present = now.present and layout.style == "home"
+    present = now.present and bool(layout.plots)
     linked_view.mount(
         layout,
         scene.opened.trace,
