@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import pytest
 from closed_form import CASES
@@ -141,17 +142,43 @@ def test_presenting_shows_the_view_alone_and_is_in_the_address(newcomer: Callabl
 def test_search_presents_as_its_address_says(visitor: Visitor) -> None:
     visitor.open("search", **case_link("copy"), present="yes")
     visitor.page.locator(".lv-present").wait_for(timeout=PATIENCE)
-    assert visitor.page.get_by_role("button", name="Present").is_visible()
+    assert visitor.page.get_by_role("button", name="Leave").is_visible()
 
 
-def test_other_pages_do_not_present_and_list_no_key_for_it(visitor: Visitor) -> None:
-    visitor.open("cross_attention", **case_link("copy"), present="yes")
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+@pytest.mark.parametrize("page", ["", "cross_attention"])
+def test_a_presented_map_fills_the_height_with_labels_twice_as_large(
+    visitor: Visitor, page: str, size: tuple[int, int]
+) -> None:
+    visitor.page.set_viewport_size({"width": size[0], "height": size[1]})
+    visitor.open(page, **case_link("copy", step="2"))
+    label = "document.querySelector('[data-plot=cross] .xtick text')"
+    usual = visitor.page.evaluate(f"parseFloat(getComputedStyle({label}).fontSize)")
+    names = visitor.page.locator("[data-plot=cross] .xtick").count()
+    visitor.page.get_by_role("button", name="Present").click()
+    visitor.until(f"parseFloat(getComputedStyle({label}).fontSize) >= 1.95 * {usual}")
+    box = visitor.page.locator("[data-plot=cross] .lv-plot").bounding_box()
+    assert box["height"] > 0.7 * size[1]
+    assert box["y"] + box["height"] <= size[1]
+    assert visitor.page.locator("[data-plot=cross] .xtick").count() == names
+    visitor.page.get_by_role("button", name="Leave").click()
+    visitor.until("!document.querySelector('.lv-present')")
+    visitor.until(f"parseFloat(getComputedStyle({label}).fontSize) === {usual}")
+
+
+def test_presenting_offers_every_map_and_draws_one(visitor: Visitor) -> None:
+    visitor.open(**case_link("copy", step="2"), present="yes")
+    assert visitor.page.locator(".lv-cell:visible").count() == 1
+    visitor.page.locator(".lv-choice button", has_text="Encoder").click()
+    visitor.page.locator("[data-plot=encoder] .lv-sheet").wait_for(timeout=PATIENCE)
+    assert visitor.page.locator(".lv-cell:visible").count() == 1
+
+
+def test_a_page_without_a_map_of_its_own_does_not_present(visitor: Visitor) -> None:
+    visitor.page.goto(f"{visitor.base}/inside_a_head?{urlencode(case_link('copy'))}&present=yes")
+    visitor.page.locator(".lv-count").wait_for(timeout=PATIENCE)
     assert visitor.page.locator(".lv-present").count() == 0
     assert visitor.page.get_by_role("button", name="Present").count() == 0
-    visitor.page.keyboard.press("?")
-    visitor.page.locator(".lv-keys").wait_for(timeout=PATIENCE)
-    assert "nothing else on the screen" not in visitor.page.locator(".lv-keys").inner_text()
-    visitor.page.keyboard.press("Escape")
 
 
 # --- the keys -----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ STUCK = """() => {
 
 def opened(visitor: Visitor, **params: str) -> None:
     """Opens the page and waits for its last figure."""
-    visitor.open(PAGE, **params)
+    visitor.open(PAGE, section="all", **params)
     visitor.until(FILLED)
 
 

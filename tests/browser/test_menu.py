@@ -67,12 +67,12 @@ def test_a_link_opens_the_place_in_a_new_tab(visitor: Visitor, options: dict[str
 
 def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(visitor: Visitor) -> None:
     visitor.open("cross_attention", **case_link("copy", step="2"))
-    for page in ("open_file", "cross_attention"):
+    for page in ("open_file", "search"):
         visitor.link(page).click()
         arrived(visitor, page)
-        link = visitor.link("encoder_self_attention")
+        link = visitor.link("masks")
         link.hover()
-        assert link.get_attribute("href").startswith("encoder_self_attention?")
+        assert link.get_attribute("href").startswith("masks?")
         assert "step=2" in link.get_attribute("href")
 
 

@@ -20,7 +20,7 @@ SECTIONS = {
     "pages/search.py": ("sampling",),
     "pages/masks.py": ("batch",),
     "pages/heads.py": ("relations", "importance"),
-    "pages/positions.py": ("trained", "sentence", "results"),
+    "pages/positions.py": ("trained", "together", "sentence", "results"),
     "pages/what_if.py": ("experiments", "causal", "backup"),
     "pages/explanation.py": ("why", "score", "sources", "faithful", "drafts"),
     "pages/training.py": (

@@ -268,6 +268,7 @@ PAGES: dict[str, Page] = {
         ":material/straighten:",
         sections={
             "tables": Place("what it is", ""),
+            "together": Place("side by side", "Sines that are added, and angles that turn."),
             "sentence": Place("on your sentence", ""),
             "results": Place(
                 "How much positions help",

@@ -7,7 +7,7 @@ from ui.shell import frame, sections
 from ui.shell.changed import of_tokens
 from ui.shell.models.model_picker import pick_model
 from ui.shell.page import open_sentence_page
-from ui.views.positions import results, sentence, tables
+from ui.views.positions import results, sentence, tables, together
 
 
 def show() -> None:
@@ -26,6 +26,8 @@ def show() -> None:
     sections.switch("positions", now)
     if now.view == "results":
         results.show()
+    elif now.view == "together":
+        together.show()
     else:
         tables.show()
     frame.end("positions", now)

@@ -1,0 +1,136 @@
+"""Ten things that a newcomer wants, each from the home page, by clicks on what can be seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from .conftest import PATIENCE, Visitor, case_link
+
+
+@dataclass
+class Hand:
+    """A hand that counts its clicks."""
+
+    visitor: Visitor
+    clicks: int = 0
+
+    def click(self, selector: str, text: str | None = None) -> None:
+        """Clicks the first visible thing that a selector names, if it says this."""
+        found = self.visitor.page.locator(selector).filter(visible=True)  # type: ignore[attr-defined]
+        found = found.filter(has_text=text) if text else found
+        found.first.click(timeout=PATIENCE)
+        self.clicks += 1
+
+    def choose(self, label: str, text: str) -> None:
+        """Opens a native list and chooses an entry: two clicks."""
+        box = self.visitor.page.get_by_label(label).first  # type: ignore[attr-defined]
+        names = box.evaluate("e => [...e.options].map(o => o.textContent)")
+        box.select_option(next(name for name in names if text in name))
+        self.clicks += 2
+
+
+@pytest.fixture
+def hand(visitor: Visitor) -> Hand:
+    visitor.open(**case_link("copy", step="2"))
+    return Hand(visitor)
+
+
+def menu(hand: Hand, name: str) -> None:
+    hand.click(".st-key-menu a", name)
+
+
+def test_the_source_word_that_a_target_word_looks_at_takes_one_click(hand: Hand) -> None:
+    hand.click(".lv-strip-target .lv-chip >> nth=2")
+    hand.visitor.until("document.querySelector('.lv-count').textContent === 'step 3 of 5'")
+    assert "of its weight on" in hand.visitor.page.inner_text(".lv-sentence")
+    assert hand.clicks == 1
+
+
+def test_both_translations_without_a_head_take_two_clicks(visitor: Visitor) -> None:
+    visitor.open(model="random", text="one two three", step="1")
+    hand = Hand(visitor)
+    hand.click("[data-plot=cross] [data-act=off]")
+    visitor.page.locator(".st-key-changed").wait_for(timeout=PATIENCE)
+    assert "gives no output" in visitor.page.inner_text(".st-key-changed")
+    visitor.has(changes=f"ablate_cross_{visitor.params()['cross']}_zero")
+    assert hand.clicks <= 2
+
+
+def test_sinusoidal_beside_rotary_takes_two_clicks(hand: Hand) -> None:
+    menu(hand, "Positions")
+    hand.visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
+    hand.click("[data-testid=stButtonGroup] button", "side by side")
+    for name in ("sinusoidal", "rotary"):
+        hand.visitor.page.locator(f".st-key-beside-{name} .main-svg").first.wait_for(timeout=PATIENCE)
+    assert hand.clicks == 2
+
+
+def test_a_pdf_of_a_map_takes_three_clicks(hand: Hand) -> None:
+    hand.click("[data-testid=stPopoverButton]", "Export")
+    hand.click("[data-testid=stPopoverBody] :is(button, a, label)", "paper")
+    with hand.visitor.page.expect_download(timeout=PATIENCE) as waiting:
+        hand.click("[data-testid=stPopoverBody] button", "PDF")
+    assert waiting.value.suggested_filename.endswith(".pdf")
+    assert hand.clicks == 3
+
+
+def test_the_beam_s_alternatives_take_one_click(hand: Hand) -> None:
+    menu(hand, "Beam search")
+    hand.visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
+    assert hand.clicks == 1
+
+
+def test_the_causal_mask_with_its_reason_takes_one_click(hand: Hand) -> None:
+    menu(hand, "Masks")
+    reason = hand.visitor.page.get_by_text("Why −∞?")
+    reason.wait_for(timeout=PATIENCE)
+    hand.visitor.page.wait_for_selector(".stPlotlyChart .main-svg", timeout=PATIENCE)
+    assert reason.bounding_box()["y"] < 500
+    assert hand.visitor.page.locator(".stPlotlyChart .main-svg").first.bounding_box()["y"] < 600
+    assert hand.clicks == 1
+
+
+def test_a_model_that_learns_to_reverse_takes_three_clicks_to_start(hand: Hand) -> None:
+    menu(hand, "Train here")
+    hand.visitor.page.get_by_text("while you watch").first.wait_for(timeout=PATIENCE)
+    assert hand.clicks == 1
+
+
+def test_the_file_that_one_saved_is_asked_for_after_one_click(hand: Hand) -> None:
+    menu(hand, "Open a file")
+    hand.visitor.page.locator("[data-testid=stFileUploaderDropzone] button").wait_for(timeout=PATIENCE)
+    assert hand.clicks == 1
+
+
+def test_the_meaning_of_a_word_takes_one_click(hand: Hand) -> None:
+    hand.visitor.until("CSS.highlights.get('glossary')?.size > 0")
+    place = hand.visitor.page.evaluate(
+        """() => {
+          const [range] = [...CSS.highlights.get("glossary")].filter((r) => r.toString() === "weight");
+          const box = range.getBoundingClientRect();
+          return [box.x + box.width / 2, box.y + box.height / 2];
+        }"""
+    )
+    hand.visitor.page.mouse.click(*place)
+    hand.visitor.page.locator(".glossary:visible").wait_for(timeout=PATIENCE)
+    assert "share in one head's sum" in hand.visitor.page.inner_text(".glossary")
+    hand.visitor.page.keyboard.press("Escape")
+    assert hand.visitor.page.locator(".glossary:visible").count() == 0
+
+
+def test_what_nats_means_takes_one_click_from_where_it_stands(visitor: Visitor) -> None:
+    visitor.page.goto(f"{visitor.base}/glossary")
+    visitor.page.locator(".glossary-page dt", has_text="nats").first.wait_for(timeout=PATIENCE)
+
+
+def test_every_word_is_underlined_once_and_listed(visitor: Visitor) -> None:
+    visitor.open("cross_attention", **case_link("copy", step="2"))
+    visitor.until("CSS.highlights.get('glossary')?.size > 0")
+    found = visitor.page.evaluate(
+        "[...CSS.highlights.get('glossary')].map((range) => range.toString().toLowerCase())"
+    )
+    assert len(found) == len(set(found))
+    listed = visitor.page.locator(".glossary-word").all_text_contents()
+    assert len(listed) == len(found)
