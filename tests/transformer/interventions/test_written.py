@@ -4,6 +4,7 @@ import json
 from urllib.parse import parse_qs, quote, urlencode
 
 import pytest
+from changes import EVERY
 
 from transformer import interventions as do
 from transformer.interventions.written import LONGEST, MOST_CHANGES
@@ -43,6 +44,7 @@ CHANGES = [
     do.patch(do.head_output("cross", 1, 5), OTHER, [0, 2]),
     do.patch(do.encoder_output(), OTHER, 1),
 ]
+CHANGES = list(dict.fromkeys([*CHANGES, *EVERY.values()]))
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
