@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -191,7 +191,8 @@ def _mean(values: Sequence[float]) -> float:
 
 def _kind(rows: list[list[Row]]) -> Json:
     """Summary of one kind; ``rows`` are sentences × layers."""
-    tables = {name: np.array([[getattr(row, name) for row in each] for each in rows]) for name in Row._fields}
+    fields = get_type_hints(Row)
+    tables = {name: np.array([[getattr(row, name) for row in each] for each in rows]) for name in fields}
     found: Json = {"layers": [_named(tables["size"][:, layer], ORDERS) for layer in range(len(rows[0]))]}
     every = {name: _mean_of(table) for name, table in tables.items()}  # (sentences, columns)
     found |= {name: _named(every[name], ORDERS) for name in ("size", "loss")}

@@ -120,7 +120,8 @@ class _Path(Bystander):
         query, key, value = asked.query.clone(), asked.key.clone(), asked.value.clone()
         own = {"query": query, "key": key, "value": value}[self._into]
         own[:, self._reader.head] = self._vectors.to(own)
-        changed = asked._replace(query=query, key=key, value=value)
+        kind, layer, mask, rule, score = asked.kind, asked.layer, asked.mask, asked.rule, asked.score
+        changed = AttentionInputs(kind, layer, query, key, value, mask, rule, score)
         seen, scores = changed.visible(), changed.scores()[0, self._reader.head]
         if seen is not None:
             scores = scores.masked_fill(~seen[0, 0], -torch.inf)
