@@ -45,11 +45,11 @@ MOST_LINES = {
     "transformer/interventions": 2_065,
     "transformer/runs": 2_240,
     "transformer/lenses what_if exports commands": 9_210,
-    "lab": 7_450,
+    "lab": 7_460,
     "figures": 7_090,
     "ui/linked_view address server controls shell maps": 10_410,
-    "ui/views": 17_270,
-    "tests": 39_190,
+    "ui/views": 17_340,
+    "tests": 39_360,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {
