@@ -20,8 +20,7 @@ from transformer.interventions.base import SITES
 from transformer.interventions.heads import OUTPUTS
 from transformer.model.sites import AttentionKind
 from transformer.runs.batched import OneRun, Passes, RowChanges, Swap
-from transformer.runs.prepared import NO_MEANS
-from transformer.runs.translator import Translator
+from transformer.runs.translator import NO_MEANS, Translator
 from transformer.runs.wording import InputError
 
 Doubles = NDArray[np.float64]

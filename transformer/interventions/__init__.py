@@ -31,7 +31,7 @@ all other positions those of the source as the model reads it. While decoding, l
 only in a forced pass can the causal mask be lifted or the whole output be patched.
 
 **What must be computed first.** The mean output of a head and the vectors of another run are put beside the
-value before the pass (``Change``). ``transformer.runs.prepared`` computes them.
+value before the pass (``Change``). ``transformer.runs.call`` computes them.
 
 **The proof.** ``transformer.trace.equations`` holds, for each sort of intervention, what a trace records of
 it and which equation the audit checks.

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import torch
 
-from transformer.decode.replay import replay
 from transformer.decode.steps import Hypothesis, alternatives
 from transformer.interventions import Choose, Intervention, Prefix
-from transformer.runs.translating import Run
-from transformer.runs.translation import Alternative, DecodeStep, Translation
-from transformer.runs.translator import Translator
+from transformer.runs.call import Run, named
+from transformer.runs.translation import DecodeStep, Translation
+from transformer.runs.translator import TranslationCall, Translator
 from transformer.trace.recorder import Capture
 
 
@@ -41,22 +40,16 @@ def branch(
     log_probs = tuple(tree.nodes[i].log_prob for i in tree.path(node))
     changes = tuple(reached(translation.interventions, len(ids)))
     most = translator.config.max_positions
-    run = Run(
-        translator.equipment, translation.source_text, capture or Capture(), (), changes, lambda _: most
-    )
-    request = run.request(record_steps=True)
-    distribution = replay(request.model, request.memory, ids, observer=request.step_observer)
+    call = TranslationCall(translator.equipment, translation.source_text, changes, (), lambda _: most)
+    run = Run(call, capture or Capture())
+    distribution = call.distributions(ids, run.observer)
     hypothesis = Hypothesis(ids, log_probs, (0,) * len(ids), sum(log_probs))
-    best = zip(*alternatives(distribution), strict=True)
+    wording, best = translator.equipment.wording, zip(*alternatives(distribution), strict=True)
     steps = tuple(
-        DecodeStep(piece, token_id, log_prob, _named(translator, *found), 0)
-        for piece, token_id, log_prob, found in zip(translator.pieces(ids), ids, log_probs, best, strict=True)
+        DecodeStep(piece, token_id, log_prob, named(wording, *found), 0)
+        for piece, token_id, log_prob, found in zip(wording.pieces(ids), ids, log_probs, best, strict=True)
     )
-    return replace(run.translation(hypothesis, steps, translation.method), notes=translator.notes)
-
-
-def _named(translator: Translator, ids: Sequence[int], log_probs: Sequence[float]) -> tuple[Alternative, ...]:
-    return tuple(map(Alternative, translator.pieces(ids), ids, log_probs))
+    return replace(run.finished(hypothesis, steps, translation.method), notes=translator.notes)
 
 
 def reached(changes: Sequence[Intervention], length: int) -> Iterator[Intervention]:

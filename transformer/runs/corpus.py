@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from transformer.decode.request import TranslationRequest
-from transformer.decode.search import decode
-from transformer.decode.steps import finish
 from transformer.runs.translator import Translator
 from transformer.text.pairs import SentencePair
-from transformer.training.data import pad
 from transformer.training.distributed import ALONE, Workers
 
 Json = dict[str, Any]
@@ -44,8 +40,8 @@ def translate_batched(
         return translator.translate_all([texts[place] for place in places], beam_size=beam_size)
 
     outputs = [""] * len(texts)
-    batches = list(_batches([len(translator.ids(text)) + 1 for text in texts], beam_size))
-    for places, translated in zip(batches, workers.each(translate, batches), strict=True):
+    grouped = list(batches([len(translator.ids(text)) + 1 for text in texts], beam_size))
+    for places, translated in zip(grouped, workers.each(translate, grouped), strict=True):
         for place, text in zip(places, translated, strict=True):
             outputs[place] = text
     return outputs
@@ -58,21 +54,21 @@ def greedy(translator: Translator, texts: Sequence[str]) -> list[tuple[str, tupl
         InputError: A text is empty or too long.
     """
     found: list[tuple[str, tuple[float, ...]]] = [("", ())] * len(texts)
-    rows = [(*translator.ids(text), translator.config.eos_id) for text in texts]
-    for places in _batches([len(row) for row in rows], 1):
-        batch = pad([rows[place] for place in places], translator.config.pad_id).to(translator.device)
-        limits = [translator.limit(len(rows[place])) for place in places]
-        done = finish(decode(TranslationRequest(translator.model, batch), limits, rules=translator.rules))
+    for places in batches([len(translator.ids(text)) + 1 for text in texts]):
+        done = translator.hypotheses([texts[place] for place in places], 1)
         for place, hypothesis in zip(places, done, strict=True):
             found[place] = translator.text(hypothesis.token_ids), hypothesis.log_probs
     return found
 
 
-def _batches(lengths: Sequence[int], beam_size: int) -> Iterator[list[int]]:
-    """Places of texts of similar length, the longest first, so that each padded batch is of bounded size."""
+def batches(lengths: Sequence[int], width: int = 1, shortest_first: bool = False) -> Iterator[list[int]]:
+    """Places of texts of similar length, by default the longest first, so that a padded batch of ``width``
+    rows a text has at most ``BATCH_POSITIONS`` positions."""
     batch: list[int] = []
-    for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] * beam_size > BATCH_POSITIONS:
+    sign = 1 if shortest_first else -1
+    for place in sorted(range(len(lengths)), key=lambda place: sign * lengths[place]):
+        longest = max(lengths[each] for each in (*batch[:1], place))
+        if batch and (len(batch) + 1) * longest * width > BATCH_POSITIONS:
             yield batch
             batch = []
         batch.append(place)

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import torch
 
-from transformer.decode.replay import replay
 from transformer.decode.steps import Hypothesis
-from transformer.runs.translating import Run, chosen
+from transformer.runs.call import Run, chosen
 from transformer.runs.translation import Translation
-from transformer.runs.translator import Translator
+from transformer.runs.translator import TranslationCall, Translator
 from transformer.trace.recorder import Capture
 
 EVERYTHING = Capture(residual=True)
@@ -35,9 +34,8 @@ def retrace(
     given = len(ids) if translation.method == "forced" else None
     most = given or translator.config.max_positions
     changes = translation.interventions
-    run = Run(translator.equipment, translation.source_text, capture, (), changes, lambda _: most, given)
-    request = run.request(record_steps=True)
-    distribution = replay(request.model, request.memory, ids, observer=request.step_observer)
-    again, parents = chosen(distribution, ids), tuple(step.parent for step in steps)
+    call = TranslationCall(translator.equipment, translation.source_text, changes, (), lambda _: most, given)
+    run = Run(call, capture)
+    again, parents = chosen(call.distributions(ids, run.observer), ids), tuple(step.parent for step in steps)
     decoded = Hypothesis(ids, translation.log_probs, parents, sum(translation.log_probs))
     return replace(translation, attention=run.trace(decoded, lambda: again))

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from transformer.decode.replay import replay, reread
 from transformer.decode.request import TranslationRequest
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.sampling import Sampling
 from transformer.decode.steering import steered
-from transformer.decode.steps import Hypothesis, Step, alternatives, finish
+from transformer.decode.steps import Hypothesis, finish
 from transformer.hub.sources import open_model
-from transformer.interventions import Choose, Forbid, Intervention, InterventionError, Prefix
-from transformer.interventions.checking import as_interventions
+from transformer.interventions import (
+    Choose,
+    DropSource,
+    EditSource,
+    Forbid,
+    Intervention,
+    InterventionError,
+    OtherRun,
+    Prefix,
+    Setting,
+)
+from transformer.interventions.checking import as_interventions, edited
 from transformer.interventions.means import HeadMeans
 from transformer.model.config import ModelConfig
 from transformer.model.network import EncoderDecoder
 from transformer.model.transformer import convert
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
-from transformer.runs.prepared import Equipment
+from transformer.model.watching.observer import Observer
+from transformer.runs.call import Call, Equipment, Run
 from transformer.runs.search import Search, with_penalty
-from transformer.runs.steps import captured, decode_step, path
-from transformer.runs.translating import Run, chosen
 from transformer.runs.translation import DecodeStep, Translation
 from transformer.runs.wording import InputError, Wording
 from transformer.text.brief import Brief
@@ -36,7 +44,63 @@ from transformer.trace.equations import audited_tokens
 from transformer.trace.recorder import Capture
 from transformer.training.data import pad
 
+NO_MEANS = (
+    "This model has no mean outputs of its heads; measure them with `python -m lab means`, or ablate by zero."
+)
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class TranslationCall(Call[EncoderDecoder, Translation]):
+    """A text to translate, with its changes.
+
+    Raises:
+        InputError: The text is empty or too long.
+        InterventionError: A change does not fit the request.
+        ValueError: A hook acts on no attention of the model.
+    """
+
+    no_means = NO_MEANS
+    too_long = "This text has {:,} tokens: longer than any text in this model's training ({:,})."
+    cut = "The translation was cut at {:,} tokens, so it is incomplete."
+    ended = "The output ended before this change could act: {}."
+
+    def __init__(
+        self,
+        equipment: Equipment[EncoderDecoder],  # the translator's
+        text: str,  # the source
+        values: Sequence[Intervention],  # the changes
+        hooks: tuple[Hook, ...],  # functions of Python that act in attention
+        length: Callable[[int], int],  # number of source tokens → most tokens of the output
+        given: int | None = None,  # number of tokens of a given output; None if it is to be decoded
+    ) -> None:
+        wording, config = equipment.wording, equipment.config
+        typed = (*wording.ids(text), config.eos_id)
+        source = len(typed) - sum(isinstance(each, DropSource) for each in values)
+        super().__init__(equipment, values, hooks, Setting(config, len(typed), source, length(source), given))
+        names = {each: wording.source_id(each.token) for each in values if isinstance(each, EditSource)}
+        self.source_text, self.source_ids = wording.read(text), edited(typed, values, names)
+
+    def request(self, observer: Observer, steps: Observer) -> TranslationRequest:
+        ids = torch.tensor([self.source_ids], device=self.equipment.device)
+        return TranslationRequest(self.equipment.model, ids, observer, steps)
+
+    def record(self, request: TranslationRequest, token_ids: Sequence[int], observer: Observer) -> None:
+        reread(request.model, request.memory, token_ids, observer=observer)
+
+    def distributions(self, token_ids: Sequence[int], observer: Observer | None = None) -> Tensor:
+        watching = observer or self.within()
+        request = self.request(watching, watching)
+        return replay(request.model, request.memory, token_ids, observer=watching)
+
+    def other(self, run: OtherRun) -> TranslationCall:
+        most, given = self.equipment.config.max_positions, 1 if run.target is None else len(run.target)
+        return TranslationCall(self.equipment, run.text, run.interventions, (), lambda _: most, given)
+
+    def answer(self, **parts: Any) -> Translation:
+        return Translation(**parts)
+
+    def measured(self, written: int) -> int:
+        return len(self.source_ids)
 
 
 class Translator(Brief):
@@ -134,30 +198,10 @@ class Translator(Brief):
         own = with_penalty(self.rules, length_penalty, length_offset)
         rules = steered(own, changes, self._wording.token_id, self.config.eos_id)
         search = Search(self._beam_size(beam_size, sample), sample, rules, tree)
-        run = Run(
-            self.equipment,
-            text,
-            captured(capture),
-            as_hooks(hooks),
-            changes,
-            lambda source: self.limit(source, max_length),
+        call = TranslationCall(
+            self.equipment, text, changes, as_hooks(hooks), lambda source: self.limit(source, max_length)
         )
-        request = run.request(record_steps=not search.has_beam)
-        steps: list[Step] = []
-        decoding = search.decoding(request, run.target)
-        while True:
-            try:
-                steps.append(next(decoding))
-            except StopIteration as stop:
-                hypothesis: Hypothesis = stop.value[0]
-                break
-            if steps[-1].log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
-                step = steps[-1]
-                yield decode_step(self._wording, step, step.token_ids[0], step.log_probs[0], step.parents[0])
-        if search.has_beam and run.recorder is not None:
-            reread(self.model, request.memory, hypothesis.token_ids, observer=run.recorder)
-        done = run.translation(hypothesis, path(self._wording, steps, hypothesis), search.method)
-        yield replace(done, tree=search.tree(run.unwatched, run.target, self._wording)) if tree else done
+        yield from Run(call, capture).searched(search, tree)
 
     def force(
         self,
@@ -183,18 +227,9 @@ class Translator(Brief):
         target_ids = self._target(target)
         changes = as_interventions(interventions)
         self._check_written(changes, target_ids)
-        options = captured(capture), as_hooks(hooks), changes
-        run = Run(self.equipment, text, *options, lambda _: len(target_ids), len(target_ids))
-        request = run.request(record_steps=True)
-        distribution = replay(self.model, request.memory, target_ids, observer=request.step_observer)
-        log_probs = chosen(distribution, target_ids)
-        hypothesis = Hypothesis(target_ids, log_probs, (0,) * len(target_ids), sum(log_probs))
-        ids, values = alternatives(distribution)
-        steps = [
-            Step((token,), (log_prob,), (0,), (log_prob,), (best,), (best_values,), (False,))
-            for token, log_prob, best, best_values in zip(target_ids, log_probs, ids, values, strict=True)
-        ]
-        return run.translation(hypothesis, path(self._wording, steps, hypothesis), "forced")
+        count = len(target_ids)
+        call = TranslationCall(self.equipment, text, changes, as_hooks(hooks), lambda _: count, count)
+        return Run(call, capture).forced(target_ids)
 
     def with_means(self, means: HeadMeans) -> Translator:
         """The same translator with mean outputs of its heads, such as ``what_if.averages`` measures."""
@@ -217,14 +252,19 @@ class Translator(Brief):
         Raises:
             InputError: A text is empty or too long.
         """
+        found = self.hypotheses(texts, beam_size, max_length)
+        return [self.text(hypothesis.token_ids) for hypothesis in found]
+
+    def hypotheses(
+        self, texts: Sequence[str], beam_size: int | None = None, max_length: int | None = None
+    ) -> tuple[Hypothesis, ...]:
+        """The outputs of a padded batch, with their log-probabilities; raises as ``translate_all``."""
         if not texts:
-            return []
+            return ()
         rows = [(*self.ids(text), self.config.eos_id) for text in texts]
         request = TranslationRequest(self.model, pad(rows, self.config.pad_id).to(self.device))
         limits = [self.limit(len(row), max_length) for row in rows]
-        search = Search(self._beam_size(beam_size), None, self.rules, tree=False)
-        hypotheses = finish(search.decoding(request, limits))
-        return [self.text(hypothesis.token_ids) for hypothesis in hypotheses]
+        return finish(Search(self._beam_size(beam_size), None, self.rules, False).decoding(request, limits))
 
     @property
     def device(self) -> torch.device:

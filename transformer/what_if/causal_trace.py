@@ -23,7 +23,7 @@ from transformer.interventions import (
 from transformer.interventions.places import PatchPlace
 from transformer.model.sites import AttentionKind, Side
 from transformer.runs.batched import OneRun, Passes, RowChanges, Swap
-from transformer.runs.prepared import held
+from transformer.runs.call import held
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
 from transformer.runs.wording import InputError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -13,10 +13,9 @@ from torch.nn import functional as F
 from transformer.interventions import Intervention
 from transformer.interventions.acting import Change, Changes
 from transformer.model.watching.observer import UNWATCHED
+from transformer.runs.corpus import batches
 from transformer.runs.language.generator import TextGenerator
 from transformer.training.data import pad
-
-BATCH_POSITIONS = 4096
 
 
 @torch.inference_mode()
@@ -32,7 +31,7 @@ def log_probs(
     """
     config, found = generator.config, np.zeros(len(texts))
     rows = [generator.ids(text) for text in texts]
-    for group in _groups(rows):
+    for group in batches([len(row) + 1 for row in rows], shortest_first=True):
         read = pad([(config.bos_id, *rows[place]) for place in group], config.pad_id).to(generator.device)
         wanted = pad([(*rows[place], config.eos_id) for place in group], -100).to(generator.device)
         logits = _logits(generator, read, changes)
@@ -58,15 +57,3 @@ def _logits(generator: TextGenerator, read: Tensor, changes: Sequence[Interventi
     model = generator.model
     observer = Changes([Change(each) for each in changes], model.config) if changes else UNWATCHED
     return model.logits(model.features(read, observer=observer)).float()
-
-
-def _groups(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Indices of rows of similar length, with at most ``BATCH_POSITIONS`` positions together."""
-    group: list[int] = []
-    for place in sorted(range(len(rows)), key=lambda place: len(rows[place])):
-        if group and (len(rows[place]) + 1) * (len(group) + 1) > BATCH_POSITIONS:
-            yield group
-            group = []
-        group.append(place)
-    if group:
-        yield group

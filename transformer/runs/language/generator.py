@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from transformer.decode.request import Continuation
+from transformer.decode.request import Continuation, numbers
 from transformer.decode.rules import FREE, SearchRules
 from transformer.decode.sampling import Sampling
 from transformer.decode.search import decode, most_probable
 from transformer.decode.steering import steered
-from transformer.decode.steps import Hypothesis, Step, alternatives, finish
+from transformer.decode.steps import finish
 from transformer.hub.sources import open_model
-from transformer.interventions import Choose, Intervention, InterventionError, Prefix
+from transformer.interventions import Choose, Intervention, InterventionError, OtherRun, Prefix, Setting
 from transformer.interventions.checking import as_interventions
 from transformer.model.config import LanguageModelConfig
 from transformer.model.language_model import LanguageModel
 from transformer.model.watching.hooks import Hook, HookFunction, as_hooks
-from transformer.runs.language.generating import Run, prepare
+from transformer.model.watching.observer import Observer
+from transformer.runs.call import Call, Equipment, Run
 from transformer.runs.language.generation import Generation
 from transformer.runs.search import Search, with_penalty
-from transformer.runs.steps import captured, decode_step, path
-from transformer.runs.translating import chosen
 from transformer.runs.translation import DecodeStep
 from transformer.runs.wording import InputError, Wording
 from transformer.storage.files import CheckpointError
@@ -36,6 +34,52 @@ from transformer.trace.recorder import Capture
 
 LENGTH = 60
 """Most tokens of a text if the caller gives no number."""
+
+
+class TextCall(Call[LanguageModel, Generation]):
+    """A text to continue or to read, with its changes; raises as ``Call``."""
+
+    no_means = "A language model has no mean outputs of its heads; ablate by zero."
+    too_long = "This text has {:,} tokens: longer than any row in this model's training ({:,})."
+    cut = "The text was cut at {:,} tokens."
+    ended = "The text ended before this change could act: {}."
+
+    def __init__(
+        self,
+        equipment: Equipment[LanguageModel],  # the generator's
+        values: Sequence[Intervention],  # the changes
+        hooks: tuple[Hook, ...],  # functions of Python that act in attention
+        most: int,  # most tokens of the whole text
+        given: int | None = None,  # number of tokens of a given text; None if it is to be continued
+        prompt: tuple[str, int] = ("", 0),  # the prompt, and the number of its tokens
+    ) -> None:
+        super().__init__(equipment, values, hooks, Setting(equipment.config, 0, 0, most, given))
+        self._prompt = prompt
+
+    def request(self, observer: Observer, steps: Observer) -> Continuation:
+        first = torch.tensor([[self.equipment.config.bos_id]], device=self.equipment.device)
+        return Continuation(self.equipment.model, first, steps)
+
+    def record(self, request: Continuation, token_ids: Sequence[int], observer: Observer) -> None:
+        self.distributions(token_ids, observer)
+
+    @torch.inference_mode()
+    def distributions(self, token_ids: Sequence[int], observer: Observer | None = None) -> Tensor:
+        model, device = self.equipment.model, self.equipment.device
+        ids = torch.tensor([[model.config.bos_id, *token_ids[:-1]]], device=device)
+        features = model.features(ids, observer=observer or self.within())[0]
+        return numbers(model.logits(features).float().log_softmax(-1))
+
+    def other(self, run: OtherRun) -> TextCall:
+        count = len(run.target or ())
+        return TextCall(self.equipment, run.interventions, (), count, count)
+
+    def answer(self, **parts: Any) -> Generation:
+        prompt, given = self._prompt
+        return Generation(**parts, prompt=prompt, given=given)
+
+    def measured(self, written: int) -> int:
+        return written
 
 
 class TextGenerator(Brief):
@@ -65,6 +109,7 @@ class TextGenerator(Brief):
         self.config: LanguageModelConfig = model.config
         self.tokenizer, self.name, self.heads, self.card, self.rules = tokenizer, name, heads, card, rules
         self._wording = Wording(tokenizer, self.config)
+        self.equipment = Equipment(self.model, self._wording, name)
 
     def generate(
         self,
@@ -126,25 +171,9 @@ class TextGenerator(Brief):
         own = with_penalty(self.rules, length_penalty, length_offset)
         rules = self._rules(changes, given, own)
         search = Search(beam_size, sample, rules, tree)
-        request = prepare(
-            self.model, self._wording, self.name, changes, as_hooks(hooks), max_length, given=None
-        )
-        run = Run(request, captured(capture), self._wording.read(prompt), len(given))
-        steps: list[Step] = []
-        decoding = search.decoding(run.start(record_steps=not search.has_beam), max_length)
-        while True:
-            try:
-                steps.append(next(decoding))
-            except StopIteration as stop:
-                hypothesis: Hypothesis = stop.value[0]
-                break
-            if steps[-1].log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
-                step = steps[-1]
-                yield decode_step(self._wording, step, step.token_ids[0], step.log_probs[0], step.parents[0])
-        if search.has_beam and run.recorder is not None:
-            run.reread(hypothesis)
-        done = run.generation(hypothesis, path(self._wording, steps, hypothesis), search.method)
-        yield replace(done, tree=search.tree(run.again, max_length, self._wording)) if tree else done
+        prompted = self._wording.read(prompt), len(given)
+        call = TextCall(self.equipment, changes, as_hooks(hooks), max_length, prompt=prompted)
+        yield from Run(call, capture).searched(search, tree)
 
     def force(
         self,
@@ -166,25 +195,10 @@ class TextGenerator(Brief):
             InterventionError: A change does not fit the model or the text.
         """
         ids = self._whole(text)
-        request = prepare(
-            self.model,
-            self._wording,
-            self.name,
-            as_interventions(interventions),
-            as_hooks(hooks),
-            len(ids),
-            len(ids),
-        )
-        run = Run(request, captured(capture), self._wording.text(ids), len(ids))
-        distribution = request.distributions(ids, run.observer)
-        log_probs = chosen(distribution, ids)
-        hypothesis = Hypothesis(ids, log_probs, (0,) * len(ids), sum(log_probs))
-        best = alternatives(distribution)
-        steps = [
-            Step((token,), (log_prob,), (0,), (log_prob,), (found,), (values,), (False,))
-            for token, log_prob, found, values in zip(ids, log_probs, *best, strict=True)
-        ]
-        return run.generation(hypothesis, path(self._wording, steps, hypothesis), "forced")
+        changes, count = as_interventions(interventions), len(ids)
+        prompt = self._wording.text(ids), count
+        call = TextCall(self.equipment, changes, as_hooks(hooks), count, count, prompt)
+        return Run(call, capture).forced(ids)
 
     def generate_all(
         self, prompts: Sequence[str], max_length: int = LENGTH, sample: Sampling | None = None

@@ -1,0 +1,345 @@
+"""One call of a model: the request checked, the recording, its audit, and the finished run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from transformer.decode.request import Request
+from transformer.decode.steps import Hypothesis, Step, alternatives
+from transformer.interventions import (
+    Ablate,
+    Embeddings,
+    HeadOutput,
+    Intervention,
+    InterventionError,
+    OtherRun,
+    Patch,
+    Setting,
+    Stream,
+)
+from transformer.interventions.acting import Change, Changes
+from transformer.interventions.checking import check
+from transformer.interventions.means import HeadMeans
+from transformer.interventions.places import PatchPlace
+from transformer.model.config import ModelConfig
+from transformer.model.network import Network
+from transformer.model.sites import Place
+from transformer.model.watching.hooks import Hook, HookCarrier, check_places
+from transformer.model.watching.observer import UNWATCHED, Observer
+from transformer.runs.search import Search
+from transformer.runs.translation import Alternative, DecodeStep, Translation
+from transformer.runs.wording import Wording
+from transformer.trace.audit import audit
+from transformer.trace.equations import TOKENS, audited_tokens
+from transformer.trace.recorder import Capture, Recorder
+from transformer.trace.records import AttentionTrace
+from transformer.trace.report import AuditReport, Check
+
+AnyModel = TypeVar("AnyModel", bound=Network)
+Done = TypeVar("Done", bound=Translation)
+"""The finished run: a translation or a generation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Equipment(Generic[AnyModel]):
+    """The parts that a translator or a text generator prepares for every call."""
+
+    model: AnyModel  # the network
+    wording: Wording  # its vocabulary
+    name: str  # its name
+    notes: tuple[str, ...] = ()  # sentences for the reader of every run
+    means: HeadMeans | None = None  # mean outputs of its heads, or None
+
+    @property
+    def config(self) -> ModelConfig:
+        """The model's config."""
+        return self.model.config
+
+    @property
+    def device(self) -> torch.device:
+        """The device on which the model computes."""
+        return self.model.embedding.weight.device
+
+
+class Call(Generic[AnyModel, Done]):
+    """A request that passed every check; it can be put to the model again and again.
+
+    Raises:
+        InterventionError: A change does not fit the request.
+        ValueError: A hook acts on no attention of the model.
+    """
+
+    no_means: ClassVar[str]
+    too_long: ClassVar[str]
+    cut: ClassVar[str]
+    ended: ClassVar[str]
+    """Sentences for the reader."""
+    source_text, source_ids = "", tuple[int, ...]()
+    """The text as the model read it, and its ids."""
+
+    def __init__(
+        self,
+        equipment: Equipment[AnyModel],  # the model's
+        values: Sequence[Intervention],  # the changes
+        hooks: tuple[Hook, ...],  # functions of Python that act in attention
+        setting: Setting,  # what the changes are checked against
+    ) -> None:
+        check_places(hooks, equipment.config)
+        check(values, setting)
+        self.equipment, self.hooks, self.target = equipment, hooks, setting.target
+        self.changes = tuple(Change(each, self._material(each, setting)) for each in values)
+
+    def answer(self, **parts: Any) -> Done:
+        """The finished run of its parts."""
+        raise NotImplementedError
+
+    def request(self, observer: Observer, steps: Observer) -> Request:
+        """The request to decode; ``observer`` watches the source, and ``steps`` the decoding steps."""
+        raise NotImplementedError
+
+    def record(self, request: Any, token_ids: Sequence[int], observer: Observer) -> None:
+        """Passes a finished output through the model once more, for somebody who watches."""
+        raise NotImplementedError
+
+    def distributions(self, token_ids: Sequence[int], observer: Observer | None = None) -> Tensor:
+        """(target, vocab_size) log-probabilities, from a new pass without a cache, watched or not.
+
+        Raises:
+            OverflowedError: The model's numbers overflow.
+        """
+        raise NotImplementedError
+
+    def other(self, run: OtherRun) -> Call[AnyModel, Done]:
+        """The call of another run, with its output given."""
+        raise NotImplementedError
+
+    def measured(self, written: int) -> int:
+        """Number of tokens that is compared with training; ``written`` is that of the output."""
+        raise NotImplementedError
+
+    def within(self) -> Observer:
+        """The observer that answers the model; a new one for each pass."""
+        if self.changes:
+            return Changes(self.changes, self.equipment.config, self.hooks)
+        return HookCarrier(self.hooks) if self.hooks else UNWATCHED
+
+    def unwatched(self) -> Request:
+        """The request once more, which nobody watches."""
+        within = self.within()
+        return self.request(within, within)
+
+    @property
+    def values(self) -> tuple[Intervention, ...]:
+        """The changes."""
+        return tuple(change.value for change in self.changes)
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        """The pieces of the source."""
+        return self.equipment.wording.source_pieces(self.source_ids)
+
+    def notes(self, hypothesis: Hypothesis) -> tuple[str, ...]:
+        """Sentences for the reader of an output."""
+        notes, config, written = list(self.equipment.notes), self.equipment.config, len(hypothesis.token_ids)
+        length = self.measured(written)
+        if config.trained_length is not None and length > config.trained_length:
+            notes.append(self.too_long.format(length, config.trained_length))
+        if hypothesis.token_ids[-1] != config.eos_id:
+            notes.append(self.cut.format(written))
+        return (*notes, *(self.ended.format(each) for each in unreached(self.values, written)))
+
+    def _material(self, value: Intervention, setting: Setting) -> Tensor | None:
+        """Values that a change puts in, if they must be computed first."""
+        if isinstance(value, Ablate) and value.by == "mean":
+            if self.equipment.means is None:
+                raise InterventionError(self.no_means)
+            return self.equipment.means.of(
+                value.kind, value.layer, value.heads(self.equipment.config.n_heads)
+            )
+        if isinstance(value, Patch):
+            there = held(self._again(value.from_run), value.place)
+            return there[list(value.taken(len(there), setting.whole(value.place.side)))]
+        return None
+
+    @torch.inference_mode()
+    def _again(self, run: OtherRun) -> AttentionTrace:
+        """Everything that another run computes; without its output, the encoder."""
+        for token in run.target or ():
+            self.equipment.wording.token_id(token)
+        call = self.other(run)
+        recorder = Recorder(Capture(residual=True), call.within(), call.changes)
+        request = call.request(recorder, recorder)
+        if run.target is not None:
+            call.record(request, run.target, recorder)
+        trace = recorder.trace(lambda *_: AuditReport(()))
+        assert trace is not None
+        return trace
+
+
+class Run(Generic[Done]):
+    """One run of a call, recorded or not."""
+
+    def __init__(
+        self,
+        call: Call[Any, Done],  # what is asked for
+        capture: bool | Capture,  # what to record
+    ) -> None:
+        self.call, self._wording = call, call.equipment.wording
+        self.recorder: Recorder | None = None
+        if capture is not False:
+            parts = Capture() if capture is True else capture
+            stream = parts.residual or any(value.needs_stream for value in call.values)
+            self.recorder = Recorder(Capture(parts.attention, stream), call.within(), call.changes)
+
+    @property
+    def observer(self) -> Observer:
+        """Who watches."""
+        return self.recorder or self.call.within()
+
+    def searched(self, search: Search, tree: bool) -> Iterator[DecodeStep | Done]:
+        """Each step of a search (in a beam: of the best hypothesis so far), and finally the run."""
+        call, observer = self.call, self.observer
+        request = call.request(observer, call.within() if search.has_beam else observer)
+        steps: list[Step] = []
+        decoding = search.decoding(request, call.target)
+        while True:
+            try:
+                step = next(decoding)
+            except StopIteration as stop:
+                hypothesis: Hypothesis = stop.value[0]
+                break
+            steps.append(step)
+            if step.log_probs[0] > -math.inf:  # a beam that has just ended has no open hypothesis
+                yield self._step(step, step.token_ids[0], step.log_probs[0], step.parents[0])
+        if search.has_beam and self.recorder is not None:
+            call.record(request, hypothesis.token_ids, self.recorder)
+        done = self.finished(hypothesis, self._path(steps, hypothesis), search.method)
+        yield replace(done, tree=search.tree(call.unwatched, call.target, self._wording)) if tree else done
+
+    def forced(self, token_ids: tuple[int, ...]) -> Done:
+        """The run of a given output."""
+        distribution = self.call.distributions(token_ids, self.observer)
+        log_probs = chosen(distribution, token_ids)
+        hypothesis = Hypothesis(token_ids, log_probs, (0,) * len(token_ids), sum(log_probs))
+        steps = [
+            Step((token,), (log_prob,), (0,), (log_prob,), (best,), (best_values,), (False,))
+            for token, log_prob, best, best_values in zip(
+                token_ids, log_probs, *alternatives(distribution), strict=True
+            )
+        ]
+        return self.finished(hypothesis, self._path(steps, hypothesis), "forced")
+
+    def finished(self, hypothesis: Hypothesis, steps: tuple[DecodeStep, ...], method: str) -> Done:
+        """The finished run with its trace."""
+        call, wording, ids = self.call, self._wording, hypothesis.token_ids
+        target = wording.pieces(ids)
+        return call.answer(
+            source_text=call.source_text,
+            text=wording.text(ids),
+            source_tokens=call.source_tokens,
+            decoder_input_tokens=(*wording.pieces((call.equipment.config.bos_id,)), *target[:-1]),
+            target_tokens=target,
+            log_probs=hypothesis.log_probs,
+            steps=steps,
+            method=method,
+            model=call.equipment.name,
+            config=call.equipment.config,
+            notes=call.notes(hypothesis),
+            attention=self.trace(hypothesis),
+            interventions=call.values,
+            distributions=partial(call.distributions, ids),  # of the call, which holds nothing recorded
+        )
+
+    def trace(
+        self,
+        hypothesis: Hypothesis,  # the output, with the log-probabilities of the decode
+        # its log-probabilities by another pass; None for a new one, when the audit asks for it
+        again: Callable[[], tuple[float, ...]] | None = None,
+    ) -> AttentionTrace | None:
+        """The recording; None if nothing was recorded."""
+        return None if self.recorder is None else self.recorder.trace(Proof(self.call, hypothesis, again))
+
+    def _path(self, steps: Sequence[Step], hypothesis: Hypothesis) -> tuple[DecodeStep, ...]:
+        """The steps of the best hypothesis: each token, with the alternatives of the row that it extends."""
+        found = zip(steps, hypothesis.token_ids, hypothesis.log_probs, hypothesis.parents, strict=False)
+        return tuple(self._step(*each) for each in found)
+
+    def _step(self, step: Step, token: int, log_prob: float, parent: int) -> DecodeStep:
+        """One token of one hypothesis, which extends row ``parent``."""
+        best = named(self._wording, step.alternative_ids[parent], step.alternative_log_probs[parent])
+        return DecodeStep(
+            self._wording.pieces([token])[0], token, log_prob, best, parent, step.forced[parent]
+        )
+
+
+class Proof:
+    """Audits a run; its output is passed through the model once more when the first audit asks for it."""
+
+    def __init__(
+        self,
+        call: Call[Any, Any],  # what was asked for
+        hypothesis: Hypothesis,  # the output, with the log-probabilities of the decode
+        # log-probabilities of the output by another pass, if there has been one
+        again: Callable[[], tuple[float, ...]] | None = None,
+    ) -> None:
+        self._model, self._log_probs, ids = call.equipment.model, hypothesis.log_probs, hypothesis.token_ids
+        self._again = again or cache(lambda: chosen(call.distributions(ids), ids))
+        self._tokens: tuple[Check, ...] = ()
+        if call.values:
+            written = list(zip(call.equipment.wording.pieces(ids), ids, strict=True))
+            right = audited_tokens(call.values, call.source_tokens, written)
+            self._tokens = (Check(TOKENS, float(not right), 0.0),)
+
+    def __call__(self, trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+        """Runs the checks on the given sub-layers."""
+        found = audit(trace, places, self._log_probs, self._again(), self._model)
+        return AuditReport((*found.checks, *self._tokens), found.changes)
+
+
+def chosen(distribution: Tensor, token_ids: Sequence[int]) -> tuple[float, ...]:
+    """The log-probability of each token, from (tokens, vocab_size) log-probabilities."""
+    ids = torch.tensor(token_ids, device=distribution.device)[:, None]
+    return tuple(distribution.gather(1, ids)[:, 0].tolist())
+
+
+def named(wording: Wording, ids: Sequence[int], log_probs: Sequence[float]) -> tuple[Alternative, ...]:
+    """Tokens that could have come next, by id."""
+    return tuple(map(Alternative, wording.pieces(ids), ids, log_probs))
+
+
+def held(trace: AttentionTrace, place: PatchPlace) -> Tensor:
+    """(positions, width): what a place held in a run."""
+    match place:
+        case Embeddings(side):
+            return trace.embeddings[side].input
+        case Stream(sublayer):
+            return trace.residuals[sublayer].output
+        case HeadOutput(kind, layer, head):
+            return trace.layer(kind, layer).output[head]
+    assert trace.memory is not None
+    return trace.memory.used
+
+
+def unreached(values: Sequence[Intervention], length: int) -> Iterator[Intervention]:
+    """The changes of rows of the decoder that an output of ``length`` tokens does not have."""
+    for each in values:
+        rows = _decoder_rows(each)
+        if rows and min(rows) >= length:
+            yield each
+
+
+def _decoder_rows(value: Intervention) -> tuple[int, ...]:
+    """The rows of the decoder that a change names; none if it acts on all."""
+    if isinstance(value, Patch) and value.place.side == "decoder":
+        return tuple(here for here, _ in value.positions or ())
+    if getattr(value, "kind", "encoder") == "encoder":
+        return ()
+    query = getattr(value, "query", None)
+    return (query,) if query is not None else getattr(value, "rows", None) or ()
