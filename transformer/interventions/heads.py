@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from transformer.interventions.base import SITES, InterventionError, Setting, within
@@ -50,6 +51,14 @@ class InAttention(Intervention):
         """What it changes."""
         raise NotImplementedError
 
+    def heads(self, n_heads: int) -> tuple[int, ...]:
+        """The heads that it changes; none if it acts on something else."""
+        raise NotImplementedError
+
+    def moved(self, heads: tuple[int, ...]) -> InAttention:
+        """The same at other heads of its layer."""
+        raise NotImplementedError
+
     def heads_of(self, kind: AttentionKind, layer: int, n_heads: int) -> tuple[int, ...]:
         """The heads of an attention sub-layer that it changes."""
         raise NotImplementedError
@@ -80,8 +89,10 @@ class InHeads(InAttention):
     head: Some = Heads()  # from 0; several; None for all of the layer
 
     def heads(self, n_heads: int) -> tuple[int, ...]:
-        """The heads that it changes."""
         return tuple(range(n_heads)) if self.head is None else self.head
+
+    def moved(self, heads: tuple[int, ...]) -> InHeads:
+        return replace(self, head=heads)
 
     def heads_of(self, kind: AttentionKind, layer: int, n_heads: int) -> tuple[int, ...]:
         return self.heads(n_heads) if (self.kind, self.layer) == (kind, layer) else ()

@@ -184,6 +184,13 @@ class Patch(InAttention):
         last, most = max(here for here, _ in self.positions), setting.length(self.place.side)
         within(last, most, "position", f" in the {self.place.side}", f"there are at most {most:,}")
 
+    def heads(self, n_heads: int) -> tuple[int, ...]:
+        return (self.place.head,) if isinstance(self.place, HeadOutput) else ()
+
+    def moved(self, heads: tuple[int, ...]) -> Patch:
+        assert isinstance(self.place, HeadOutput)
+        return replace(self, place=replace(self.place, head=heads[0]))
+
     def heads_of(self, kind: AttentionKind, layer: int, n_heads: int) -> tuple[int, ...]:
         at = self.place
         return (at.head,) if isinstance(at, HeadOutput) and (at.kind, at.layer) == (kind, layer) else ()

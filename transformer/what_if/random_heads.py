@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transformer.interventions import HeadOutput, Intervention, InterventionError, Patch
-from transformer.interventions.heads import InHeads
+from transformer.interventions import Intervention, InterventionError
+from transformer.interventions.heads import InAttention
 from transformer.model.config import ModelConfig
 from transformer.runs.translator import Translator
 
@@ -98,29 +98,17 @@ def same_change_elsewhere(
     """
     if count < 1:
         raise ValueError(f"count is {count}; it must be at least 1.")
-    own = _heads(change, config)
+    if not isinstance(change, InAttention) or not (own := change.heads(config.n_heads)):
+        raise InterventionError(
+            f"Random heads are a control for a change of heads, not for this one: {change}."
+        )
     free = [head for head in range(config.n_heads) if head not in own]
     ways = math.comb(len(free), len(own))
     if not ways:
         raise InterventionError(
             f"A control needs {len(own)} other heads of the same layer, and there are {len(free)}."
         )
-    return tuple(_at(change, heads) for heads in _drawn(free, len(own), count, seed)), ways <= count
-
-
-def _heads(change: Intervention, config: ModelConfig) -> tuple[int, ...]:
-    if isinstance(change, InHeads):
-        return change.heads(config.n_heads)
-    if isinstance(change, Patch) and isinstance(change.place, HeadOutput):
-        return (change.place.head,)
-    raise InterventionError(f"Random heads are a control for a change of heads, not for this one: {change}.")
-
-
-def _at(change: Intervention, heads: tuple[int, ...]) -> Intervention:
-    if isinstance(change, Patch) and isinstance(change.place, HeadOutput):
-        return replace(change, place=replace(change.place, head=heads[0]))
-    assert isinstance(change, InHeads)
-    return replace(change, head=heads)
+    return tuple(change.moved(heads) for heads in _drawn(free, len(own), count, seed)), ways <= count
 
 
 def _drawn(free: Sequence[int], size: int, count: int, seed: int) -> Iterator[tuple[int, ...]]:

@@ -14,7 +14,7 @@ from figures.pages.what_if import Moved, control_strip, delta_bars
 from transformer import compare_runs
 from transformer import interventions as do
 from transformer.interventions import InterventionError
-from transformer.interventions.heads import InHeads
+from transformer.interventions.heads import InAttention
 from transformer.runs.translation import Translation
 from transformer.what_if.difference import Pair
 from transformer.what_if.random_heads import RandomHeads, random_heads
@@ -196,7 +196,7 @@ def _control(
     base: Translation,  # the run without changes, whose translation is measured
 ) -> None:
     """Draws the effect of the last change of heads among those of other heads, if there is one."""
-    taken = [each for each in opened.asked.changes if _of_heads(each)]
+    taken = [each for each in opened.asked.changes if isinstance(each, InAttention) and not each.needs_stream]
     if not taken:
         return
     st.markdown("##### The same change at other heads")
@@ -212,12 +212,6 @@ def _control(
         lambda: control_strip(found.effect, found.effects.tolist(), notes),
         _caption(found, len(opened.asked.changes) - 1, base.model),
         lambda: [("change", "Δ log p, nats"), *_rows(found)],
-    )
-
-
-def _of_heads(change: do.Intervention) -> bool:
-    return isinstance(change, InHeads) or (
-        isinstance(change, do.Patch) and isinstance(change.place, do.HeadOutput)
     )
 
 
