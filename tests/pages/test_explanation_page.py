@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,13 +15,14 @@ from transformer.lenses.measures.agreement import agreement
 from transformer.lenses.measures.alti import alti
 from transformer.lenses.measures.attribution import attribution
 from transformer.lenses.measures.carried import Carried, carried
+from transformer.lenses.measures.drafts import decoder_lens, draft_audit, drafts
 from transformer.lenses.measures.effect import Cut, Effects, effect
 from transformer.lenses.measures.words import word_effect
 from transformer.model.sites import AttentionKind
 from transformer.trace.report import AuditReport
 from ui.maps.measures import Explained
 from ui.server import catalogue
-from ui.views.explanation import sentences
+from ui.views.explanation import sentences, sources
 from ui.views.explanation import weights as weights_view
 
 PAGE = "pages/explanation.py"
@@ -163,6 +165,44 @@ def test_shares_of_the_source_are_those_of_the_lens_and_rollout_stands_beside_th
     assert f"source share is {rolled[0]:.3f} at every step" in words(at)
     notes = drawn["source tokens"]["data"][0]["hovertext"]
     assert [round(number(note), 2) for note in notes[1]] == pytest.approx(found[1].tolist(), abs=0.0051)
+
+
+def test_the_first_step_and_the_end_are_told_apart(traced):
+    translator, translation = traced
+    found = alti(translator.model, translation).source.sum(1)
+    told = words(opened(view="sources"))
+    assert f"has no prefix but a start, has {percent(float(found[0]))}" in told
+    ends = translation.target_tokens[-1] == "</s>"
+    inner = found[1 : len(found) - ends]
+    assert f"**{percent(float(inner.mean()))}** comes from the source" in told
+    assert ("which ends the sentence" in told) is ends
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_short_translations_have_a_sentence_on_their_shares(count: int):
+    shares = np.linspace(0.9, 0.3, count)
+    steps = [*"abcdefg"[: count - 1], "</s>"]
+    told = sources.told(steps, shares)
+    assert percent(0.9) in told
+    if count > 1:
+        assert f"`</s>`, which ends the sentence, {percent(0.3)}" in told
+    if count > 2:
+        assert f"**{percent(float(shares[1:-1].mean()))}** comes from" in told
+
+
+def test_drafts_and_the_lens_show_their_audits(traced):
+    translator, translation = traced
+    made = drafts(translator, translation)
+    audit = draft_audit(translation, made)
+    assert audit is not None
+    assert audit.passed
+    other = replace(made[-1], tokens=(*made[-1].tokens[:-1], "else"))
+    assert not draft_audit(translation, [*made[:-1], other]).passed
+    assert not draft_audit(translation, [replace(made[-1], tokens=made[-1].tokens[:-1])]).passed
+    assert draft_audit(replace(translation, method="beam-4"), made) is None
+    assert decoder_lens(translator.model, translation, translator).audit.passed
+    told = words(opened(view="drafts"))
+    assert told.count("✓") >= 2
 
 
 def test_the_home_page_shades_tokens_by_their_source_share(traced):

@@ -6,7 +6,9 @@ translation itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ from transformer.model.transformer import Transformer
 from transformer.model.watching.observer import Bystander
 from transformer.runs.translation import Translation
 from transformer.runs.translator import Translator
+from transformer.trace.report import AuditReport, Check
 from transformer.trace.view import Array
 
 LONGER = 8
@@ -88,6 +91,15 @@ def _draft(translator: Translator, source: Tensor, memory: Tensor, layers: int, 
     return Draft(layers, translator.text(done.token_ids), translator.pieces(done.token_ids))
 
 
+def draft_audit(run: Translation, found: Sequence[Draft]) -> AuditReport | None:
+    """Whether the last draft is the translation, token by token; None if that was not written greedily."""
+    if run.method != "greedy":
+        return None
+    pairs = zip_longest(found[-1].tokens, run.target_tokens)
+    missed = sum(draft != written for draft, written in pairs)
+    return AuditReport((Check("tokens of the last draft that are not the translation's", missed, 0),))
+
+
 @dataclass(frozen=True, eq=False)
 class DecoderLens:
     """The logit lens at every step: what the output matrix reads from the stream after each decoder layer."""
@@ -95,6 +107,7 @@ class DecoderLens:
     best: tuple[tuple[str, ...], ...]  # (layers + 1, steps) the most probable token
     probability: Array  # (layers + 1, steps) of that token
     chosen: Array  # (layers + 1, steps) of the token that was written
+    audit: AuditReport  # whether the last row is the model's own distribution
 
 
 def decoder_lens(model: Network, run: Translation, translator: Translator) -> DecoderLens:
@@ -108,10 +121,12 @@ def decoder_lens(model: Network, run: Translation, translator: Translator) -> De
         UnmeasuredError: The model is no Transformer.
     """
     transformer_run(run)
-    columns = [logit_lens(model, run, step, 1)[0] for step in range(len(run.steps))]
+    columns, checks = zip(*(logit_lens(model, run, step, 1) for step in range(len(run.steps))), strict=True)
     rows = list(zip(*columns, strict=True))
+    worst = max((check for each in checks for check in each), key=lambda check: check.value)
     return DecoderLens(
         tuple(translator.pieces([each.best[0].token_id for each in row]) for row in rows),
         np.array([[each.best[0].probability for each in row] for row in rows], dtype=np.float32),
         np.array([[each.chosen for each in row] for row in rows], dtype=np.float32),
+        AuditReport((worst,)),
     )

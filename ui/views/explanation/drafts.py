@@ -5,7 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.base import labels
+from figures.base.captions import badge
 from figures.maps.measures import lens_map
+from transformer.lenses.measures.drafts import draft_audit
 from ui.address.state import State
 from ui.controls.panel import panel
 from ui.controls.text import plain
@@ -32,9 +34,12 @@ def show(opened: Opened, now: State) -> None:
         bold = "**" * (each.layers == last)
         lines.append(f"| {name} | {bold}{plain(labels.shorten(each.text, 160)) or '(nothing)'}{bold} |")
     st.markdown("\n".join(lines))
+    audit = draft_audit(opened.translation, drafts)
+    checked = "" if audit is None else f" · {badge(audit)['text']}"
     st.caption(
         "DecoderLens (Langedijk et al. 2023). The decoder was trained on the last row alone; with post-norm, "
-        "streams before the last layer are far from what it knows."
+        f"streams before the last layer are far from what it knows{checked}",
+        help=None if audit is None else "The last draft is the translation, token by token.",
     )
     st.markdown("#### The decoder's best guess after each layer")
     steps = labels.names(opened.translation.target_tokens)
@@ -45,6 +50,8 @@ def show(opened: Opened, now: State) -> None:
         f"{opened.asked.model}",
         lambda: [["layers", *steps], *([i, *row] for i, row in enumerate(lens.best))],
         seeing=_SEEING,
+        audit=lens.audit,
+        proof="The top row is the distribution from which the model wrote.",
         inked=True,
         scrolls=True,
     )

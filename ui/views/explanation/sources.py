@@ -65,14 +65,24 @@ def show(opened: Opened, _now: State) -> None:
 
 def told(steps: list[str], source: np.ndarray) -> str:
     """Which words lean on the source most, and which on the prefix."""
-    inner = source[1:-1] if len(source) > 3 else source
-    at = 1 if len(source) > 3 else 0
-    most, least = at + int(inner.argmax()), at + int(inner.argmin())
+    ends = steps[-1] == "</s>"
+    inner = source[1 : len(source) - ends]
+    apart = [f"the first step, which has no prefix but a start, has {percent(float(source[0]))}"]
+    if ends and len(source) > 1:
+        apart.append(f"`</s>`, which ends the sentence, {percent(float(source[-1]))}")
+    told = f"{' and '.join(apart)}."
+    if not len(inner):
+        return f"From the source, {told}"
+    most, least = 1 + int(inner.argmax()), 1 + int(inner.argmin())
+    between = (
+        f"**{plain(steps[most])}** leans on it most ({percent(float(source[most]))}), and "
+        f"**{plain(steps[least])}** least ({percent(float(source[least]))})"
+        if len(inner) > 1
+        else f"this is **{plain(steps[most])}**"
+    )
     return (
-        f"Over all steps, **{percent(float(source.mean()))}** comes from the source. Between the first step "
-        f"and the last, **{plain(steps[most])}** leans on it most ({percent(float(source[most]))}), and "
-        f"**{plain(steps[least])}** least ({percent(float(source[least]))}): the rest comes from what was "
-        "written before."
+        f"Between the first step and the end, **{percent(float(inner.mean()))}** comes from the source: "
+        f"{between}. The rest comes from what was written before. Apart from these: {told}"
     )
 
 
