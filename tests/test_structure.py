@@ -42,14 +42,14 @@ MOST_FILES = 13
 """A room with more files than this needs a folder inside."""
 MOST_LINES = {
     "transformer/text model trace decode storage families training hub": 13_160,
-    "transformer/interventions": 2_060,
+    "transformer/interventions": 2_080,
     "transformer/runs": 2_045,
-    "transformer/lenses what_if exports commands": 9_210,
+    "transformer/lenses what_if exports commands": 9_220,
     "lab": 7_460,
     "figures": 7_090,
     "ui/linked_view address server controls shell maps": 10_410,
-    "ui/views": 17_340,
-    "tests": 39_360,
+    "ui/views": 17_350,
+    "tests": 39_400,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {
