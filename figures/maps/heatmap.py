@@ -16,6 +16,8 @@ LARGEST = 64
 LEGEND = 34
 _SUMS = 76
 MASKED = " (masked)"
+LATER = " (masked: this row has not read it yet)"
+"""What a hover text adds to a masked cell; of masked decoder self-attention, to one right of the diagonal."""
 """The end of the hover text of a masked cell."""
 _SCORE = " · score before the mask %{customdata[1]:.2f}"
 _LENGTH = " · length %{customdata[1]:.3f}"

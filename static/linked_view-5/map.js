@@ -10,7 +10,7 @@ import { look as usual } from "./stage.js";
 import { plain } from "./text.js";
 import { decode } from "./values.js";
 
-const TITLE_FONT = 10;
+const TITLE_FONT = 12;
 const TITLE_EDGE = 1;
 const AXES = ["xaxis", "yaxis", "yaxis2"];
 const pen = document.createElement("canvas").getContext("2d");
@@ -113,8 +113,9 @@ export class MapCell extends Head(PlotCell) {
     const open = decode(map.z);
     this.values = decode(map.customdata);
     this.channels = this.values.length / (rows.length * columns.length);
-    const note = (i, j) => (open[i * columns.length + j] ? "" : data.hover.masked);
-    const { hover } = data;
+    const { hover, spans } = data;
+    const later = (i, j) => spans.columns[j][0] > spans.rows[i][0];
+    const note = (i, j) => (open[i * columns.length + j] ? "" : later(i, j) ? hover.later : hover.masked);
     map.text = hover.rows.map((row, i) => hover.columns.map((column, j) => `${row}, ${column}${note(i, j)}`));
     return figure;
   }

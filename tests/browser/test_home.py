@@ -242,7 +242,7 @@ def test_hover_texts_show_the_known_cells(visitor: Visitor, name: str) -> None:
 def test_a_masked_cell_says_so(visitor: Visitor) -> None:
     visitor.open(**case_link("copy"))
     text = visitor.hover_text("decoder", 1, 3)
-    assert "(masked)" in text
+    assert "(masked: this row has not read it yet)" in text
     assert "weight 0.000" in text
 
 

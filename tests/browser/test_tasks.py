@@ -71,7 +71,7 @@ def test_a_pdf_of_a_map_takes_three_clicks(hand: Hand) -> None:
     hand.click("[data-testid=stPopoverButton]", "Export")
     hand.click("[data-testid=stPopoverBody] :is(button, a, label)", "paper")
     with hand.visitor.page.expect_download(timeout=PATIENCE) as waiting:
-        hand.click("[data-testid=stPopoverBody] button", "PDF")
+        hand.click("[data-testid=stPopoverBody] button", "Save PDF")
     assert waiting.value.suggested_filename.endswith(".pdf")
     assert hand.clicks == 3
 

@@ -10,7 +10,7 @@ import numpy as np
 from figures import heatmap_spec, pooled_spec, to_json
 from figures.base import captions, labels, style
 from figures.base.quantity import quantity
-from figures.maps.heatmap import LARGEST, MASKED, levels, row_tokens
+from figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from figures.maps.lines import Link, looks
 from figures.maps.pooled import pooled_note
 from figures.maps.strongest import SHOWN
@@ -108,7 +108,11 @@ def map_feed(
         **head_feed("map", trace, view, scale, whole),
         "sentences": captions.sentences(view, role),
         "figure": to_json(figure),
-        "hover": {side: list(map(labels.escape, each)) for side, each in names.items()} | {"masked": MASKED},
+        "hover": {side: list(map(labels.escape, each)) for side, each in names.items()}
+        | {
+            "masked": MASKED,
+            "later": LATER if view.kind == "decoder" else MASKED,
+        },
         "head": (view.layer, view.head),
         "acts": [],
         "fade": view.kind != "encoder",

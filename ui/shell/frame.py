@@ -92,6 +92,15 @@ _STYLE = """
 @media (max-width: 640px) {
   .stMainBlockContainer { padding: 1.6rem .9rem 2rem; }
   .headline p, .stMainBlockContainer:has(.lv-home) .st-key-next { display: none; }
+  .stMainBlockContainer > .stVerticalBlock > :has(> .st-key-examples),
+  .st-key-linked > :has(+ .stElementContainer .lv) { order: 1; }
+  .stHorizontalBlock:has(.st-key-decoding) { flex-direction: row; flex-wrap: wrap; }
+  .stHorizontalBlock:has(.st-key-decoding) > :first-child { flex: 1 0 100%; }
+  .stHorizontalBlock:has(.st-key-decoding) > :not(:first-child) { flex: 1 1 0; min-width: 0; }
+  [data-testid="stButtonGroup"] {
+    overflow-x: auto;
+    mask-image: linear-gradient(to right, #000 calc(100% - 2rem), transparent);
+  }
 }
 </style>
 """
