@@ -47,9 +47,9 @@ MOST_LINES = {
     "transformer/lenses what_if exports commands": 9_220,
     "lab": 7_460,
     "figures": 7_090,
-    "ui/linked_view address server controls shell maps": 10_410,
-    "ui/views": 17_350,
-    "tests": 39_400,
+    "ui/linked_view address server controls shell maps": 10_430,
+    "ui/views": 17_580,
+    "tests": 39_470,
 }
 """Lines of Python that rooms may have together; a commit that lowers them lowers the limit."""
 MAY_IMPORT = {

@@ -3,7 +3,7 @@
 // and copies, and makes sure that a click adds one entry to the history. A link of a lesson names in addition what
 // its step shows, and keeps only the sentence and the cursor.
 
-const LINKS = ":is(.st-key-menu, .st-key-beside, .st-key-next) a";
+const LINKS = ":is(.st-key-menu, .st-key-beside, .st-key-next, [class*=st-key-paper-row]) a";
 const STEPS = '[class*="st-key-lesson"] a[data-testid="stPageLink-NavLink"]';
 const TOUCHES = ["pointerover", "pointerdown", "focusin", "contextmenu"];
 

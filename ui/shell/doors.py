@@ -47,8 +47,14 @@ PAGES: dict[str, Page] = {
     LESSONS: Page(
         "Lessons",
         "A path from a first map to what a head does, and how you know.",
-        "glossary",
+        "paper",
         ":material/school:",
+    ),
+    "paper": Page(
+        "The paper",
+        "Each equation, figure and table of “Attention Is All You Need”, and the live number here.",
+        "glossary",
+        ":material/article:",
     ),
     "glossary": Page(
         "Glossary",
@@ -372,7 +378,7 @@ DOORS = (
     Door(
         "Learn",
         "from a map to its meaning",
-        ((LESSONS,), ("glossary",)),
+        ((LESSONS,), ("paper",), ("glossary",)),
     ),
     Door(
         "Explore",

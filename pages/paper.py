@@ -1,0 +1,7 @@
+"""The paper: each of its equations, figures and tables, and the live number or picture here."""
+
+from __future__ import annotations
+
+from ui.views import paper
+
+paper.show()

@@ -1,0 +1,64 @@
+"""The page of the paper: every link opens what it names, with the visitor's sentence and cursor kept."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+import pytest
+from app_pages import PAGES, run, words
+
+from ui.address.parameters import parse
+from ui.address.state import KINDS
+from ui.shell import doors
+from ui.views.paper import WALK
+
+ITEMS = [item for items in WALK.values() for item in items]
+LINKS = sorted({address for item in ITEMS for _, address in item.links})
+
+
+def test_everything_that_the_paper_numbers_is_there():
+    names = " ".join(item.name for item in ITEMS)
+    for what, count in (("Equation", 3), ("Figure", 5), ("Table", 4)):
+        assert all(f"{what} {number}" in names for number in range(1, count + 1))
+    assert all(item.links and item.says.endswith(".") for item in ITEMS)
+
+
+def test_the_page_shows_every_item():
+    at = run("pages/paper.py")
+    said = words(at)
+    assert all(item.says in said for item in ITEMS)
+    assert all(item.formula in said for item in ITEMS)
+    labels = [each.proto.label for each in at.get("page_link")]
+    assert {label for item in ITEMS for label, _ in item.links} <= set(labels)
+
+
+@pytest.mark.parametrize("address", LINKS)
+def test_a_link_opens_the_live_thing(address: str):
+    path, _, query = address.partition("?")
+    given = dict(parse_qsl(query))
+    assert set(given) <= set(KINDS)
+    assert not parse({name: [value] for name, value in given.items()})[1]
+    at = run("pages/paper.py", model="random", text="one two three", step="2")
+    name = "" if path == "app" else path
+    link = next(
+        each.proto
+        for each in at.get("page_link")
+        if each.proto.page == name and given.items() <= dict(parse_qsl(each.proto.query_string)).items()
+    )
+    at.query_params.clear()
+    at.query_params.update(parse_qsl(link.query_string))
+    at = at.switch_page(doors.script(path)).run()
+    assert not at.exception
+    assert not at.error
+    shown = [*at.get("plotly_chart"), *at.get("bidi_component"), *at.get("dataframe"), *at.get("table")]
+    assert len(shown) > 1 or at.info or at.button
+    assert at.query_params["text"] == "one two three"
+    assert at.query_params["step"] == "2"
+    for name, value in given.items():
+        default = KINDS[name].read(value) == getattr(parse({})[0], name)
+        assert default or at.query_params[name] == value
+
+
+def test_the_page_is_behind_learn():
+    assert "pages/paper.py" in PAGES
+    assert any(("paper",) in door.entries for door in doors.DOORS if door.name == "Learn")
