@@ -35,6 +35,9 @@ LANGUAGE = "language"
 """Folder of the language models."""
 FOLDERS = ("", TWINS, RECURRENT, LANGUAGE)
 """Where models lie, within the bundled ones and within those trained here; part of their names."""
+_FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
+_TITLES = {"birth": "Birth of a head", "firefox-en-pt": "Firefox, English → Portuguese"}
+"""Titles of bundled models whose names are no languages."""
 LANGUAGES = {
     "de": "German",
     "en": "English",
@@ -89,6 +92,18 @@ class ModelHandle:
     def languages(self) -> str:
         """Its languages, such as "English → German"; empty as above."""
         return " → ".join(LANGUAGES.get(code, code) for code in self.codes)
+
+    @property
+    def title(self) -> str:
+        """What people call it: its languages, what it is a twin of, or its name."""
+        folder, _, own = self.name.rpartition("/")
+        if self.named_by_languages:
+            return self.languages
+        return (
+            f"{_FOLDER_NAMES[folder]}: {own}"
+            if folder in _FOLDER_NAMES
+            else _TITLES.get(self.name, self.name)
+        )
 
     @property
     def named_by_languages(self) -> bool:

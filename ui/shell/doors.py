@@ -17,6 +17,7 @@ class Place:
     told: str  # what it shows, in a line
     # the place that a reader would want after it; for a section, that after its page if empty
     next: str = ""
+    draws: str = ""  # whose pictures it shows, if not those of the model that is chosen in the menu
 
 
 @dataclass(frozen=True)
@@ -48,33 +49,33 @@ PAGES: dict[str, Page] = {
         "Lessons",
         "A path from a first map to what a head does, and how you know.",
         "paper",
-        ":material/school:",
+        icon=":material/school:",
     ),
     "paper": Page(
         "The paper",
         "Each equation, figure and table of “Attention Is All You Need”, and the live number here.",
         "glossary",
-        ":material/article:",
+        icon=":material/article:",
     ),
     "glossary": Page(
         "Glossary",
         "The words of this field, in two sentences each, and where to see what they mean.",
         HOME,
-        ":material/menu_book:",
+        icon=":material/menu_book:",
     ),
     HOME: Page(
         "Translate",
         "Watch a Transformer translate your sentence token by token, and see what it reads at every step.",
         "cross_attention",
-        ":material/translate:",
-        "Attention explorer",
+        icon=":material/translate:",
+        title="Attention explorer",
     ),
     "encoder_self_attention": Page(
         "Encoder",
         "Every source token reads every source token, once, before the first step.",
         "decoder_self_attention",
-        ":material/input:",
-        "Encoder self-attention",
+        icon=":material/input:",
+        title="Encoder self-attention",
         sections={
             "alone": Place("this sentence", ""),
             "batch": Place("put it in a batch", ""),
@@ -84,14 +85,14 @@ PAGES: dict[str, Page] = {
         "Decoder",
         "Every target token reads itself and the tokens before it; the mask hides those to come.",
         "masks",
-        ":material/output:",
-        "Masked decoder self-attention",
+        icon=":material/output:",
+        title="Masked decoder self-attention",
     ),
     "cross_attention": Page(
         "Cross-attention",
         "Every target token reads the source through the encoder's output.",
         "encoder_self_attention",
-        ":material/compare_arrows:",
+        icon=":material/compare_arrows:",
         sections={
             "attention": Place("attention", ""),
             "alignment": Place("word alignment", ""),
@@ -101,8 +102,8 @@ PAGES: dict[str, Page] = {
         "Over many sentences",
         "What each head does over hundreds of sentences: its role, its examples, its statistics.",
         "inside_a_head",
-        ":material/library_books:",
-        "Heads over sentences",
+        icon=":material/library_books:",
+        title="Heads over sentences",
         sections={
             "statistics": Place("statistics and roles", ""),
             "relations": Place(
@@ -121,7 +122,7 @@ PAGES: dict[str, Page] = {
         "Masks",
         "The keys that a query may not see, why they get −∞, and what would leak otherwise.",
         "heads",
-        ":material/grid_off:",
+        icon=":material/grid_off:",
         sections={
             "alone": Place("your sentence alone", ""),
             "batch": Place("in a batch", ""),
@@ -131,20 +132,20 @@ PAGES: dict[str, Page] = {
         "Inside a head",
         "One query of one head, step by step, with the model's own numbers.",
         "anatomy",
-        ":material/function:",
+        icon=":material/function:",
     ),
     "anatomy": Page(
         "The whole model",
         "The running model as a diagram: what each part does to the token at the cursor.",
         "search",
-        ":material/account_tree:",
-        "Anatomy",
+        icon=":material/account_tree:",
+        title="Anatomy",
     ),
     "search": Page(
         "Beam search",
         "The translations that the model considered, as a tree, and why it chose this one.",
         "what_if",
-        ":material/alt_route:",
+        icon=":material/alt_route:",
         sections={
             "beam": Place(
                 "beam search",
@@ -162,7 +163,7 @@ PAGES: dict[str, Page] = {
         "What if",
         "Change one thing in the running model, translate again, and see what it did.",
         "compare",
-        ":material/science:",
+        icon=":material/science:",
         sections={
             "changes": Place("Your changes", ""),
             "experiments": Place("Ready experiments", ""),
@@ -178,14 +179,14 @@ PAGES: dict[str, Page] = {
         "Compare",
         "Two maps side by side, and the difference between them.",
         "explanation",
-        ":material/difference:",
+        icon=":material/difference:",
     ),
     "explanation": Page(
         "Explanation",
         "A weight, what it carried, and what it did are three numbers.",
         "training",
-        ":material/balance:",
-        "Is attention an explanation?",
+        icon=":material/balance:",
+        title="Is attention an explanation?",
         sections={
             "weights": Place(
                 "weight and effect",
@@ -218,13 +219,14 @@ PAGES: dict[str, Page] = {
         "Train here",
         "A small model learns a small task on this server, while you watch.",
         "positions",
-        ":material/exercise:",
+        icon=":material/exercise:",
+        draws="the model that is being trained",
     ),
     "training": Page(
         "Training",
         "What a model is shown, what its loss asks for, and how its own training went.",
         "train_here",
-        ":material/model_training:",
+        icon=":material/model_training:",
         sections={
             "shown": Place(
                 "what it is shown",
@@ -249,6 +251,7 @@ PAGES: dict[str, Page] = {
             "birth": Place(
                 "birth of a head",
                 "Heads are not built in: training makes them. Move the slider and watch your sentence.",
+                draws="the snapshots of a training run, reading this model's translation",
             ),
             "residuals": Place(
                 "Residuals and norms",
@@ -271,7 +274,8 @@ PAGES: dict[str, Page] = {
         "Positions",
         "How a model that reads all tokens at once knows their order.",
         "recurrent",
-        ":material/straighten:",
+        icon=":material/straighten:",
+        draws="formulas, and twins that differ in their positions only",
         sections={
             "tables": Place("what it is", ""),
             "together": Place("side by side", "Sines that are added, and angles that turn."),
@@ -287,7 +291,8 @@ PAGES: dict[str, Page] = {
         "Recurrent",
         "The same sentence through a recurrent network with attention and through a Transformer.",
         "language_model",
-        ":material/replay:",
+        icon=":material/replay:",
+        draws="recurrent twins and the Transformer that they are compared with",
         sections={
             "maps": Place("two alignments", ""),
             "long": Place(
@@ -319,7 +324,7 @@ PAGES: dict[str, Page] = {
         "Language model",
         "A causal Transformer without an encoder continues your text.",
         "open_file",
-        ":material/notes:",
+        icon=":material/notes:",
         sort="language",
         sections={
             "generation": Place("generation", "The model continues your text, one token at a time."),
@@ -358,7 +363,7 @@ PAGES: dict[str, Page] = {
         "Open a file",
         "Runs that you saved under “Export”, shown again and checked, with or without their model.",
         LESSONS,
-        ":material/folder_open:",
+        icon=":material/folder_open:",
     ),
 }
 """Every page by the name of its script."""
@@ -443,6 +448,11 @@ def heading(name: str) -> tuple[str, str]:
     if name in RESEARCH:
         return found.name, found.told
     return page.title or page.name, page.told
+
+
+def draws(name: str) -> str:
+    """Whose pictures a place shows, if not those of the model that is chosen in the menu."""
+    return place(name).draws or PAGES[name.partition("/")[0]].draws
 
 
 def switched(page: str) -> dict[str, Place]:

@@ -37,7 +37,7 @@ def open_sentence_page(
     """
     now = frame.open_page(page)
     frame.heading(page, now)
-    model = pick_model(now)
+    model = pick_model(now, page)
     opened = None
     if model is not None:
         sentence.sentence_box(now, way)

@@ -15,7 +15,7 @@ from ui.controls.text import plain
 from ui.linked_view import Head
 from ui.server import catalogue, imported, runs
 from ui.server.hub_models import desk
-from ui.shell import menu, waiting
+from ui.shell import doors, menu, waiting
 from ui.shell.fitting import fit_model
 from ui.shell.models import hub_picker
 
@@ -23,8 +23,8 @@ LARGE = 100_000_000
 """From this many bytes on, the list says how much memory a model needs."""
 
 
-def pick_model(now: State) -> str | None:
-    """Draws the sidebar, with the model picker above the menu.
+def pick_model(now: State, page: str = doors.HOME) -> str | None:
+    """Draws the sidebar, with the model picker above the menu; `page` as `doors` names it.
 
     Returns:
         The name of the chosen model; None if there are no models.
@@ -44,7 +44,9 @@ def pick_model(now: State) -> str | None:
         choose("model", "Model", {each: _label(each) for each in names}, name, take_model, labelled=True)
     _load(name)
     with place:
-        if catalogue.has_model(name) and (line := _line(name)):
+        if drawn := doors.draws(doors.at(page, now.view)):
+            st.caption(f"Drawn here: {drawn}.")
+        elif catalogue.has_model(name) and (line := _line(name)):
             st.caption(plain(line))
         _pick_language(name, now)
         hub_picker.draw(take_model)
@@ -70,9 +72,9 @@ def _label(name: str) -> str:
     if imported.is_imported(name):
         return name
     found = catalogue.find(name)
-    owner, _, model = name.partition("/") if hub_title(found.path) else ("", "", name)
+    owner, _, model = name.partition("/") if hub_title(found.path) else ("", "", found.title)
     needs = size(found.needs) if found.needs >= LARGE else ""
-    return " · ".join(filter(None, (found.languages if found.named_by_languages else model, needs, owner)))
+    return " · ".join(filter(None, (model, needs, owner)))
 
 
 def _line(name: str) -> str:

@@ -22,7 +22,7 @@ def show() -> None:
         return
     now = frame.open_page("positions")
     frame.heading("positions", now)
-    pick_model(now)
+    pick_model(now, "positions")
     sections.switch("positions", now)
     if now.view == "results":
         results.show()

@@ -24,7 +24,7 @@ def show() -> None:
     """Draws the page."""
     now = frame.open_page("recurrent")
     frame.heading("recurrent", now)
-    pick_model(now)
+    pick_model(now, "recurrent")
     reads = (now.view or "maps") in _READING
     if reads:
         sentence_box(now)

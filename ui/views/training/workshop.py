@@ -46,7 +46,7 @@ def show() -> None:
     """Draws the page."""
     now = frame.open_page("train_here")
     frame.heading("train_here", now)
-    pick_model(now)
+    pick_model(now, "train_here")
     frame.show_notices(now)
     frame.end("train_here", now)
     with refusals():
