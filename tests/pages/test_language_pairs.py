@@ -13,7 +13,11 @@ from ui.server.background import surveys
 from ui.server.examples import examples
 
 SAMPLE = surveys.sample
-PAIRS = {"en-de": "English → German", "en-pt": "English → Portuguese", "firefox-en-pt": "Firefox, English → Portuguese"}
+PAIRS = {
+    "en-de": "English → German",
+    "en-pt": "English → Portuguese",
+    "firefox-en-pt": "Firefox, English → Portuguese",
+}
 NEWS = "The prosecutor's indictment alleged embezzlement of subsidies earmarked for dairy cooperatives."
 
 

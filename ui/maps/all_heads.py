@@ -119,10 +119,9 @@ def _written(statistic: str, value: float) -> str:
 def pickers(look: Looking, now: State) -> None:
     """Draws two controls, for the statistic that orders the tiles and the statistic that colours them."""
     known = [each for each in ORDERS if values(look.opened, look.kind, each) is not None]
-    left, right = st.columns(2, gap="small")
-    with left:
+    with st.container(width=168):
         _picker("order", now.order, "order", "number", known)
-    with right:
+    with st.container(width=168):
         _picker("color", now.color, "colour", "weights only", known)
 
 

@@ -25,14 +25,16 @@ def focus(look: Looking, now: State) -> str:
     return look.kind if now.show == "matrix" else now.show
 
 
-def choose(look: Looking, now: State) -> None:
-    """Draws the controls over the picture: which head, and how it is drawn."""
+def choose(look: Looking, now: State, tiles: bool = True) -> None:
+    """Draws the controls over the picture: which head, how it is drawn, and how the tiles beside it are."""
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(width=260):
             pickers.head_picker(look.kind, look.head, look.opened.asked.model)
         display.shows(now.show)
         measuring.choose(look.opened, now)
         display.popover((look.kind,), now)
+        if tiles:
+            all_heads.pickers(look, now)
     if now.show == "lines":
         display.lines(look, now)
 

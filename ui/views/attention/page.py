@@ -12,7 +12,7 @@ from ui.address.state import State
 from ui.controls import formula
 from ui.controls.panel import seen
 from ui.linked_view import Layout
-from ui.maps import all_heads, display, measuring, one_head
+from ui.maps import display, measuring, one_head
 from ui.maps.explorer import Scene, explorer
 from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
@@ -50,10 +50,7 @@ def show(
 
     def below(now: State, looks: Looks) -> None:
         look = looks[page.kind]
-        left, right = st.columns([1, 1.2], gap="small", vertical_alignment="center")
-        with left:
-            all_heads.pickers(look, now)
-        with right, st.container(horizontal=True):
+        with st.container(horizontal=True):
             display.tables(lambda: [look.read()])
             measuring.cell(look)
             positions = opened.translation.config.positions

@@ -19,7 +19,7 @@ from ui.address.state import State
 from ui.controls import formula
 from ui.controls.panel import seen
 from ui.linked_view import BarsFeed, Feed, Layout
-from ui.maps import all_heads, display, one_head
+from ui.maps import display, one_head
 from ui.maps.explorer import Scene, Strips, explorer
 from ui.maps.looking import Looks
 from ui.maps.take_home import take_home
@@ -68,7 +68,9 @@ def show(
         below,
         fade=fade,
         largest=520,
-        above=lambda now, looks: one_head.choose(looks[KIND], now),
+        above=lambda now, looks: one_head.choose(
+            looks[KIND], now, tiles="overview" in scene.laid_out(now, looks).plots
+        ),
         strips=replace(strips, sides=SIDES),
         go_on=take,
     )
@@ -77,11 +79,7 @@ def show(
 
 def _below(scene: Scene, now: State, looks: Looks) -> None:
     look, positions = looks[KIND], scene.opened.translation.config.positions
-    left, right = st.columns([1, 1.2], gap="small", vertical_alignment="center")
-    with left:
-        if "overview" in scene.laid_out(now, looks).plots:
-            all_heads.pickers(look, now)
-    with right, st.container(horizontal=True):
+    with st.container(horizontal=True):
         display.tables(lambda: [look.read()])
         told = f"{_SEEING} {formula.explained(KIND, positions)}"
         seen(told, formula.attention(KIND, positions, masked=True))
