@@ -219,9 +219,10 @@ def test_the_home_page_shades_tokens_by_their_source_share(traced):
 
 def test_the_source_share_is_one_click_away_from_the_translation():
     at = run(model="random", text=TEXT)
-    next(each for each in at.toggle if each.label == "Source share").set_value(True).run()
-    assert "shade" in feeds(at)["strips"]["target"][0]
-    assert at.query_params["shares"] in ("yes", ["yes"])
+    for on in (True, False):
+        next(each for each in at.button if each.label == "Source share").click().run()
+        assert ("shade" in feeds(at)["strips"]["target"][0]) is on
+        assert ("shares" in at.query_params) is on
 
 
 def test_the_comparison_over_many_sentences_is_shown_as_measured():

@@ -13,7 +13,7 @@ from figures.base.quantity import MEASURES, QUANTITIES
 from ui.address import session
 from ui.address.parameters import link
 from ui.address.state import State
-from ui.controls.pickers import control, switch
+from ui.controls.pickers import switch
 from ui.controls.text import plain
 from ui.linked_view import Gloss, Shade
 from ui.maps.looking import Looking, lacking
@@ -45,10 +45,21 @@ def choose(opened: Opened, now: State) -> None:
 
 
 def shares(opened: Opened, now: State) -> None:
-    """Draws the switch that shades the translation by how much of it comes from the source."""
+    """Draws the button that shades the translation by how much of it comes from the source."""
     if set(opened.kinds) == set(KIND_NAMES) and lacking(opened, "effect") is None:
-        taken = control("shares", now.shares, lambda on: session.change(shares=on))
-        st.toggle("Source share", now.shares, help=_SHARES, width="content", **taken)
+        st.button(
+            "Source share",
+            type="tertiary",
+            icon=":material/check_box:" if now.shares else ":material/check_box_outline_blank:",
+            help=_SHARES,
+            key="source-share",
+            on_click=_turn,
+            args=(not now.shares,),
+        )
+
+
+def _turn(on: bool) -> None:
+    session.change(shares=on)
 
 
 def shaded(opened: Opened, now: State) -> list[Shade]:
