@@ -1,0 +1,50 @@
+"""Addresses as they were shared before the menu had doors: each still opens its place, with all that it says."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+import pytest
+from app_pages import SENTENCE, run
+
+OLD = {
+    "app.py": ("step=2", "decode=beam-4", "decode=sample-3&temperature=1.5&top_k=5", "cross=2.3&scale=log"),
+    "pages/encoder_self_attention.py": ("source=3&encoder=1.2", "view=batch&batch=one two", "show=lines"),
+    "pages/decoder_self_attention.py": ("view=trained&step=3", "show=strongest&words=yes", "hide=special"),
+    "pages/cross_attention.py": (
+        *("step=4&cross=1.2", "view=alignment&aligner=own&cross=1.1", "order=entropy&color=eos_mass"),
+        "links=weight-10&more=1.2",
+    ),
+    "pages/inside_a_head.py": ("kind=decoder&key=2", "what_if=no-scale&notation=lecture", "step=3"),
+    "pages/anatomy.py": ("part=encoder-forward&layer=2", "part=output&step=2"),
+    "pages/search.py": ("penalty=0.8&length_offset=5", "view=sampling&draws=3&seed=7", "node=2"),
+    "pages/masks.py": ("kind=encoder", "mask=after&kind=decoder", "view=batch&sentences=one%0Atwo&member=1"),
+    "pages/training.py": (
+        "view=loss&smoothing=0.2",
+        "view=adam&update=9",
+        "view=schedule&width=256&warmup=800",
+    ),
+    "pages/positions.py": ("encoding=rotary&positions=32", "view=results", "dimension=4&base=100"),
+    "pages/what_if.py": ("view=causal&scored=1", "changes=ablate_cross_1.2_zero", "view=backup"),
+    "pages/compare.py": ("against=head-1.2", "against=untrained-3&kind=encoder", "against=uniform"),
+    "pages/heads.py": ("kind=encoder&statistic=entropy", "view=relations"),
+    "pages/recurrent.py": ("view=path", "view=hard"),
+    "pages/open_file.py": ("step=2",),
+}
+ADDRESSES = [(page, query) for page, queries in OLD.items() for query in queries]
+
+
+def test_there_are_forty_of_them():
+    assert len(ADDRESSES) >= 40
+
+
+@pytest.mark.parametrize(("page", "query"), ADDRESSES)
+def test_an_old_address_opens_its_place_with_all_that_it_says(page: str, query: str):
+    params = dict(parse_qsl(query))
+    at = run(page, **params)
+    assert not [each.value for each in at.error]
+    assert not any("could not be read" in each.value for each in at.info)
+    kept = {name: at.query_params[name] for name in at.query_params}
+    assert kept | {name: value for name, value in params.items() if name in kept} == kept
+    assert kept["model"] == "copy"
+    assert kept["text"] == SENTENCE
