@@ -318,10 +318,15 @@ ablate, scale, set_row, temperature, unscaled = Ablate, Scale, SetRow, Temperatu
 
 def positions(first: int, count: int, like: Tensor) -> Tensor:
     """(count,) positions from ``first`` on."""
-    return like.new_tensor(range(first, first + count), dtype=int)  # type: ignore[arg-type]
+    import torch
+
+    return torch.arange(first, first + count, device=like.device)
 
 
 def acting(rows: tuple[int, ...] | None, values: Tensor, first: int) -> Tensor:
     """(queries,) bool: the rows of ``values`` (…, queries, width) that a change acts on."""
-    at = positions(first, values.shape[-2], values)
-    return at >= 0 if rows is None else (at[:, None] == at.new_tensor(rows)).any(-1)
+    count = values.shape[-2]
+    if rows is None:
+        return values.new_ones(count).bool()
+    at = positions(first, count, values)
+    return (at[:, None] == at.new_tensor(rows)).any(-1)

@@ -186,8 +186,12 @@ def covers(cells: Cells, query: Any, key: Any) -> Any:
         return REGIONS[cells](query, key)
     found = (query < 0) & (key < 0)
     for row, column in cells:
-        found = found | (((query == row) | (row is None)) & ((key == column) | (column is None)))
+        found = found | (_on(row, query) & _on(column, key))
     return found
+
+
+def _on(at: int | None, positions: Any) -> Any:
+    return positions >= 0 if at is None else positions == at
 
 
 def _named(cells: Cells) -> str:
