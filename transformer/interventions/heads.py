@@ -99,7 +99,7 @@ class InHeads(InAttention):
 
     def in_head(self, kind: AttentionKind, layer: int, head: int) -> bool:
         """Whether it changes this head."""
-        return (self.kind, self.layer) == (kind, layer) and (self.head is None or head in self.head)
+        return head in self.heads_of(kind, layer, head + 1)
 
     @property
     def place(self) -> str:

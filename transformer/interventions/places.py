@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from transformer.interventions.base import PARTS, SITES, InterventionError, Setting
-from transformer.interventions.fields import (
-    Head,
-    Kind,
-    Layer,
-    Plain,
-    SideField,
-    SublayerField,
-    sublayer_of,
-)
+from transformer.interventions.fields import Head, Kind, Layer, Plain, SideField, SublayerField, sublayer_of
 from transformer.interventions.written import Field, Json, Written
 from transformer.model.sites import AttentionKind, Side, Sublayer
 
@@ -26,8 +18,8 @@ class PatchPlace(Written):
 
     name: ClassVar[str]
     """What the compact text calls it."""
-    at: ClassVar[str]
-    """What JSON calls it."""
+    at: ClassVar[str] = ""
+    """What JSON calls it, if that is something else."""
 
     @property
     def side(self) -> Side:
@@ -47,7 +39,6 @@ class Embeddings(PatchPlace):
     """The input of a stack: token embeddings with what positions add to them."""
 
     name: ClassVar[str] = "embeddings"
-    at: ClassVar[str] = "embeddings"
     side: Plain[Side] = SideField()  # "encoder" or "decoder"
 
     def __str__(self) -> str:
@@ -58,7 +49,6 @@ class Stream(PatchPlace):
     """The residual stream after a sub-layer."""
 
     name: ClassVar[str] = "stream"
-    at: ClassVar[str] = "stream"
     sublayer: Plain[Sublayer] = SublayerField()
 
     @property
@@ -81,7 +71,6 @@ class HeadOutput(PatchPlace):
     """The output of one head, before W_O."""
 
     name: ClassVar[str] = "head"
-    at: ClassVar[str] = "head"
     kind: Field[AttentionKind, AttentionKind | str] = Kind()  # which attention
     layer: Plain[int] = Layer("The layer")  # from 0
     head: Plain[int] = Head("The head")  # from 0
@@ -146,8 +135,8 @@ class PlaceField(Field[Any, Any]):
         raise InterventionError(f"There is no place {text!r:.40} to patch.")
 
     def to_json(self, value: PatchPlace) -> Json:
-        return {"at": value.at, **value.to_json()}
+        return {"at": value.at or value.name, **value.to_json()}
 
     def from_json(self, value: Json) -> PatchPlace:
-        sort = {each.at: each for each in PLACES.values()}[value["at"]]
+        sort = {each.at or each.name: each for each in PLACES.values()}[value["at"]]
         return sort.from_json({name: each for name, each in value.items() if name != "at"})

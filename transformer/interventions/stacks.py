@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from transformer.interventions.base import InterventionError, Setting
-from transformer.interventions.fields import (
-    Plain,
-    SideField,
-    SublayerField,
-    named,
-    side_of,
-    sublayer_of,
-)
+from transformer.interventions.fields import Plain, SideField, SublayerField, named, side_of, sublayer_of
 from transformer.interventions.written import Intervention
 from transformer.model.sites import Side, Sublayer
 
