@@ -1,4 +1,4 @@
-"""Addresses as they were shared before the menu had doors: each still opens its place, with all that it says."""
+"""Addresses from before the menu had doors: each still opens its place, with all that it says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OLD = {
         *("step=4&cross=1.2", "view=alignment&aligner=own&cross=1.1", "order=entropy&color=eos_mass"),
         "links=weight-10&more=1.2",
     ),
-    "pages/inside_a_head.py": ("kind=decoder&key=2", "what_if=no-scale&notation=lecture", "step=3"),
+    "pages/inside_a_head.py": ("kind=decoder&key=2", "notation=lecture&step=2", "step=3"),
     "pages/anatomy.py": ("part=encoder-forward&layer=2", "part=output&step=2"),
     "pages/search.py": ("penalty=0.8&length_offset=5", "view=sampling&draws=3&seed=7", "node=2"),
     "pages/masks.py": ("kind=encoder", "mask=after&kind=decoder", "view=batch&sentences=one%0Atwo&member=1"),
