@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from transformer.storage.files import CheckpointError, read_json
@@ -36,11 +37,44 @@ def shared_file(directory: Path, name: str) -> Path | None:
     if own.parent not in named.parents:
         raise CheckpointError(f"{path} names {entry['path']:.80}, which is outside {own.parent}.")
     if not named.is_file():
-        raise CheckpointError(f"{path} names {entry['path']:.80}, which is not there.")
+        raise CheckpointError(f"{path} names {entry['path']:.80}, which {_absent(own, named)}.")
     status = named.stat()
     if _digest(named, status.st_size, status.st_mtime_ns) != entry["sha256"]:
         raise CheckpointError(f"{named} is not the file that {path} names: its SHA-256 differs.")
     return named
+
+
+def _absent(own: Path, named: Path) -> str:
+    """Why a named file is not there: nobody has it, or a circle of directories that name one another."""
+    passed = [own.name]
+    while (listed := named.parent / SHARED_FILE).is_file():
+        passed.append(named.parent.name)
+        found = read_json(listed).get(named.name)
+        if not isinstance(found, dict) or not isinstance(found.get("path"), str):
+            break
+        named = (named.parent / found["path"]).resolve()
+        if named.is_file():
+            return f"is not there, but only named by {listed.parent.name}/{SHARED_FILE}"
+        if named.parent.name in passed:
+            circle = " → ".join([*passed, named.parent.name])
+            return f"nobody has: the directories name one another in a circle ({circle})"
+    return "is not there"
+
+
+def shared_bytes(directory: Path) -> dict[str, int]:
+    """Bytes of the files that a directory needs of others, by the name of the other directory.
+
+    Nothing is checked here: what cannot be read, or is not there, counts nothing.
+    """
+    path, found = directory / SHARED_FILE, dict[str, int]()
+    entries: object = None
+    with suppress(CheckpointError, OSError):
+        entries = read_json(path)
+    for each in entries.values() if isinstance(entries, dict) else ():
+        named = (directory / str(each.get("path"))).resolve() if isinstance(each, dict) else directory
+        if named.is_file():
+            found[named.parent.name] = found.get(named.parent.name, 0) + named.stat().st_size
+    return found
 
 
 def entry(directory: Path, path: Path) -> dict[str, str]:

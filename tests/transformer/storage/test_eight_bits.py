@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from transformer.storage.description import model_digests
 from transformer.storage.directory import load_checkpoint, save_checkpoint
 from transformer.storage.eight_bits import MOST, MULTIPLIER, packed, stored_as, unpacked
 from transformer.storage.files import CheckpointError
-from transformer.storage.shared import SHARED_FILE
+from transformer.storage.shared import SHARED_FILE, shared_bytes
 from transformer.storage.tensors import serialize_tensors
 from transformer.training.runs.snapshots import load_snapshot, save_snapshot, snapshot_file, snapshot_steps
 
@@ -140,12 +141,48 @@ def test_a_file_that_cannot_be_shared_is_refused_in_a_sentence(models, path, mes
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("names", [("first",), ("first", "third")])
+def test_a_circle_of_files_is_named_in_one_sentence(models, names):
+    """Each names the tokenizer of the next, and the last that of the one which is opened."""
+    for folder, following in pairwise(("second", *names, "second")):
+        (models / folder).mkdir(exist_ok=True)
+        (models / folder / "tokenizer.model").unlink(missing_ok=True)
+        entries = {}
+        if (models / folder / SHARED_FILE).exists():
+            entries = json.loads((models / folder / SHARED_FILE).read_text("utf-8"))
+        entries["tokenizer.model"] = {"path": f"../{following}/tokenizer.model", "sha256": "0" * 64}
+        (models / folder / SHARED_FILE).write_text(json.dumps(entries), "utf-8")
+    with pytest.raises(CheckpointError) as caught:
+        load_checkpoint(models / "second")
+    circle = " → ".join(("second", *names, "second"))
+    assert f"nobody has: the directories name one another in a circle ({circle})." in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_only_named_elsewhere_is_told_apart_from_a_circle(models):
+    shutil.copytree(models / "second", models / "third")
+    entries = json.loads((models / "third" / SHARED_FILE).read_text("utf-8"))
+    entries["tokenizer.model"]["path"] = "../second/tokenizer.model"
+    (models / "third" / SHARED_FILE).write_text(json.dumps(entries), "utf-8")
+    with pytest.raises(CheckpointError, match=r"not there, but only named by second/shared\.json"):
+        load_checkpoint(models / "third")
+
+
+def test_what_a_directory_needs_of_others_is_counted(models):
+    found = shared_bytes(models / "second")
+    files = ("model.safetensors", "tokenizer.model")
+    assert found == {"first": sum((models / "first" / name).stat().st_size for name in files)}
+    assert shared_bytes(models / "first") == {}
+    (models / "second" / SHARED_FILE).write_text("{", "utf-8")
+    assert shared_bytes(models / "second") == {}
+
+
 def test_a_circle_of_files_is_refused(models):
     entries = json.loads((models / "second" / SHARED_FILE).read_text("utf-8"))
     shutil.copy(models / "second" / SHARED_FILE, models / "first" / SHARED_FILE)
     (models / "first/tokenizer.model").unlink()
     assert entries["tokenizer.model"]["path"] == "../first/tokenizer.model"
-    with pytest.raises(CheckpointError, match="not there"):
+    with pytest.raises(CheckpointError, match="in a circle"):
         load_checkpoint(models / "second")
 
 

@@ -8,6 +8,7 @@ from transformer.hub.cache import hub_title
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
 from transformer.storage.description import WEIGHTS_FILE
+from transformer.storage.shared import shared_bytes
 from ui.address import session
 from ui.address.state import State
 from ui.controls.pickers import choose
@@ -86,7 +87,8 @@ def _line(name: str) -> str:
     licence = str(found.header.get("license_name") or licence.upper().replace("-", " "))
     languages = "" if found.named_by_languages else found.languages
     nbytes = (found.path / WEIGHTS_FILE).stat().st_size
-    return " · ".join(filter(None, (languages, good_at, size(nbytes), licence)))
+    also = "".join(f" + {size(more)} of {name}" for name, more in shared_bytes(found.path).items())
+    return " · ".join(filter(None, (languages, good_at, size(nbytes) + also, licence)))
 
 
 def take_model(name: str) -> None:
